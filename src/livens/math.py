@@ -1,4 +1,4 @@
-"""The functions a model is written with. They take symbols, numbers and arrays alike.
+"""Mathematical functions for models. They accept symbols, numbers and arrays.
 
 >>> from livens import math as m
 >>> float(m.sin(m.pi / 2))
@@ -7,8 +7,8 @@
 5.0
 
 A model function receives NumPy arrays of symbols, so slices, loops, ``@``, ``np.dot``, ``np.cross``, broadcasting and
-helper functions work as always. Only branching on a symbol does not: a symbol has no value yet, so write
-``m.where(x > 0, a, b)``, ``m.maximum(a, b)`` or ``abs(x)``.
+helper functions work as usual. Branching on a symbol is not possible, because a symbol has no value. Use
+``m.where(x > 0, a, b)``, ``m.maximum(a, b)`` or ``abs(x)`` instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ pi: float = float(np.pi)
 
 
 class Scalar:
-    """A number that is not known yet: a symbol, or an expression of symbols."""
+    """Symbolic scalar: a symbol, or an expression of symbols.
+
+    Parameters
+    ----------
+    sx : casadi.SX
+        Scalar CasADi expression.
+    """
 
     __slots__ = ("sx",)
 
@@ -75,13 +81,26 @@ class Scalar:
         return self
 
     def clip(self, low: Any = None, high: Any = None, out: Any = None) -> Any:
-        """For ``np.clip(x, low, high)``, which looks for this method of x."""
+        """Clip the value to an interval. ``np.clip(x, low, high)`` calls this method.
+
+        Parameters
+        ----------
+        low, high : scalar or Scalar, optional
+            Lower and upper bound. None means no bound.
+        out : None, optional
+            Ignored; part of NumPy's signature.
+
+        Returns
+        -------
+        Scalar
+            The clipped value.
+        """
         return clip(self, low, high)
 
     def __abs__(self) -> Scalar:
         return Scalar(_unary(ca.OP_FABS, self.sx))
 
-    # -- comparisons give 0 or 1, to be used in `where` ---------------------------------------------------------------
+    # -- comparisons return 0 or 1, to be used in `where` -------------------------------------------------------------
     def __lt__(self, other: Any) -> Any:
         return _binary(self, other, ca.OP_LT)
 
@@ -134,8 +153,7 @@ def _raw(value: Any) -> Any:
     return value.sx if isinstance(value, Scalar) else value
 
 
-# CasADi's operations by their codes: ``ca.plus(a, b)`` tries all kinds of arguments it knows before it takes these,
-# which costs ten times as much
+# CasADi operations by their codes: the overload resolution of ``ca.plus(a, b)`` takes ten times as long
 _unary, _of_two = ca.SX.unary, ca.SX.binary
 
 
@@ -143,15 +161,15 @@ def _binary(a: Any, b: Any, operation: int) -> Any:
     left = a.sx if isinstance(a, Scalar) else _constant(a)
     right = b.sx if isinstance(b, Scalar) else _constant(b)
     if left is None or right is None:
-        return NotImplemented  # an array spreads the operation over its items
+        return NotImplemented  # NumPy broadcasts the operation over the items of an array
     return Scalar(_of_two(operation, left, right))
 
 
 def _constant(value: Any) -> Any:
-    """A number as an operand; nothing if it is none."""
+    """Return a number as an SX operand, or None if the value is not a number."""
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         return None
-    return _known(float(value)) if value else ca.SX(float(value))  # 0.0 and -0.0 are equal, but not the same
+    return _known(float(value)) if value else ca.SX(float(value))  # 0.0 == -0.0 would share one cache entry
 
 
 @functools.lru_cache(maxsize=1024)
@@ -164,22 +182,22 @@ def _sx(value: Any) -> Any:
 
 
 def _modulo(a: Any, b: Any) -> Any:
-    """As Python defines it: the result has the sign of the divisor."""
+    """Return Python's modulo: the result has the sign of the divisor."""
     quotient = _binary(a, b, ca.OP_DIV)
     return quotient if quotient is NotImplemented else a - b * Scalar(_unary(ca.OP_FLOOR, quotient.sx))
 
 
 def _function(operation: int) -> Callable[..., Any]:
-    """An operation of CasADi as a function of one or two expressions."""
+    """Return a CasADi operation as a function of one or two expressions."""
     return lambda *operands: _unary(operation, *operands) if len(operands) == 1 else _of_two(operation, *operands)
 
 
 def _elementwise(
     operation: Any, numeric: Callable[..., Any], name: str, doc: str, example: str, value: float
 ) -> Callable[..., Any]:
-    """A function of numbers, symbols and arrays of them, from CasADi's operation (or its code) and NumPy's function.
+    """Return an element-wise function from a CasADi operation (or its code) and the NumPy function.
 
-    `name` is NumPy's name for it, `example` a call of it, and `value` what that gives.
+    `name` is NumPy's name of the function; `example` is a call in the doctest and `value` its result.
     """
     symbolic = operation if callable(operation) else _function(operation)
 
@@ -195,51 +213,70 @@ def _elementwise(
         return numeric(*arguments)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc}\n\n    >>> float({example})\n    {value}\n    "
-    # NumPy looks for a method of this name when its own function meets an array of Scalars: np.sin(q) works too.
+    function.__doc__ = (
+        f"{doc}\n\n    Parameters\n    ----------\n    *arguments : float, Scalar or array_like\n"
+        "        Operands, broadcast against each other.\n\n    Returns\n    -------\n"
+        "    float, Scalar or numpy.ndarray\n"
+        f"        Element-wise result.\n\n    Examples\n    --------\n    >>> float({example})\n    {value}\n    "
+    )
+    # NumPy calls a method of this name for arrays of Scalars, so that np.sin(q) works too.
     if name != "where":
         setattr(Scalar, name, lambda *operands: Scalar(symbolic(*map(_sx, operands))))
     return function
 
 
-sin = _elementwise(ca.OP_SIN, np.sin, "sin", "Sine.", "sin(pi / 2)", 1.0)
-cos = _elementwise(ca.OP_COS, np.cos, "cos", "Cosine.", "cos(0)", 1.0)
-tan = _elementwise(ca.OP_TAN, np.tan, "tan", "Tangent.", "tan(0)", 0.0)
-asin = _elementwise(ca.OP_ASIN, np.arcsin, "arcsin", "Inverse sine.", "asin(1)", 1.5707963267948966)
-acos = _elementwise(ca.OP_ACOS, np.arccos, "arccos", "Inverse cosine.", "acos(1)", 0.0)
-atan = _elementwise(ca.OP_ATAN, np.arctan, "arctan", "Inverse tangent.", "atan(0)", 0.0)
-atan2 = _elementwise(ca.OP_ATAN2, np.arctan2, "arctan2", "The angle of (x, y): ``atan2(y, x)``.", "atan2(0, 1)", 0.0)
-sinh = _elementwise(ca.OP_SINH, np.sinh, "sinh", "Hyperbolic sine.", "sinh(0)", 0.0)
-cosh = _elementwise(ca.OP_COSH, np.cosh, "cosh", "Hyperbolic cosine.", "cosh(0)", 1.0)
-tanh = _elementwise(ca.OP_TANH, np.tanh, "tanh", "Hyperbolic tangent.", "tanh(0)", 0.0)
-asinh = _elementwise(ca.OP_ASINH, np.arcsinh, "arcsinh", "Inverse hyperbolic sine.", "asinh(0)", 0.0)
-acosh = _elementwise(ca.OP_ACOSH, np.arccosh, "arccosh", "Inverse hyperbolic cosine.", "acosh(1)", 0.0)
-atanh = _elementwise(ca.OP_ATANH, np.arctanh, "arctanh", "Inverse hyperbolic tangent.", "atanh(0)", 0.0)
-exp = _elementwise(ca.OP_EXP, np.exp, "exp", "Exponential.", "exp(0)", 1.0)
-log = _elementwise(ca.OP_LOG, np.log, "log", "Natural logarithm.", "log(1)", 0.0)
-expm1 = _elementwise(ca.OP_EXPM1, np.expm1, "expm1", "``exp(x) - 1``, exact for small x.", "expm1(1e-20)", 1e-20)
-log1p = _elementwise(ca.OP_LOG1P, np.log1p, "log1p", "``log(1 + x)``, exact for small x.", "log1p(1e-20)", 1e-20)
-sqrt = _elementwise(ca.OP_SQRT, np.sqrt, "sqrt", "Square root.", "sqrt(9)", 3.0)
-hypot = _elementwise(ca.OP_HYPOT, np.hypot, "hypot", "``sqrt(x^2 + y^2)``.", "hypot(3, 4)", 5.0)
-abs = _elementwise(ca.OP_FABS, np.abs, "abs", "The absolute value.", "abs(-2)", 2.0)
-sign = _elementwise(ca.OP_SIGN, np.sign, "sign", "-1, 0 or 1.", "sign(-2)", -1.0)
-floor = _elementwise(ca.OP_FLOOR, np.floor, "floor", "Round down.", "floor(1.5)", 1.0)
-ceil = _elementwise(ca.OP_CEIL, np.ceil, "ceil", "Round up.", "ceil(1.5)", 2.0)
-minimum = _elementwise(ca.OP_FMIN, np.minimum, "minimum", "The smaller of two.", "minimum(1, 2)", 1.0)
-maximum = _elementwise(ca.OP_FMAX, np.maximum, "maximum", "The larger of two.", "maximum(1, 2)", 2.0)
+sin = _elementwise(ca.OP_SIN, np.sin, "sin", "Return the sine.", "sin(pi / 2)", 1.0)
+cos = _elementwise(ca.OP_COS, np.cos, "cos", "Return the cosine.", "cos(0)", 1.0)
+tan = _elementwise(ca.OP_TAN, np.tan, "tan", "Return the tangent.", "tan(0)", 0.0)
+asin = _elementwise(ca.OP_ASIN, np.arcsin, "arcsin", "Return the inverse sine.", "asin(1)", 1.5707963267948966)
+acos = _elementwise(ca.OP_ACOS, np.arccos, "arccos", "Return the inverse cosine.", "acos(1)", 0.0)
+atan = _elementwise(ca.OP_ATAN, np.arctan, "arctan", "Return the inverse tangent.", "atan(0)", 0.0)
+atan2 = _elementwise(ca.OP_ATAN2, np.arctan2, "arctan2", "Return the angle of (x, y).", "atan2(0, 1)", 0.0)
+sinh = _elementwise(ca.OP_SINH, np.sinh, "sinh", "Return the hyperbolic sine.", "sinh(0)", 0.0)
+cosh = _elementwise(ca.OP_COSH, np.cosh, "cosh", "Return the hyperbolic cosine.", "cosh(0)", 1.0)
+tanh = _elementwise(ca.OP_TANH, np.tanh, "tanh", "Return the hyperbolic tangent.", "tanh(0)", 0.0)
+asinh = _elementwise(ca.OP_ASINH, np.arcsinh, "arcsinh", "Return the inverse hyperbolic sine.", "asinh(0)", 0.0)
+acosh = _elementwise(ca.OP_ACOSH, np.arccosh, "arccosh", "Return the inverse hyperbolic cosine.", "acosh(1)", 0.0)
+atanh = _elementwise(ca.OP_ATANH, np.arctanh, "arctanh", "Return the inverse hyperbolic tangent.", "atanh(0)", 0.0)
+exp = _elementwise(ca.OP_EXP, np.exp, "exp", "Return the exponential.", "exp(0)", 1.0)
+log = _elementwise(ca.OP_LOG, np.log, "log", "Return the natural logarithm.", "log(1)", 0.0)
+expm1 = _elementwise(ca.OP_EXPM1, np.expm1, "expm1", "Return ``exp(x) - 1`` accurately.", "expm1(1e-20)", 1e-20)
+log1p = _elementwise(ca.OP_LOG1P, np.log1p, "log1p", "Return ``log(1 + x)`` accurately.", "log1p(1e-20)", 1e-20)
+sqrt = _elementwise(ca.OP_SQRT, np.sqrt, "sqrt", "Return the square root.", "sqrt(9)", 3.0)
+hypot = _elementwise(ca.OP_HYPOT, np.hypot, "hypot", "Return ``sqrt(x^2 + y^2)``.", "hypot(3, 4)", 5.0)
+abs = _elementwise(ca.OP_FABS, np.abs, "abs", "Return the absolute value.", "abs(-2)", 2.0)
+sign = _elementwise(ca.OP_SIGN, np.sign, "sign", "Return the sign: -1, 0 or 1.", "sign(-2)", -1.0)
+floor = _elementwise(ca.OP_FLOOR, np.floor, "floor", "Return the value rounded down.", "floor(1.5)", 1.0)
+ceil = _elementwise(ca.OP_CEIL, np.ceil, "ceil", "Return the value rounded up.", "ceil(1.5)", 2.0)
+minimum = _elementwise(ca.OP_FMIN, np.minimum, "minimum", "Return the smaller value.", "minimum(1, 2)", 1.0)
+maximum = _elementwise(ca.OP_FMAX, np.maximum, "maximum", "Return the larger value.", "maximum(1, 2)", 2.0)
 where = _elementwise(
     ca.if_else,
     np.where,
     "where",
-    "``where(condition, a, b)``: a if the condition holds, else b.",
+    "Return a where the condition holds, else b: ``where(condition, a, b)``.",
     "where(True, 1, 2)",
     1.0,
 )
 
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
-    """x, but at least `low` and at most `high`; a bound that is None does not count.
+    """Clip values to an interval.
 
+    Parameters
+    ----------
+    x : float, Scalar or array_like
+        Values.
+    low, high : float, Scalar or array_like, optional
+        Lower and upper bound. None means no bound.
+
+    Returns
+    -------
+    float, Scalar or numpy.ndarray
+        The clipped values.
+
+    Examples
+    --------
     >>> clip([-2.0, 0.5, 3.0], 0, 1)
     array([0. , 0.5, 1. ])
     """
@@ -248,8 +285,22 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 
 
 def sum(items: Any, axis: int | None = None) -> Any:
-    """The sum of all items, or of those along one axis of an array.
+    """Return the sum of all items, or the sums along one axis of an array.
 
+    Parameters
+    ----------
+    items : array_like or iterator
+        Numbers or Scalars.
+    axis : int, optional
+        Axis of summation. Default: all axes.
+
+    Returns
+    -------
+    float, Scalar or numpy.ndarray
+        The sum.
+
+    Examples
+    --------
     >>> float(sum([1.0, 2.0, 3.0]))
     6.0
     >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
@@ -259,8 +310,25 @@ def sum(items: Any, axis: int | None = None) -> Any:
 
 
 def dot(a: Any, b: Any) -> Any:
-    """The inner product of two vectors.
+    """Return the inner product of two vectors.
 
+    Parameters
+    ----------
+    a, b : array_like of shape (n,)
+        Vectors of equal length.
+
+    Returns
+    -------
+    float or Scalar
+        The inner product.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not vectors of equal length.
+
+    Examples
+    --------
     >>> float(dot([1.0, 2.0], [3.0, 4.0]))
     11.0
     """
@@ -271,8 +339,20 @@ def dot(a: Any, b: Any) -> Any:
 
 
 def norm(a: Any) -> Any:
-    """The Euclidean length of a vector.
+    """Return the Euclidean norm of a vector.
 
+    Parameters
+    ----------
+    a : array_like of shape (n,)
+        Vector.
+
+    Returns
+    -------
+    float or Scalar
+        The norm.
+
+    Examples
+    --------
     >>> float(norm([3.0, 4.0]))
     5.0
     """
@@ -280,8 +360,25 @@ def norm(a: Any) -> Any:
 
 
 def cross(a: Any, b: Any) -> Any:
-    """The vector product in space; in the plane, its one component.
+    """Return the cross product of two vectors in space, or its scalar value in the plane.
 
+    Parameters
+    ----------
+    a, b : array_like of shape (3,) or (2,)
+        Vectors of equal length.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3,), float or Scalar
+        The cross product; a scalar for vectors in the plane.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not two vectors of length 2 or 3.
+
+    Examples
+    --------
     >>> cross([1, 0, 0], [0, 1, 0])
     array([0., 0., 1.])
     """
@@ -295,8 +392,20 @@ def cross(a: Any, b: Any) -> Any:
 
 
 def outer(a: Any, b: Any) -> np.ndarray:
-    """The matrix of all products ``a_i b_j``.
+    """Return the outer product of two vectors: the matrix of all products ``a_i b_j``.
 
+    Parameters
+    ----------
+    a, b : array_like
+        Vectors of length m and n.
+
+    Returns
+    -------
+    numpy.ndarray of shape (m, n)
+        The outer product.
+
+    Examples
+    --------
     >>> outer([1.0, 2.0], [3.0, 4.0])
     array([[3., 4.],
            [6., 8.]])
@@ -305,8 +414,25 @@ def outer(a: Any, b: Any) -> np.ndarray:
 
 
 def diag(items: Any) -> np.ndarray:
-    """The diagonal matrix with these entries; of a matrix, its diagonal.
+    """Return the diagonal matrix of a vector, or the diagonal of a matrix.
 
+    Parameters
+    ----------
+    items : array_like of shape (n,) or (n, n)
+        Vector or matrix.
+
+    Returns
+    -------
+    numpy.ndarray
+        Matrix of shape (n, n) or vector of shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If `items` is not a vector or a matrix.
+
+    Examples
+    --------
     >>> diag([1.0, 2.0])
     array([[1., 0.],
            [0., 2.]])
@@ -320,8 +446,20 @@ def diag(items: Any) -> np.ndarray:
 
 
 def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
-    """An array of zeros, to be filled with numbers or symbols: NumPy's own takes numbers only.
+    """Return an array of zeros that can store numbers and symbols.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the array.
+
+    Returns
+    -------
+    numpy.ndarray
+        Array of zeros with dtype object. The arrays of ``numpy.zeros`` store numbers only.
+
+    Examples
+    --------
     >>> A = zeros((2, 2))
     >>> A[0, 1] = Scalar(ca.SX.sym("x"))
     >>> A
@@ -332,8 +470,20 @@ def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
 
 
 def ones(shape: int | tuple[int, ...]) -> np.ndarray:
-    """An array of ones, to be filled with numbers or symbols as well.
+    """Return an array of ones that can store numbers and symbols.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the array.
+
+    Returns
+    -------
+    numpy.ndarray
+        Array of ones with dtype object.
+
+    Examples
+    --------
     >>> ones(2)
     array([1.0, 1.0], dtype=object)
     """
@@ -341,8 +491,20 @@ def ones(shape: int | tuple[int, ...]) -> np.ndarray:
 
 
 def eye(n: int) -> np.ndarray:
-    """The unit matrix, to be filled with numbers or symbols as well.
+    """Return the identity matrix as an array that can store numbers and symbols.
 
+    Parameters
+    ----------
+    n : int
+        Number of rows and columns.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n, n)
+        Identity matrix with dtype object.
+
+    Examples
+    --------
     >>> eye(2)
     array([[1.0, 0.0],
            [0.0, 1.0]], dtype=object)
@@ -351,8 +513,22 @@ def eye(n: int) -> np.ndarray:
 
 
 def stack(items: Any, axis: int = 0) -> np.ndarray:
-    """Arrays of one shape as the rows (or along another new axis) of an array.
+    """Stack arrays of equal shape along a new axis.
 
+    Parameters
+    ----------
+    items : sequence of array_like
+        Arrays of equal shape.
+    axis : int, default 0
+        Index of the new axis.
+
+    Returns
+    -------
+    numpy.ndarray
+        The stacked array.
+
+    Examples
+    --------
     >>> stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
     array([[1., 3.],
            [2., 4.]])
@@ -361,8 +537,22 @@ def stack(items: Any, axis: int = 0) -> np.ndarray:
 
 
 def concatenate(items: Any, axis: int = 0) -> np.ndarray:
-    """Arrays one after the other.
+    """Concatenate arrays along an existing axis.
 
+    Parameters
+    ----------
+    items : sequence of array_like
+        Arrays whose shapes are equal except along `axis`.
+    axis : int, default 0
+        Axis of concatenation.
+
+    Returns
+    -------
+    numpy.ndarray
+        The concatenated array.
+
+    Examples
+    --------
     >>> concatenate([[1.0, 2.0], [3.0]])
     array([1., 2., 3.])
     """
@@ -370,8 +560,20 @@ def concatenate(items: Any, axis: int = 0) -> np.ndarray:
 
 
 def array(items: Any) -> np.ndarray:
-    """An array from numbers, symbols, and nested lists of them.
+    """Return an array of numbers, symbols or nested lists of them.
 
+    Parameters
+    ----------
+    items : array_like
+        Numbers, Scalars or nested lists of them.
+
+    Returns
+    -------
+    numpy.ndarray
+        Array with dtype object if it contains a Scalar, else dtype float.
+
+    Examples
+    --------
     >>> array([[1, 2], [3, 4]])
     array([[1., 2.],
            [3., 4.]])
@@ -388,8 +590,20 @@ def _has_symbol(items: Any) -> bool:
 
 
 def symbols(vector: Any) -> np.ndarray:
-    """A CasADi column vector as an array of Scalars (the engine's side of the border).
+    """Return a CasADi column vector as an array of Scalars.
 
+    Parameters
+    ----------
+    vector : casadi.SX
+        Column vector of n entries.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n,)
+        Array of Scalars.
+
+    Examples
+    --------
     >>> symbols(ca.SX.sym("q", 2))
     array([q_0, q_1], dtype=object)
     """
@@ -401,8 +615,20 @@ def symbols(vector: Any) -> np.ndarray:
 
 
 def expression(value: Any) -> Any:
-    """A Scalar, a number, or an array of them as a CasADi matrix (vectors become columns).
+    """Return a Scalar, a number, or an array of them as a CasADi matrix.
 
+    Parameters
+    ----------
+    value : float, Scalar or array_like
+        Scalar, vector or matrix.
+
+    Returns
+    -------
+    casadi.SX
+        Expression; vectors become columns.
+
+    Examples
+    --------
     >>> expression([1.0, Scalar(ca.SX.sym("x"))])
     SX([1, x])
     """
@@ -410,7 +636,7 @@ def expression(value: Any) -> Any:
     if items.ndim == 0:
         return _sx(items.item())
     columns = items.reshape(items.shape[0], -1)
-    # entries that are not zero with their places, column after column: to set them one by one takes five times as long
+    # triplets of the nonzeros in column-major order: setting single entries takes five times as long
     if columns.dtype != object:
         places = np.argwhere(columns.T != 0)
         values = ca.SX(ca.DM(columns[places[:, 1], places[:, 0]]))

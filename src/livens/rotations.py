@@ -1,17 +1,17 @@
 """Rotations by unit quaternions, scalar first: ``q = (q0, q1, q2, q3)`` (S004 sect. 3 and appendix C).
 
 ``R(q) = E(q) G(q)^T`` maps convective (body-fixed) components to spatial ones; the angular velocity is
-``Omega = 2 G(q) v`` in the body frame and ``omega = 2 E(q) v`` in space, where v is the rate of q. What is a polynomial
-in q is left one (``matrix(q)`` is not divided by ``q.q``): for polynomials of second degree, discrete gradients need no
-correction.
+``Omega = 2 G(q) v`` in the body frame and ``omega = 2 E(q) v`` in space, where v is the time derivative of q.
+Polynomials in q stay polynomials (``to_matrix(q)`` is not divided by ``q.q``): discrete gradients of polynomials of
+second degree need no correction.
 
 >>> from livens import rotations as rot
 >>> quarter = rot.from_axis_angle([0, 0, 1], 3.141592653589793 / 2)
 >>> rot.rotate(quarter, [1.0, 0.0, 0.0]).round(12).tolist()
 [0.0, 1.0, 0.0]
 
-Functions take numbers and symbols alike, except where they have to look at the numbers: `from_matrix`, `axis_angle` and
-`euler_angles`.
+Functions accept numbers and symbols, except `from_matrix`, `to_axis_angle` and `to_euler_angles`, which require
+numbers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,26 @@ from livens.errors import InputError
 
 identity: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
 
-#: Below this square of half the angle, two terms of the series are exact to the last digit.
+#: Threshold on the square of half the angle below which two terms of the series are exact to round-off.
 _SMALL = 1e-8
 
 
 # -- algebra ----------------------------------------------------------------------------------------------------------
 def product(a: Any, b: Any) -> np.ndarray:
-    """The quaternion product ``a o b`` (28): first b, then a, as rotations.
+    """Return the quaternion product ``a o b`` (28): rotation b followed by rotation a.
 
+    Parameters
+    ----------
+    a, b : array_like of shape (4,)
+        Quaternions, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        The product.
+
+    Examples
+    --------
     >>> product([0, 1, 0, 0], [0, 0, 1, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
@@ -43,8 +55,20 @@ def product(a: Any, b: Any) -> np.ndarray:
 
 
 def conjugate(q: Any) -> np.ndarray:
-    """``(q0, -q1, -q2, -q3)``: the inverse of a unit quaternion.
+    """Return the conjugate ``(q0, -q1, -q2, -q3)``, the inverse of a unit quaternion.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Quaternion, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        The conjugate quaternion.
+
+    Examples
+    --------
     >>> product(conjugate([0.6, 0, 0.8, 0]), [0.6, 0, 0.8, 0]).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
@@ -53,8 +77,20 @@ def conjugate(q: Any) -> np.ndarray:
 
 
 def normalized(q: Any) -> np.ndarray:
-    """The unit quaternion in the direction of q.
+    """Return the unit quaternion ``q/|q|``.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Nonzero quaternion, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        The unit quaternion.
+
+    Examples
+    --------
     >>> normalized([3, 0, 0, 4]).tolist()
     [0.6, 0.0, 0.0, 0.8]
     """
@@ -63,8 +99,20 @@ def normalized(q: Any) -> np.ndarray:
 
 
 def skew(a: Any) -> np.ndarray:
-    """The matrix of the vector product: ``skew(a) b = a x b`` (2).
+    """Return the skew-symmetric matrix of the cross product: ``skew(a) b = a x b`` (2).
 
+    Parameters
+    ----------
+    a : array_like of shape (3,)
+        Vector.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3, 3)
+        The skew-symmetric matrix.
+
+    Examples
+    --------
     >>> (skew([1, 2, 3]) @ [0, 0, 1]).tolist()
     [2.0, -1.0, 0.0]
     """
@@ -73,8 +121,20 @@ def skew(a: Any) -> np.ndarray:
 
 
 def Q_l(a: Any) -> np.ndarray:
-    """Multiplication from the left: ``Q_l(a) b = a o b`` (33a).
+    """Return the matrix of quaternion multiplication from the left: ``Q_l(a) b = a o b`` (33a).
 
+    Parameters
+    ----------
+    a : array_like of shape (4,)
+        Left factor, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4, 4)
+        The multiplication matrix.
+
+    Examples
+    --------
     >>> (Q_l([0, 1, 0, 0]) @ [0, 0, 1, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
@@ -83,8 +143,20 @@ def Q_l(a: Any) -> np.ndarray:
 
 
 def Q_r(b: Any) -> np.ndarray:
-    """Multiplication from the right: ``Q_r(b) a = a o b`` (33b).
+    """Return the matrix of quaternion multiplication from the right: ``Q_r(b) a = a o b`` (33b).
 
+    Parameters
+    ----------
+    b : array_like of shape (4,)
+        Right factor, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4, 4)
+        The multiplication matrix.
+
+    Examples
+    --------
     >>> (Q_r([0, 0, 1, 0]) @ [0, 1, 0, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
@@ -93,8 +165,20 @@ def Q_r(b: Any) -> np.ndarray:
 
 
 def E(q: Any) -> np.ndarray:
-    """The 3x4 matrix of (35b): spatial angular velocity ``omega = 2 E(q) v``.
+    """Return the 3x4 matrix E of (35b): spatial angular velocity ``omega = 2 E(q) v``.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3, 4)
+        The matrix E(q).
+
+    Examples
+    --------
     >>> E([1, 0, 0, 0]).tolist()
     [[-0.0, 1.0, -0.0, 0.0], [-0.0, 0.0, 1.0, -0.0], [-0.0, -0.0, 0.0, 1.0]]
     """
@@ -103,8 +187,20 @@ def E(q: Any) -> np.ndarray:
 
 
 def G(q: Any) -> np.ndarray:
-    """The 3x4 matrix of (35a): convective angular velocity ``Omega = 2 G(q) v``.
+    """Return the 3x4 matrix G of (35a): convective angular velocity ``Omega = 2 G(q) v``.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3, 4)
+        The matrix G(q).
+
+    Examples
+    --------
     >>> G([0, 1, 0, 0]).tolist()
     [[-1.0, 0.0, 0.0, -0.0], [-0.0, -0.0, 0.0, 1.0], [-0.0, 0.0, -1.0, 0.0]]
     """
@@ -114,8 +210,22 @@ def G(q: Any) -> np.ndarray:
 
 # -- angular velocity -------------------------------------------------------------------------------------------------
 def convective_velocity(q: Any, v: Any) -> np.ndarray:
-    """``Omega = 2 G(q) v``, the angular velocity in the body frame (43).
+    """Return the angular velocity in the body frame, ``Omega = 2 G(q) v`` (43).
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+    v : array_like of shape (4,)
+        Time derivative of q, in 1/s.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3,)
+        Convective angular velocity, in rad/s.
+
+    Examples
+    --------
     >>> convective_velocity([1, 0, 0, 0], [0, 5, 10, 10]).tolist()
     [10.0, 20.0, 20.0]
     """
@@ -123,8 +233,22 @@ def convective_velocity(q: Any, v: Any) -> np.ndarray:
 
 
 def spatial_velocity(q: Any, v: Any) -> np.ndarray:
-    """``omega = 2 E(q) v``, the angular velocity in space (43).
+    """Return the angular velocity in the spatial frame, ``omega = 2 E(q) v`` (43).
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+    v : array_like of shape (4,)
+        Time derivative of q, in 1/s.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3,)
+        Spatial angular velocity, in rad/s.
+
+    Examples
+    --------
     >>> spatial_velocity([1, 0, 0, 0], [0, 5, 10, 10]).tolist()
     [10.0, 20.0, 20.0]
     """
@@ -132,8 +256,22 @@ def spatial_velocity(q: Any, v: Any) -> np.ndarray:
 
 
 def rate_from_convective(q: Any, Omega: Any) -> np.ndarray:
-    """The rate of q of a body that turns with Omega, in the body frame (44).
+    """Return the time derivative of q from the angular velocity in the body frame (44).
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+    Omega : array_like of shape (3,)
+        Convective angular velocity, in rad/s.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Time derivative of q, in 1/s.
+
+    Examples
+    --------
     >>> rate_from_convective([1, 0, 0, 0], [10, 20, 20]).tolist()
     [0.0, 5.0, 10.0, 10.0]
     """
@@ -141,8 +279,22 @@ def rate_from_convective(q: Any, Omega: Any) -> np.ndarray:
 
 
 def rate_from_spatial(q: Any, omega: Any) -> np.ndarray:
-    """The rate of q of a body that turns with omega, in space (44).
+    """Return the time derivative of q from the angular velocity in the spatial frame (44).
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+    omega : array_like of shape (3,)
+        Spatial angular velocity, in rad/s.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Time derivative of q, in 1/s.
+
+    Examples
+    --------
     >>> rate_from_spatial([1, 0, 0, 0], [10, 20, 20]).tolist()
     [0.0, 5.0, 10.0, 10.0]
     """
@@ -151,23 +303,47 @@ def rate_from_spatial(q: Any, omega: Any) -> np.ndarray:
 
 # -- rotation vectors -------------------------------------------------------------------------------------------------
 def exponential(vector: Any) -> np.ndarray:
-    """The unit quaternion of a rotation vector (axis times angle) (40); smooth at zero.
+    """Return the unit quaternion of a rotation vector (exponential map) (40); smooth at zero.
 
+    Parameters
+    ----------
+    vector : array_like of shape (3,)
+        Rotation vector: axis times angle, in radians.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Unit quaternion, scalar first.
+
+    Examples
+    --------
     >>> exponential([0, 0, 0]).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
     half = _items(vector, 3) / 2
     square = m.dot(half, half)
     small = square < _SMALL
-    angle = m.sqrt(m.where(small, 1.0, square))  # never the root of zero, whose derivative is infinite
+    angle = m.sqrt(m.where(small, 1.0, square))  # avoids the infinite derivative of the root at zero
     sinc = m.where(small, 1 - square / 6, m.sin(angle) / angle)
     cosine = m.where(small, 1 - square / 2 + square**2 / 24, m.cos(angle))
     return m.array([_plain(cosine), *(_plain(sinc) * half)])
 
 
 def logarithm(q: Any) -> np.ndarray:
-    """The rotation vector of a unit quaternion, of length at most pi; q and -q have the same.
+    """Return the rotation vector of a unit quaternion (logarithm map), of length at most pi.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first. q and -q have the same rotation vector.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3,)
+        Rotation vector: axis times angle, in radians.
+
+    Examples
+    --------
     >>> logarithm([0, 0, 1, 0]).round(12).tolist()
     [0.0, 3.14159265359, 0.0]
     """
@@ -182,8 +358,27 @@ def logarithm(q: Any) -> np.ndarray:
 
 
 def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
-    """The rotation by an angle about an axis of any length but zero.
+    """Return the unit quaternion of a rotation about an axis.
 
+    Parameters
+    ----------
+    axis : array_like of shape (3,)
+        Axis of rotation, of any length except zero.
+    angle : float or Scalar
+        Angle, in radians.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Unit quaternion, scalar first.
+
+    Raises
+    ------
+    InputError
+        If the axis is zero.
+
+    Examples
+    --------
     >>> from_axis_angle([0, 0, 2], 0.0).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
@@ -195,8 +390,22 @@ def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
 
 
 def axis_angle(q: Any) -> tuple[np.ndarray, float]:
-    """Axis and angle in [0, pi] of a unit quaternion; without a rotation, the first axis.
+    """Return axis and angle in [0, pi] of a unit quaternion.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first, of numbers.
+
+    Returns
+    -------
+    axis : numpy.ndarray of shape (3,)
+        Unit vector; (1, 0, 0) if the angle is zero.
+    angle : float
+        Angle, in radians.
+
+    Examples
+    --------
     >>> axis_angle([1, 0, 0, 0])
     (array([1., 0., 0.]), 0.0)
     """
@@ -207,8 +416,20 @@ def axis_angle(q: Any) -> tuple[np.ndarray, float]:
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
 def matrix(q: Any) -> np.ndarray:
-    """The rotation matrix ``R(q) = E(q) G(q)^T`` (50), convective to spatial; its columns are the directors.
+    """Return the rotation matrix ``R(q) = E(q) G(q)^T`` (50), which maps convective to spatial components.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3, 3)
+        Rotation matrix; its columns are the directors.
+
+    Examples
+    --------
     >>> matrix([0, 0, 0, 1]).tolist()
     [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]
     """
@@ -223,8 +444,22 @@ def matrix(q: Any) -> np.ndarray:
 
 
 def rotate(q: Any, x: Any) -> np.ndarray:
-    """``R(q) x``: a body-fixed vector, in space.
+    """Rotate a body-fixed vector into space: ``R(q) x``.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+    x : array_like of shape (3,)
+        Components in the body frame.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3,)
+        Components in the spatial frame.
+
+    Examples
+    --------
     >>> rotate([0, 0, 0, 1], [1, 2, 3]).tolist()
     [-1.0, -2.0, 3.0]
     """
@@ -232,8 +467,20 @@ def rotate(q: Any, x: Any) -> np.ndarray:
 
 
 def directors(q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The body frame in space: the columns of R(q).
+    """Return the directors (axes of the body frame in space), the columns of R(q).
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first.
+
+    Returns
+    -------
+    tuple of three numpy.ndarray of shape (3,)
+        The directors.
+
+    Examples
+    --------
     >>> [d.tolist() for d in directors([0, 1, 0, 0])]
     [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]]
     """
@@ -242,8 +489,25 @@ def directors(q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def from_directors(d1: Any, d2: Any, d3: Any) -> np.ndarray:
-    """The unit quaternion of a body frame.
+    """Return the unit quaternion of a body frame given by its directors.
 
+    Parameters
+    ----------
+    d1, d2, d3 : array_like of shape (3,)
+        Orthonormal directors.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Unit quaternion, scalar first, with ``q0 >= 0``.
+
+    Raises
+    ------
+    InputError
+        If the directors are not orthonormal and right-handed.
+
+    Examples
+    --------
     >>> from_directors([1, 0, 0], [0, 1, 0], [0, 0, 1]).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
@@ -251,17 +515,34 @@ def from_directors(d1: Any, d2: Any, d3: Any) -> np.ndarray:
 
 
 def from_matrix(R: Any) -> np.ndarray:
-    """The unit quaternion with ``q0 >= 0`` of a rotation matrix.
+    """Return the unit quaternion with ``q0 >= 0`` of a rotation matrix.
 
-    Of the four ways to compute it (one per component to divide by), the one with the largest divisor is taken.
+    The quaternion is computed by division by its largest component.
 
+    Parameters
+    ----------
+    R : array_like of shape (3, 3)
+        Rotation matrix of numbers.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Unit quaternion, scalar first.
+
+    Raises
+    ------
+    InputError
+        If `R` is not orthogonal with determinant 1.
+
+    Examples
+    --------
     >>> from_matrix([[-1, 0, 0], [0, 1, 0], [0, 0, -1]]).tolist()
     [0.0, 0.0, 1.0, 0.0]
     """
     R = np.asarray(R, dtype=float)
     if R.shape != (3, 3) or not np.allclose(R.T @ R, np.eye(3), rtol=0, atol=1e-8) or np.linalg.det(R) < 0:
         raise InputError("not a rotation matrix: it must be orthogonal, 3x3, with determinant 1")
-    # four times the outer product of q with itself: each row is a multiple of q
+    # four times the outer product q q^T: each row is a multiple of q
     diagonal, symmetric = np.diag(R), R + R.T
     axial = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     outer = np.empty((4, 4))
@@ -274,10 +555,17 @@ def from_matrix(R: Any) -> np.ndarray:
 
 # -- Euler angles -----------------------------------------------------------------------------------------------------
 class EulerAngles(NamedTuple):
-    """Three angles, and whether they are singular.
+    """Three Euler angles with a singularity flag.
 
-    Where they are, the first and the third axis coincide: only the sum or the difference of their angles is
-    determined, and the third angle is set to zero.
+    At a singularity (gimbal lock) the first and the third axis coincide: only the sum or the difference of their angles
+    is determined, and the third angle is set to zero.
+
+    Parameters
+    ----------
+    first, second, third : float
+        Angles, in radians.
+    singular : bool
+        Whether the angles are singular.
     """
 
     first: float
@@ -287,27 +575,65 @@ class EulerAngles(NamedTuple):
 
 
 def from_euler_angles(angles: Sequence[Any], axes: str = "zxz") -> np.ndarray:
-    """Three rotations one after the other, each about an axis of the frame turned so far (intrinsic).
+    """Return the unit quaternion of three intrinsic rotations (Euler angles).
 
-    "zxz" (precession, nutation, spin) is what tops are described with, "zyx" (yaw, pitch, roll) vehicles. Any axes
-    will do, if neighbours differ.
+    Each rotation is about an axis of the frame rotated so far. "zxz" (precession, nutation, spin) is usual for tops,
+    "zyx" (yaw, pitch, roll) for vehicles.
 
+    Parameters
+    ----------
+    angles : sequence of three float or Scalar
+        Euler angles, in radians.
+    axes : str, default "zxz"
+        Three letters of x, y, z; neighbouring letters must differ.
+
+    Returns
+    -------
+    numpy.ndarray of shape (4,)
+        Unit quaternion, scalar first.
+
+    Raises
+    ------
+    InputError
+        If the number of angles is not three, or the axes are invalid.
+
+    Examples
+    --------
     >>> from_euler_angles([0.0, 3.141592653589793, 0.0]).round(12).tolist()
     [0.0, 1.0, 0.0, 0.0]
     """
     first, second, third = _axes(axes)
     if len(angles) != 3:
-        raise InputError(f"Euler angles are three, got {len(angles)}")
+        raise InputError(f"there must be three Euler angles, got {len(angles)}")
     turns = [from_axis_angle(np.eye(3)[i], angle) for i, angle in zip((first, second, third), angles, strict=True)]
     return product(product(turns[0], turns[1]), turns[2])
 
 
 def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
-    """The intrinsic Euler angles of a unit quaternion; see `from_euler_angles` for the convention.
+    """Return the intrinsic Euler angles of a unit quaternion; see `from_euler_angles` for the convention.
 
-    With equal outer axes the second angle is in [0, pi], singular at both ends; with three different axes it is in
-    [-pi/2, pi/2], again singular at both ends.
+    With equal outer axes the second angle is in [0, pi]; with three different axes it is in [-pi/2, pi/2]. The angles
+    are singular at both bounds.
 
+    Parameters
+    ----------
+    q : array_like of shape (4,)
+        Unit quaternion, scalar first, of numbers.
+    axes : str, default "zxz"
+        Three letters of x, y, z; neighbouring letters must differ.
+
+    Returns
+    -------
+    EulerAngles
+        The three angles, in radians, and whether they are singular.
+
+    Raises
+    ------
+    InputError
+        If the axes are invalid, or `q` contains symbols.
+
+    Examples
+    --------
     >>> euler_angles(from_euler_angles([0.3, 0.5, 0.2], "zyx"), "zyx").singular
     False
     """
@@ -316,7 +642,7 @@ def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
     third_axis = 3 - i - j
     parity = 1.0 if (j - i) % 3 == 1 else -1.0
     if i != k:
-        # turning axis k about axis j by a quarter brings it to axis i: equal outer axes, the second angle shifted
+        # a quarter rotation about axis j maps axis k to axis i: equal outer axes, the second angle is shifted
         quarter = from_axis_angle(np.eye(3)[j], -parity * m.pi / 2)
         q = product(q, quarter)
     # q_i(a) o q_j(b) o q_i(c) = (cos b/2 cos (a+c)/2, cos b/2 sin (a+c)/2, sin b/2 cos (a-c)/2, sin b/2 sin (a-c)/2)
@@ -332,7 +658,7 @@ def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
     if i != k and parity > 0:
         # the shifted second angle is negative: q_j(-b) = q_i(pi) o q_j(b) o q_i(-pi)
         second = m.pi / 2 - second
-        if not singular:  # else the half turns cancel in what is determined
+        if not singular:  # at a singularity the half rotations cancel
             first, third = first - m.pi, third + m.pi
     elif i != k:
         second -= m.pi / 2
@@ -340,17 +666,36 @@ def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
 
 
 def euler_rates(angles: Any, axes: str = "zxz") -> np.ndarray:
-    """The matrix Z of ``angles' = Z Omega`` for intrinsic Euler angles and angular velocities in body-fixed axes.
+    """Return the kinematic matrix Z of ``angles' = Z Omega`` for intrinsic Euler angles and body-fixed Omega.
 
-    It is what `livens.MultibodyEquations` asks for as `kinematics`, and singular where the angles are.
+    Z is the argument `kinematics` of `livens.MultibodyEquations`. It is singular where the angles are.
 
+    Parameters
+    ----------
+    angles : array_like of shape (3,)
+        Euler angles, in radians; numbers or symbols.
+    axes : str, default "zxz"
+        Three letters of x, y, z; neighbouring letters must differ.
+
+    Returns
+    -------
+    numpy.ndarray of shape (3, 3)
+        The kinematic matrix.
+
+    Raises
+    ------
+    InputError
+        If the axes are invalid.
+
+    Examples
+    --------
     >>> euler_rates([0.4, 0.5, 0.0], "xyz").round(3).tolist()
     [[1.139, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.546, 0.0, 1.0]]
     """
     i, j, k = _axes(axes)
     _, b, c = _items(angles, 3)
     parity, other = (1.0 if (j - i) % 3 == 1 else -1.0), 3 - i - j
-    # before the last turn the angular velocity is a' (cos b e_i + parity sin b e_other) + b' e_j + c' e_k
+    # before the last rotation the angular velocity is a' (cos b e_i + parity sin b e_other) + b' e_j + c' e_k
     S: list[list[Any]] = [[0.0] * 3 for _ in range(3)]
     S[1][j] = S[2][k] = 1.0
     if k == i:
@@ -367,7 +712,7 @@ def euler_rates(angles: Any, axes: str = "zxz") -> np.ndarray:
 
 
 def _wrapped(angle: float) -> float:
-    """In (-pi, pi]."""
+    """Wrap an angle to (-pi, pi]."""
     return float(-((-angle + m.pi) % (2 * m.pi) - m.pi))
 
 
@@ -397,5 +742,5 @@ def _numbers(value: Any, count: int) -> np.ndarray:
 
 
 def _plain(value: Any) -> Any:
-    """A 0-d array (NumPy's `where` gives one) as a number."""
+    """Return a 0-d array (a result of `numpy.where`) as a number."""
     return value.item() if isinstance(value, np.ndarray) else value

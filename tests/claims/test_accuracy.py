@@ -186,7 +186,7 @@ def test_what_cannot_be_known(tmp_path):
     other = lv.System("x", kinetic=lambda v: v @ v, potential=lambda q: q @ q / 2)
     assert "other equations" in str(lv.load(tmp_path / "own.h5", system=other).accuracy())
     places = lv.simulate(own, [1.0], [0.0], scheme="livens-em", h=0.1, t_end=10.0, store="q")
-    assert "v of the start was not stored" in str(places.accuracy())
+    assert "the initial value of v was not stored" in str(places.accuracy())
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_step_density_over_other_schemes():
     assert lv.study.symplecticity_defect(mixed, "step-density:gauss-2", **where) > 1e-6
     run = lv.simulate(mixed, q0=[0.6, -0.4], p0=[0.5, 0.7], scheme="step-density:gauss-2", h=0.1, t_end=60.0, scaling=g)
     assert run.step_size[1:-1].max() > 1.2 * run.step_size[1:-1].min() and run.summary.max_energy_drift < 1e-4
-    for name, words in (("radau-iia-2", "is not symmetric"), ("sundman", "chooses its steps itself")):
+    for name, words in (("radau-iia-2", "is not symmetric"), ("sundman", "selects its step sizes")):
         with pytest.raises(InputError, match=words):
             lv.schemes.get(f"step-density:{name}")
     with pytest.raises(InputError, match="needs a model in coordinates and momenta"):
@@ -600,7 +600,7 @@ def test_non_reversible_oscillator_with_a_scaling_of_the_coordinate():
     assert finer.min() > -0.005 and finer.max() < 0.0026
     errors, _ = energies(problem, "step-density", 0.2, 10**5, g, every=10)
     assert abs(trend(errors)) > 1
-    with pytest.raises(lv.IntegrationError, match="exploded"):
+    with pytest.raises(lv.IntegrationError, match="blew up"):
         energies(problem, "sundman-doubled", 0.3, 10**4, g)
 
 

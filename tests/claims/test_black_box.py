@@ -107,18 +107,18 @@ def test_who_cannot_use_it():
         "imex",
         "yoshida-4:semi-explicit:0.5,0.5",
     ):
-        with pytest.raises(lv.InputError, match="black box"):
+        with pytest.raises(lv.InputError, match="external force"):
             lv.simulate(closed(), **START, scheme=scheme, h=0.1)
-    with pytest.raises(lv.InputError, match="black box: no scaling"):
+    with pytest.raises(lv.InputError, match="external force: no scaling"):
         lv.simulate(
             closed(), **START, scheme="semi-explicit:0.5,0.5", h=0.1, scaling=lv.scaling.stiffness_estimate(1.0)
         )
     for wrong in (lambda q: q, 0, "spring", None):
-        with pytest.raises(lv.InputError, match="the address of a compiled function"):
+        with pytest.raises(lv.InputError, match="an external force is a ctypes function"):
             lv.BlackBox(wrong)
-    with pytest.raises(lv.ModelError, match="a black box is an expensive force"):
+    with pytest.raises(lv.ModelError, match="an external force is an expensive force"):
         lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=lv.Force(lv.BlackBox(force)))
-    with pytest.raises(lv.InputError, match="black box"):
+    with pytest.raises(lv.InputError, match="external force"):
         lv.ensemble(closed(), q0=[[1.0, 0.3]] * 4, p0=[0.0, 0.2], scheme=SCHEMES[0], h=0.1, t_end=1.0)
     with pytest.raises(lv.InputError, match="no derivatives"):
         lv.study.longest_step(closed(), q0=[1.0, 0.3], v0=[0.0, 0.2], scheme=SCHEMES[0])
@@ -164,7 +164,7 @@ def test_bodies_that_turn_on_joints(scheme):
     assert np.abs(one.q - two.q).max() < 1e-13 and np.abs(one.supplied_energy - two.supplied_energy).max() < 1e-11
     assert np.abs(one.q - lv.simulate(problem.system, **{**given, "scheme": "lie-em"}).q).max() > 1e-5
     for other in ("lie-em", "imex", "livens-em"):
-        with pytest.raises(lv.InputError, match="not a black box"):
+        with pytest.raises(lv.InputError, match="not an external force"):
             lv.simulate(box, **{**given, "scheme": other})
 
 
@@ -185,9 +185,9 @@ def test_systems_without_joints():
     CALLS[0] = 0
     run = lv.simulate(box, control=lv.StepControl(tolerance=1e-5), **start)
     assert CALLS[0] == 1 + run.statistics.steps and np.abs(run.q[-1] - one.q[-1]).max() < 1e-3
-    with pytest.raises(lv.ModelError, match=r"must be a livens\.BlackBox"):
+    with pytest.raises(lv.ModelError, match=r"must be a livens\.ExternalForce"):
         lv.System("x y", **free, black_box=force)
-    with pytest.raises(lv.InputError, match="not a black box"):
+    with pytest.raises(lv.InputError, match="not an external force"):
         lv.simulate(box, **{**start, "scheme": "livens-em"}, h=0.1)
 
 

@@ -291,7 +291,7 @@ def test_variables_of_index_two_are_computed_and_checked():
     run = lv.simulate(hidden(), x0=[0.0, 1.0], h=0.1, t_end=1.0)
     assert run.y[0] == pytest.approx([1.0], abs=1e-14)
     for given, words in (
-        (dict(x0=[0.0, 1.0], y0=[3.0]), "the rate of constraint 0 is violated by"),
+        (dict(x0=[0.0, 1.0], y0=[3.0]), "the time derivative of constraint 0 is violated by"),
         (dict(x0=[0.5, 1.0]), "constraint 0 is violated by"),
     ):
         with pytest.raises(lv.InputError, match=f"inconsistent initial values: {words}"):
@@ -309,9 +309,9 @@ def test_index_three_written_by_hand():
     )
     run = lv.simulate(model, x0=[*Q0, *V0], h=0.01, t_end=0.1)
     assert run.y[0, 0] == pytest.approx(SPEED**2 + 9.81 * np.cos(ANGLE), abs=1e-12)
-    with pytest.raises(lv.InputError, match=r"the rate of constraint 0 is violated by 0\.5"):
+    with pytest.raises(lv.InputError, match=r"the time derivative of constraint 0 is violated by 0\.5"):
         lv.simulate(model, x0=[1.0, 0.0, 0.5, 0.0], h=0.01, t_end=0.1)
-    with pytest.raises(lv.InputError, match="the second rate of constraint 0 is violated"):
+    with pytest.raises(lv.InputError, match="the second time derivative of constraint 0 is violated"):
         lv.simulate(model, x0=[*Q0, *V0], y0=[0.0], h=0.01, t_end=0.1)
 
 

@@ -354,7 +354,7 @@ def test_what_a_crowd_refuses():
     for scheme in ("lie-em", "livens-em", "imex"):
         with pytest.raises(InputError, match="needs"):
             mb.simulate(t_end=1e-3, h=1e-4, scheme=scheme)
-    with pytest.raises(InputError, match=r"lasts .* may miss: h = .* would do"):
+    with pytest.raises(InputError, match=r"lasts .* too short for steps of h = .* use h <= "):
         mb.simulate(t_end=0.1, h=0.05)
     near, balls = lv.Multibody(), []
     balls = [near.sphere(f"s{i}", at=[0.1 * i, 0, 0], radius=0.1, mass=1.0) for i in range(2)]
@@ -363,7 +363,7 @@ def test_what_a_crowd_refuses():
         near.simulate(t_end=1e-3, h=1e-4)
     for given, words in (
         (dict(stiffness=-1.0), "stiffness"),
-        (dict(stiffness=1e4, damping=-1.0), "damping"),
+        (dict(stiffness=1e4, damping=-1.0), "dissipation"),
         (dict(stiffness=1e4, margin=0.0), "margin"),
         (dict(), "needs a stiffness"),
     ):
@@ -375,12 +375,12 @@ def test_what_a_crowd_refuses():
         mb.crowd("other", [*bodies, bodies[0]], **laws())
     with pytest.raises(InputError, match="already"):
         mb.crowd("heap", bodies, **laws())
-    with pytest.raises(InputError, match="not planes alone"):
+    with pytest.raises(InputError, match="not only planes"):
         mb.crowd("other", [mb.ground, mb.ground], **laws())
     far, _ = drawing("spheres")
-    with pytest.raises(InputError, match="no body of this mechanism"):
+    with pytest.raises(InputError, match="not a body of this mechanism"):
         far.crowd("heap", bodies, **laws())
-    with pytest.raises(InputError, match="knows no contact"):
+    with pytest.raises(InputError, match="is not supported"):
         rings = [mb.ring(f"ring{i}", at=[i, 0, 0], radius=0.2, tube=0.02, mass=1.0) for i in range(2)]
         mb.crowd("rings", rings, **laws())
         _ = mb.system

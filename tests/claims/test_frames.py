@@ -190,7 +190,7 @@ def test_what_is_no_frame_is_refused():
     with pytest.raises(lv.ModelError, match="'extra' has kinetic energy"):
         lv.System(body.coordinates, elements=[body, extra], frames=True)
     plain = lv.System(body.coordinates, elements=[body])
-    with pytest.raises(lv.InputError, match="bodies that are taken as frames"):
+    with pytest.raises(lv.InputError, match="rigid bodies in director coordinates"):
         lv.simulate(plain, *body.state(), scheme="lie-em", h=0.1, t_end=1)
 
 

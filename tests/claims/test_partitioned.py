@@ -274,7 +274,7 @@ def test_the_pair_is_unstable_without_mass(h):
         potential=lambda q: 0.5 * q[0] ** 2,
         dissipation=lambda v: 0.5 * v[0] ** 2,
     )
-    with pytest.raises(lv.IntegrationError, match="exploded") as error:
+    with pytest.raises(lv.IntegrationError, match="blew up") as error:
         lv.simulate(damped, [1.0], [-1.0], scheme=PAIRS[0], h=h, t_end=400 * h)
     run = error.value.result
     assert abs(run.q[-1, 0] / run.q[-2, 0] + h + np.sqrt(1 + h**2)) < 1e-4

@@ -330,7 +330,7 @@ def test_what_it_cannot_do():
     with pytest.raises(InputError, match="needs a constant mass matrix"):
         lv.simulate(quartic, q0=[0.0], p0=[1.0], scheme="semi-explicit:0.5,0.5", h=0.1, t_end=1.0)
     start = dict(q0=[5.0], p0=[1.0], h=0.1, t_end=1.0)
-    with pytest.raises(InputError, match="looks ahead by alpha h, which is 0"):
+    with pytest.raises(InputError, match="evaluates forces at alpha h, which is 0"):
         lv.simulate(walls(), scheme="semi-explicit:0,0.5", scaling=lv.scaling.stiffness_estimate(1.0), **start)
     with pytest.raises(InputError, match="takes a scaling such as"):
         lv.simulate(walls(), scheme="semi-explicit:0.5,0.5", scaling=2.0, **start)

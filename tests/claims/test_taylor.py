@@ -292,7 +292,7 @@ def test_what_it_cannot_do_it_says():
         lv.simulate(lv.problems.load("pendulum"), scheme="taylor")
     with pytest.raises(lv.errors.InputError, match="functions that are smooth, without abs"):
         lv.simulate(lv.FirstOrder("x", rhs=lambda x: [abs(x[0])]), x0=[1.0], scheme="taylor", t_end=1.0)
-    with pytest.raises(lv.errors.InputError, match="from which all rates follow"):
+    with pytest.raises(lv.errors.InputError, match="that determine all time derivatives"):
         model = lv.FirstOrder("x", algebraic="y", rhs=lambda y: [y[0]], constraints=lambda x, y: [x[0] + y[0] ** 3])
         lv.simulate(model, x0=[1.0], scheme="taylor", t_end=1.0)
     with pytest.raises(lv.errors.InputError, match="between 2 and 60"):
@@ -301,6 +301,6 @@ def test_what_it_cannot_do_it_says():
         lv.simulate(KEPLER, scheme="taylor", t_end=1.0, tier="reference")
     with pytest.raises(lv.errors.InputError, match="by a tolerance"):
         lv.simulate(KEPLER, scheme="taylor", t_end=1.0, control=lv.StepControl())
-    with pytest.raises(lv.errors.IntegrationError, match=r"does not converge.*The motion may end there") as stopped:
+    with pytest.raises(lv.errors.IntegrationError, match=r"does not converge.*The solution may end there") as stopped:
         lv.simulate(lv.FirstOrder("x", rhs=lambda x: [x[0] ** 2]), x0=[1.0], scheme="taylor", t_end=2.0)
     assert abs(stopped.value.result.t[-1] - 1.0) < 1e-6

@@ -106,7 +106,7 @@ def test_wheelset_index():
     assert {name for name, index in indices.items() if index == 2} == {"lambda_left", "lambda_right"}
     assert model.index == 2
     start = lv.problems.load("wheelset").start_values
-    with pytest.raises(lv.InputError, match="the rate of constraint 0 is violated"):
+    with pytest.raises(lv.InputError, match="the time derivative of constraint 0 is violated"):
         lv.simulate(model, x0=start["x0"], y0=start["y0"] + [1e-5, 0, 0, 0, 0, 0], h=1e-3, t_end=1e-3)
 
 

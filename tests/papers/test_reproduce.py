@@ -187,4 +187,4 @@ def test_only_needs_one_source(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["reproduce", "--only", "3"])
-    assert isinstance(done.exception, InputError) and "--only goes with one source" in str(done.exception)
+    assert isinstance(done.exception, InputError) and "--only needs a single source" in str(done.exception)

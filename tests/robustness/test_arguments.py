@@ -179,9 +179,9 @@ def test_forces_as_numbers_and_bodies_as_points():
 
 def test_steps_below_the_last_digit_and_more_rows_than_memory():
     start = dict(q0=[1.0], v0=[0.0])
-    with pytest.raises(lv.InputError, match="smaller than the last digit"):
+    with pytest.raises(lv.InputError, match="smaller than the resolution"):
         lv.simulate(oscillator(), **start, h=1e-3, t0=1e14, t_end=1e14 + 1)
-    with pytest.raises(lv.InputError, match="no room in memory"):
+    with pytest.raises(lv.InputError, match="not enough memory"):
         lv.simulate(oscillator(), **start, h=1e-13, t_end=100.0)
 
 
@@ -323,7 +323,7 @@ def test_mistyped_arguments_get_a_suggestion():
         (lambda: lv.bodies.gravity(bdy=BALL), "did you mean 'body'?"),
         (lambda: run.at(time=0.1), "Result.at has no argument 'time'"),
         (lambda: run.accuracy(second=1), "run.accuracy has no argument 'second'; did you mean 'seconds'?"),
-        (lambda: run.animate("a.html", frmes=3), "a film as html has no option 'frmes'"),
+        (lambda: run.animate("a.html", frmes=3), "an animation as html has no option 'frmes'"),
         (lambda: lv.simulate(), "missing a required argument: 'model'"),
         (lambda: lv.scenario.load(3), "the path of a scenario must be the name of a file, got 3"),
     ):

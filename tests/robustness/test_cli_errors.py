@@ -22,7 +22,7 @@ from terminal import livens
         (["run", "simple-pendulum", "--h", "fast"], "valid number"),
         (["run", "simple-pendulum", "--t-end", "-1"], "t_end must lie after"),
         (["run", "simple-pendulum", "--every", "0"], "every must be a whole number"),
-        (["run", "simple-pendulum", "--set", "l"], "--set must look like name=number"),
+        (["run", "simple-pendulum", "--set", "l"], "--set must have the form name=number"),
         (["run", "simple-pendulum", "--set", "l=long"], "option 'l' must be a finite number"),
         (["run", "simple-pendulum", "--set", "length=2"], "has no option 'length'"),
         (["run", "simple-pendulum", "--set", "l=nan"], "option 'l' must be a finite number"),

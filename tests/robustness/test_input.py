@@ -80,8 +80,11 @@ def test_not_a_system():
         (dict(kinetic=None, mass=lambda: [[1, 2], [3, 4]]), "mass must return a symmetric matrix"),
         (dict(mass=lambda: np.eye(2)), "give either kinetic or mass"),
         (dict(kinetic=None), "no kinetic energy"),
-        (dict(potential=lambda q, v: q[0]), "potential asks for 'v'; a potential function may ask for q, t, k"),
-        (dict(potential=lambda position: position[0]), "potential asks for 'position'"),
+        (
+            dict(potential=lambda q, v: q[0]),
+            "potential has an argument 'v'; a potential function may have the arguments q, t, k",
+        ),
+        (dict(potential=lambda position: position[0]), "potential has an argument 'position'"),
         (dict(potential=lambda q, k: k.gravity), "potential: unknown parameter 'k.gravity'"),
         (dict(potential=lambda q, k: k.G * q[0]), "unknown parameter 'k.G'"),
         (dict(potential=lambda q: height * q[0]), "potential: NameError: name 'height' is not defined"),  # noqa: F821
@@ -155,7 +158,7 @@ def test_a_singular_position_is_not_redundant():
         lower = [[i + c / 2, s / 2, c, s, -s, c] for i in range(2)]
         return np.concatenate([*lower, [c + 0.5, s, 1, 0, 0, 1]])
 
-    with pytest.raises(lv.IntegrationError, match="If this is a singular position, start a little beside it"):
+    with pytest.raises(lv.IntegrationError, match="If this is a singular configuration, start slightly away from it"):
         lv.simulate(system, position(0.0), np.zeros(18), h=1e-3, t_end=1e-2)
     beside = lv.simulate(system, position(1e-6), np.zeros(18), h=1e-3, t_end=1e-2)
     assert beside.summary.max_constraint < 1e-13
@@ -170,7 +173,7 @@ def test_initial_multipliers_and_momenta():
 def test_singular_model_is_explained():
     """A coordinate that nothing determines."""
     system = lv.System("x y", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: q[0] ** 2)
-    with pytest.raises(lv.IntegrationError, match="does not determine what belongs to: balance of momentum of y"):
+    with pytest.raises(lv.IntegrationError, match="does not determine the unknowns of: balance of momentum of y"):
         lv.simulate(system, [1, 0], [0, 0], h=0.1, t_end=1)
 
 
@@ -228,7 +231,7 @@ def test_schemes_that_do_not_fit_say_why():
 
     assert isinstance(NeedsRegularMass(), Scheme)
     system = lv.problems.load("mass-spring-redundant").system
-    with pytest.raises(lv.InputError, match=r"needs a regular mass matrix; schemes that fit: livens-em"):
+    with pytest.raises(lv.InputError, match=r"needs a regular mass matrix; compatible schemes: livens-em"):
         lv.schemes.require(NeedsRegularMass(), system)
 
 

@@ -319,9 +319,9 @@ def test_events_have_to_be_given_again(tmp_path):
     path = tmp_path / "run.h5"
     equal(t_end=0.5, events=[TURNING, lv.Event(lambda q: q[0])], out=path)
     assert lv.load(path).facts.events == ("turning", "event 1")
-    with pytest.raises(lv.InputError, match=r"looks for the events turning, event 1: give them again"):
+    with pytest.raises(lv.InputError, match=r"has the events turning, event 1: pass them again"):
         lv.resume(path, system=oscillator(), t_end=1.0)
-    with pytest.raises(lv.InputError, match=r"looks for the events event 1: give them again"):
+    with pytest.raises(lv.InputError, match=r"has the events event 1: pass them again"):
         lv.resume(path, system=oscillator(), t_end=1.0, events=[TURNING])
     with pytest.raises(lv.InputError, match=r"events must be a list"):
         lv.resume(path, system=oscillator(), t_end=1.0, events=7)

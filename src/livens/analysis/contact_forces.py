@@ -1,4 +1,4 @@
-"""Forces of contacts, in newtons, and where they act."""
+"""Contact forces, in newtons, with their points of application."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from livens.analysis.named import evaluated
 from livens.models.system import System
 from livens.results.result import Result
 
-#: More contacts than this are not looked at.
+#: Maximum number of contacts that are evaluated.
 _MOST = 200
 
 
 def contact_forces(result: Result) -> list[PointForce]:
-    """All forces of contacts on the second of their bodies, or on the first where the second is the ground.
+    """Return the contact forces on the second body of each pair, or on the first if the second is the ground.
 
     >>> import livens as lv
     >>> (floor,) = contact_forces(lv.simulate(lv.problems.load("bouncing-ball"), t_end=0.4))

@@ -1,4 +1,4 @@
-"""Energy accounts by element: who stores, loses and supplies the energy of a system.
+"""Energy balance by element: stored, dissipated and supplied energy.
 
 >>> import livens as lv
 >>> run = lv.simulate(lv.problems.load("double-four-bar-damped"), t_end=0.1)
@@ -24,12 +24,12 @@ from livens.models.found_contacts import ACCOUNTS, FoundContacts
 from livens.models.system import System
 from livens.results.result import MissingVariableError, Result
 
-#: What an element stores, as expressions of its model.
+#: Stored energies of an element, as expressions of its model.
 _STORED: dict[str, Callable[[ElementModel], Any]] = {
     "kinetic_energy": lambda m: m.T,
     "potential_energy": lambda m: m.V,
 }
-#: The power of an element, as expressions of its model: its integral over time is what the run has recorded.
+#: Powers of an element, as expressions of its model; their time integrals are recorded by the run.
 _POWERS: dict[str, Callable[[ElementModel], Any]] = {
     "dissipated_energy": lambda m: ca.dot(ca.gradient(m.R, m.v), m.v),
     "supplied_energy": lambda m: ca.dot(m.F, m.v) + ca.gradient(m.V, m.t),
@@ -37,15 +37,15 @@ _POWERS: dict[str, Callable[[ElementModel], Any]] = {
 
 
 def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
-    """An energy of every element that has any, at every stored time, by the names of the elements.
+    """Return an energy of every element that has any, at every stored time, by the names of the elements.
 
-    Kinetic and potential energies follow from the state. What was dissipated and supplied is recorded as a whole: the
-    account of an element is the integral of its power by the trapezoidal rule, and what is missing of the recorded
-    energy of a step is shared among the elements in proportion to their work. So the accounts add up to the record.
+    Kinetic and potential energies follow from the state. Dissipated and supplied energies are recorded as totals. The
+    energy of an element is the integral of its power by the trapezoidal rule. In every step, the difference to the
+    recorded total is distributed over the elements in proportion to their work, so that the sum equals the record.
     """
     known = (*_STORED, *_POWERS)
     if what not in known:
-        raise InputError(f"elements have no account of {what!r}{suggestion(str(what), known)}")
+        raise InputError(f"elements have no energy {what!r}{suggestion(str(what), known)}")
     system = result.system
     if not isinstance(system, System):
         raise InputError(f"only a System has elements, not a {system.kind}")
@@ -78,9 +78,9 @@ def by_element(result: Result, what: Any) -> dict[str, np.ndarray]:
 
 
 def _of_crowds(result: Result, system: System, what: str) -> tuple[list[str], list[np.ndarray]]:
-    """Energies and powers of contacts that are found while bodies move, which are no elements: names and values.
+    """Return names and values of energies and powers of detected contacts, which are not elements.
 
-    What they do to bodies counts as supplied, with what they lose: it is what they had stored.
+    The power on the bodies counts as supplied, including the losses, which come from stored energy.
     """
     box = system.box
     if not isinstance(box, FoundContacts) or what == "kinetic_energy":
@@ -100,7 +100,7 @@ def _of_crowds(result: Result, system: System, what: str) -> tuple[list[str], li
 
 
 def _table(result: Result, system: System, own: columns.ElementColumns) -> np.ndarray:
-    """What elements say about the state, at every stored time."""
+    """Evaluate columns of the elements at every stored time."""
     column, found, first = _Column(system, ElementTable(own), (own.width,)), list[np.ndarray](), 0
     pieces = result.parameter_pieces
     for block in rows_of(result, column.variables):
@@ -108,7 +108,7 @@ def _table(result: Result, system: System, own: columns.ElementColumns) -> np.nd
         values = np.empty((rows, own.width))
         for (start, k), (end, _) in zip(pieces, [*pieces[1:], (len(result.t), None)], strict=True):
             a, b = max(start - first, 0), min(end - first, rows)
-            if a < b:  # as actions of events have left the parameters
+            if a < b:  # parameters may change by event actions
                 values[a:b] = column({name: part[a:b] for name, part in block.items()}, k)
         found.append(values)
         first += rows
@@ -116,12 +116,12 @@ def _table(result: Result, system: System, own: columns.ElementColumns) -> np.nd
 
 
 def _steps_of(powers: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """The work of every step."""
+    """Return the work of every step by the trapezoidal rule."""
     return np.asarray((powers[1:] + powers[:-1]) / 2 * np.diff(t)[:, None])
 
 
 def _moving_constraints(result: Result, system: System) -> dict[int, np.ndarray]:
-    """The work of every step that constraints do which depend on time, by element: ``lam.dg/dt``."""
+    """Return the work ``lam.dg/dt`` of rheonomic constraints in every step, by element."""
     moving = [group for group in system.groups if ca.jacobian(group.model.g, group.model.t).nnz()]
     if not moving:
         return {}
@@ -139,7 +139,7 @@ def _moving_constraints(result: Result, system: System) -> dict[int, np.ndarray]
 
 
 def _rubbing(result: Result, system: System) -> dict[int, np.ndarray]:
-    """What constraints that rub take in every step, by element."""
+    """Return the friction work of constraints with Coulomb friction in every step, by element."""
     rubbing = [group for group in system.groups if group.model.rubs]
     if not rubbing:
         return {}
@@ -161,7 +161,7 @@ def _rubbing(result: Result, system: System) -> dict[int, np.ndarray]:
 
 
 def _balanced(works: np.ndarray, recorded: np.ndarray) -> np.ndarray:
-    """Works of every step that add up to what was recorded, summed up over time."""
+    """Return cumulative work whose sum over the elements equals the recorded total."""
     size = np.abs(works)
     total = size.sum(axis=1, keepdims=True)
     shares = np.divide(size, total, out=np.zeros_like(size), where=total > 0)
@@ -170,5 +170,5 @@ def _balanced(works: np.ndarray, recorded: np.ndarray) -> np.ndarray:
 
 
 def _names(system: System) -> list[str]:
-    """What elements are called; those without a name are counted."""
+    """Return the names of the elements; unnamed elements are numbered."""
     return [element.name or f"element {i}" for i, element in enumerate(system.elements)]

@@ -1,4 +1,4 @@
-"""The energy a run watches over, without what came in and with what went out."""
+"""Energy balance of a run: monitored energy, supplied and dissipated energy, and reference scale."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 _EXCHANGE = ("supplied_energy", "dissipated_energy")
-#: An energy that starts from less than this part of its usual size is as good as zero.
+#: Ratio of initial energy to typical energy below which the initial energy is not used as a reference scale.
 _NEARLY_ZERO = 1e-3
 
 
 def recorded(result: Result) -> bool:
-    """Whether the run kept what came in and what went out, or nothing did; models of which that is not known aside."""
+    """Return True if supplied and dissipated energy are stored, or if the model exchanges no energy."""
     model = result.system
     return set(_EXCHANGE) <= set(result.stored) or model.conservative or _EXCHANGE[0] not in model.layout
 
 
 def exchanged(result: Result) -> np.ndarray:
-    """What came in less what went out, at every row."""
+    """Return supplied minus dissipated energy at every stored time, in joules."""
     if result.system.conservative or _EXCHANGE[0] not in result.system.layout:
         return np.zeros(len(result.t))
     return np.asarray(result.supplied_energy - result.dissipated_energy)
 
 
 def balance(result: Result) -> np.ndarray:
-    """The watched energy less what was exchanged: constant along the exact motion.
+    """Return the monitored energy minus the net supplied energy, which is constant along the exact motion.
 
     >>> import livens as lv
     >>> damped = lv.PortHamiltonian(
@@ -42,8 +42,11 @@ def balance(result: Result) -> np.ndarray:
 
 
 def scale(result: Result) -> tuple[float, str]:
-    """What deviations of the energy are relative to, and its symbol: ``|E_0|``, or where that is nearly zero the
-    largest kinetic energy; of models that have none, the largest energy."""
+    """Return the reference scale of energy deviations and its symbol.
+
+    The scale is ``|E_0|``. If ``|E_0|`` is nearly zero, it is the largest kinetic energy, or the largest energy of
+    models without kinetic energy.
+    """
     energy = np.abs(result.observe(result.summary.energy))
     kinetic = "kinetic_energy" in result.system.view.names
     size = float(np.abs(result.observe("kinetic_energy")).max()) if kinetic else float(energy.max())

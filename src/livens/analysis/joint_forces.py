@@ -1,4 +1,4 @@
-"""Forces of joints, in newtons, from the multipliers of their constraints: what they are, and where they act."""
+"""Reaction forces of joints, in newtons, with their points of application, from the constraint multipliers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from livens.models.scene import Pose, Scene, points
 from livens.models.system import System
 from livens.results.result import Result
 
-#: More joints than this are not looked at.
+#: Maximum number of point forces that are computed.
 _MOST = 200
-#: Shapes that are drawn where a joint is.
+#: Visual shapes that mark the position of a joint.
 _MARKS = ("ground", "sphere")
-#: Pieces of a body's frame among its coordinates, as director bodies call them.
+#: Names of the directors among the coordinates of a director body.
 _DIRECTORS = ("d1", "d2", "d3")
 
 
 @dataclass(frozen=True)
 class PointForce:
-    """A force on the body named, over time, and the point where it acts; rows of three numbers each."""
+    """Force on a named body over time and its point of application, both of shape (n_rows, 3)."""
 
     name: str
     body: str
@@ -38,12 +38,13 @@ class PointForce:
 def joint_forces(
     result: Result, scene: Scene | None = None, pose: Pose | None = None, by_column: np.ndarray | None = None
 ) -> list[PointForce]:
-    """All forces by which constraints act on points and bodies.
+    """Return the constraint forces on points and bodies.
 
-    An element with constraints acts on coordinates ``x y`` (and ``z``) with ``-G(q).T lam``. Between two bodies that is
-    the force on the second one. Constraints that only hold a body's own frame together act on no point, and are left
-    out. The point is where the scene has a shape of the element's name, or else follows from the lever arms within G;
-    a `pose` of the scene in all rows need not be computed again, and `by_column` has the coordinates in another order.
+    An element with constraints acts on the coordinates ``x y`` (and ``z``) with ``-G(q).T lam``. Between two bodies the
+    force on the second body is returned. Constraints between the directors of one body act on no point and are skipped.
+    The point of application is that of the scene shape with the element's name; otherwise it follows from the lever
+    arms within G. `pose` is the scene evaluated at all rows, if available; `by_column` contains the coordinates in
+    column-major order.
 
     >>> import livens as lv
     >>> (rod,) = joint_forces(lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0))
@@ -60,7 +61,7 @@ def joint_forces(
     lam = at_nodes(result)
     every, t = result.parameter_vector, np.ascontiguousarray(result.t, dtype=float)
     coordinates = np.asarray(result.q) if by_column is None else by_column
-    kinds: dict[int, _Kind] = {}  # elements of a type share their model
+    kinds: dict[int, _Kind] = {}  # elements of one type share their model
     found: list[PointForce] = []
     parts = zip(
         system.elements, system.models, system.indices, system.multiplier_slices, system.parameter_indices, strict=True
@@ -87,7 +88,7 @@ def joint_forces(
 
 
 def internal(system: Any) -> set[int]:
-    """Numbers of the multipliers that only hold bodies together: their constraints act on no point."""
+    """Return the indices of the multipliers of rigidity constraints, which act on no point."""
     found: set[int] = set()
     if not isinstance(system, System):
         return found
@@ -99,7 +100,7 @@ def internal(system: Any) -> set[int]:
 
 
 class _Kind:
-    """Forces of the constraints of one type of element, as native code over the rows of a run."""
+    """Compiled evaluation of the constraint forces of one element type over the rows of a run."""
 
     def __init__(self, model: Any) -> None:
         lam, G = ca.SX.sym("lam", model.m), ca.jacobian(model.g, model.q)
@@ -112,7 +113,7 @@ class _Kind:
         return np.array(self._slopes(q, t, k))
 
     def forces(self, q: np.ndarray, lam: np.ndarray, t: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """One row for each time."""
+        """Return the generalised constraint forces, one row for each time."""
         out = np.empty((len(t), self._width))
         rows, multipliers = np.ascontiguousarray(q), np.ascontiguousarray(lam)
         loop.tabulate(self._code.address, multipliers, rows, step_constants(0.0, 0.0, k), t, out)
@@ -120,7 +121,7 @@ class _Kind:
 
 
 def _place(q: np.ndarray, names: Sequence[str], body: str, axes: Sequence[int], G: np.ndarray) -> np.ndarray:
-    """The point of a body where a constraint acts: a lever X along its directors enters G as ``G_d = X G_x``."""
+    """Return the point of a body where a constraint acts: a lever X along a director enters G as ``G_d = X G_x``."""
     position = {name: i for i, name in enumerate(names)}
     prefix = f"{body}." if body else ""
     at = q[:, list(axes)].copy()
@@ -140,7 +141,7 @@ def in_space(vectors: np.ndarray) -> np.ndarray:
 
 
 def sizes(forces: Sequence[PointForce]) -> Mapping[str, np.ndarray]:
-    """How large the forces are over time, by name; of joints with one name, by name and body."""
+    """Return the magnitudes of the forces over time by name; by name and body if several forces share a name."""
     names = [each.name for each in forces]
     return {
         each.name if names.count(each.name) == 1 else f"{each.name} on {each.body}": np.linalg.norm(each.force, axis=1)

@@ -1,4 +1,4 @@
-"""Small motions about an equilibrium: eigenvalues and modes, also with constraints."""
+"""Linearisation about an equilibrium: eigenvalues and modes of unconstrained and constrained models."""
 
 from __future__ import annotations
 
@@ -20,49 +20,85 @@ from livens.models.problem import Problem
 from livens.models.summed import dynamics
 from livens.models.system import System
 
-#: Forces that are left at an equilibrium, relative to those that cancel in it.
+#: Tolerance of the force residual at an equilibrium, relative to the largest force terms in the balance.
 _BALANCED = 1e-8
-#: Singular values below this part of the largest count as zero.
+#: Rank tolerance: singular values below this fraction of the largest are zero.
 _RANK = 1e-10
-#: How many roundings of the largest stiffness that of a mode may be off by.
+#: Round-off bound of a modal stiffness in units of the machine epsilon times the norm of the stiffness matrix.
 _ROUNDING = 100
 
 
 @dataclass(frozen=True)
 class Linearisation:
-    """``E w' = A w`` about an equilibrium, with what follows from it.
+    """Linear system ``E w' = A w`` about an equilibrium, with its eigenvalues and modes.
 
-    Every eigenvalue belongs to a motion ``mode e^(eigenvalue t)`` of the coordinates (the states); they come slowest
-    first, of complex pairs both, and those that are infinite, where something has no mass, are left out.
+    Every eigenvalue belongs to a motion ``mode e^(eigenvalue t)`` of the coordinates (the states). Eigenvalues are
+    sorted by magnitude and contain both values of complex pairs. Infinite eigenvalues, which occur with zero masses,
+    are omitted.
+
+    Parameters
+    ----------
+    coordinates : tuple of str
+        Names of the coordinates (the states).
+    equilibrium : ndarray of shape (n,)
+        Coordinates (states) of the equilibrium.
+    multipliers : ndarray of shape (m,)
+        Lagrange multipliers at the equilibrium.
+    eigenvalues : ndarray of complex
+        Finite eigenvalues, in radians per second.
+    modes : ndarray of shape (n, n_eigenvalues)
+        Mode shapes of the coordinates, one column for each eigenvalue.
+    E : ndarray
+        Matrix of the derivatives.
+    A : ndarray
+        System matrix.
+    basis : ndarray of shape (n, n_free)
+        Null space of the constraint Jacobian, one column for each free direction.
     """
 
     coordinates: tuple[str, ...]
-    equilibrium: np.ndarray  # coordinates, or states
-    multipliers: np.ndarray  # there
+    equilibrium: np.ndarray
+    multipliers: np.ndarray
     eigenvalues: np.ndarray
-    modes: np.ndarray  # one column for each eigenvalue, of the coordinates
+    modes: np.ndarray
     E: np.ndarray
     A: np.ndarray
-    basis: np.ndarray  # the directions that the constraints leave free, as columns
+    basis: np.ndarray
 
     @property
     def frequencies(self) -> np.ndarray:
-        """Of the oscillations in hertz, one for each pair of eigenvalues."""
+        """Natural frequencies in hertz, one for each complex pair of eigenvalues."""
         return np.array([abs(value) / (2 * np.pi) for value in self.eigenvalues if value.imag > 0])
 
     @property
     def damping_ratios(self) -> np.ndarray:
-        """Of the same oscillations: 0 without damping, 1 at the limit of creeping."""
+        """Damping ratios of the oscillations, in the order of `frequencies`; 1 is critical damping."""
         return np.array([0.0 - value.real / abs(value) for value in self.eigenvalues if value.imag > 0])
 
     @property
     def stable(self) -> bool:
-        """No small motion grows, as far as round-off lets one tell."""
+        """True if no eigenvalue has a positive real part beyond round-off."""
         size = np.abs(self.eigenvalues).max(initial=0.0)
         return bool(np.all(self.eigenvalues.real <= 1e-7 * size))
 
     def mode(self, number: int) -> np.ndarray:
-        """The shape of oscillation `number`, the slowest is 0: displacements, the largest of which is 1."""
+        """Return a mode shape, normalised to a largest displacement of 1.
+
+        Parameters
+        ----------
+        number : int
+            Index of the oscillation, in the order of `frequencies`; 0 is the slowest.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Displacements of the coordinates.
+
+        Raises
+        ------
+        InputError
+            If there is no oscillation with this index.
+        """
         swinging = np.flatnonzero(self.eigenvalues.imag > 0)
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 0 <= number < swinging.size:
             raise InputError(f"modes are numbered from 0 to {swinging.size - 1}, got {number!r}")
@@ -87,13 +123,37 @@ def linearise(
     t: float = 0.0,
     find: bool = True,
 ) -> Linearisation:
-    """Eigenvalues and modes of small motions about an equilibrium.
+    """Linearise a model about an equilibrium and return its eigenvalues and modes.
 
-    :param q0: the coordinates of the equilibrium; of a model of first order the states `x0`. A Problem brings its own.
-    :param find: look for the equilibrium nearby; else q0 must be one.
-    :param t: the time at which to look, if the model depends on it.
+    For constrained models the geometric stiffness of the constraint forces is included. Masses may be zero.
 
-    With constraints, the multipliers take part: the forces of the joints turn with them. Masses may be zero.
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to linearise. A `Problem` provides its initial values as the default of `q0` or `x0`.
+    q0 : array_like of shape (n,), optional
+        Coordinates of the equilibrium, or an initial guess of them.
+    x0 : array_like of shape (n,), optional
+        States of the equilibrium of a first-order model, or an initial guess of them.
+    parameters : dict of str to float, optional
+        Parameter values that differ from the defaults.
+    t : float, default 0.0
+        Time at which a time-dependent model is linearised.
+    find : bool, default True
+        Search for the nearest equilibrium by Newton's method. Otherwise `q0` (`x0`) must be an equilibrium.
+
+    Returns
+    -------
+    Linearisation
+        Equilibrium, eigenvalues, modes and matrices.
+
+    Raises
+    ------
+    InputError
+        If no equilibrium is found, if the constraints depend on time, or if the model has no linearisation.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> pendulum = lv.problems.load("simple-pendulum")
@@ -133,13 +193,13 @@ def _of_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: boo
     if m:
         force = force - d.G.T @ lam
     if ca.depends_on(d.g, d.t) if m else False:
-        raise InputError("constraints that move leave no equilibrium to linearise about")
+        raise InputError("time-dependent constraints have no equilibrium to linearise about")
     rest, slopes = ca.substitute(
         [force, ca.horzcat(ca.jacobian(force, d.q), ca.jacobian(force, d.v), ca.jacobian(momentum, d.v))],
         [d.v],
         [still],
     )
-    # the largest terms of the balance, which tell how small its rest must be
+    # the largest terms of the force balance are the scale of its residual
     terms = [ca.gradient(d.V, d.q), d.F, ca.gradient(d.T, d.q)]
     sizes = sum((ca.fabs(ca.substitute(term, d.v, still)) for term in terms), ca.SX.zeros(n))
     balance = ca.vertcat(rest, d.g)
@@ -147,7 +207,7 @@ def _of_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: boo
     at = ca.Function("balance", [unknown, d.t, d.k], [ca.densify(balance), ca.jacobian(balance, unknown), sizes])
     G_at = ca.Function("G", [d.q, d.t, d.k], [ca.densify(d.G)])
     x = np.concatenate([q, np.zeros(m)])
-    if m:  # multipliers that balance best at the place that is given
+    if m:  # least-squares multipliers at the initial guess
         G = np.array(G_at(q, t, k))
         x[n:] = np.linalg.pinv(G.T, rcond=_RANK) @ np.array(at(x, t, k)[0]).ravel()[:n]
     x = _balanced(at, x, t, k, find, system.constraint_names)
@@ -160,17 +220,17 @@ def _of_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: boo
 
 
 def _first_order(K: np.ndarray, C: np.ndarray, M: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E and A of displacements and velocities along the directions that are free."""
+    """Return E and A of displacements and velocities along the free directions."""
     K, C, M = (free.T @ part @ free for part in (K, C, M))
     none, one = np.zeros_like(K), np.eye(len(K))
     return np.block([[one, none], [none, M]]), np.block([[none, one], [-K, -C]])
 
 
 def _without_rounding(found: Linearisation, K: np.ndarray, C: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Eigenvalues, of which those are zero that are no larger than what rounding of the stiffness makes of zero.
+    """Return the eigenvalues, with eigenvalues below the round-off bound of the stiffness set to zero.
 
-    A body that nothing turns back has a double eigenvalue zero, which rounding splits into two of the size of its
-    square root: a slow oscillation, or one that grows, that is not there.
+    A rigid-body mode has a double eigenvalue zero. Round-off splits it into a pair of the size of its square root: a
+    spurious slow oscillation or instability.
     """
     values = found.eigenvalues.copy()
     rounding = _ROUNDING * np.finfo(float).eps * np.linalg.norm(found.basis.T @ K @ found.basis)
@@ -205,13 +265,13 @@ def _of_descriptor(model: DescriptorModel, x: np.ndarray, k: np.ndarray, t: floa
 
 
 def _balanced(at: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any) -> np.ndarray:
-    """The equilibrium: Newton's method with the shortest steps, which redundant constraints do not harm."""
+    """Solve for the equilibrium by Newton's method with minimum-norm steps, which admit redundant constraints."""
     for _ in range(100 if find else 0):
         rest, slope = (np.array(ca.densify(part)) for part in at(x, t, k)[:2])
         if not (np.isfinite(rest).all() and np.isfinite(slope).all()):
-            raise InputError("the forces cannot be evaluated near the place that was given: no equilibrium was found")
+            raise InputError("the forces are not finite near the initial guess: no equilibrium was found")
         step = np.linalg.lstsq(slope, rest.ravel(), rcond=1e-13)[0]
-        # from afar a whole step may lead away
+        # damped Newton: halve the step until the residual decreases
         tried = (x - 0.5**i * step for i in range(12))
         better = (new for new in tried if np.linalg.norm(np.array(at(new, t, k)[0])) < np.linalg.norm(rest))
         new = next(better, None)
@@ -220,12 +280,12 @@ def _balanced(at: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names
         x = new
     rest, slope, sizes = (np.array(ca.densify(part)) for part in at(x, t, k))
     size = 1.0 + sizes.max(initial=0.0)
-    # what is stiff is never quite at rest: coordinates are rounded
+    # in stiff systems the rounding of coordinates limits the residual
     rounding = _ROUNDING * np.finfo(float).eps * (np.abs(slope) @ np.abs(x)).max(initial=0.0)
     if not np.abs(rest).max(initial=0.0) <= _BALANCED * size + rounding:
         worst = np.abs(rest).max()
-        more = "none was found nearby" if find else "pass find=True to look for one nearby"
-        raise InputError(f"this is no equilibrium: {worst:.3g} is left of the forces and constraints; {more}")
+        more = "none was found nearby" if find else "pass find=True to search for one nearby"
+        raise InputError(f"not an equilibrium: the residual of forces and constraints is {worst:.3g}; {more}")
     return x
 
 
@@ -233,7 +293,7 @@ def _solved(
     names: Any, x: np.ndarray, lam: np.ndarray, E: np.ndarray, A: np.ndarray, free: np.ndarray, shown: int
 ) -> Linearisation:
     values, vectors = scipy.linalg.eig(A, E, homogeneous_eigvals=True)
-    # where something has no mass there are eigenvalues that are not finite
+    # zero masses lead to infinite eigenvalues
     scale = np.hypot(np.abs(values[0]), np.abs(values[1]))
     finite = np.abs(values[1]) > 1e-12 * np.where(scale > 0, scale, 1.0)
     eigenvalues, vectors = values[0][finite] / values[1][finite], vectors[:, finite]

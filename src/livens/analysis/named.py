@@ -1,4 +1,4 @@
-"""Quantities of a run by name: coordinates, observables, and what a mechanism's bodies and joints are asked for."""
+"""Signals of a run by name: coordinates, stored variables, observables and named outputs of mechanisms."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from livens.models.system import System
 from livens.multibody.assembly import Motion
 from livens.results.result import Result
 
-#: Rows whose matrices are in memory at once.
+#: Number of stored rows whose matrices are in memory at once.
 _BLOCK = 512
 _AT_NODES: weakref.WeakKeyDictionary[Result, np.ndarray] = weakref.WeakKeyDictionary()
 
 
 class Series(np.ndarray):
-    """Values over time that know their unit."""
+    """Array of values over time with a unit."""
 
     unit: str = ""
 
@@ -32,9 +32,9 @@ class Series(np.ndarray):
 
 
 def _named(result: Result, name: str) -> Any:
-    """What the run is asked for: an array over time; with a "*" in the name, a dict of all that match."""
+    """Return a signal as an array over time; for a name with "*", a dict of all matching signals."""
     if not isinstance(name, str):
-        raise InputError(f"a quantity is asked for by its name, got {name!r}")
+        raise InputError(f"a signal is selected by its name (a string), got {name!r}")
     coordinates = list(result.facts.coordinates)
     if name in coordinates:
         return _series(_states(result)[:, coordinates.index(name)], "")
@@ -66,7 +66,7 @@ def _series(values: np.ndarray, unit: str) -> Series:
 
 
 def _said(result: Result, quantity: Quantity) -> np.ndarray:
-    """What a sampled controller says on the step that begins at each row."""
+    """Return the command of a sampled controller on the step that begins at each row."""
     stored = result.record.checkpoint.get("controllers", {})
     times, said = np.ravel(stored.get("times", ())), np.asarray(stored.get("said", ()))
     if not times.size:
@@ -76,12 +76,12 @@ def _said(result: Result, quantity: Quantity) -> np.ndarray:
 
 
 def evaluated(result: Result, quantity: Quantity) -> np.ndarray:
-    """The values of a quantity in all rows of a run."""
+    """Evaluate a quantity at all stored times of a run."""
     system = result.system
     sizes = (system.n, system.n, system.m, 1, system.parameter_count)
     symbols = [ca.SX.sym(name, size) for name, size in zip("qvltk", sizes, strict=True)]
     expression, rows = ca.densify(quantity.expression(*symbols)), len(result.t)
-    # of hundreds of bodies, a quantity depends on one or two: the others are neither read nor passed on
+    # a quantity depends on one or two of possibly hundreds of bodies: only the entries that occur are passed on
     used = _entries(expression, "qvltk", sizes)
     given = [
         getattr(result, name)[:, entries].T if entries else np.zeros((0, rows))
@@ -103,7 +103,10 @@ def evaluated(result: Result, quantity: Quantity) -> np.ndarray:
 
 
 def _entries(expression: Any, letters: str, sizes: Sequence[int]) -> list[list[int]]:
-    """Which entries of vectors of symbols an expression depends on: those of the vector x are called x_0, x_1, ..."""
+    """Return the indices of the entries of symbolic vectors that an expression depends on.
+
+    The entries of the vector x are called x_0, x_1, ...
+    """
     found: dict[str, list[int]] = {letter: [] for letter in letters}
     for symbol in ca.symvar(expression):
         letter, _, number = symbol.name().partition("_")
@@ -112,14 +115,13 @@ def _entries(expression: Any, letters: str, sizes: Sequence[int]) -> list[list[i
 
 
 def at_nodes(result: Result) -> np.ndarray:
-    """The multipliers at the times of the rows, one column for each; computed once, as all forces are made of them.
+    """Return the multipliers at the stored times, shape (n_multipliers, n_rows); cached per run.
 
-    Multipliers belong to the middle of their step: the mean of both steps around a row, where both are stored.
-
-    Single ones alternate about that in energy-momentum schemes. The first row is that of the consistent start, and the
-    last one, after which no step follows, is computed in the same way from positions and velocities there. Steps on
-    both sides of an event, where loads may jump, are not averaged. If some constraints were left out because they
-    follow from others, the forces are distributed over all of them with the least norm.
+    Multipliers belong to the middle of their step. At a row between two stored steps, their mean is returned, because
+    multipliers of single steps alternate about the mean in energy-momentum schemes. The first row contains the
+    multipliers of the consistent initial state. The last row is computed likewise from its positions and velocities.
+    Steps on both sides of an event, where loads may jump, are not averaged. If redundant constraints were removed, the
+    forces are distributed over all constraints with minimum norm.
     """
     if result not in _AT_NODES:
         _AT_NODES[result] = _spread(result, _means(result, np.asarray(result.multipliers)).T)
@@ -127,7 +129,7 @@ def at_nodes(result: Result) -> np.ndarray:
 
 
 def _means(result: Result, lam: np.ndarray) -> np.ndarray:
-    """Row by row, as they are stored: those of large systems are long to turn round."""
+    """Return averages of the multipliers of adjacent steps, shape (n_rows, n_multipliers)."""
     if result.facts.every != 1 or len(lam) < 3:
         return lam
     found = lam.copy()
@@ -145,7 +147,7 @@ def _means(result: Result, lam: np.ndarray) -> np.ndarray:
 
 
 def known_system(result: Result) -> System | None:
-    """The system of a run, if it is one and the file holds it."""
+    """Return the system of a run, or None if it is not a System or not available from the file."""
     try:
         system = result.system
     except InputError:
@@ -154,9 +156,9 @@ def known_system(result: Result) -> System | None:
 
 
 def _consistent(result: Result) -> np.ndarray | None:
-    """Multipliers that belong to the accelerations of the last row."""
+    """Return the multipliers that are consistent with the accelerations at the last row."""
     system = known_system(result)
-    if system is None or not system.m or system.large:  # a matrix of all bodies would be too large
+    if system is None or not system.m or system.large:  # the dense matrix of a large system does not fit in memory
         return None
     matrix, right = dynamics(system).acceleration_system
     both = dynamics(system).evaluator(ca.horzcat(ca.densify(matrix), ca.densify(right)))
@@ -170,7 +172,7 @@ def _consistent(result: Result) -> np.ndarray | None:
 
 
 def _spread(result: Result, lam: np.ndarray) -> np.ndarray:
-    """The same forces on all bodies by multipliers of least norm, if some constraints follow from others."""
+    """Redistribute the forces of redundant constraints over all constraints by multipliers of minimum norm."""
     system = known_system(result)
     if not result.facts.dropped or system is None or not system.frames:
         return lam

@@ -1,4 +1,4 @@
-"""Observables: what a run can be asked for, computed from its states.
+"""Observables of a run, computed from its stored states in blocks of rows.
 
 A run in a file is read a block of rows at a time, so that a reduction of ten million rows needs little memory.
 
@@ -32,23 +32,23 @@ from livens.models.model import Model
 from livens.models.summed import OBSERVABLES
 from livens.results.result import MissingVariableError, Result
 
-#: What the run itself recorded.
+#: Variables that the run itself stores.
 RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
 #: ``constraint_forces`` are ``G(q)^T lam`` with the multipliers of the step that ends there, in the balance of momentum
 #: ``p' = dL/dq - G^T lam + F``. ``energy_balance_defect`` is ``E - E_0 - supplied + dissipated`` with ``E = p.v - L``.
 NAMES = (*OBSERVABLES, *RECORDED, "constraint_forces", "energy_balance_defect")
-#: What reports compare with: how large energies are, and the speed, whatever the model calls them.
+#: Reference magnitude of energies in reports.
 MAGNITUDE = "magnitude of energy"
-#: Observables with one number per constraint or coordinate: one column each, also if there is but one.
+#: Observables with one column per constraint or coordinate, also if there is only one.
 _COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
-#: A block of rows holds at most this many numbers.
+#: Maximum number of values in a block of rows.
 _BLOCK = 1_000_000
 
-#: A name among NAMES or the system's symmetries, or a function of some of q, v, p, t, k.
+#: A name of NAMES or of the system's symmetries, or a function of some of q, v, p, t, k.
 Observable = str | Callable[..., Any]
 
 _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "largest": (lambda block: np.abs(block).max(axis=0), np.maximum),  # np.maximum keeps NaN: it must not go unseen
+    "largest": (lambda block: np.abs(block).max(axis=0), np.maximum),  # np.maximum propagates NaN
     "max": (lambda block: block.max(axis=0), np.maximum),
     "min": (lambda block: block.min(axis=0), np.minimum),
     "sum": (lambda block: block.sum(axis=0), np.add),
@@ -58,12 +58,25 @@ _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def expression(model: Model, name: str) -> Any:
-    """An observable of the state as an expression of the model's view."""
+    """Return the symbolic expression of an observable in the variables of the model's view.
+
+    Parameters
+    ----------
+    model : Model
+        Model with the observable.
+    name : str
+        Name of the observable.
+
+    Returns
+    -------
+    casadi.SX
+        Expression of the observable.
+    """
     return model.view.expression(name)
 
 
 class _Column:
-    """One observable of a model, ready to be evaluated on blocks of rows."""
+    """Observable of a model, compiled for evaluation on blocks of rows."""
 
     def __init__(
         self, model: Model, table: Table | ElementTable, shape: tuple[int, ...], multipliers: bool = False
@@ -74,7 +87,7 @@ class _Column:
 
     def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
         rows, whole = len(block["t"]), " ".join(self._parts)
-        if whole not in block:  # of large systems that takes as long as what is computed from it
+        if whole not in block:  # shared by all observables: for large systems stacking takes as long as evaluating
             block[whole] = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
         Z = block[whole]
         X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
@@ -83,21 +96,21 @@ class _Column:
 
 @functools.lru_cache(maxsize=32)
 def _known(digest: str) -> dict[str, _Column]:
-    """Observables of models with this content that have been asked for, by name."""
+    """Return the cache of compiled observables by name, for models with this fingerprint."""
     return {}
 
 
 def _named(model: Model, name: str) -> _Column:
     known = _known(model.digest)
     if name == "hamiltonian" and model.observable_sums(name) is None:
-        expression(model, name)  # whether there is one depends on the values of parameters, which the digest leaves out
+        expression(model, name)  # raises if there is none, which depends on parameter values outside the fingerprint
     if name not in known:
         known[name] = _summed(model, name) or _whole(model, name)
     return known[name]
 
 
 def _summed(model: Model, name: str) -> _Column | None:
-    """An observable of a large system: a sum over its elements."""
+    """Return an observable of a large system as a sum over its elements; None if the system is not large."""
     sums = model.observable_sums("kinetic_energy" if name == MAGNITUDE else name)
     if sums is None:
         return None
@@ -122,7 +135,7 @@ def _whole(model: Model, name: str) -> _Column:
 
 
 def _column(system: Model, what: Observable) -> _Column:
-    """Functions are read anew every time (what they close over may have changed); their native code is kept."""
+    """Compile an observable; functions are read on every call (closures may have changed), native code is cached."""
     if isinstance(what, str):
         return _named(system, what)
     if not callable(what):
@@ -134,7 +147,24 @@ def _column(system: Model, what: Observable) -> _Column:
 def walk(
     result: Result, observables: Sequence[Observable], rows: int | None = None
 ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-    """Times and observables of a run, a block of rows at a time; `rows` says how many. Also gives t, q, v, p."""
+    """Iterate over times and observables of a run in blocks of rows.
+
+    Parameters
+    ----------
+    result : Result
+        Run to read.
+    observables : sequence of str or callable
+        Observables, also the variables t, q, v, p.
+    rows : int, optional
+        Number of rows per block.
+
+    Yields
+    ------
+    t : ndarray of shape (n_rows,)
+        Times of the block.
+    values : list of ndarray
+        Values of the observables, each of shape (n_rows, ...).
+    """
     columns: list[_Column | str] = []
     for what in observables:
         if what == "energy_balance_defect":
@@ -161,7 +191,7 @@ def walk(
 def _in_pieces(
     column: _Column, block: dict[str, np.ndarray], pieces: list[tuple[int, np.ndarray]], passed: int
 ) -> np.ndarray:
-    """A column at the rows of a block that begins at row `passed`, with the parameters that each row has."""
+    """Evaluate a column on a block that begins at row `first_row`, with the parameter values valid at each row."""
     if len(pieces) == 1:
         return column(block, pieces[0][1])
     rows = len(block["t"])
@@ -175,12 +205,27 @@ def _in_pieces(
 
 
 def _balanced(model: Model) -> str:
-    """The energy whose balance with what was supplied and dissipated is asked for."""
+    """Return the name of the energy that enters the energy balance."""
     return "generalized_energy" if "generalized_energy" in model.view.names else model.watched_energy(())
 
 
 def rows_of(result: Result, variables: Sequence[str], rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
-    """Variables of a run by name, a block of rows at a time."""
+    """Iterate over stored variables of a run in blocks of rows.
+
+    Parameters
+    ----------
+    result : Result
+        Run to read.
+    variables : sequence of str
+        Names of stored variables.
+    rows : int, optional
+        Number of rows per block.
+
+    Yields
+    ------
+    dict of str to ndarray
+        Variables of the block by name.
+    """
     if rows is None:
         facts = result.facts
         rows = max(1, _BLOCK // (3 * len(facts.coordinates) + len(facts.constraint_names) + 3))
@@ -199,15 +244,33 @@ def observe(result: Result, what: Observable, *, increments: bool = False, by: s
 def observe(
     result: Result, what: Observable, *, increments: bool = False, by: str | None = None
 ) -> np.ndarray | dict[str, np.ndarray]:
-    """An observable at every stored time; with `increments`, its change from each of them to the next.
+    """Return an observable at every stored time.
 
-    `what` is a name (see `livens.observe.NAMES`; a system's symmetries are names too), or a function of some of
-    ``q v p t k``, written like a model function, that returns a number or an array. With ``by="element"`` the energies
-    ``kinetic_energy``, ``potential_energy``, ``dissipated_energy`` and ``supplied_energy`` of every element that has
-    any, by name: see `livens.analysis.elements`.
+    Parameters
+    ----------
+    result : Result
+        Run to observe.
+    observable : str or callable
+        A name (see `livens.observe.NAMES`; symmetries of a system are names too), or a function of some of
+        ``q v p t k``, written like a model function, that returns a number or an array.
+    increments : bool, default False
+        Return the change from each stored time to the next.
+    by : {None, "element"}, optional
+        With "element", return the energy of every element that has any. Valid for ``kinetic_energy``,
+        ``potential_energy``, ``dissipated_energy`` and ``supplied_energy``, see `livens.analysis.energy_by_element`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, ...) or dict of str to ndarray
+        Values over time; with ``by="element"``, by the names of the elements.
+
+    Raises
+    ------
+    InputError
+        If the observable is unknown, or if the run does not store the variables that it requires.
     """
     if by not in (None, "element"):
-        raise InputError(f'observables are told apart by "element", got {by!r}')
+        raise InputError(f'by must be None or "element", got {by!r}')
     try:
         if by is not None:
             from livens.analysis.elements import by_element
@@ -229,9 +292,28 @@ def _observed(result: Result, what: Observable, increments: bool) -> np.ndarray:
 
 
 def reduce(result: Result, what: Observable, how: str = "largest", *, rows: int | None = None) -> np.ndarray:
-    """One number per component over the whole run, in little memory.
+    """Reduce an observable over a run to one value per component, in constant memory.
 
-    `how` is one of largest (absolute value), max, min, sum, mean, first, last.
+    Parameters
+    ----------
+    result : Result
+        Run to reduce.
+    observable : str or callable
+        Name or function, as in `observe`.
+    how : {"largest", "max", "min", "sum", "mean", "first", "last"}, default "largest"
+        Reduction; "largest" is the largest absolute value.
+    rows : int, optional
+        Number of rows per block.
+
+    Returns
+    -------
+    ndarray
+        Reduced value of every component.
+
+    Raises
+    ------
+    InputError
+        If the reduction is unknown, or if the run has no rows.
     """
     if how not in _REDUCTIONS and how != "mean":
         raise InputError(f"unknown reduction '{how}'{suggestion(str(how), [*_REDUCTIONS, 'mean'])}")

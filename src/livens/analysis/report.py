@@ -1,4 +1,4 @@
-"""What a run conserved, as a table for people."""
+"""Report of a run: cost, accuracy and conserved quantities, as text, HTML and table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "Row", "print_report", "report", "rows"]
 
-#: Where there is no terminal to ask, lines may be so long.
+#: Line width in characters if the output is not a terminal.
 _WIDTH = 140
-#: How the line on accuracy is printed: what is wrong is never to be overlooked.
+#: Print style of the accuracy line by verdict.
 _STYLES = {NOT_RESOLVED: "bold red", UNTIL: "yellow"}
-#: More events than this are only counted.
+#: Maximum number of events that are listed.
 _EVENTS = 10
-_NOTHING = "the model says of nothing that it is conserved"
+_NOTHING = "the model defines no conserved quantities"
 
 
 def console() -> Console:
-    """Where tables go: as wide as the terminal, or wide enough."""
+    """Return a console as wide as the terminal, or of fixed width without a terminal."""
     from rich.console import Console
 
     wide = Console(highlight=False)
@@ -37,10 +37,10 @@ def console() -> Console:
 
 
 def print_report(result: Result, *, accuracy: bool | Estimate = True) -> list[Row]:
-    """Print what was run, what it cost, how accurate it is and what was conserved; the rows of the table come back.
+    """Print the scheme, cost, accuracy and conserved quantities of a run; return the rows of the table.
 
-    Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out, and an estimate
-    that is there already is taken as it is.
+    The refined runs of the accuracy estimate take a few seconds at most. ``accuracy=False`` omits the estimate; an
+    existing `Estimate` is used as it is.
     """
     found, out = report(result, accuracy=accuracy), console()
     first, *others = found.lines
@@ -52,15 +52,22 @@ def print_report(result: Result, *, accuracy: bool | Estimate = True) -> list[Ro
         out.print(found.accuracy.words(), style=_STYLES.get(found.accuracy.verdict), markup=False)
     out.print(as_table(found.rows) if found.rows else _NOTHING, markup=False)
     if result.path is not None:
-        out.print(f"kept in {result.path}", markup=False)
+        out.print(f"saved in {result.path}", markup=False)
     return found.rows
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was run and what it cost, how accurate it is, and what was conserved; made by `run.report()`.
+    """Report of a run: scheme and cost, accuracy, and conserved quantities; returned by `run.report()`.
 
-    `lines` are sentences, `rows` those of the table.
+    Parameters
+    ----------
+    lines : list of str
+        Description of the run, its cost and its events.
+    accuracy : Estimate or None
+        Error estimate.
+    rows : list of ConservationRow
+        Rows of the table of conserved quantities.
     """
 
     lines: list[str]
@@ -69,7 +76,7 @@ class Report:
 
     @property
     def as_promised(self) -> bool:
-        """Whether everything that the scheme promises to conserve was conserved to round-off."""
+        """True if all quantities that the scheme guarantees to conserve were conserved to round-off."""
         return all(row.holds for row in self.rows)
 
     def __str__(self) -> str:
@@ -93,9 +100,22 @@ class Report:
 
 
 def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
-    """What there is to say about a run; in a notebook, and as text.
+    """Return the report of a run, for notebooks and as text.
 
-    Companions that tell the accuracy take a few seconds at most; ``accuracy=False`` leaves them out.
+    Parameters
+    ----------
+    result : Result
+        Run to report on.
+    accuracy : bool or Estimate, default True
+        Estimate the accuracy by refined runs, which take a few seconds at most. An existing estimate is used as it is.
+
+    Returns
+    -------
+    Report
+        Cost, accuracy and conserved quantities.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> report = lv.simulate(lv.problems.load("simple-pendulum"), h=0.01, t_end=1.0).report(accuracy=False)
@@ -125,13 +145,13 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
 
 
 def step_words(result: Result) -> str:
-    """What h is in this run."""
+    """Return the step size of a run with its meaning, such as ``h = 0.01``."""
     what = "first h" if result.facts.control else "h in fictive time" if fictive(result) else "h"
     return f"{what} = {result.facts.h:g}"
 
 
 def size_words(sizes: dict[str, Any]) -> str:
-    """The sizes of steps that differ, in a sentence."""
+    """Return the range and mean of varying step sizes as text."""
     words = []
     if sizes["smallest"] is not None:
         words.append(f"steps from {sizes['smallest']:.3g} to {sizes['largest']:.3g}")
@@ -141,10 +161,10 @@ def size_words(sizes: dict[str, Any]) -> str:
 
 
 def as_table(report: list[Row]) -> Table:
-    """The rows as a table to print. Deviations and drifts of energies and momenta are relative."""
+    """Return the rows as a printable table. Deviations and drifts of energies and momenta are relative."""
     from rich.table import Table
 
-    table = Table(title="What was conserved")
+    table = Table(title="Conserved quantities")
     table.add_column("quantity", no_wrap=True)
     for name in ("at the start", "worst deviation", "drift per unit time"):
         table.add_column(name, justify="right")
@@ -163,7 +183,7 @@ def _start(row: Row) -> str:
 
 
 def drift_words(row: Row) -> str:
-    """``+1.2e-05 ± 3e-06``."""
+    """Return drift and uncertainty as text, such as ``+1.2e-05 ± 3e-06``."""
     if row.drift is None or row.drift_uncertainty is None:
         return ""
     return f"{row.drift:+.1e} ± {row.drift_uncertainty:.0e}"

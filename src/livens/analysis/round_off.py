@@ -1,4 +1,4 @@
-"""How much of a quantity is round-off: what it changes by if all numbers of the state are rounded."""
+"""Round-off bounds of observables: first-order effect of rounding all numbers of the state."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from livens.engine.element_table import ElementTable
 from livens.models.model import Model
 from livens.results.result import Result
 
-#: States at which roundings are looked at: of a block of rows, and of a whole run.
+#: Number of sampled states per block of rows, and per run.
 _OF_A_BLOCK, _OF_A_RUN = 16, 64
 
 
 class Rounding:
-    """The largest of ``eps sum |df/dz_i| |z_i|`` over some states of a run, for several observables f.
+    """Round-off bound ``eps max(sum |df/dz_i| |z_i|, |f|)`` over sampled states of a run, for several observables f.
 
-    At least ``eps |f|``: f may have constant terms.
+    The term ``eps |f|`` accounts for constant terms of f.
     """
 
     def __init__(self, model: Model, names: Sequence[str], k: np.ndarray) -> None:
@@ -28,17 +28,17 @@ class Rounding:
         self._largest = np.zeros(len(names))
 
     def look(self, t: np.ndarray, state: Sequence[np.ndarray], samples: int = _OF_A_BLOCK) -> None:
-        """Take states into account, given by their parts, one row for each time."""
+        """Update the bound with sampled states, given by their parts with one row per time."""
         for i in np.unique(np.linspace(0, len(t) - 1, samples).astype(int)):
             terms = self._terms([part[i] for part in state], t[i])
-            # derivatives may be infinite where the quantity itself is not
+            # derivatives may be infinite where the quantity itself is finite
             self._largest = np.maximum(self._largest, np.where(np.isfinite(terms), terms, 0.0))
 
     def __getitem__(self, name: str) -> float:
         return float(np.finfo(float).eps * self._largest[self._names.index(name)])
 
 
-#: The sizes of the terms of some observables in a state, given by its parts, at a time.
+#: Function of the parts of a state and of a time that returns the term magnitudes of the observables.
 _Terms = Callable[[Sequence[np.ndarray], float], np.ndarray]
 
 
@@ -51,7 +51,7 @@ def _expressions(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms:
 
 
 def _sums(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms | None:
-    """The same for a large system, as sums over its elements."""
+    """Return the term magnitudes of a large system as sums over its elements; None if the system is not large."""
     sums = model.term_sums(names)
     if sums is None:
         return None
@@ -65,7 +65,7 @@ def _sums(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms | None:
 
 
 def round_off(result: Result, name: str) -> float:
-    """What one rounding of all numbers of the state makes of an observable, at most, in a run.
+    """Return the round-off bound of an observable: its largest change by one rounding of all numbers of the state.
 
     >>> import livens as lv
     >>> run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0)

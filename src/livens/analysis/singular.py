@@ -1,7 +1,7 @@
-"""Singular positions: where constraints of a run depend on one another more than elsewhere, and motion can branch.
+"""Singular configurations: rank drops of the constraint Jacobian along a run, where the motion can branch.
 
-At every stored row the slopes of the constraints between bodies are taken, as rows of length one in the motions of the
-bodies. Their smallest singular value beside those that always vanish goes to zero where the rank drops.
+At every stored row the Jacobian of the constraints between bodies is evaluated in the twists of the bodies, with
+normalised rows. Its smallest singular value, redundant constraints excluded, goes to zero where the rank drops.
 """
 
 from __future__ import annotations
@@ -18,21 +18,30 @@ from livens.models.system import System
 from livens.multibody.assembly import Motion
 from livens.results.result import Result
 
-#: Values below this part of the largest are zero, and dips to below this part of the usual value are singular.
+#: Rank tolerance relative to the largest singular value, and the ratio to the median below which a minimum is singular.
 _RANK, _DIP = 1e-7, 0.02
-#: At most this many rows are looked at together.
+#: Maximum number of rows per block.
 _ROWS = 512
-#: A report looks for singular positions where this many multiplications are enough (below a second), and names so many.
+#: Maximum number of multiplications (below a second) for the search in a report, and of configurations listed there.
 _AFFORDABLE, _NAMED = 3e8, 3
-#: Constraints with at least this share in what depends on one another are named.
+#: Smallest participation of a constraint in the null space for its joint to be listed.
 _SHARE = 0.2
 
 
 @dataclass(frozen=True)
 class SingularPosition:
-    """When a run is nearest to a singular position, how near in units of the usual distance, and which joints are in.
+    """Singular configuration of a run: time, distance and joints.
 
-    `rank` is that of the constraints elsewhere; it is less here.
+    Parameters
+    ----------
+    t : float
+        Time of the smallest distance.
+    distance : float
+        Smallest singular value, relative to its median over the run.
+    rank : int
+        Rank of the constraint Jacobian elsewhere; it is lower in the singular configuration.
+    joints : tuple of str
+        Joints whose constraints become dependent.
     """
 
     t: float
@@ -42,20 +51,20 @@ class SingularPosition:
 
     def __str__(self) -> str:
         return (
-            f"t = {self.t:.6g}: a singular position, where motion can branch; the constraints of "
+            f"t = {self.t:.6g}: a singular configuration, where motion can branch; the constraints of "
             f"{', '.join(self.joints)} have a rank below {self.rank} there"
         )
 
 
 def _singular_positions(result: Result) -> tuple[SingularPosition, ...]:
-    """The singular positions that a run went through, or started in: between rows, found from the rows around.
+    """Return the singular configurations of a run, interpolated between the stored rows.
 
-    Forces in joints and the branch that the motion takes are not determined there by the constraints alone; energy and
-    momentum decide. Rows must be near enough to one another to see the dip: store every step.
+    In a singular configuration the constraints alone determine neither the joint forces nor the branch of the motion;
+    energy and momentum do. Rows must be close enough to resolve the minimum: store every step.
     """
     system = result.system
     if not isinstance(system, System) or not system.frames:
-        raise InputError("singular positions are those of mechanisms: of systems of bodies with frames")
+        raise InputError("singular configurations are defined for mechanisms: systems of bodies with frames")
     motion = Motion(system)
     between = list(motion.constraints)
     if not between:
@@ -76,7 +85,7 @@ def _singular_positions(result: Result) -> tuple[SingularPosition, ...]:
             for first in range(0, len(t), _ROWS)
         ]
     )
-    # what is zero in most of the rows is redundant
+    # singular values that vanish in most rows belong to redundant constraints
     rank = int(np.median((sizes > _RANK * sizes[:, :1]).sum(axis=1)))
     if not rank:
         return ()
@@ -96,7 +105,7 @@ def _singular_positions(result: Result) -> tuple[SingularPosition, ...]:
 
 
 def passed(result: Result) -> list[str]:
-    """What a report says of singular positions: in sentences, where looking at all rows takes no time to speak of."""
+    """Return messages on singular configurations for a report, if the search takes less than about a second."""
     system = known_system(result)
     if system is None or not system.frames or system.large or "q" not in result.stored:
         return []
@@ -105,12 +114,12 @@ def passed(result: Result) -> list[str]:
     if result.facts.every != 1 or rows < 3 or rows * between**2 * motion.size > _AFFORDABLE:
         return []
     found = _singular_positions(result)
-    more = [f"... and {len(found) - _NAMED} more singular positions"] if len(found) > _NAMED else []
+    more = [f"... and {len(found) - _NAMED} more singular configurations"] if len(found) > _NAMED else []
     return [*map(str, found[:_NAMED]), *more]
 
 
 def _dip(t: np.ndarray, least: np.ndarray, i: int) -> tuple[float, float]:
-    """Where a value that goes to zero like a distance is least, and how small: by a parabola of its square."""
+    """Return time and value of a local minimum of a distance, by a parabola through its square."""
     if not 0 < i < len(t) - 1:
         return float(t[i]), float(least[i])
     x, y = t[i - 1 : i + 2] - t[i], least[i - 1 : i + 2] ** 2

@@ -1,4 +1,4 @@
-"""The sizes of the steps of a run, where they differ."""
+"""Statistics of variable step sizes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from livens.results.result import Result
 
 
 def differ(result: Result) -> bool:
-    """Whether the run chose the sizes of its steps: they were controlled, or equal in a fictive time."""
+    """Return True if step sizes vary: by step-size control, or by equal steps of a fictive time."""
     return bool(result.facts.control) or fictive(result)
 
 
 def fictive(result: Result) -> bool:
-    """Whether h is a step of a fictive time."""
+    """Return True if h is a step of a fictive time."""
     if "fictive_time" in result.stored:
         return True
     try:
         return schemes.get(result.facts.scheme).fictive
-    except InputError:  # a scheme of the user's own
+    except InputError:  # a user-defined scheme
         return False
 
 
 def step_sizes(result: Result) -> dict[str, Any] | None:
-    """Smallest, largest and mean size of the steps of a run, and how many were rejected; None if all are equal.
+    """Return smallest, largest and mean step size and the number of rejected steps; None if all steps are equal.
 
-    The mean is that of all steps. The smallest and largest are those of the stored ones, the last step aside, which is
-    as long as it has to be to end where the run is to end; None if step sizes are not stored.
+    The mean is over all steps. Smallest and largest are over the stored steps without the last one, which is shortened
+    to end at the final time; None if step sizes are not stored.
 
     >>> import livens as lv
     >>> pendulum = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
@@ -46,7 +46,7 @@ def step_sizes(result: Result) -> dict[str, Any] | None:
     smallest, largest, last, first = np.inf, 0.0, None, True
     if "step_size" in result.stored:
         for _, (sizes,) in walk(result, ["step_size"]):
-            # the last row of a block is kept back until there is another one
+            # the last row is excluded: hold it back until another row follows
             known = np.concatenate([[] if last is None else [last], sizes[1:] if first else sizes])
             if len(known):
                 last, known, first = known[-1], known[:-1], False

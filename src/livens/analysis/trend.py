@@ -1,4 +1,4 @@
-"""Whether a quantity drifts: a straight line through a long series, with an honest uncertainty, in little memory."""
+"""Linear trend of a long time series with confidence interval, computed from bin averages in constant memory."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: The series is averaged to at least this many bins (once it is long enough), and at most twice as many.
+#: Minimum number of bins of a long series; the maximum is twice as large.
 _BINS = 32
-#: Fewer values than this show no trend.
+#: Minimum number of bins for a trend.
 _FEWEST = 8
 
 
 @dataclass(frozen=True)
 class Trend:
-    """Change per unit time, and the half-width of its 95 % confidence interval."""
+    """Change per unit time, with the half-width of its 95 % confidence interval."""
 
     slope: float
     uncertainty: float
 
     @property
     def significant(self) -> bool:
-        """Twice the interval, about four standard deviations: whoever looks at many runs wants no false alarms."""
+        """True if the rate exceeds twice the interval (about four standard deviations), to avoid false alarms."""
         return abs(self.slope) > 2 * self.uncertainty
 
 
 class Series:
-    """Averages of a series that comes in parts, one column per component.
+    """Bin averages of a time series that is added in blocks, one column per component.
 
-    Bins have equally many values; when there are too many bins, neighbours are joined.
+    All bins have the same number of values; when there are too many bins, adjacent bins are merged.
     """
 
     def __init__(self) -> None:
         self._width = 1  # values per bin
-        self._bins = np.zeros((0, 0))  # sums: time first, then the components
-        self._open = np.zeros(0)  # the last bin, as long as it is not full
+        self._bins = np.zeros((0, 0))  # sums: column 0 is time, the others are the components
+        self._open = np.zeros(0)  # sum of the last, incomplete bin
         self._count = 0
 
     def add(self, t: np.ndarray, y: np.ndarray) -> None:
-        """More of the series, in the order of time."""
+        """Add a block of the series, in the order of time."""
         values = np.column_stack([t, y])
         if not self._open.size:
             self._open = np.zeros(values.shape[1])
             self._bins = np.zeros((0, values.shape[1]))
         while len(values):
-            # never so many bins at once that joining them pays off late
+            # limits the number of bins that are added before they are merged
             now, values = np.split(values, [self._width * _BINS])
             self._take(now)
 
@@ -70,7 +70,7 @@ class Series:
         self._width *= 2
 
     def trends(self) -> list[Trend | None]:
-        """One per component; None where the series is too short or not finite."""
+        """Return one trend per component; None where the series is too short or not finite."""
         if len(self._bins) < _FEWEST:
             return [None] * max(0, self._bins.shape[1] - 1)
         means = self._bins / self._width
@@ -78,10 +78,10 @@ class Series:
 
 
 def line(t: np.ndarray, y: np.ndarray) -> Trend | None:
-    """Least squares. Neighbouring residuals that are alike count as fewer independent values."""
+    """Fit a straight line by least squares; correlated residuals reduce the number of independent values."""
     if not (np.all(np.isfinite(y)) and np.all(np.isfinite(t))) or np.ptp(t) == 0:
         return None
-    from scipy.special import stdtrit  # it takes long to import, and short runs have no trend
+    from scipy.special import stdtrit  # slow import, needed for long runs only
 
     n = len(t)
     x = t - t.mean()
@@ -97,9 +97,10 @@ def line(t: np.ndarray, y: np.ndarray) -> Trend | None:
 
 
 def _correlation_time(residual: np.ndarray) -> float:
-    """``1 + 2 sum rho_k``: up to the first correlation that is not positive, or as if each were rho_1 times the last.
+    """Return the integrated autocorrelation time ``1 + 2 sum rho_k``.
 
-    A fitted line takes part of the correlations away, ``(2 + 4 rho)/n`` of the first; they are given back.
+    The sum ends at the first correlation that is not positive. A geometric series of ratio ``rho_1`` is a lower bound.
+    The bias ``(2 + 4 rho)/n`` of ``rho_1`` by the fitted line is corrected.
     """
     power, n = float(residual @ residual), len(residual)
     if power == 0:

@@ -1,4 +1,4 @@
-"""What a run conserved, against what its scheme promises."""
+"""Conservation report: drift of energy, constraints and momenta, compared with the guarantees of the scheme."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from livens.results.result import MissingVariableError, Result
 from livens.run.extremes import energy_scale
 from livens.schemes.base import Scheme
 
-#: Observables that are to be zero, on the levels of positions and velocities.
+#: Constraint residuals on position and velocity level; their exact value is zero.
 CONSTRAINTS = ("constraint", "velocity_constraint")
-AS_PROMISED, NOT_AS_PROMISED = "conserved to round-off as promised", "NOT AS PROMISED"
+AS_PROMISED, NOT_AS_PROMISED = "conserved to round-off as guaranteed", "NOT AS GUARANTEED"
 ROUND_OFF, BOUNDED, DRIFTS = "conserved to round-off", "bounded, no trend", "drifts"
 STEPWISE, TOO_SHORT, NO_STEPS, NOT_FINITE = (
     "not conserved",
@@ -32,39 +32,61 @@ STEPWISE, TOO_SHORT, NO_STEPS, NOT_FINITE = (
     "not finite",
 )
 
-#: This many roundings of all that enters a quantity count as round-off; over many steps they add up at random.
+#: Multiple of the round-off bound of a quantity that counts as round-off; over n steps it grows like sqrt(n).
 _ROUNDINGS = 100
-#: Without the model the roundings are not known: relative deviations up to this are taken for them.
+#: Relative deviation that counts as round-off if the model, and with it the round-off bound, is not available.
 _TAKEN_FOR_ROUND_OFF = 1e-11
-#: A trend that explains less of the deviation than this is not called a drift.
+#: Smallest fraction of the deviation that a trend must explain to be reported as a drift.
 _WORTH_MENTIONING = 0.1
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the report."""
+    """Row of the conservation report.
 
-    quantity: str  # in words
-    name: str  # of the observable
-    start: float | None  # its value (of a vector: its length) at the start
-    deviation: float  # the largest from the start (constraints: from zero), over every step
-    relative: bool  # whether deviation and drift are relative
-    drift: float | None  # per unit time, from the stored rows
-    drift_uncertainty: float | None  # half-width of its 95 % confidence interval
+    Parameters
+    ----------
+    quantity : str
+        Label of the quantity.
+    name : str
+        Name of the observable.
+    initial : float or None
+        Initial value; for a vector, its norm.
+    deviation : float
+        Largest deviation from the initial value (for constraints, from zero) over all steps.
+    relative : bool
+        True if deviation and drift are relative.
+    drift : float or None
+        Drift per unit time, from the stored rows.
+    drift_uncertainty : float or None
+        Half-width of the 95 % confidence interval of the drift.
+    guaranteed : bool
+        True if the scheme guarantees conservation.
+    verdict : str
+        Verdict in words.
+    """
+
+    quantity: str
+    name: str
+    start: float | None
+    deviation: float
+    relative: bool
+    drift: float | None
+    drift_uncertainty: float | None
     promised: bool
     verdict: str
 
     @property
     def holds(self) -> bool:
-        """What was promised, or nothing was."""
+        """True unless a guaranteed quantity was not conserved."""
         return self.verdict != NOT_AS_PROMISED
 
 
 def rows(result: Result) -> list[Row]:
-    """The report of a run: energy, constraints and momenta, with deviation, drift and verdict."""
+    """Return the conservation report of a run: energy, constraints and momenta, with deviation, drift and verdict."""
     try:
         system = result.system
-    except InputError:  # a file of the user's own system: what was noted during the run is all there is
+    except InputError:  # file of a user-defined system: only the summary of the run is available
         return _noted(result)
     try:
         return _measured(result, system)
@@ -73,7 +95,7 @@ def rows(result: Result) -> list[Row]:
 
 
 def _measured(result: Result, system: Model) -> list[Row]:
-    """From the states, in one pass."""
+    """Compute the rows from the stored states in one pass."""
     names = [result.summary.energy] if result.summary.energy else []
     names += [name for name in CONSTRAINTS if name in system.view.names and _columns(system, name)]
     names += list(result.summary.momentum_drift)
@@ -90,7 +112,7 @@ def _measured(result: Result, system: Model) -> list[Row]:
         scales.speed = _larger(scales.speed, speed)
         for name, value in zip(names, values, strict=False):
             if name == result.summary.energy:
-                value = value - supplied + dissipated  # what came in or went out is not drift
+                value = value - supplied + dissipated  # exchanged energy is not drift
                 scales.look(value, np.abs(magnitude))
             elif name in CONSTRAINTS:
                 value = np.abs(value).max(axis=1)
@@ -108,13 +130,13 @@ def _measured(result: Result, system: Model) -> list[Row]:
 
 
 def _columns(model: Model, name: str) -> int:
-    """How many numbers an observable has; without asking for the expression of a large system."""
+    """Return the number of components of an observable, without building the expression of a large system."""
     sums = model.observable_sums(name)
     return int(expression(model, name).numel() if sums is None else sums.width)
 
 
 class _Scales:
-    """What deviations are relative to: the magnitude of the energy, and the largest velocity."""
+    """Reference scales of deviations: magnitude of the energy and largest velocity."""
 
     def __init__(self) -> None:
         self.speed = self._trusted = self._largest = 0.0
@@ -133,12 +155,12 @@ class _Scales:
 
 
 def _balanced(result: Result) -> bool:
-    """Whether the run kept account of the energy that came in and went out."""
+    """Return True if supplied and dissipated energy are stored."""
     return {"supplied_energy", "dissipated_energy"} <= set(result.stored)
 
 
 class _Watched:
-    """First value, largest deviation and size, largest step and trend of a quantity, in one pass."""
+    """Initial value, largest deviation, magnitude and increment, and trend of a quantity, computed in one pass."""
 
     def __init__(self) -> None:
         self._series = Series()
@@ -160,18 +182,18 @@ class _Watched:
         self.count += len(t)
 
     def trend(self) -> Trend | None:
-        """Of the component that moves most."""
+        """Return the trend of the component with the largest drift."""
         found = [trend for trend in self._series.trends() if trend is not None]
         return max(found, key=lambda trend: abs(trend.slope), default=None)
 
 
 def _larger(old: float, values: np.ndarray) -> float:
     new = float(values.max(initial=0.0))
-    return new if not new <= old else old  # NaN stays
+    return new if not new <= old else old  # NaN is propagated
 
 
 def _energy_rows(result: Result, seen: _Watched, scales: _Scales, rounding: float) -> list[Row]:
-    """Relative to the start, or to the largest kinetic energy where that is nearly zero."""
+    """Return the energy rows, relative to the initial energy, or to the largest kinetic energy if that is zero."""
     name, summary = result.summary.energy, result.summary
     start, scale = float(seen.first[0]), scales.energy
     relative, scale = scale > 0, scale or 1.0
@@ -192,20 +214,20 @@ def _energy_rows(result: Result, seen: _Watched, scales: _Scales, rounding: floa
 
 
 def _constraint_row(result: Result, name: str, seen: _Watched, rounding: float, speed: float) -> Row:
-    """Those on positions as they are, the hidden ones relative to the largest velocity."""
+    """Return the row of a constraint, relative to the largest velocity on velocity level, otherwise absolute."""
     words, hidden = _constraint_words(name, bool(result.facts.algebraic)), name == "velocity_constraint"
     relative = hidden and 0 < speed < math.inf
     scale = speed if relative else 1.0
     noted = result.summary.max_velocity_constraint if hidden else result.summary.max_constraint
     worst, held, trend = _worst(seen.size, noted) / scale, promised(result, name), _scaled(seen.trend(), scale)
     steps = _steps(result, seen)
-    # these do not add up, but near singular positions they are amplified
+    # errors of constraints do not accumulate, but are amplified near singular configurations
     verdict = _verdict(worst, 10 * _ROUNDINGS * rounding / scale, held, trend, result, steps)
     return Row(words, name, float(seen.first[0]), worst, relative, *_numbers(trend), held, verdict)
 
 
 def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) -> Row:
-    """Relative to its largest size, or to that of the terms it is the sum of where these cancel."""
+    """Return the row of a momentum, relative to its largest norm, or to that of its terms where the terms cancel."""
     terms = rounding / float(np.finfo(float).eps)
     scale = seen.size if seen.size > 1e-3 * terms else terms
     relative, scale = scale > 0, scale or 1.0
@@ -218,7 +240,7 @@ def _momentum_row(result: Result, name: str, seen: _Watched, rounding: float) ->
 
 
 def _noted(result: Result) -> list[Row]:
-    """From the summary alone: no start values, no drift."""
+    """Return the rows from the summary of the run, without initial values and drift."""
     summary, steps = result.summary, result.statistics.steps
     words = summary.energy.replace("_", " ")
     found = []
@@ -235,7 +257,7 @@ def _noted(result: Result) -> list[Row]:
     found += [(name.replace("_", " "), name, drift, True) for name, drift in summary.momentum_drift.items()]
     table = []
     for quantity, name, worst, relative in found:
-        # without the model it is not known which of them the equations impose
+        # without the model it is not known which constraints the equations impose
         held = name in promises(result) and not (algebraic and name in CONSTRAINTS)
         verdict = _verdict(worst, _TAKEN_FOR_ROUND_OFF, held, None, result, steps)
         verdict = STEPWISE if verdict == TOO_SHORT else verdict
@@ -244,7 +266,7 @@ def _noted(result: Result) -> list[Row]:
 
 
 def _speed(result: Result) -> float:
-    """The largest velocity of a run whose model is not known; 0 if it did not store any."""
+    """Return the largest velocity of a run whose model is not available; 0 if no velocities are stored."""
     speed = float(reduce(result, "v", "largest").max(initial=0.0)) if "v" in result.stored else 0.0
     return speed if math.isfinite(speed) else 0.0
 
@@ -265,13 +287,13 @@ def _verdict(worst: float, allowed: float, promised: bool, trend: Trend | None, 
 
 
 def promises(result: Result) -> tuple[str, ...]:
-    """What the scheme of a run says it conserves."""
+    """Return the names of the invariants that the scheme of a run conserves."""
     scheme = _scheme(result)
     return () if scheme is None else scheme.conserves
 
 
 def _scheme(result: Result) -> Scheme | None:
-    """The scheme of a run; None if it is one of the user's own that is not known by its name."""
+    """Return the scheme of a run; None for a user-defined scheme without a registered name."""
     try:
         return schemes.get(result.facts.scheme)
     except InputError:
@@ -279,7 +301,7 @@ def _scheme(result: Result) -> Scheme | None:
 
 
 def promised(result: Result, name: str) -> bool:
-    """Whether the scheme of a run promises to conserve an observable of its model."""
+    """Return True if the scheme of a run guarantees to conserve an observable of its model."""
     model: Model = result.system
     return model.promised(_scheme(result), name, result.parameter_vector)
 
@@ -295,7 +317,7 @@ def _steps(result: Result, seen: _Watched) -> int:
 
 
 def _worst(stored: float, noted: float) -> float:
-    """Over every step, stored or not; NaN stays."""
+    """Return the largest value over all steps, stored or not; NaN is propagated."""
     return stored if not stored <= noted else noted
 
 
@@ -308,7 +330,7 @@ def _numbers(trend: Trend | None) -> tuple[float | None, float | None]:
 
 
 def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
-    """The report as plain data: numbers that are not finite become None."""
+    """Return the report as a dict for JSON; values that are not finite become None."""
     table = rows(result)
     facts = result.facts
     return {
@@ -328,7 +350,7 @@ def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can say it."""
+    """Convert a value to a JSON value."""
     if isinstance(value, str):
         return value.strip()
     return None if isinstance(value, float) and not math.isfinite(value) else value

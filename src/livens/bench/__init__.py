@@ -1,4 +1,4 @@
-"""Side by side with other codes: what a step, a start and a long run cost, measured on this machine in one go."""
+"""Benchmarks against other codes: cost of steps, start-up and long runs, measured on one machine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def run_and_print(rounds: int = 5, as_json: bool = False, picture: Path | None = None, only: str = "") -> None:
-    """Run all cases and print what came out, as tables or as one JSON object. Takes a few minutes.
+    """Run all cases and print the results as tables or as one JSON object; takes a few minutes.
 
-    The diagram of work and precision goes to the file `picture`, if one is named; `only` are texts, with commas, of
-    which a case has to have one in its name.
+    The work-precision diagram is written to the file `picture`, if given. `only` is a comma-separated list of texts; a
+    case runs if its name contains one of them.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""A ball bearing: time per step, and the time to a stated accuracy beside SciPy's LSODA and CVODES."""
+"""Ball bearing: time per step, and time to a given accuracy compared with SciPy LSODA and SUNDIALS CVODES."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from livens.run.prepare import prepare
 from livens.schemes.recipes.twists import twists
 
 _STEPS, _T_END = 5000, 6e-4
-#: Errors of the force between a ball and the outer race over its maximum, after a step of the load; what gives them.
+#: Allowed error of the outer contact force after a load step, relative to its maximum; settings that reach it.
 _ALLOWED, _H, _LSODA, _CVODES = 1.2e-2, 3e-6, 1e-5, 3e-4
 
 
@@ -70,7 +70,7 @@ class BallBearing:
 
 
 def _codes(problem: Any, times: np.ndarray) -> dict[str, Callable[[float], np.ndarray]]:
-    """States at these times, of a relative tolerance. Both codes evaluate the same forces as we do."""
+    """Return codes that map a relative tolerance to the states at the given times, with the same forces as livens."""
     system = problem.system
     q, u, t, rate = equations_of_motion(system)
     x = ca.vertcat(q, u)
@@ -94,12 +94,12 @@ def _codes(problem: Any, times: np.ndarray) -> dict[str, Callable[[float], np.nd
             )
         return np.vstack([start, np.array(solvers[tolerance](x0=start)["xf"]).T])
 
-    cvodes(_CVODES)  # what derives and prepares is not counted
+    cvodes(_CVODES)  # derivation and preparation are not timed
     return {"SciPy LSODA": lsoda, "CVODES through CasADi": cvodes}
 
 
 def _native(function: ca.Function) -> Callable[[float, np.ndarray], np.ndarray]:
-    """A function of the state as machine code, as fast as any that is compiled."""
+    """Return a function of the state as machine code."""
     code = simple_kernel(function, "rate")
     pointer = ctypes.c_void_p
     called = ctypes.CFUNCTYPE(None, *[pointer] * 5)(code.address)
@@ -115,7 +115,7 @@ def _native(function: ca.Function) -> Callable[[float, np.ndarray], np.ndarray]:
 
 
 def _forces(problem: Any, states: np.ndarray) -> np.ndarray:
-    """The force between the first ball and the outer race."""
+    """Return the contact force between the first ball and the outer race."""
     system = problem.system
     q, u = ca.SX.sym("q", system.n), ca.SX.sym("u", states.shape[1] - system.n)
     k = ca.SX(ca.DM(system.parameter_vector()))

@@ -1,4 +1,4 @@
-"""Balls in a box, and spheres that are drawn: what each costs in a step, among a hundred and among a thousand."""
+"""Balls in a box and spheres of a contact group: cost per body and step for 100 and 1000 bodies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from livens.multibody.builder import Multibody
 from livens.problems import load
 from livens.run.prepare import prepare
 
-#: Balls -> steps that are timed, of heaps that have fallen for so long.
+#: Number of timed steps for each number of balls, after a settling time in s.
 _STEPS, _FALLEN = {100: 10_000, 1000: 1000}, 0.3
-#: The same of drawn spheres that lie close together on a floor.
+#: Number of timed steps for each number of spheres in a contact group, which lie densely on a floor.
 _DRAWN, _H = {100: 2000, 1000: 200}, 5e-5
 
 
@@ -42,7 +42,7 @@ class Balls:
         prepared = {N: prepare(problem) for N, problem in problems.items()}
         for _ in range(3):
             for N, step in prepared.items():
-                say(f"{N} drawn spheres")
+                say(f"{N} spheres in a contact group")
                 start = problems[N].q0, problems[N].v0
                 found = step.run(*start, h=_H, t_end=_DRAWN[N] * _H, every=_DRAWN[N]).statistics
                 self._per_sphere[N].add(found.wall_s / found.steps / N * 1e9)
@@ -55,13 +55,13 @@ class Balls:
         report.lines.append(Line(case, many / few, "", Goal("<=", 1.3)))
         few, many = (best.value for best in self._per_sphere.values())
         for N, best in self._per_sphere.items():
-            report.lines.append(Line(f"{N} drawn spheres: a step, for each", best.value / 1e3))
-        case = "drawn spheres: cost of each, a thousand over a hundred"
+            report.lines.append(Line(f"{N} spheres in a contact group: a step, for each", best.value / 1e3))
+        case = "spheres in a contact group: cost of each, 1000 over 100"
         report.lines.append(Line(case, many / few, ""))
 
 
 def _spheres(count: int) -> Multibody:
-    """In layers of five, a little pressed together."""
+    """Build spheres in five layers with a small initial penetration."""
     mb, side = Multibody(gravity=[0, 0, -9.81]), max(1, round((count / 5) ** 0.5))
     places = [
         (0.0199 * (i % side), 0.0199 * (i // side % side), 0.00999 + 0.0199 * (i // side**2)) for i in range(count)

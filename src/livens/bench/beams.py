@@ -1,4 +1,4 @@
-"""Beams: a step of the flying spaghetti, and how it grows with the number of elements."""
+"""Beams: time per step of the flying spaghetti, and its growth with the number of elements."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Report
 from livens.bench.scaling import growth_exponent
 
-#: Elements -> steps that are timed.
+#: Number of timed steps for each number of elements.
 _STEPS = {100: 500, 1000: 100, 5000: 30}
-_FIRST_GOAL = 400.0  # microseconds for a hundred elements
+_FIRST_GOAL = 400.0  # microseconds for 100 elements
 
 
 class Beams:
@@ -30,7 +30,7 @@ class Beams:
             found = fresh_run("flying-spaghetti-3d", steps=steps, repeats=2, every=steps, cache=folder, N=N)
             if found["unsolved"]:
                 self._folder.cleanup()
-                raise RuntimeError(f"the run of {N} elements that was timed is wrong: {found}")
+                raise RuntimeError(f"the timed run of {N} elements is wrong: {found}")
             self._us_per_step[N].add(found["us_per_step"])
             self._corrections[N] = found["corrections"]
 

@@ -1,4 +1,4 @@
-"""A case of the benchmark: played once per round, between the others."""
+"""Protocol of a benchmark case: runs once per round, interleaved with the other cases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Case(Protocol):
     name: str
 
     def play(self, first: bool, say: Say) -> None:
-        """One round; `first` may do what is needed only once. `say` what takes long."""
+        """Run one round; `first` is True in the first round. `log` reports long operations."""
         ...
 
     def tell(self, report: Report) -> None:
-        """Add to the report what all rounds have shown."""
+        """Add the results of all rounds to the report."""
         ...

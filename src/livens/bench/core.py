@@ -1,4 +1,4 @@
-"""One core for all that is timed, so that no code gains from threads and none is moved about."""
+"""CPU affinity: timed code runs on one core, without gain from threads and without migration."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this process, and the processes it starts, on one core; where the system cannot, nothing happens."""
+    """Keep this process and its child processes on one core; without effect on systems other than Linux."""
     if sys.platform != "linux":
         yield
         return
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(allowed)})  # the first core also serves interrupts
+    os.sched_setaffinity(0, {max(allowed)})  # the first core also handles interrupts
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""A slider-crank with a motor, from its data to the angle of the crank: the same task for all codes.
+"""Slider-crank with a motor: data and reference solution of a task for all codes.
 
-A crank and a rod, both thin, in the plane x, y under gravity, and a slider on the axis x; it starts at rest, and a
-torque of ``sin(3 t)/2`` turns the crank. Wanted is its angle after three seconds to 1e-4 rad.
+Crank and rod are thin and move in the x, y plane under gravity; the slider moves along x. The mechanism starts at rest,
+driven by the torque ``sin(3 t)/2``. The task is the crank angle after 3 s with an error of at most 1e-4 rad.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 CRANK, ROD = 0.2, 0.5
 MASSES = 1.0, 2.0, 0.5
 GRAVITY, ANGLE, T_END, WITHIN = 9.81, math.pi / 4, 3.0, 1e-4
-#: The step that is tried first.
+#: First step size in s.
 H = 1e-2
 
 
 def moments() -> tuple[float, float]:
-    """Of crank and rod about their centres."""
+    """Return the moments of inertia of crank and rod about their centres."""
     return MASSES[0] * CRANK**2 / 12, MASSES[1] * ROD**2 / 12
 
 
 def slope(angle: float) -> float:
-    """The angle of the rod."""
+    """Return the angle of the rod."""
     return -math.asin(CRANK * math.sin(angle) / ROD)
 
 
 @functools.cache
 def exact() -> float:
-    """The angle of the crank at the end, from the equation of its one freedom, ``M a'' + M' a'^2/2 + V' = torque``."""
+    """Return the final crank angle from the equation of one degree of freedom, ``M a'' + M' a'^2/2 + V' = torque``."""
     from scipy.integrate import solve_ivp
 
     def right(t: float, x: np.ndarray) -> list[float]:
@@ -38,9 +38,9 @@ def exact() -> float:
         s, c = math.sin(a), math.cos(a)
         b = slope(a)
         cb, tb = math.cos(b), math.tan(b)
-        b1 = -CRANK * c / (ROD * cb)  # slopes of the rod's angle by that of the crank
+        b1 = -CRANK * c / (ROD * cb)  # derivatives of the rod angle by the crank angle
         b2 = CRANK * s / (ROD * cb) + tb * b1**2
-        # centre of the rod and slider: slopes and curvatures
+        # first and second derivatives of the positions of rod centre and slider
         x1, x2 = -CRANK * s - ROD / 2 * math.sin(b) * b1, -CRANK * c - ROD / 2 * (cb * b1**2 + math.sin(b) * b2)
         y1, y2 = CRANK * c + ROD / 2 * cb * b1, -CRANK * s + ROD / 2 * (cb * b2 - math.sin(b) * b1**2)
         z1, z2 = -CRANK * s - ROD * math.sin(b) * b1, -CRANK * c - ROD * (cb * b1**2 + math.sin(b) * b2)

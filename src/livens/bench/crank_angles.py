@@ -1,4 +1,4 @@
-"""The slider-crank of `livens.bench.crank` in three coordinates and two constraints, and where it is at the end."""
+"""Slider-crank of `livens.bench.crank` in three coordinates with two constraints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.models.system import System
 
 
 def _kinetic(q: Any, v: Any) -> Any:
-    """Crank and rod about their centres; the rod's centre moves with the crank's tip."""
+    """Return the kinetic energy of crank, rod and slider."""
     (of_crank, of_rod), (one, rod, slider) = crank.moments(), crank.MASSES
     crossed = crank.CRANK * crank.ROD * m.cos(q[0] - q[1]) * v[0] * v[1]
     of_centre = crank.CRANK**2 * v[0] ** 2 + crank.ROD**2 * v[1] ** 2 / 4 + crossed
@@ -36,13 +36,13 @@ def _joints(q: Any) -> list[Any]:
 
 
 def _position(angle: float) -> np.ndarray:
-    """All coordinates, for an angle of the crank."""
+    """Return all coordinates for a given crank angle."""
     slope = crank.slope(angle)
     return np.array([angle, slope, crank.CRANK * math.cos(angle) + crank.ROD * math.cos(slope)])
 
 
 def problem() -> Problem:
-    """Angles of crank and rod, and the place of the slider; known at the end only, from its one freedom."""
+    """Build the problem; the reference is known at the end only."""
     system = System(
         "crank rod slider",
         kinetic=_kinetic,

@@ -1,4 +1,4 @@
-"""Large ensembles, two threads, a million trajectories, the memory of a long gradient: in processes of their own."""
+"""Large ensembles, threads, a million trajectories, and memory of a long gradient, in separate processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MILLION, _LONG = 1_000_000, 1_000_000
 
 
 class Crowds:
-    """Speeds and weights spread by 20 %; reductions instead of rows."""
+    """Ensembles with speeds and gravity varied by 20 %, with reductions instead of stored rows."""
 
     name = "crowds"
 
@@ -47,7 +47,7 @@ class Crowds:
         self._peer("diffrax", "diffrax_kepler", "{}", "ms", self._diffrax)
 
     def _peer(self, name: str, module: str, asked: str, unit: str, best: Best) -> None:
-        """Run another code, if it is there; once it has failed it is left alone."""
+        """Run another code, if it is installed and has not failed before."""
         if importlib.util.find_spec(name) is None:
             self._skipped[name] = "not installed"
         if name in self._skipped:
@@ -109,7 +109,7 @@ def _crowd(name: str, members: int) -> tuple[Any, dict[str, Any]]:
 
 def _checked(many: Any) -> None:
     if many.failures or not max(many.summary[i].max_energy_drift for i in range(0, len(many), 97)) < 1e-10:
-        raise RuntimeError("the ensemble that was timed is wrong")
+        raise RuntimeError("the timed ensemble is wrong")
 
 
 def _large(problem: str) -> dict[str, float]:
@@ -126,7 +126,7 @@ def _large(problem: str) -> dict[str, float]:
 
 
 def _all_cores() -> None:
-    """Of the machine, whatever the process that started this one keeps to."""
+    """Allow all cores of the machine, independent of the parent process."""
     if sys.platform == "linux":
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
@@ -162,7 +162,7 @@ def _million() -> dict[str, float]:
 
 
 def _memory() -> dict[str, float]:
-    """What a gradient over a million steps takes on top of one over a thousand."""
+    """Return the additional memory of a gradient over a million steps, relative to one over a thousand steps."""
     import resource
 
     from livens import problems
@@ -175,7 +175,7 @@ def _memory() -> dict[str, float]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     value, by = loss(step, t_end=problem.t0 + _LONG * problem.h)
     if not np.isfinite(value + by.parameters["g"]):
-        raise RuntimeError("the gradient that was measured is not finite")
+        raise RuntimeError("the measured gradient is not finite")
     return {"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
 
 

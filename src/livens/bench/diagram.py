@@ -1,4 +1,4 @@
-"""The diagram of work and precision."""
+"""Work-precision diagram."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MARKERS = "osD^vPX*"
 
 @house_style()
 def work_precision(report: Report) -> Figure:
-    """Errors over wall time, both logarithmic, one line for each code: what is further down and left is better."""
+    """Plot errors against wall time, both logarithmic, one line for each code."""
     codes = list(dict.fromkeys(work.code for work in report.works))
     figure = new_figure(COLUMN, 2.6 + LEGEND_ROW * legend_rows(codes))
     axes = figure.subplots()
     for i, code in enumerate(codes):
-        points = [(work.seconds, work.error) for work in report.works if work.code == code]  # as they were set
+        points = [(work.seconds, work.error) for work in report.works if work.code == code]
         times, errors = zip(*points, strict=True)
         axes.loglog(times, errors, marker=_MARKERS[i % len(_MARKERS)], markersize=3.5, linewidth=0.8, label=code)
     axes.set_xlabel("wall time (s)")

@@ -1,4 +1,4 @@
-"""Many trajectories at once against one after the other: time per trajectory and step, and the same numbers."""
+"""Ensembles against sequential runs: time per trajectory and step, and equality of the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMBERS, _STEPS, _EVERY = 64, 4000, 1000
 
 @dataclass
 class _Kind:
-    """A problem with its scheme; `gap` is how far members may be from single runs at the end."""
+    """Problem with its scheme; `tolerance` bounds the final difference between members and single runs."""
 
     problem: str
     scheme: str
@@ -27,7 +27,7 @@ class _Kind:
 
 
 class Ensembles:
-    """Speeds spread by 20 %, every step watched in both; single runs are prepared, so that each costs least."""
+    """Ensembles with speeds varied by 20 %, all steps monitored; single runs are prepared."""
 
     name = "ensembles"
 
@@ -65,7 +65,7 @@ def _timed(kind: _Kind, first: bool) -> None:
     all_of_them: dict[str, Any] = {name: starts, **options}
     one_by_one: list[dict[str, Any]] = [{name: start, **options} for start in starts]
     step = prepare(problem, kind.scheme)
-    if first:  # what is compiled is no part of this
+    if first:  # compilation is not timed
         ensemble(problem, scheme=kind.scheme, **all_of_them)
         step.run(progress=False, **one_by_one[0])
     begun = time.process_time()
@@ -76,4 +76,4 @@ def _timed(kind: _Kind, first: bool) -> None:
     kind.many.add((between - begun) / (_MEMBERS * _STEPS) * 1e6)
     kind.single.add((ended - between) / (_MEMBERS * _STEPS) * 1e6)
     if many.failures or not np.abs(many.last("q") - np.array(ends)).max() <= kind.gap:
-        raise RuntimeError(f"the ensemble of {kind.problem} that was timed is wrong")
+        raise RuntimeError(f"the timed ensemble of {kind.problem} is wrong")

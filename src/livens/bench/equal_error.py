@@ -1,8 +1,8 @@
-"""Time at equal error: motions without constraints, planets, and mechanisms, beside SciPy, SUNDIALS, heyoka, REBOUND.
+"""Time at equal error for unconstrained motions, planets and mechanisms: SciPy, SUNDIALS, heyoka, REBOUND.
 
-Every code is asked for more and more digits, and the shortest time that is accurate enough counts. All are given the
-same rates, written by the same program; mechanisms have their accelerations and multipliers eliminated, or, for IDAS,
-as algebraic variables.
+Each code runs with decreasing tolerances; the shortest time with sufficient accuracy counts. All codes evaluate the
+same generated right-hand sides. For mechanisms, accelerations and multipliers are eliminated or, for IDAS, algebraic
+variables.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from livens.run.prepare import prepare
 from livens.schemes.series import SeriesEquations
 from livens.schemes.taylor import Taylor
 
-#: Errors of positions at the end, relative to the largest, at which codes are compared.
+#: Final position errors, relative to the largest position, at which codes are compared.
 ERRORS = (1e-6, 1e-9)
 _TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13)
-#: heyoka compiles anew for every tolerance.
+#: Tolerances of heyoka, which compiles for each tolerance.
 _FEW = (1e-9, 1e-12, 2.3e-16)
-#: How often a run is taken in a round, and how long they may take together.
+#: Number of repetitions per round, and their total time limit in s.
 _REPEATS, _ENOUGH_S = 3, 0.1
-#: Nobody waits longer than this for a code: it is not asked for more digits.
+#: Time in s after which no smaller tolerance is tried.
 _PATIENCE_S = 1.0
 OURS = "taylor"
-#: From a setting, such as a tolerance, to positions at the end.
+#: Function from a setting, such as a tolerance, to the final positions.
 Code = Callable[[float], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Codes with their settings, the exact end, and what else of ours is compared."""
+    """Codes with their settings, the exact final positions, and the compared schemes of livens."""
 
     codes: dict[str, tuple[Code, Sequence[float]]]
     exact: np.ndarray
     ours: tuple[str, ...] = (OURS,)
 
 
-#: Problems with the time they run, and whether they are constrained.
+#: Problems with their end times, and whether they are constrained.
 PROBLEMS = {
     "kepler": (20.3 * 2 * np.pi, False),
     "pleiades": (3.0, False),
@@ -68,7 +68,7 @@ PROBLEMS = {
 
 
 class EqualError:
-    """Wall time of whole runs, ours with every step stored and watched; the fastest of all rounds."""
+    """Wall time of whole runs, livens with all steps stored and monitored; the minimum of all rounds."""
 
     name = "time at equal error"
 
@@ -88,12 +88,12 @@ class EqualError:
                 self._ask(first, name, code, run, settings, compared.exact)
 
     def _ask(self, first: bool, name: str, code: str, run: Code, settings: Sequence[float], exact: np.ndarray) -> None:
-        """More and more digits, until there are enough."""
+        """Run with decreasing tolerances until the smallest target error is reached."""
         scale = np.abs(exact).max()
         for setting in settings:
             try:
                 if first:
-                    run(setting)  # what is compiled is compiled here
+                    run(setting)  # compilation
                 times, error = list[float](), np.inf
                 while len(times) < _REPEATS and sum(times) < _ENOUGH_S:
                     begun = time.perf_counter()
@@ -127,8 +127,10 @@ class EqualError:
 
     # -- problems -----------------------------------------------------------------------------------------------------
     def _motion(self, name: str, t_end: float) -> Compared:
-        """Without constraints. Where no exact motion is known, it is that of `taylor` to the last digit, which the
-        tests hold against published ends.
+        """Return the codes for an unconstrained problem.
+
+        Without an exact solution, the reference is that of `taylor` at round-off, which the tests compare with
+        published final states.
         """
         problem = load(name)
         step = prepare(problem.system, OURS)
@@ -156,7 +158,7 @@ class EqualError:
         return Compared(codes, np.asarray(exact), ours)
 
     def _mechanism(self, name: str, t_end: float) -> Compared:
-        """With constraints: index 1, in which accelerations and multipliers follow from positions and velocities."""
+        """Return the codes for a constrained problem in its index-1 form."""
         problem = crank_angles.problem() if name == "slider-crank" else load(name)
         model = MultibodyEquations.of(problem.system).formulate("index-1")
         step = prepare(model, OURS)
@@ -172,9 +174,9 @@ class EqualError:
     def _same_rates(
         self, equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float, n: int
     ) -> dict[str, tuple[Code, Sequence[float]]]:
-        """Codes for ``x' = f(x, t)``: the first n entries of x are positions."""
+        """Return codes for ``x' = f(x, t)``, where the first n entries of x are positions."""
         rates = equations.rates
-        extra = np.zeros(rates.nnz_in(0) - len(x0))  # the account of work
+        extra = np.zeros(rates.nnz_in(0) - len(x0))  # state of the supplied energy
         start = np.concatenate([x0, extra])
         scale = float(np.abs(x0).max())
         found: dict[str, tuple[Code, Sequence[float]]] = {
@@ -184,7 +186,7 @@ class EqualError:
         if importlib.util.find_spec("heyoka") is None:
             self._trouble["heyoka"] = "not installed"
             return found
-        # the rates of mechanisms are long, and heyoka would compile them for minutes
+        # the right-hand sides of mechanisms are long: without compact mode, heyoka compiles for minutes
         compact = n < len(x0) and equations.follows is not None
         made = functools.cache(functools.partial(heyoka_code, equations, k, start, t_end, compact=compact))
         found["heyoka"] = lambda tolerance: made(tolerance=tolerance)()[:n], _FEW
@@ -199,7 +201,7 @@ def _ours(step: Any, start: dict[str, Any], t_end: float, n: int, tolerance: flo
 
 
 def _wisdom_holman(problem: Problem, t_end: float, count: float) -> np.ndarray:
-    """All in one step, with the corrector at its ends."""
+    """Return the final positions of one step with `count` substeps and the symplectic corrector at its ends."""
     step = _prepared(problem, f"wisdom-holman:{count:.0f}")
     end: np.ndarray = step.run(problem.q0, problem.v0, h=t_end, t_end=t_end, progress=False).q[-1]
     return end
@@ -213,7 +215,7 @@ def _prepared(problem: Problem, scheme: str) -> Any:
 def _scipy(
     rates: ca.Function, k: np.ndarray, x0: np.ndarray, t_end: float, n: int, scale: float, rtol: float
 ) -> np.ndarray:
-    """DOP853 with rates that write into one array, as quickly as Python can call them."""
+    """Return the final positions by DOP853, with rates evaluated through a CasADi buffer."""
     made: Any = rates.buffer()
     buffer, call = made
     x, t, out = x0.copy(), np.zeros(1), np.empty(len(x0))
@@ -251,7 +253,7 @@ def _cvodes_solver(
 
 
 def _idas(problem: Problem, x0: np.ndarray, t_end: float) -> Code:
-    """Accelerations and multipliers as algebraic variables of index 1."""
+    """Return IDAS for the index-1 form, with accelerations and multipliers as algebraic variables."""
     system = problem.system
     d, n, k = dynamics(system), system.n, system.parameter_vector()
     matrix, right = d.acceleration_system

@@ -1,4 +1,4 @@
-"""Films and the lab: how long a page of many bodies takes to write and to open, and the lab to its first picture."""
+"""Animations and lab: time to write and open a page of many bodies, and time of the lab to its first frame."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from livens.bench.report import Goal, Line, Report
 
 _BODIES, _FRAMES = 200, 10_001
 _TIMES = 3
-#: A problem whose kernels are on disk, as another lab has run it before.
+#: Problem whose compiled kernels are on disk from a previous lab.
 _SHOWN = "double-four-bar"
-#: A browser draws in software here, as there may be no graphics card.
+#: Browser arguments with software rendering, for machines without graphics card.
 _ARGUMENTS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--headless=new"]
 
 
 class Films:
-    """Once, in processes of their own; a browser has the cores of the machine, as it has for everybody else."""
+    """Runs once, in separate processes; the browser may use all cores."""
 
     name = "films"
 
@@ -62,13 +62,13 @@ class Films:
         if math.isfinite(self._opened.value):
             report.lines.append(Line(f"{case}: opened", self._opened.value, "s", Goal("<", 2)))
         if math.isfinite(self._lab.value):
-            case = f"the lab, {_SHOWN}: from pressing run to the first picture"
+            case = f"the lab, {_SHOWN}: from pressing run to the first frame"
             report.lines.append(Line(case, self._lab.value, "s", Goal("<", 1)))
         report.skipped.update(self._skipped)
 
 
 def missing() -> str:
-    """What is not there to open pages with, in words."""
+    """Return the missing requirement for opening pages, or an empty string."""
     if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("starlette") is None:
         return "playwright or starlette is not installed"
     return "" if _chromium() else "not installed"
@@ -83,7 +83,7 @@ def main(asked: dict[str, Any]) -> dict[str, float]:
 
 
 def _write(page: Path) -> dict[str, float]:
-    """The first film of a process: what it imports and loads is part of the time."""
+    """Time the first animation of a process, including imports."""
     from livens import problems
     from livens.run.simulate import simulate
 
@@ -92,7 +92,7 @@ def _write(page: Path) -> dict[str, float]:
     run.animate(page, frames=_FRAMES, play=False)
     took = time.perf_counter() - begun
     if len(run.t) != _FRAMES:
-        raise RuntimeError("the film that was timed has other frames")
+        raise RuntimeError("the timed animation has a wrong number of frames")
     return {"s": took, "mb": page.stat().st_size / 1e6}
 
 
@@ -107,13 +107,13 @@ def _browser() -> Iterator[Any]:
 
 
 def _all_cores() -> None:
-    """Of the machine, whatever the process that started this one keeps to."""
+    """Allow all cores of the machine, independent of the parent process."""
     if sys.platform == "linux":
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def _open(page: Path) -> dict[str, float]:
-    """The best of several new pages of one browser; all frames must be there."""
+    """Time the opening of a page with all frames, the minimum over several pages of one browser."""
     _all_cores()
     best = Best()
     with _browser() as browser:
@@ -124,17 +124,17 @@ def _open(page: Path) -> dict[str, float]:
             sheet.wait_for_selector('html[data-ready="true"]', state="attached")
             best.add(time.perf_counter() - begun)
             if sheet.evaluate("livens.times().length") != _FRAMES:
-                raise RuntimeError("the page that was opened has other frames")
+                raise RuntimeError("the opened page has a wrong number of frames")
             sheet.close()
     return {"s": best.value}
 
 
 def _first_picture(page: Path) -> dict[str, float]:
-    """By the clock of the page, from pressing the button until the first frame is drawn."""
+    """Time from pressing the button to the first frame, by the clock of the page."""
     _all_cores()
     best = Best()
     with _browser() as browser:
-        for number in range(1 + _TIMES):  # the first one compiles
+        for number in range(1 + _TIMES):  # the first one includes compilation
             took = _pressed(browser)
             if number:
                 best.add(took)
@@ -151,7 +151,7 @@ def _pressed(browser: Any) -> float:
         sheet = browser.new_context(viewport={"width": 900, "height": 640}).new_page()
         sheet.goto(f"{lab.link}&problem={_SHOWN}")
         sheet.wait_for_selector(f'html[data-lab="ready"][data-problem="{_SHOWN}"]', state="attached")
-        while not lab.jobs.ready:  # the process that computes has what every run needs
+        while not lab.jobs.ready:  # wait for the imports of the worker process
             time.sleep(0.02)
         sheet.click("#run")
         sheet.wait_for_selector('html[data-done="true"]', state="attached")

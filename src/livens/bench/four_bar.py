@@ -1,4 +1,4 @@
-"""Double four-bar linkage: a closed-loop mechanism through singular positions, against two other codes."""
+"""Double four-bar linkage: closed loops with singular configurations, compared with two other codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FourBar:
 
     def __init__(self) -> None:
         self._problem = load("double-four-bar")
-        # runs of our own for each peer: as many as the peer has in a round, at about the same time
+        # separate runs of livens for each code, in equal number and at about the same time
         self._pairs = [
             (OurRuns(self._problem, _STEPS, repeats=8), exudyn(repeats=2), Goal(">=", 50)),  # it has four settings
             (OurRuns(self._problem, _STEPS, repeats=10), mujoco(repeats=10), Goal(">=", 5)),
@@ -53,5 +53,5 @@ class FourBar:
 
 
 def _tip(q: np.ndarray) -> float:
-    """The first upper joint along x: the top of a bar with centre q[0:2] and direction q[2:4], of length one."""
+    """Return x of the first upper joint, the top of a bar of length 1 with centre q[0:2] and direction q[2:4]."""
     return float(q[0] + 0.5 * q[2])

@@ -1,4 +1,4 @@
-"""A run of livens in a process of its own: how long until the first step, how long the rest, how much memory."""
+"""Cold start: run of livens in a new process, with time to the first step, time per step and memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def fresh_run(
     threads: int = 1,
     **options: Any,
 ) -> dict[str, float]:
-    """A problem run with its usual scheme and step in a new process, which keeps its kernels in the folder `cache`.
+    """Run a problem with its default scheme and step in a new process, with the kernel cache in the folder `cache`.
 
-    Gives ``first_step_s``, from loading the problem to the end of one step, and ``compile_s``, the part of it that
-    the run calls so; then ``us_per_step`` of the fastest of `repeats` runs of `steps` steps, and ``peak_mb``, the
-    most memory ever held. With `to_file` the run is written to a file, and that is part of its time. What the run was
-    like is said by ``corrections`` per step, ``energy`` (its largest deviation, relative), ``constraint`` (the largest
-    gap), and ``unsolved`` (steps that the native code did not solve). Several threads have as many cores.
+    Returns ``first_step_s``, from loading the problem to the end of one step, and its part ``compile_s``;
+    ``us_per_step`` of the fastest of `repeats` runs of `steps` steps, and ``peak_mb``, the peak memory. With `to_file`
+    the run is written to a file, which is part of the time. ``corrections`` are Newton corrections per step, ``energy``
+    is the largest relative energy deviation, ``constraint`` the largest violation, and ``unsolved`` counts steps that
+    the native code did not solve. With several threads, as many cores are used.
     """
     asked = dict(problem=problem, steps=steps, every=every, repeats=repeats, to_file=to_file, options=options)
     asked["threads"] = threads
@@ -41,16 +41,15 @@ def fresh_run(
 
 
 def peak_mb() -> float:
-    """The most memory this process ever held.
+    """Return the peak memory of this process in MB.
 
-    Linux hands the peak of getrusage down from a process to the program that it starts, so there the peak of the
-    program alone is read from its status.
+    On Linux the peak of getrusage is inherited across exec, so the peak is read from the status of the process.
     """
     if _STATUS.exists():
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return float(line.split()[1]) * 1024 / 1e6
-    import resource  # not on every system
+    import resource  # not available on all systems
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
@@ -59,7 +58,7 @@ def peak_mb() -> float:
 def main(asked: dict[str, Any]) -> dict[str, float]:
     import livens as lv
 
-    # another model, so that imports are done and the compiled loops are loaded
+    # run another model first: imports and loading of the compiled loops are not timed
     for tier in ("fused", "assembled"):
         lv.simulate(lv.problems.load("spring-pendulum", t_end=0.01), tier=tier)
     threads = asked.get("threads", 1)
@@ -86,7 +85,7 @@ def main(asked: dict[str, Any]) -> dict[str, float]:
 
 
 def _written(problem: Any, asked: dict[str, Any]) -> float:
-    """Seconds for a run in a file, until all of it is there."""
+    """Return the time in s of a run that is written to a file."""
     import livens as lv
 
     with tempfile.TemporaryDirectory() as folder:

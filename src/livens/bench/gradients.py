@@ -1,4 +1,4 @@
-"""What a gradient costs beside the run it is the gradient of."""
+"""Cost of a gradient relative to its run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class _Kind:
     forward: Best = field(default_factory=Best)
     kept: Best = field(default_factory=Best)
     again: Best = field(default_factory=Best)
-    long: Best = field(default_factory=Best)  # as in a run so long that hardly any of it is kept
+    long: Best = field(default_factory=Best)  # limit of very long runs, with almost no stored states
 
 
 class Gradients:
-    """By all initial values and all parameters; what is found is compared with the tangent of the same run."""
+    """Gradients by all initial values and parameters, checked against the tangent of the same run."""
 
     name = "gradients"
 
@@ -71,21 +71,21 @@ def _timed(kind: _Kind, first: bool) -> None:
             between = time.process_time()
             found[kept_bytes, keep] = _way_back(tape)
             ended = time.process_time()
-            if not kept_bytes:  # the run alone, of which nothing is kept
+            if not kept_bytes:  # run without stored states
                 kind.forward.add(between - begun)
             best.add(ended - begun)
     finally:
         tape_module.KEPT_BYTES = usual
     dc = np.zeros((1, 2 + plan.k.size))
-    dc[0, 0] = 1.0  # by the size of all steps, which every problem has
+    dc[0, 0] = 1.0  # derivative by the step size
     forth = float(tape.forth(np.zeros((1, tape.states.shape[1])), dc)[0, 0].sum())
     whole, *others = found.values()
     same = all(np.array_equal(a, b) for other in others for a, b in zip(whole, other, strict=True))
     if not same or not abs(forth - whole[1][0]) <= 1e-6 * (1 + abs(forth)):
-        raise RuntimeError(f"the gradient of {kind.problem} that was timed is wrong")
+        raise RuntimeError(f"the timed gradient of {kind.problem} is wrong")
 
 
 def _way_back(tape: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of the sum of all entries of the last state."""
+    """Return the derivatives of the sum of all entries of the final state."""
     back: tuple[np.ndarray, np.ndarray] = tape.back(np.ones((1, tape.states.shape[1])))
     return back

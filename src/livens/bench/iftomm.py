@@ -1,4 +1,4 @@
-"""The IFToMM benchmark of multibody codes: processor time of its five rigid problems at a stated accuracy."""
+"""IFToMM benchmark of multibody codes: processor time of its five rigid problems at a given accuracy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from livens.models.problem import Problem
 from livens.problems import load
 from livens.results.result import Result
 
-#: The reference of a problem without a closed form: steps as much smaller than the first ones that are tried.
+#: Ratio of the first step size to that of the reference run, for problems without closed form.
 _FINER = 256
 
 
 @dataclass(frozen=True)
 class Task:
-    """One problem of the benchmark: what is looked at in the end, how far it may be off, and the first step tried."""
+    """Problem of the benchmark: final output, tolerance, first step size and end time."""
 
     label: str
     problem: str
@@ -32,12 +32,12 @@ class Task:
     h: float
     t_end: float
     scheme: str = ""
-    #: What other codes are asked for in their drawing, if that is not called as ours is.
+    #: Name of the output for other codes, if different.
     theirs: str = ""
 
 
-#: What the benchmark looks at, a millimetre off at most; of the squeezer, which is small and fast, a milliradian. Ends
-#: of Bricard's mechanism are chosen away from its positions of rest, where all errors look small.
+#: Outputs of the benchmark with a tolerance of 1 mm; for the small and fast squeezer 1 mrad. The end time of Bricard's
+#: mechanism avoids its rest positions, where all errors are small.
 TASKS = (
     Task("A01 simple pendulum", "simple-pendulum", "", 1e-3, 2e-2, 10.0, theirs="bob.position"),
     Task("A02 double four-bar", "drawn-four-bar", "upper0.position", 1e-3, 2e-2, 10.0),
@@ -48,7 +48,7 @@ TASKS = (
 
 
 class Measured:
-    """A task, the step that is just small enough for it, and the least processor time it took."""
+    """Task with the largest sufficient step size and the minimal processor time."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.seconds, self.h, self.error = task, Best(), task.h, np.inf
@@ -66,7 +66,7 @@ class Measured:
         return np.asarray(run[self.task.look][-1] if self.task.look else run.q[-1])
 
     def choose(self) -> None:
-        """Halve the step until the end is where it should be; the code is compiled then."""
+        """Halve the step size until the final error is within the tolerance; this also compiles the code."""
         reference = self._problem.reference
         if reference is not None and not self.task.look:
             self.exact = reference(self.task.t_end)["q"]
@@ -78,7 +78,7 @@ class Measured:
                 break
             self.h /= 2
         one, exact = self.task, self.exact
-        if one.theirs.endswith(".angle"):  # by which the first coordinate has turned
+        if one.theirs.endswith(".angle"):  # rotation of the first coordinate
             exact = self.exact[:1] - np.asarray(self._problem.q0)[:1]
         asked = [one.problem, one.theirs or one.look, exact.tolist(), one.tolerance, one.h, one.t_end]
         self.peers = [
@@ -93,7 +93,7 @@ class Measured:
 
 
 class IFToMM:
-    """Every round once, and so do other codes with the mechanisms that they can be given as they are drawn."""
+    """Livens and other codes with the same mechanisms, once per round."""
 
     name = "IFToMM"
 

@@ -1,4 +1,4 @@
-"""Kepler's problem with Stoermer and Verlet's scheme: an explicit step, against a plain loop and against SciPy."""
+"""Kepler problem with Stoermer-Verlet: explicit step compared with a plain loop and with SciPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS, _STEP, _REPEATS = 4096, 1e-3, 200
 
 
 def plain_loop(q: np.ndarray, p: np.ndarray, h: float, steps: int, out: np.ndarray) -> None:
-    """The same scheme as one writes it by hand, every step stored."""
+    """Integrate with a hand-written loop of the same scheme, all steps stored."""
     x, y, u, v = q[0], q[1], p[0], p[1]
     r3 = (x * x + y * y) ** 1.5
     fx, fy = -x / r3, -y / r3
@@ -41,7 +41,7 @@ def plain_loop(q: np.ndarray, p: np.ndarray, h: float, steps: int, out: np.ndarr
 
 
 def by_numba(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """A function compiled by Numba, if that is installed."""
+    """Return the function compiled by Numba, or None if Numba is not installed."""
     try:
         import numba
     except ImportError:
@@ -51,7 +51,7 @@ def by_numba(function: Callable[..., Any]) -> Callable[..., Any] | None:
 
 
 class Kepler:
-    """Our loop alone, without what is stored and watched beside the states; both loops in turn."""
+    """Bare time loops without storage and monitoring, run alternately."""
 
     name = "kepler, stormer-verlet"
 
@@ -70,7 +70,7 @@ class Kepler:
     def play(self, first: bool, say: Say) -> None:
         for repeat in range(_REPEATS):
             ours, plain = self._our_loop(), self._plain_loop() if self._numba else None
-            if repeat:  # the first brings code and data into the caches
+            if repeat:  # the first run warms the caches
                 self._ours.add(ours)
                 if plain is not None:
                     self._plain.add(plain)
@@ -88,7 +88,7 @@ class Kepler:
         return (time.perf_counter() - begun) / _STEPS * 1e6
 
     def _dop853(self) -> float:
-        """Over the same time, to the accuracy of the second-order scheme's energy; time per step of ours."""
+        """Run DOP853 over the same time with the energy accuracy of the scheme; return its time per step of livens."""
 
         def rate(t: float, z: np.ndarray) -> np.ndarray:
             r3 = (z[0] ** 2 + z[1] ** 2) ** 1.5

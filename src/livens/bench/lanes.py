@@ -1,6 +1,6 @@
-"""Loops over time whose steps are computed in lanes, without what is stored and watched beside the states.
+"""SIMD: time loops with vectorised steps, without storage and monitoring.
 
-Times are those of the processor: a loop of milliseconds is not left alone on a busy machine.
+Times are processor times, because loops of milliseconds are interrupted on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from livens.run.control import StepControl
 from livens.run.prepare import prepare
 
 _STEPS, _REPEATS = 1000, 20
-#: Explicit schemes and problems, whose equal pieces are computed as vectors.
+#: Explicit schemes and problems whose equal expressions are vectorised.
 _EXPLICIT = tuple(
     (name, scheme)
     for name in ("outer-solar-system", "pleiades")
     for scheme in ("stormer-verlet", "kahan-li-8:position-verlet")
 )
-#: Milliseconds of a whole loop that are wanted of Taylor series, to the last digit.
+#: Goals in ms for a whole loop of Taylor series at round-off accuracy.
 _SERIES = {
     "kepler, e = 0.8, 100.3 periods": 1.2,
     "pendulum, t = 1000": 0.74,
@@ -41,14 +41,14 @@ _SERIES = {
     "outer-solar-system, 1e6 days": 4.6,
     "pendulum with constraint of index 1, t = 300": 1.9,
 }
-#: Of Gauss' collocation in a fictive time, for Kepler's problem as above: steps of half a radian.
+#: Goal in ms, number of steps and step of Gauss collocation in fictive time, for the Kepler problem.
 _GAUSS, _GAUSS_STEPS, _GAUSS_H = 0.65, 1261, 0.5
 
 Loop = Callable[[], object]
 
 
 class LanesInSteps:
-    """Vectors against the same graph as it is, in turn; loops of Taylor series and of Gauss' method by themselves."""
+    """Vectorised and scalar code of the same graph, run alternately; loops of Taylor series and of Gauss' method."""
 
     name = "lanes within a step"
 
@@ -97,7 +97,7 @@ def _explicit(name: str, scheme: str, lanes: bool) -> Loop:
 
 
 def _series() -> dict[str, Loop]:
-    """In the order of the figures that are wanted."""
+    """Return the Taylor loops in the order of their goals."""
     pendulum = MultibodyEquations(
         "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
     )

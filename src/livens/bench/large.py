@@ -1,4 +1,4 @@
-"""Large systems: from the model to the first step, time per step, and memory, up to ten thousand bodies."""
+"""Large systems: time to the first step, time per step and memory, up to ten thousand bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from livens.bench.scaling import growth_exponent
 
 @dataclass(frozen=True)
 class _Case:
-    """A problem, how many steps are timed, and what a step should take, in microseconds."""
+    """Problem, number of timed steps, and goal for a step in microseconds."""
 
     name: str
     problem: str
@@ -37,9 +37,9 @@ _CASES = (
     _Case("net of 50 x 50 knots", "net", dict(N=50), 2500, 20, 60_000.0),
 )
 _LARGEST, _THREADED = _CASES[3], _CASES[5]
-#: Steps for what energy and constraints are, in the first round only.
+#: Number of steps for energy and constraint errors, in the first round only.
 _LONG = 1000
-#: No run that is timed has a larger error of energy, relative, or gap of a constraint.
+#: Largest allowed relative energy error and constraint violation of timed runs.
 _ENERGY, _GAP = 1e-13, 1e-11
 
 
@@ -75,7 +75,7 @@ class Large:
             self._long = self._run(_LARGEST, _LONG, repeats=1)
 
     def _run(self, case: _Case, steps: int, repeats: int = 2, threads: int = 1) -> dict[str, float]:
-        """A run that is what it should be, or an error."""
+        """Return a checked run, or raise an error."""
         found = fresh_run(
             case.problem,
             steps=steps,
@@ -87,7 +87,7 @@ class Large:
         )
         if not (found["energy"] <= _ENERGY and found["constraint"] <= _GAP) or found["unsolved"]:
             self._folder.cleanup()
-            raise RuntimeError(f"the run of {case.name} that was timed is wrong: {found}")
+            raise RuntimeError(f"the timed run of {case.name} is wrong: {found}")
         return found
 
     def tell(self, report: Report) -> None:

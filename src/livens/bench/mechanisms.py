@@ -1,4 +1,4 @@
-"""Mechanisms that are drawn: time per step, and how long it takes from the drawing to the first step."""
+"""Multibody models: time per step, and time from the model definition to the first step."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.problems import load
 
 
 class Steps:
-    """Runs as a user sees them, every step stored and watched."""
+    """Complete runs, with all steps stored and monitored."""
 
     name = "mechanisms"
     _CASES: tuple[tuple[str, str, dict[str, Any], int, float], ...] = (
-        ("double four-bar, drawn", "drawn-four-bar", {}, 10_000, 0.8),
-        ("ring of bars, drawn", "drawn-bars", {}, 1000, 5.0),
+        ("double four-bar, Multibody", "drawn-four-bar", {}, 10_000, 0.8),
+        ("closed loop of bars, Multibody", "drawn-bars", {}, 1000, 5.0),
         ("chain of 20 in space", "link-chain", {"N": 20}, 1000, 24.0),
     )
 
@@ -39,10 +39,10 @@ class Steps:
 
 
 class DrawnToFirstStep:
-    """In a new process, with what all models share imported and the loops over time loaded.
+    """Time to the first step in a new process, with shared modules imported and time loops loaded.
 
-    What drawings alone need is imported within the time that is measured; where Python may not keep its bytecode
-    (PYTHONDONTWRITEBYTECODE), their sources are compiled within it too.
+    Imports of the multibody modules are part of the measured time, and so is their compilation to bytecode if Python
+    may not store it (PYTHONDONTWRITEBYTECODE).
     """
 
     name = "drawn to first step"
@@ -64,4 +64,4 @@ class DrawnToFirstStep:
     def tell(self, report: Report) -> None:
         for (label, _, _, cold, warm), bests in zip(self._CASES, self._bests, strict=True):
             for best, limit, words in zip(bests, (cold, warm), ("nothing on disk", "kernels on disk"), strict=True):
-                report.lines.append(Line(f"{label}: drawn to first step, {words}", best.value, "s", Goal("<", limit)))
+                report.lines.append(Line(f"{label}: model to first step, {words}", best.value, "s", Goal("<", limit)))

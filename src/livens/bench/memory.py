@@ -1,4 +1,4 @@
-"""A long run of which little is kept: memory must not grow with the number of steps."""
+"""Long run with few stored steps: memory must not grow with the number of steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LongRun:
         self._written: dict[int, dict[str, float]] = {_EVERY: {}, 1: {}}
 
     def play(self, first: bool, say: Say) -> None:
-        if first:  # its length evens out the noise
+        if first:  # once: its length averages fluctuations
             self._found = fresh_run("simple-pendulum", steps=_STEPS, every=_EVERY)
         for every, best in self._written.items():
             found = fresh_run("simple-pendulum", steps=_STEPS, every=every, to_file=True)

@@ -1,4 +1,4 @@
-"""Runs of livens in this process, timed as a user sees them: every step stored and watched."""
+"""In-process timing of livens: complete runs with all steps stored and monitored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from livens.results.result import Result
 
 @dataclass
 class Best:
-    """The smallest of the numbers it was given."""
+    """Running minimum."""
 
     value: float = math.inf
 
@@ -21,7 +21,7 @@ class Best:
 
 @dataclass
 class OurRuns:
-    """A problem with its usual scheme and step, run so often in every round; `us_per_step` is that of the fastest."""
+    """Problem with its default scheme and step, run `repeats` times per round; `us_per_step` is the minimum."""
 
     problem: Problem
     steps: int
@@ -30,7 +30,7 @@ class OurRuns:
     last: Result | None = None
 
     def play(self) -> None:
-        """A short run that brings code and data back into the caches, then the timed ones."""
+        """Run briefly to warm the caches, then run and time."""
         from livens.run.simulate import simulate
 
         h = self.problem.h

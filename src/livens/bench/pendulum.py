@@ -1,4 +1,4 @@
-"""Simple pendulum: what remains per step when the model costs next to nothing."""
+"""Simple pendulum: overhead per step for a model of negligible cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run costs beside its steps, a sweep of a thousand runs, and memory however many models pass through."""
+"""Overhead of prepared runs, sweep of a thousand runs, and memory over many models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMBERS, _MODELS, _FIRST = 1000, 2000, 500
 
 
 class Prepared:
-    """Each part in a process of its own, as memory and what is compiled already are part of what is measured."""
+    """Each part runs in a separate process, because memory and compiled code are measured."""
 
     name = "prepared runs"
 
@@ -37,9 +37,9 @@ class Prepared:
 
     def tell(self, report: Report) -> None:
         case = f"simple-pendulum, a prepared run of {_STEPS} steps"
-        report.lines.append(Line(f"{case}: beside its steps", self._beside.value, "us", Goal("<", 100)))
+        report.lines.append(Line(f"{case}: overhead", self._beside.value, "us", Goal("<", 100)))
         case = f"sweep of {_MEMBERS} runs of simple-pendulum"
-        report.lines.append(Line(f"{case}: beside their steps", self._sweep.value, "s", Goal("<", 1)))
+        report.lines.append(Line(f"{case}: overhead", self._sweep.value, "s", Goal("<", 1)))
         report.lines.append(Line(f"{case}: their steps", self._stepping.value, "s"))
         report.lines.append(Line(f"{case}: compiled after the first", self._compiled, "", Goal("<", 1)))
         case = f"{_MODELS} models: memory grown over the last {_MODELS - _FIRST}"
@@ -61,7 +61,7 @@ def _call() -> dict[str, float]:
             run = step.run(t_end=steps * 1e-3)
             best[steps] = min(best[steps], time.perf_counter() - begun)
     if run.summary.max_energy_drift > 1e-12 or run.statistics.steps != 10 * _STEPS:
-        raise RuntimeError("the runs that were timed are wrong")
+        raise RuntimeError("the timed runs are wrong")
     few, many = best.values()
     per_step = (many - few) / (9 * _STEPS)
     return {"beside_us": (few - _STEPS * per_step) * 1e6}
@@ -78,7 +78,7 @@ def _swept() -> dict[str, float]:
     study = lv.study.sweep("simple-pendulum", {name: lengths}, workers=1)
     took = time.perf_counter() - begun
     if study.failures or max(study.column("max_energy_drift")) > 1e-12:
-        raise RuntimeError("the runs that were timed are wrong")
+        raise RuntimeError("the timed runs are wrong")
     steps = sum(study.column("wall_s"))
     return {"beside_s": took - steps, "steps_s": steps, "compiled": native.compilations - before}
 

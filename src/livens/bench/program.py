@@ -1,4 +1,4 @@
-"""Programs in processes of their own, which print one line of JSON as their last."""
+"""Programs in separate processes, which print one line of JSON as their last line."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-#: No program of the benchmark takes that long, even on a slow machine.
+#: Time limit in s for one program.
 _PATIENCE_S = 600
 
 
 class ProgramError(RuntimeError):
-    """A program ended otherwise than it should; the message is the last it said."""
+    """Failure of a program; the message is the last line of its error output."""
 
 
 def run_module(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What ``python -m module arguments`` printed in its last line."""
-    # threads of numerical libraries would share the one core and only get in each other's way
+    """Run ``python -m module arguments`` and return the JSON object of its last output line."""
+    # threads of numerical libraries would compete for the single core
     settings = {**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})}
     command = [sys.executable, "-m", module, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=_PATIENCE_S)
     except subprocess.TimeoutExpired:
-        raise ProgramError(f"no answer within {_PATIENCE_S} s") from None
+        raise ProgramError(f"no result within {_PATIENCE_S} s") from None
     try:
         found = json.loads(_last_line(done.stdout)) if done.returncode == 0 else None
     except json.JSONDecodeError:

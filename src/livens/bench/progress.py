@@ -1,4 +1,4 @@
-"""What the benchmark is at, in one line on stderr."""
+"""Progress of the benchmark in one line on stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 class ProgressLine:
-    """A line that is overwritten on a terminal, and lines one after another elsewhere. Gone at the end."""
+    """Progress line: overwritten on a terminal and cleared at the end, otherwise one line per message."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()

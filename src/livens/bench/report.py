@@ -1,4 +1,4 @@
-"""What came out of the benchmark, as plain data."""
+"""Results of the benchmark as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RELATIONS: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=":
 
 @dataclass(frozen=True)
 class Goal:
-    """What a number is wanted to be: ``Goal(">=", 30)``."""
+    """Goal of a number, such as ``Goal(">=", 30)``."""
 
     relation: str
     limit: float
@@ -26,23 +26,23 @@ class Goal:
 
 @dataclass(frozen=True)
 class Line:
-    """One comparison. The goal is one for the ratio where another code is named, else one for our own number."""
+    """Comparison row; the goal refers to the ratio if another code is named, else to the number of livens."""
 
     case: str
     ours: float
     unit: str = "us"  # us: microseconds per step
     goal: Goal | None = None
     peer: str | None = None
-    theirs: float | None = None  # None: the peer was skipped
+    theirs: float | None = None  # None if the other code was skipped
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster than the peer."""
+        """Time of the other code over that of livens."""
         return None if self.theirs is None else self.theirs / self.ours
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None if there is none, or nothing to compare with."""
+        """True if the goal is met; None without goal or without comparison."""
         value = self.ours if self.peer is None else self.ratio
         return None if self.goal is None or value is None else self.goal.met(value)
 
@@ -61,29 +61,29 @@ class Line:
 
 @dataclass(frozen=True)
 class Motion:
-    """Where a code ends up and how well it keeps the energy: whether it simulates the same thing at all."""
+    """Final position and energy error of a code, as a check that all codes simulate the same motion."""
 
     code: str
     setting: str
     x4_end: float
     x4_error: float
-    energy_error: float  # relative, the largest of all steps
+    energy_error: float  # relative, maximum over all steps
 
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a growing model."""
+    """Measurements for one size of a growing model."""
 
     N: int
     steps: int
     us_per_step: float
-    cold_s: float  # to compile, with nothing on disk
-    warm_s: float  # to get ready, with the kernels on disk
+    cold_s: float  # compilation without kernels on disk
+    warm_s: float  # preparation with kernels on disk
 
 
 @dataclass(frozen=True)
 class Work:
-    """What accuracy costs: one run of one code."""
+    """Error and time of one run of one code."""
 
     code: str
     setting: str
@@ -93,7 +93,7 @@ class Work:
 
 @dataclass
 class Report:
-    """All that one run of the benchmark found out."""
+    """Results of one run of the benchmark."""
 
     rounds: int
     machine: dict[str, str]
@@ -101,10 +101,10 @@ class Report:
     motions: list[Motion] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)  # peer -> why
+    skipped: dict[str, str] = field(default_factory=dict)  # name of the code -> reason
 
     def facts(self) -> dict[str, Any]:
-        """The same as one JSON object."""
+        """Return the report as one JSON object."""
         return {
             "rounds": self.rounds,
             "machine": self.machine,

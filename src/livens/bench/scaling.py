@@ -1,4 +1,4 @@
-"""Four-bar loops in a row: how the time per step and the time to compile grow with the model."""
+"""Row of four-bar linkages: growth of time per step and compile time with the size of the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.bench.fresh import fresh_run
 from livens.bench.ours import Best
 from livens.bench.report import Goal, Line, Point, Report
 
-#: Loops -> steps: fewer for large models, whose steps are long enough to be timed.
+#: Number of steps for each number of loops.
 _STEPS = {2: 10_000, 5: 10_000, 10: 5_000, 20: 4_000, 40: 2_000}
 
 
@@ -28,10 +28,10 @@ class Scaling:
 
     def play(self, first: bool, say: Say) -> None:
         for N, steps in _STEPS.items():
-            cache = str(Path(self._folder.name) / str(N))  # of its own: small models share kernels with other cases
+            cache = str(Path(self._folder.name) / str(N))  # separate, because small models share kernels
             if first:
                 say(f"compiling N = {N}")
-                # once: the largest takes long, and what takes long stands out from the noise
+                # once: compilation of the largest model is slow
                 self._cold[N] = fresh_run(self.name, cache=cache, N=N)["compile_s"]
             say(f"N = {N}")
             found = fresh_run(self.name, steps=steps, repeats=2, cache=cache, N=N)
@@ -50,5 +50,5 @@ class Scaling:
 
 
 def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """The a of ``time = constant * size^a`` that fits best, in the least-squares sense of the logarithms."""
+    """Return the exponent a of ``time = constant * size^a``, by least squares in logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])

@@ -1,4 +1,4 @@
-"""Which cases there are, and in which order they run."""
+"""Cases of the benchmark and the order of their execution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from livens.bench.variants import Variants
 from livens.bench.work_precision import WorkPrecision
 from livens.errors import InputError
 
-#: In this order.
+#: Cases in the order of execution.
 CASES: tuple[type[Case], ...] = (
     *(FourBar, Pendulum, Variants, Kepler, WorkPrecision, Scaling, FirstStep, Prepared, Ensembles, Crowds, Gradients),
     *(LongRun, Help, Large, Beams, Series, StiffEquations, EqualError, Steps, DrawnToFirstStep, SliderCrank, IFToMM),
@@ -45,7 +45,7 @@ CASES: tuple[type[Case], ...] = (
 
 
 def chosen(only: str) -> list[type[Case]]:
-    """The cases whose names contain one of some texts, with commas; all, if there is none."""
+    """Return the cases whose names contain one of the comma-separated texts; all cases for an empty text."""
     texts = [text.strip() for text in only.split(",")]
     found = [case for case in CASES if any(text in case.name for text in texts)]
     if not found:
@@ -54,7 +54,7 @@ def chosen(only: str) -> list[type[Case]]:
 
 
 def run(rounds: int, say: Say, only: str = "") -> Report:
-    """All cases, one after the other and then all over again, so that a busy minute of the machine hits them alike."""
+    """Run all cases in rounds, so that load peaks of the machine affect all cases equally."""
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
     cases = [case() for case in chosen(only)]
@@ -74,7 +74,7 @@ def _machine() -> dict[str, str]:
     about = {"livens": livens.__version__, "Python": platform.python_version(), "on": _processor()}
     if hasattr(
         os, "getloadavg"
-    ):  # the benchmark itself is a load of one; much more, and the times are not to be trusted
+    ):  # the benchmark itself is a load of one; a much higher load makes the times unreliable
         about["load"] = f"{os.getloadavg()[1]:.1f} of {os.cpu_count()} cores"
     return about
 

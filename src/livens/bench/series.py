@@ -1,4 +1,4 @@
-"""Motions without constraints, to eleven digits: Taylor series beside SciPy's DOP853, CVODES and heyoka."""
+"""Unconstrained motions to eleven digits: Taylor series compared with SciPy DOP853, CVODES and heyoka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from livens.run.prepare import prepare
 from livens.schemes.series import SeriesEquations
 from livens.schemes.taylor import Taylor
 
-#: Problems, how long they run, and by how much the positions of a code may be wrong at the end, relative to their size.
+#: Problems with end time, and allowed final position error relative to the largest position.
 _PROBLEMS = {
     "kepler": (20.3 * 2 * np.pi, 1e-8),
     "nonlinear-pendulum": (100.0, 1e-9),
@@ -28,12 +28,12 @@ _PROBLEMS = {
     "outer-solar-system": (1e5, 1e-8),
 }
 _RTOL, _REPEATS = 1e-12, 3
-#: A code: from rates, their start and the end to the state there.
+#: Function that returns the final state.
 Code = Callable[[], np.ndarray]
 
 
 class Series:
-    """Wall time of whole runs, ours with every step stored and watched; the fastest of all rounds."""
+    """Wall time of whole runs, livens with all steps stored and monitored; the minimum of all rounds."""
 
     name = "Taylor series"
 
@@ -63,7 +63,7 @@ class Series:
         return {}
 
     def _codes(self, name: str, t_end: float) -> dict[str, Code]:
-        """All codes that are there, compiled; kept from round to round."""
+        """Return all installed codes, compiled; cached between rounds."""
         if name not in self._known:
             problem, scheme = load(name), Taylor()
             step = prepare(problem.system, scheme)
@@ -136,7 +136,7 @@ def heyoka_code(
     tolerance: float = 2.3e-16,
     compact: bool = False,
 ) -> Code:
-    """The same rates, written with heyoka's own functions; the code gives the state at the end."""
+    """Return a heyoka run with the same right-hand side, which returns the final state."""
     import heyoka as hy
 
     from livens.expressions.graph.walk import walk

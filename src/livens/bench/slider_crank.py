@@ -1,4 +1,4 @@
-"""A slider-crank with a motor to a stated accuracy, against two other codes: all that takes time but compiling."""
+"""Slider-crank with a motor to a given accuracy, compared with two other codes: all time except compilation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _torque(t: Any, angle: Any, rate: Any) -> Any:
 
 
 def drawn() -> Multibody:
-    """The mechanism, drawn lying and put together at the angle it starts from."""
+    """Build the mechanism in the horizontal reference configuration, assembled at the initial angle."""
     mb = Multibody(gravity=[0, -crank.GRAVITY], planar=True)
     (of_crank, of_rod), (first, second, third) = crank.moments(), crank.MASSES
     tip = [crank.CRANK, 0]
@@ -36,13 +36,13 @@ def drawn() -> Multibody:
 
 
 def angle(h: float) -> float:
-    """Where the crank is at the end, from the drawing to the result."""
+    """Build the model, run it and return the final crank angle."""
     run = drawn().simulate(t_end=crank.T_END, h=h, progress=False)
     return float(run["hinge.angle"][-1]) + 0.0
 
 
 class SliderCrank:
-    """Every code takes the longest of the steps ``0.01/2^n`` with which it is good enough."""
+    """Each code uses the largest step ``0.01/2^n`` with sufficient accuracy."""
 
     name = "slider-crank"
 

@@ -1,4 +1,4 @@
-"""From the model to its first step, and from the shell to the help."""
+"""Time from the model to its first step, and from the shell to the help text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.bench.report import Goal, Line, Report
 
 
 class FirstStep:
-    """In a new process, with the modules imported and the loop over time loaded, as all models share them."""
+    """Time to the first step in a new process, with modules imported and the time loop loaded."""
 
     name = "model to first step"
 

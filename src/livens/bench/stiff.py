@@ -1,4 +1,4 @@
-"""Stiff equations at equal error: `radau` beside SciPy's Radau and SUNDIALS' CVODES, each at its best tolerance."""
+"""Stiff equations at equal error: `radau` compared with SciPy Radau and SUNDIALS CVODES, each at its best tolerance."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from livens.models.first_order import FirstOrder
 from livens.run.control import StepControl
 from livens.run.prepare import prepare
 
-#: Errors at the end, relative in the worst variable, at which codes are compared.
+#: Final errors, relative in the worst variable, at which codes are compared.
 _ERRORS = (1e-5, 1e-8)
-#: What each code is asked for: the best setting that is accurate enough counts.
+#: Tolerances of all codes; the fastest sufficient one counts.
 _TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
 
 
 @dataclass(frozen=True)
 class Stiff:
-    """A problem, where it ends, and what is tolerated there absolutely, in units of the tolerance."""
+    """Problem with its exact final state, and the absolute tolerance relative to the tolerance."""
 
     model: FirstOrder
     x0: tuple[float, ...]
@@ -37,7 +37,7 @@ class Stiff:
 
 
 def problems() -> dict[str, Stiff]:
-    """With their ends, from the test set for IVP solvers (Mazzia and Magherini 2008)."""
+    """Return the problems with final states of the IVP test set (Mazzia and Magherini 2008)."""
     oscillator = FirstOrder("x v", rhs=lambda x: [x[1], 1000 * (1 - x[0] ** 2) * x[1] - x[0]])
     reactions = FirstOrder(
         "a b c",
@@ -56,12 +56,12 @@ def problems() -> dict[str, Stiff]:
     }
 
 
-#: From a tolerance to the state at the end.
+#: Function from a tolerance to the final state.
 Code = Callable[[float], np.ndarray]
 
 
 class StiffEquations:
-    """Wall time of whole runs; ours with every step stored and watched."""
+    """Wall time of whole runs, livens with all steps stored and monitored."""
 
     name = "stiff equations"
 
@@ -80,7 +80,7 @@ class StiffEquations:
                 for tolerance in _TOLERANCES:
                     say(f"{name}, {code} at {tolerance:g}")
                     if first and code == "radau":
-                        run(tolerance)  # what is compiled is compiled here
+                        run(tolerance)  # compilation
                     begun = time.perf_counter()
                     try:
                         end = run(tolerance)
@@ -93,7 +93,7 @@ class StiffEquations:
                         if error <= target:
                             self._times.setdefault((name, code, target), Best()).add(1e3 * seconds)
                     if error <= min(_ERRORS):
-                        break  # more digits would only take longer
+                        break  # smaller tolerances only take longer
 
     def tell(self, report: Report) -> None:
         report.skipped |= self._trouble
@@ -107,7 +107,7 @@ class StiffEquations:
 
 
 def codes(problem: Stiff) -> dict[str, Code]:
-    """All codes, ready to run."""
+    """Return all codes, prepared."""
     step = prepare(problem.model, "radau")
     d = problem.model.descriptor
     field = problem.model.field

@@ -1,4 +1,4 @@
-"""The report for people to read."""
+"""Report of the benchmark as text tables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rich.table import Table
 
 from livens.bench.report import Line, Report
 
-#: Lines of text are folded here; tables are as wide as they need to be, so that no number is cut off.
+#: Width of wrapped text, and maximal width of tables, whose numbers are not cut.
 _WIDTH, _WIDEST = 140, 1000
 
 
 def show(report: Report, console: Console | None = None) -> None:
-    """Print all tables, and a word on what was skipped."""
+    """Print all tables and the skipped codes."""
     tables = [t for t in (comparison(report), motion(report), scaling(report), work(report)) if t.row_count]
     if console is None:
         wide = Console(width=_WIDEST, highlight=False)
@@ -104,7 +104,7 @@ def _quantity(value: float, unit: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Three digits, without exponents where that is shorter."""
+    """Return three significant digits, without exponent for moderate values."""
     if value is None:
         return ""
     if 100 <= abs(value) < 1e6:

@@ -1,4 +1,4 @@
-"""One scheme solved in four ways: what eliminating unknowns saves (S004 Fig. 9)."""
+"""Elimination variants of one scheme: cost with different numbers of unknowns (S004 Fig. 9)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from livens.bench.report import Goal, Line, Report
 from livens.problems import load
 
 _SCHEMES = ("livens-em-full", "livens-em", "livens-em-reduced", "livens-em-nullspace")
-#: Ten seconds of motion, as in the figure. At the problem's own step, 0.05, the body turns by a radian and a half in
-#: every step, and ten seconds cannot be done (docs/notes.md).
+#: Ten seconds of motion, as in the figure. At the step of the paper, 0.05, the body rotates by 1.5 rad per
+#: step, and Newton's method fails within ten seconds (docs/notes.md).
 _STEP, _STEPS = 0.01, 1000
 
 

@@ -1,4 +1,4 @@
-"""Work and precision on the double four-bar linkage: error at t = 10 over wall time, for several codes."""
+"""Work-precision of the double four-bar linkage: error at t = 10 against wall time, for several codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.problems import load
 from livens.run.simulate import simulate
 
 _END = 10.0
-#: What is compared: the first scheme to its error against the second to its own.
+#: Compared schemes with their target errors.
 _FINE, _COARSE = ("lobatto-iiia-iiib-4", 1e-8), ("livens-em", 1e-5)
 _OURS = {
     "livens-em": (0.02, 0.01, 0.005, 0.002, 0.0009, 0.0005),
@@ -48,7 +48,7 @@ class WorkPrecision:
             self._add("IDAS, reduced", f"rtol = {tolerance:g}", functools.partial(_idas, tolerance))
 
     def _add(self, code: str, setting: str, run: Callable[[], tuple[float, float]]) -> None:
-        """Keep the shortest time."""
+        """Store the error and the shortest time."""
         try:
             error, seconds = run()
         except (IntegrationError, RuntimeError) as failure:
@@ -83,18 +83,18 @@ class WorkPrecision:
 
 
 def _error(q: np.ndarray, exact: np.ndarray) -> float:
-    """Of the position of P4, the top of the first bar."""
+    """Return the position error of P4, the top of the first bar."""
     return float(np.linalg.norm((q[:2] + 0.5 * q[2:4]) - (exact[:2] + 0.5 * exact[2:4])))
 
 
-# -- the same motion with one degree of freedom, for solvers that cannot go through singular positions ----------------
+# -- same motion with one degree of freedom, for solvers that fail at singular configurations -------------------------
 def _reduced() -> tuple[float, np.ndarray, np.ndarray]:
-    """``phi'' = -a cos(phi)``: a, start (phi, phi'), and P4 at the end."""
+    """Return a of ``phi'' = -a cos(phi)``, the initial (phi, phi') and the exact final P4."""
     problem = load("double-four-bar")
     assert problem.reference is not None and problem.v0 is not None
     exact = problem.reference(_END)["q"]
     g = float(problem.system.parameters["g"])
-    # three bars about their ends and two that only move: T = 3/2 phi'^2, V = 7/2 g sin(phi)
+    # three bars about their ends and two translating bars: T = 3/2 phi'^2, V = 7/2 g sin(phi)
     return 3.5 * g / 3, np.array([np.pi / 2, -1.0]), exact[:2] + 0.5 * exact[2:4]
 
 
@@ -110,7 +110,7 @@ def _radau(rtol: float) -> tuple[float, float]:
 
 
 def _idas(rtol: float) -> tuple[float, float]:
-    """As a pendulum of one point in Cartesian coordinates, index 1: IDAS takes no more."""
+    """Run IDAS on a pendulum in Cartesian coordinates at index 1, the highest index that IDAS supports."""
     a, start, exact = _reduced()
     x, lam = ca.SX.sym("x", 4), ca.SX.sym("lam")
     rhs = ca.vertcat(x[2], x[3], -lam * x[0], -a - lam * x[1])

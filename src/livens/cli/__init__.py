@@ -1,4 +1,4 @@
-"""The command line. Heavy modules are imported inside the commands, so that ``livens --help`` answers at once."""
+"""Command-line interface. Heavy modules are imported inside the commands, so that ``livens --help`` is fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import livens
 
 app = typer.Typer(
     name="livens",
-    help="Simulate mechanical systems so that what nature conserves, the simulation conserves.\n\n"
+    help="Simulate mechanical systems with structure-preserving integrators.\n\n"
     "Examples:\n\n"
     "  livens list problems\n\n"
     "  livens run double-four-bar --h 1e-3 --t-end 10\n\n"
@@ -35,9 +35,11 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
-    """Simulate mechanical systems so that what nature conserves, the simulation conserves."""
+    """Simulate mechanical systems with structure-preserving integrators."""
 
 
 def _commands() -> None:
@@ -48,7 +50,7 @@ def _commands() -> None:
 
 
 def main() -> None:
-    """Entry point: exit codes 0 done, 2 bad input, 3 the integration failed, 130 stopped by the user."""
+    """Run the command line; exit codes: 0 success, 2 invalid input, 3 integration failed, 130 interrupted."""
     from livens.errors import InputError, IntegrationError
 
     try:
@@ -58,7 +60,7 @@ def main() -> None:
     except IntegrationError as error:
         sys.exit(_say(error, 3))
     except BrokenPipeError:
-        sys.exit(0)  # the reader of a pipe has left
+        sys.exit(0)  # the reader closed the pipe
 
 
 def _say(error: BaseException, code: int) -> int:

@@ -1,4 +1,4 @@
-"""``livens init``: write an example of a scenario file."""
+"""``livens init``: write an example scenario file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-#: How ``livens run`` knows a scenario file from the name of a problem.
+#: File suffixes of scenarios, which distinguish them from names of problems.
 SUFFIXES = (".yaml", ".yml")
-#: What can be run beside scenarios: files of robots.
+#: File suffixes of robot descriptions, which can also be run.
 ROBOTS = (".urdf", ".xml", ".mjcf")
 
 
@@ -19,12 +19,12 @@ def add_to(app: typer.Typer) -> None:
 
 def init(
     file: Annotated[Path, typer.Argument(help="File to write.")] = Path("scenario.yaml"),
-    problem: Annotated[bool, typer.Option("--problem", help="A ready problem with changed options.")] = False,
-    system: Annotated[bool, typer.Option("--system", help="A system written with expressions (the default).")] = False,
+    problem: Annotated[bool, typer.Option("--problem", help="A built-in problem with changed options.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="A system defined by expressions (default).")] = False,
     mechanism: Annotated[bool, typer.Option("--mechanism", help="Bodies, joints and forces.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write an example of a scenario file, with comments. It runs as it is.
+    """Write an example scenario file with comments. It can be run unchanged.
 
     Example: livens init pendulum.yaml; livens run pendulum.yaml
     """

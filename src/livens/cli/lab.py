@@ -1,4 +1,4 @@
-"""``livens lab``: problems in the browser, to play with."""
+"""``livens lab``: interactive simulations in the browser."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def lab(
-    port: Annotated[int, typer.Option(help="Port to listen at; a free one if not given.", min=0, max=65535)] = 0,
-    seconds: Annotated[float, typer.Option(help="The longest that a run may take.", min=1.0)] = 60.0,
+    port: Annotated[int, typer.Option(help="Port to listen on; default: a free one.", min=0, max=65535)] = 0,
+    seconds: Annotated[float, typer.Option(help="Time limit of a run in seconds.", min=1.0)] = 60.0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Open the lab: choose a problem, a scheme and numbers in the browser, and see it move while it is computed.
+    """Open the lab: choose a problem, a scheme and parameters in the browser, and watch the animation of the run.
 
-    It serves this machine alone, to whoever has the link with its token, and reads no file outside the folder it was
-    started in. Ctrl-C ends it. It needs the extra 'lab': pip install 'livens[lab]'.
+    It serves this machine only, needs the link with its token, and reads no files outside the folder it was started
+    in. Ctrl-C stops it. It needs the extra 'lab': pip install 'livens[lab]'.
 
     Example: livens lab --no-browser
     """
@@ -29,7 +29,7 @@ def lab(
     from livens.lab.server import Lab
 
     found = Lab(Path.cwd(), port=port, seconds=seconds)
-    typer.echo(f"the lab is at {found.link}\nCtrl-C ends it")
+    typer.echo(f"the lab is at {found.link}\nCtrl-C stops it")
     if browser:
         webbrowser.open(found.link)
     found.serve()

@@ -1,4 +1,4 @@
-"""``livens list``: what there is."""
+"""``livens list``: list problems and schemes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from livens.schemes.catalogue import Row
 
-#: Where there is no terminal to ask, lines may be as long as this, so that no cell of a table is broken.
+#: Width of tables in characters if the output is not a terminal, so that no cell is wrapped.
 _WIDTH = 240
 
 
@@ -23,11 +23,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="problems, schemes, or both if not given.")] = "",
-    name: Annotated[str, typer.Argument(help="Name of one of them, to see all there is to say about it.")] = "",
+    what: Annotated[str, typer.Argument(help="problems or schemes; default: both.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of a problem or scheme, to describe it in detail.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
-    """List the ready problems, and the schemes with their properties.
+    """List the built-in problems, and the schemes with their properties.
 
     Example: livens list schemes gauss-2
     """
@@ -38,7 +38,7 @@ def list_(
         "schemes": (_schemes, tell_scheme, _scheme_objects),
     }
     if what and what not in kinds:
-        raise InputError(f"there is no list of '{what}'{suggestion(what, kinds)}")
+        raise InputError(f"unknown list '{what}'{suggestion(what, kinds)}")
     chosen = {kind: those for kind, those in kinds.items() if what in ("", kind)}
     if as_json:
         typer.echo(json.dumps({kind: objects(name) for kind, (_, _, objects) in chosen.items()}))
@@ -82,25 +82,25 @@ def _scheme_objects(name: str = "") -> list[dict[str, Any]]:
 def _problems() -> None:
     from livens import problems
 
-    table = _table("problem", "what it is", "usual scheme")
+    table = _table("problem", "description", "default scheme")
     for entry in problems.all():
         table.add_row(entry.name, entry.summary, entry.scheme)
     out = _console()
     out.print(table)
-    out.print("Options, schemes that fit, and a picture: livens show NAME\n")
+    out.print("Options, applicable schemes and a picture: livens show NAME\n")
 
 
 def tell_problem(name: str) -> None:
-    """A problem by its name: what can be changed, and the schemes that fit, in their groups."""
+    """Describe a problem: its options and the applicable schemes by group."""
     from livens.schemes.catalogue import grouped
 
     facts = _problem_objects(name)[0]
     typer.echo(f"{facts['name']}\n    {facts['summary']} ({facts['source']})")
-    typer.echo(f"    kind          {facts['kind']}")
+    typer.echo(f"    type          {facts['kind']}")
     options = "  ".join(f"{option}={_short(value)}" for option, value in facts["options"].items())
     typer.echo(f"    options       {options or 'none'}")
-    typer.echo(f"    usual scheme  {facts['scheme']}")
-    typer.echo("    schemes that fit")
+    typer.echo(f"    default       {facts['scheme']}")
+    typer.echo("    applicable schemes")
     for group, names in grouped(facts["schemes"]).items():
         typer.echo(f"        {group}")
         for line in textwrap.wrap(", ".join(names), width=100, break_long_words=False, break_on_hyphens=False):
@@ -108,7 +108,7 @@ def tell_problem(name: str) -> None:
 
 
 def _schemes() -> None:
-    """A table for every group; those of a family are one row, under the pattern of their names."""
+    """Print one table per group; a family of schemes is one row with the pattern of its names."""
     from livens.schemes.catalogue import rows
 
     groups: dict[str, list[Row]] = {}
@@ -118,16 +118,16 @@ def _schemes() -> None:
     out = _console()
     for group, those in groups.items():
         table = _table("scheme", "order", "symplectic", "symmetric", "step", "conserves exactly")
-        table.columns[0].min_width = width  # the columns of all tables stand below each other
+        table.columns[0].min_width = width  # aligns the columns of all tables
         for row in those:
             table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.solved, row.conserves)
         out.print(f"[bold]{group}[/]")
         out.print(table)
-    out.print("What it is, where it is from, what it needs: livens show NAME, such as gauss-2 or gauss-<s>\n")
+    out.print("Description, source and requirements: livens show NAME, such as gauss-2 or gauss-<s>\n")
 
 
 def tell_scheme(name: str) -> None:
-    """A scheme by its name, or a family by its pattern."""
+    """Describe a scheme by its name, or a family by its pattern."""
     from livens import schemes
     from livens.schemes.base import FORMS
     from livens.schemes.catalogue import row, rows
@@ -168,7 +168,7 @@ def _table(*columns: str) -> Table:
 
 
 def _console() -> Console:
-    """As wide as the terminal, or wide enough."""
+    """Return a console of the width of the terminal, or of a fixed width."""
     from rich.console import Console
 
     wide = Console(highlight=False)

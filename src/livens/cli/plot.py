@@ -1,4 +1,4 @@
-"""``livens plot``: pictures of a run."""
+"""``livens plot``: plots of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-#: An --out that ends like this means a file, not a folder, whether livens can write it or not.
+#: File suffixes that mark --out as a file, not a folder; not all of them can be written.
 _PICTURE_SUFFIXES = "png pdf svg jpg jpeg gif eps ps tif tiff webp bmp".split()
 
 
@@ -19,14 +19,14 @@ def add_to(app: typer.Typer) -> None:
 def plot(
     file: Annotated[Path, typer.Argument(help="A result file.")],
     what: Annotated[
-        str | None, typer.Option(help="Names of pictures, with commas; all that make sense if not given.")
+        str | None, typer.Option(help="Names of plots, comma-separated; default: all applicable plots.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the pictures; or, for a single one, its file.")] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder for the plots; for a single plot its file.")] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="Print the files written as one JSON object.")] = False,
 ) -> None:
-    """Draw energies, constraints, coordinates and more of a run, and print the files written.
+    """Plot energies, constraints, coordinates and more of a run, and print the files written.
 
-    Pictures: energy, balance, energy_increments, constraints, momenta, multipliers, algebraic, coordinates,
+    Plots: energy, balance, energy_increments, constraints, momenta, multipliers, algebraic, coordinates,
     phase_portrait, newton, step_sizes, trajectory, snapshots.
 
     Example: livens plot double-four-bar.h5 --what energy,constraints --out figures
@@ -42,7 +42,7 @@ def plot(
     if single:
         check_suffix(suffix)
     if single and (names is None or len(names) != 1):
-        raise InputError(f"'{out}' is one picture: say which one with --what, or give a folder")
+        raise InputError(f"'{out}' is a single plot: select it with --what, or give a folder")
     result = lv.load(file)
     paths = [save(PICTURES[names[0]].draw(result), out)] if single and names else save_all(result, out, names)
     if as_json:

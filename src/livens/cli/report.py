@@ -1,4 +1,4 @@
-"""``livens report``: what a run conserved, and whether that is what the scheme promises."""
+"""``livens report``: conservation report of a run."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def add_to(app: typer.Typer) -> None:
 def report(
     file: Annotated[Path, typer.Argument(help="A result file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit code says it.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; only set the exit code.")] = False,
     accuracy: Annotated[
-        bool, typer.Option("--accuracy/--no-accuracy", help="Estimate the error from runs with other steps.")
+        bool, typer.Option("--accuracy/--no-accuracy", help="Estimate the error by runs with other step sizes.")
     ] = True,
     system: Annotated[
         str | None,
-        typer.Option(metavar="FILE.py:NAME", help="A model of your own, and where it is written."),
+        typer.Option(metavar="FILE.py:NAME", help="User-defined model and the Python file that defines it."),
     ] = None,
 ) -> None:
-    """Say how accurate a run is and what it conserved: start value, worst deviation over every step, drift, verdict.
+    """Report the accuracy of a run and what it conserved: initial value, largest deviation, drift, verdict.
 
-    The error is estimated from the same run with other steps, if that takes a few seconds at most.
+    The error is estimated by runs with other step sizes, if they take a few seconds at most.
 
-    Drifts are regressions over the stored rows, with a 95 % confidence interval. Exit code 1 if something that the
-    scheme promises to conserve was not conserved to round-off.
+    Drifts are regressions over the stored rows, with a 95 % confidence interval. Exit code 1 if a quantity that the
+    scheme is guaranteed to conserve was not conserved to round-off.
 
-    A file does not hold a model of your own, and all columns and the accuracy are there only if it is given.
+    Result files do not contain user-defined models; some columns and the accuracy need the model (--system).
 
     Example: livens report double-four-bar.h5 --json
     """
@@ -56,7 +56,7 @@ def report(
 
 
 def model_in(place: str) -> Model:
-    """The model of this name in a file of Python, which is carried out."""
+    """Run a Python file and return the model with this name."""
     import runpy
 
     from livens.errors import InputError
@@ -64,7 +64,7 @@ def model_in(place: str) -> Model:
 
     path, _, name = place.rpartition(":")
     if not path or not Path(path).is_file():
-        raise InputError(f"--system must look like file.py:name, with a file that is there, got '{place}'")
+        raise InputError(f"--system must have the form file.py:name with an existing file, got '{place}'")
     found = runpy.run_path(path).get(name)
     if not isinstance(found, Model):
         raise InputError(f"'{path}' has no model called '{name}'")

@@ -1,4 +1,4 @@
-"""``livens reproduce``: the figures of a source, and whether its claims hold."""
+"""``livens reproduce``: figures of a paper, and a check of its claims."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     source: Annotated[
-        str, typer.Argument(help="S000, S001, S002, S003, S004, or all of them in one report if not given.")
+        str, typer.Argument(help="S000, S001, S002, S003 or S004; default: all of them in one report.")
     ] = "all",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for figures and report; reproduce-SOURCE if not given.")
+        Path | None, typer.Option(help="Folder for figures and report; default: reproduce-SOURCE.")
     ] = None,
-    only: Annotated[str | None, typer.Option(help="Numbers of figures, with commas; all if not given.")] = None,
+    only: Annotated[str | None, typer.Option(help="Numbers of figures, comma-separated; default: all.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Draw the figures of a source anew from our own runs, and measure what it claims.
+    """Reproduce the figures of a paper from new runs, and measure its claims.
 
-    The folder gets every figure as png and pdf, and a report as Markdown and HTML.
+    Every figure is written as png and pdf, and a report as Markdown and HTML.
 
     Exit codes: 1 if a claim does not hold.
 
@@ -43,7 +43,7 @@ def reproduce(
     progress = False if quiet or as_json else None
     everything = source.lower() == "all"
     if everything and only is not None:
-        raise InputError("--only goes with one source: its figures have numbers of their own")
+        raise InputError("--only needs a single source, because figure numbers belong to one source")
     if everything:
         reports = uninterrupted(lambda: reproduce_all(out, progress=progress))
     else:
@@ -66,7 +66,7 @@ def _print(report: Report) -> None:
 
     out = console()
     out.print(f"[bold]{report.source.name}[/]: {report.source.citation}")
-    table = Table(title="What is claimed, and what was measured", show_lines=True)
+    table = Table(title="Claims and measurements", show_lines=True)
     for heading in ("figure", "claim", "measured", ""):
         table.add_column(heading, no_wrap=heading == "")
     for drawn in report.drawn:

@@ -1,4 +1,4 @@
-"""``livens run``: simulate a ready problem or a scenario and say what was conserved."""
+"""``livens run``: simulate a problem or a scenario and report what was conserved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 
-#: Variables whose last values ``--json`` prints.
+#: Variables whose final values ``--json`` prints.
 _FINAL = ("q", "v", "p", "x", "y")
 
 
@@ -34,37 +34,37 @@ def run(
     ],
     scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
     h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
-    t_end: Annotated[float | None, typer.Option(help="End of the run.")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End time.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option or a parameter.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Result file; PROBLEM.h5 if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Result file; default: PROBLEM.h5.")] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="Let steps follow their error: at most this, relative.")
+        float | None, typer.Option(help="Adaptive steps with this relative tolerance of the local error.")
     ] = None,
-    smallest: Annotated[float | None, typer.Option(help="Smallest step of a run with step-size control.")] = None,
-    largest: Annotated[float | None, typer.Option(help="Largest step of a run with step-size control.")] = None,
-    every: Annotated[int | None, typer.Option(help="Store every n-th step; 1 if not given.")] = None,
-    store: Annotated[str | None, typer.Option(help="Variables to keep, as in q,v; all if not given.")] = None,
-    compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller, which takes longer.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in a result file.")] = False,
+    smallest: Annotated[float | None, typer.Option(help="Smallest step size of adaptive steps.")] = None,
+    largest: Annotated[float | None, typer.Option(help="Largest step size of adaptive steps.")] = None,
+    every: Annotated[int | None, typer.Option(help="Store every n-th step; default: 1.")] = None,
+    store: Annotated[str | None, typer.Option(help="Variables to store, such as q,v; default: all.")] = None,
+    compress: Annotated[bool, typer.Option("--compress", help="Compress the file, which takes longer.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run of a result file.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
     tier: Annotated[str | None, typer.Option(help="auto (by size), fused, assembled or reference (slow).")] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Threads for the steps of a large system; 1 if not given.")
+        int | None, typer.Option(help="Threads of the assembled tier (large systems); default: 1.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no file unless --out.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     accuracy: Annotated[
-        bool, typer.Option("--accuracy/--no-accuracy", help="Estimate the error from runs with other steps.")
+        bool, typer.Option("--accuracy/--no-accuracy", help="Estimate the error by runs with other step sizes.")
     ] = True,
 ) -> None:
-    """Simulate a ready problem or a scenario, keep the run in a file, and say how accurate it is and what it conserved.
+    """Simulate a built-in problem or a scenario, write a result file, and report accuracy and conservation.
 
-    The error is estimated from the same run with other steps, if that takes a few seconds at most.
+    The error is estimated by runs with other step sizes, if they take a few seconds at most.
 
-    With --tolerance, --smallest or --largest the size of steps is controlled, and --h is that of the first. A step
-    that fails is then repeated with half its size; with --tolerance, sizes follow the estimated error.
+    With --tolerance, --smallest or --largest the steps are adaptive, and --h is the first step size. Steps that cannot
+    be solved are repeated with half the size; with --tolerance, sizes follow the estimated error.
 
     Example: livens run double-four-bar --h 1e-3 --t-end 10 --set speed=2 --out run.h5
     """
@@ -90,8 +90,8 @@ def run(
         }
         for name, value in fixed.items():
             if value is not None:
-                raise InputError(f"--resume goes on with the run as it is in the file; {name} cannot be changed")
-        go_on = lv.resume  # imported here, where Ctrl-C has nothing to tear apart
+                raise InputError(f"--resume continues the run unchanged; {name} cannot be changed")
+        go_on = lv.resume  # imported here, where Ctrl-C interrupts nothing
         result = uninterrupted(lambda: go_on(problem, t_end=t_end, progress=progress))
     else:
         from livens.run.progress import preparing
@@ -131,7 +131,7 @@ def run(
 
 
 def what_to_run(name: str, changes: dict[str, Any], given: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:
-    """A problem by its name, or that of a scenario file with what the file says about the run."""
+    """Return a problem by its name, or that of a scenario file with the run settings of the file."""
     import livens as lv
     from livens.cli.init import ROBOTS, SUFFIXES
 
@@ -145,7 +145,7 @@ def what_to_run(name: str, changes: dict[str, Any], given: Collection[str] = ())
 
 
 def uninterrupted(job: Callable[[], Result]) -> Result:
-    """Do a job; Ctrl-C ends the command with exit code 130 and a word on what was kept."""
+    """Run a job; Ctrl-C ends the command with exit code 130 and a hint how to resume."""
     from livens.errors import Interrupted
 
     try:
@@ -153,14 +153,14 @@ def uninterrupted(job: Callable[[], Result]) -> Result:
             return job()
     except KeyboardInterrupt as early:
         stop = early if isinstance(early, Interrupted) else Interrupted("stopped by the user")
-        kept = f"; go on with: livens run {stop.result.path} --resume" if stop.result and stop.result.path else ""
+        kept = f"; resume with: livens run {stop.result.path} --resume" if stop.result and stop.result.path else ""
         typer.echo(f"livens: {stop}{kept}", err=True)
         raise typer.Exit(130) from None
 
 
 @contextlib.contextmanager
 def ctrl_c_as_usual() -> Iterator[None]:
-    """Meanwhile there is something to lose: Ctrl-C is an exception, and not the end at once as before and after."""
+    """Context in which Ctrl-C raises KeyboardInterrupt instead of ending the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -172,7 +172,7 @@ def ctrl_c_as_usual() -> Iterator[None]:
 
 
 def settings(items: list[str]) -> dict[str, Any]:
-    """``name=value``, ``name=value,value`` and ``name=word`` from the command line."""
+    """Parse ``name=value``, ``name=value,value`` and ``name=word`` from the command line."""
     from livens.errors import InputError
 
     chosen: dict[str, Any] = {}
@@ -186,13 +186,13 @@ def settings(items: list[str]) -> dict[str, Any]:
             chosen[name.strip()] = text
             continue
         if not (name and equals and numbers):
-            raise InputError(f"--set must look like name=number (or name=number,number), got '{item}'")
+            raise InputError(f"--set must have the form name=number (or name=number,number), got '{item}'")
         chosen[name.strip()] = numbers[0] if len(numbers) == 1 else numbers
     return chosen
 
 
 def as_object(result: Result, estimate: Estimate | None) -> dict[str, Any]:
-    """What ``--json`` prints. Errors and drifts are relative; constraints are absolute. What is not finite is null."""
+    """Return the ``--json`` output: relative errors and drifts, absolute constraints, null for non-finite values."""
     from livens.analysis.step_sizes import step_sizes
     from livens.analysis.verdicts import plain
 

@@ -1,4 +1,4 @@
-"""``livens show``: all there is to say about a problem or a scheme, with a picture in terminals that can."""
+"""``livens show``: describe a problem or a scheme, with a sketch on terminals that support it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="Name of a ready problem or of a scheme.")],
+    name: Annotated[str, typer.Argument(help="Name of a built-in problem or of a scheme.")],
     picture: Annotated[
-        bool | None, typer.Option("--picture/--no-picture", help="Draw the problem in dots; by default on a terminal.")
+        bool | None, typer.Option("--picture/--no-picture", help="Draw a sketch in Braille; default: on a terminal.")
     ] = None,
 ) -> None:
-    """Tell all there is to say about a problem or a scheme.
+    """Describe a problem or a scheme.
 
-    A problem is drawn as it starts, in dots, where the terminal has such letters.
+    A problem is sketched in its initial position with Braille characters, if the terminal supports them.
 
     Example: livens show double-four-bar
     """
@@ -41,11 +41,11 @@ def show(
         tell_scheme(name)
     except InputError:
         known = [*ready, *(scheme.name for scheme in registry.all())]
-        raise InputError(f"there is no problem and no scheme '{name}'{suggestion(name, known)}") from None
+        raise InputError(f"unknown problem or scheme '{name}'{suggestion(name, known)}") from None
 
 
 def _draws() -> bool:
-    """Whether there is a terminal, and whether it can write Braille."""
+    """Return True if the output is a terminal with UTF-8 encoding."""
     return sys.stdout.isatty() and (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 

@@ -1,4 +1,4 @@
-"""``livens compare``, ``converge`` and ``workprecision``: several runs side by side."""
+"""``livens compare``, ``converge`` and ``workprecision``: studies of several runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, or a scenario FILE.yaml.")]
-Schemes = Annotated[str | None, typer.Option(help="Names of schemes, with commas; all that fit if not given.")]
+Schemes = Annotated[str | None, typer.Option(help="Names of schemes, comma-separated; default: all applicable ones.")]
 Steps = Annotated[
-    str | None, typer.Option("--h", help="Steps with commas, or 0.01:5 for 0.01 and its halves, five in all.")
+    str | None, typer.Option("--h", help="Step sizes, comma-separated, or 0.01:5 for 0.01 and four halvings of it.")
 ]
-End = Annotated[float | None, typer.Option(help="End of the runs.")]
+End = Annotated[float | None, typer.Option(help="End time of the runs.")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option of the problem.")
 ]
@@ -49,9 +49,9 @@ def compare(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a problem with several schemes: what each conserves, and what it costs.
+    """Run a problem with several schemes, and compare conservation and cost.
 
-    Exit codes: 1 if a scheme did not conserve what it promises, 3 if no run could be finished.
+    Exit codes: 1 if a scheme did not conserve what it guarantees, 3 if no run could be finished.
 
     Example: livens compare spring-pendulum --schemes livens-em,livens-midpoint --t-end 10 --out energy.png
     """
@@ -82,11 +82,11 @@ def converge(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure the order of schemes: errors at the end of a motion, for smaller and smaller steps.
+    """Measure the order of schemes by final errors for decreasing step sizes.
 
-    Errors are distances from the exact solution; for a problem without one, from an extrapolation of runs with much
-    smaller steps. Orders are fitted with a 95 % confidence interval. Errors marked * are at the round-off floor, or
-    not above the uncertainty of the reference; they are left out of the fit.
+    Errors are distances from the exact solution, or from an extrapolation of runs with much smaller steps. Orders are
+    fitted with a 95 % confidence interval. Errors marked * are at round-off level, or below the uncertainty of the
+    reference solution; they are excluded from the fit.
 
     Exit codes: 1 if an order is clearly below the scheme's, 3 if no run could be finished.
 
@@ -118,15 +118,15 @@ def workprecision(
     h: Steps = None,
     t_end: End = None,
     set_: Settings = None,
-    repeats: Annotated[int, typer.Option(min=1, help="How often every run is timed; the shortest counts.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of timings of every run; the fastest counts.")] = 3,
     out: Figure = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Errors at the end of a motion against wall time and against evaluations.
+    """Measure final errors against wall time and number of evaluations (work-precision diagram).
 
-    The time is that of the steps alone, without deriving and compiling. Evaluations are those of the equations of a
-    step: every Newton correction takes two, the residual with its derivatives, and the residual after it.
+    The time is that of the steps, without derivation and compilation. Evaluations are those of the equations of a
+    step: every Newton iteration takes two, the residual with its Jacobian, and the residual after the update.
 
     Example: livens workprecision simple-pendulum --h 0.01:6 --out work.png
     """
@@ -149,15 +149,15 @@ def workprecision(
     _finish([point.failure for curve in study.curves for point in curve.points], True)
 
 
-# -- what goes in -----------------------------------------------------------------------------------------------------
+# -- input ------------------------------------------------------------------------------------------------------------
 def problem_of(name: str, set_: list[str] | None) -> Problem:
-    """A problem by its name or from a scenario file, with consistent initial values if the file asks for them."""
+    """Return a problem by its name or from a scenario file, with projected initial values if the file requests it."""
     from livens.cli.run import settings, what_to_run
 
     problem, options = what_to_run(name, settings(set_ or []), given={"out"})
     if options.get("project"):
         system = problem.system
-        given = {"q0": problem.q0, "v0": problem.v0}  # a scenario describes a mechanical system
+        given = {"q0": problem.q0, "v0": problem.v0}  # scenarios define mechanical systems
         start = system.start(
             given, system.parameter_vector(problem.parameters), problem.t0, project=True, redundant="remove"
         )
@@ -166,7 +166,7 @@ def problem_of(name: str, set_: list[str] | None) -> Problem:
 
 
 def check_figure(out: Path | None) -> None:
-    """Better now than after the runs."""
+    """Raise an error before the runs if the figure cannot be written."""
     from livens.errors import InputError
 
     if out is None:
@@ -183,7 +183,7 @@ def _progress(as_json: bool, quiet: bool) -> bool | None:
 
 
 def uninterrupted(job: Callable[[], T]) -> T:
-    """Do a job; Ctrl-C ends the command with exit code 130."""
+    """Run a job; Ctrl-C ends the command with exit code 130."""
     from livens.cli.run import ctrl_c_as_usual
 
     try:
@@ -194,7 +194,7 @@ def uninterrupted(job: Callable[[], T]) -> T:
         raise typer.Exit(130) from None
 
 
-# -- what comes out ---------------------------------------------------------------------------------------------------
+# -- output -----------------------------------------------------------------------------------------------------------
 def _print_comparison(study: Comparison) -> None:
     from rich.table import Table
 
@@ -204,7 +204,7 @@ def _print_comparison(study: Comparison) -> None:
     out.print(f"[bold]{study.problem}[/], h = {study.h:g}, t = {study.t_end:g}")
     errors = list(dict.fromkeys(name for entry in study.entries for name in entry.errors))
     quantities = list(dict.fromkeys(_heading(row) for entry in study.entries for row in entry.report))
-    table = Table(title="Worst deviations, and what they cost")
+    table = Table(title="Largest deviations and cost")
     table.add_column("scheme", no_wrap=True)
     for name in (*quantities, *(f"error in {name}" for name in errors), "Newton per step", "us per step"):
         table.add_column(name, justify="right")
@@ -225,7 +225,8 @@ def _print_comparison(study: Comparison) -> None:
         )
     out.print(table)
     out.print(
-        "p: promised and conserved to round-off   r: round-off   b: bounded, no trend   d: drifts   !: NOT AS PROMISED"
+        "p: guaranteed and conserved to round-off   r: round-off   b: bounded, no trend   d: drifts   "
+        "!: NOT AS GUARANTEED"
     )
     for entry in study.entries:
         if entry.failure:
@@ -233,7 +234,7 @@ def _print_comparison(study: Comparison) -> None:
 
 
 def _heading(row: Row) -> str:
-    """The energy a scheme watches over differs; all stand in one column."""
+    """Return the column heading; all energies share one column."""
     energy = row.name.endswith("energy") or row.name == "hamiltonian"
     if not energy:
         return row.quantity
@@ -302,13 +303,13 @@ def _print_work(study: Convergence) -> None:
             table.add_row("" if i else curve.scheme, f"{point.h:g}", *errors, *cost)
         table.add_section()
     out.print(table)
-    out.print("evaluations: of the equations of a step, two for every Newton correction; of forces, if none is needed")
+    out.print("evaluations: of the step equations, two per Newton iteration; of forces for explicit schemes")
     _print_notes(study)
 
 
 def _print_notes(study: Convergence) -> None:
     if any(any(fit.floor) for curve in study.curves for fit in curve.fits.values()):
-        typer.echo("* at the round-off floor or near the uncertainty of the reference: left out of the fit")
+        typer.echo("* at round-off level or near the uncertainty of the reference: excluded from the fit")
     for curve in study.curves:
         for point in curve.points:
             if point.failure:
@@ -324,7 +325,7 @@ def _save(figure: Any, out: Path, silent: bool) -> None:
 
 
 def _finish(failures: list[str], as_promised: bool) -> None:
-    """The exit code: 3 if there is nothing but failures, 1 if a promise was not kept."""
+    """Set the exit code: 3 if all runs failed, 1 if a guarantee was violated."""
     if failures and all(failures):
         typer.echo(f"livens: no run could be finished: {failures[0]}", err=True)
         raise typer.Exit(3)

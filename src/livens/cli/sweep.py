@@ -1,4 +1,4 @@
-"""``livens sweep``: a problem with many values of its options."""
+"""``livens sweep``: parameter sweeps of a problem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from livens.analysis.study.sweeps import Sweep
 
-#: A table on the screen has at most this many rows; the file has all.
+#: Largest number of rows printed; the file contains all rows.
 _SHOWN = 40
 _COLUMNS = (
     "status",
@@ -34,28 +34,28 @@ def sweep(
     problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, or a scenario FILE.yaml.")],
     vary: Annotated[
         list[str],
-        typer.Option(metavar="NAME=VALUES", help="Values with commas, or first:last:count, or first:last:count:log."),
+        typer.Option(metavar="NAME=VALUES", help="Comma-separated values, or first:last:count[:log]."),
     ],
     scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
     h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
-    t_end: Annotated[float | None, typer.Option(help="End of the runs.")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End time of the runs.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change an option of the problem.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Table file: .csv or .parquet.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing table.")] = False,
-    final: Annotated[bool, typer.Option("--final", help="Also keep the state at the end.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one per core if not given.")] = None,
+    final: Annotated[bool, typer.Option("--final", help="Also store the final state.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: one per core.")] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on a dask cluster, such as tcp://host:8786.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run a problem with every combination of some values, over all cores, and keep a table.
+    """Run a problem with every combination of the given values, on all cores, and write a table.
 
-    What can be varied are the options of the problem (livens list problems), h, t_end and scheme. A run that fails is
-    a row with its reason. Ctrl-C keeps what is done. Exit code 3 if no run could be finished.
+    Options of the problem (livens list problems), h, t_end and scheme can be varied. A failed run is a row with its
+    error message. Ctrl-C keeps the finished runs. Exit code 3 if no run could be finished.
 
     Example: livens sweep simple-pendulum --vary m=0.1:10:20:log --vary h=1e-3,1e-2 --out table.csv
     """
@@ -69,7 +69,7 @@ def sweep(
 
     varied = dict(values(text) for text in vary)
     if len(varied) < len(vary):
-        raise InputError("--vary names an option twice")
+        raise InputError("--vary contains the same name twice")
     fixed = settings(set_ or []) | {
         name: value for name, value in dict(scheme=scheme, h=h, t_end=t_end).items() if value is not None
     }
@@ -80,7 +80,7 @@ def sweep(
         check_target(out, force=force)
     scenario = problem.lower().endswith(SUFFIXES)
     if scenario:
-        from_scenario(problem)  # what is wrong with the file is said once, and at once
+        from_scenario(problem)  # report errors in the file once, before the sweep
     build = functools.partial(from_scenario, problem) if scenario else problem
     progress = False if quiet or as_json else None
     client = None
@@ -128,7 +128,7 @@ def _print(study: Sweep, varied: list[str], out: Path | None) -> None:
     done = len(study.rows) - len(study.failures)
     screen.print(f"{done} of {study.total} runs finished, {len(study.failures)} failed")
     if out is not None:
-        screen.print(f"kept in {out}", markup=False)
+        screen.print(f"written to {out}", markup=False)
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""``livens view``: runs as films."""
+"""``livens view``: animations of runs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def add_to(app: typer.Typer) -> None:
 def view(
     what: Annotated[
         list[str],
-        typer.Argument(help="Result files; or ready problems, scenarios and robots (urdf, xml), which are then run."),
+        typer.Argument(help="Result files; or built-in problems, scenarios and robots (urdf, xml), which are run."),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Write the film there (html, png, gif, mp4, glb) instead of opening a browser.")
+        Path | None, typer.Option(help="Write the animation to a file (html, png, gif, mp4, glb), without a browser.")
     ] = None,
-    frames: Annotated[int | None, typer.Option(help="How many instants to show, spread evenly over time.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Number of frames, equally spaced in time.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the file written as one JSON object.")] = False,
 ) -> None:
-    """Show how a mechanism moves, with energies, momenta and constraints below; several runs at once.
+    """Show an animation of one or several runs, with energies, momenta and constraints below.
 
     Examples: livens view double-four-bar.h5; livens view heavy-top --out top.html; livens view one.h5 other.h5
     """
@@ -40,7 +40,7 @@ def view(
 
 
 def _run(name: str) -> Result:
-    """A file, or else a problem: whatever looks like a file is meant as one."""
+    """Load a result file, or simulate a problem; names with a suffix are files."""
     import livens as lv
     from livens.cli.init import ROBOTS, SUFFIXES
 

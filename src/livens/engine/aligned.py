@@ -1,4 +1,4 @@
-"""Arrays that vectors of native code can be loaded from."""
+"""Arrays aligned to cache lines, for vector loads of native code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def aligned(*shape: int) -> np.ndarray:
-    """Zeros at an address that 64 divides."""
+    """Return a zero array whose address is a multiple of 64 bytes."""
     size = int(np.prod(shape))
     raw = np.zeros(size + 8)
     return raw[(-raw.ctypes.data // 8) % 8 :][:size].reshape(shape)

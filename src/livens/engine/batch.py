@@ -1,4 +1,4 @@
-"""Many trajectories of one model at once: eight or sixteen of them go through the same instructions side by side."""
+"""Ensemble integration in SIMD lanes: eight or sixteen trajectories share each instruction, threads share the work."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from livens.engine.watch import Watched, unseen, watch_kernel
 from livens.engine.watch import first_kernel as first_watch_kernel
 from livens.errors import InputError
 
-#: Bytes of states and unknowns per chunk, which stay in the second-level cache with room to spare.
+#: Bytes of states and unknowns per chunk, well below the size of the second-level cache.
 _CHUNK_BYTES = 400_000
-#: Steps of up to this many instructions go in sixteen lanes, which hide latencies; longer ones would spill registers.
+#: Largest instruction count of steps in sixteen lanes, which hide latencies; longer steps would spill registers.
 _SHORT = 1000
-#: So many members are put into their order by several threads: most of that is to fetch memory.
+#: Number of members from which `unpermute` uses several threads: it is limited by memory latency.
 _MANY = 10_000
-#: A call of the compiled loop takes groups of about this many steps: a tenth of a second, or a few.
+#: Number of steps per native call of the lane loop, about a tenth of a second.
 _GROUP_STEPS = 200_000
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which steps are taken, and which states are kept."""
+    """Fixed time grid and output rows of an ensemble."""
 
     h: float
     t0: float
     steps: int
-    rest: float  # the size of a last, shorter step; 0 if there is none
+    rest: float  # size of a last, shorter step; 0 if there is none
     every: int
-    columns: np.ndarray  # the entries of the state that are kept
+    columns: np.ndarray  # stored entries of the state
 
     @property
     def rows(self) -> int:
-        """The states whose number `every` divides, and the last one in any case."""
+        """Number of output rows: steps that `stride` divides, and the last one."""
         regular = self.steps // self.every + 1
         return regular + bool(self.rest > 0.0 or self.steps % self.every)
 
@@ -65,26 +65,26 @@ class Schedule:
 
     @property
     def compiled(self) -> Times:
-        """The same for the compiled loop."""
+        """The time grid as a struct for native code."""
         return Times(self.h, self.t0, self.steps, self.rest, self.every, self.rows)
 
 
 @dataclass
 class Outcome:
-    """What is left of all members; the member is the first axis of every array."""
+    """Result arrays of an ensemble; the first axis is the member."""
 
     states: np.ndarray
     corrections: np.ndarray
     steps: np.ndarray
-    first: np.ndarray  # the watched columns of the first state
+    first: np.ndarray  # monitored columns of the initial state
     largest: np.ndarray
-    trusted: np.ndarray  # the largest magnitude of the energy while it was right
+    trusted: np.ndarray  # reference energy: largest magnitude while the drift is small
     sums: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
-    counts: np.ndarray  # of the histograms: (member, histogram, bin)
-    reasons: dict[int, str] = field(default_factory=dict)  # of members that failed
-    left: int = 0  # how often a trajectory went on by itself for a while
+    counts: np.ndarray  # histogram counts: (member, histogram, bin)
+    reasons: dict[int, str] = field(default_factory=dict)  # failure messages by member
+    left: int = 0  # number of scalar fallbacks
 
 
 ARRAYS = ("states", "corrections", "steps", "first", "largest", "trusted", "sums", "lowest", "highest", "counts")
@@ -92,7 +92,7 @@ ARRAYS = ("states", "corrections", "steps", "first", "largest", "trusted", "sums
 
 @dataclass(frozen=True)
 class Bins:
-    """Equally spaced edges for one of the reduced columns."""
+    """Histogram with equally spaced edges of one reduced column."""
 
     column: int
     low: float
@@ -101,20 +101,20 @@ class Bins:
 
 
 def width_of(compiled: CompiledStep) -> int:
-    """How many trajectories go side by side; that depends on the equations and on nothing else."""
+    """Return the number of SIMD lanes; it depends on the equations only."""
     e = compiled.flat
     graphs = (e.newton_function, e.end_function, e.residual_function) if e.size else (e.end_function,)
     return 16 if sum(graph.n_instructions() for graph in graphs) < _SHORT else 8
 
 
 class Batch:
-    """A compiled step for many trajectories at once. It may be used from several threads."""
+    """Compiled step for an ensemble in SIMD lanes; thread-safe."""
 
     def __init__(self, compiled: CompiledStep, order: Order | None, watched: Watched, width: int) -> None:
         self.compiled, self.order, self.watched, self.width = compiled, order, watched, width
         e, codes = compiled.flat, dict[str, Code]()
         if e.box is not None:
-            raise InputError("many trajectories at once need forces that can be looked into, not a black box")
+            raise InputError("an ensemble in SIMD lanes requires symbolic forces, but the model has an ExternalForce")
         if e.size:
             assert order is not None
             codes = {
@@ -128,12 +128,12 @@ class Batch:
         else:
             codes = {"end": end_kernel(e, width)}
         codes |= {"watch": watch_kernel(watched, width), "begin": first_watch_kernel(watched, width)}
-        self._codes = codes  # the addresses are good as long as these live
+        self._codes = codes  # keeps the addresses valid
         names = [one.name for one in dataclasses.fields(LaneKernels)]
         self._kernels = LaneKernels(*(codes[name].address if name in codes else 0 for name in names))
 
     def shapes(self, members: int, schedule: Schedule, bins: Sequence[Bins]) -> dict[str, tuple[int, ...]]:
-        """What the arrays of the outcome of so many members look like."""
+        """Return the shapes of the result arrays for a number of members."""
         at = self.watched.places
         most = 2 + max((one.count for one in bins), default=-2)
         ends = {"first": at.largest - at.first, "largest": at.sums - at.largest}
@@ -151,9 +151,9 @@ class Batch:
         bins: Sequence[Bins] = (),
         told: Callable[[int], None] | None = None,
     ) -> Outcome:
-        """Take all members from their states z, with their parameters k, through the schedule.
+        """Integrate all members from states z with parameters k over the time grid.
 
-        `told` is called with how many members are done, from time to time.
+        `on_progress` is called with the number of completed members.
         """
         members, at = len(z), self.watched.places
         most = 2 + max((one.count for one in bins), default=-2)
@@ -179,7 +179,7 @@ class Batch:
         z, k = np.ascontiguousarray(z, dtype=float), np.ascontiguousarray(k, dtype=float)
         job = _Job(Members(members, z, k.shape[1], k), schedule, kept)
         groups = -(-members // self.width)
-        # few calls, none so long that nobody hears of it, and as many for every thread
+        # few calls, short enough for progress reports, and equally many for every thread
         size = max(1, min(-(-groups // threads), _GROUP_STEPS // max(1, schedule.steps)))
         size = -(-groups // (-(-groups // (size * threads)) * threads))
         spans = [(first, min(first + size, groups)) for first in range(0, groups, size)]
@@ -190,7 +190,7 @@ class Batch:
             worker = getattr(workers, "worker", None)
             if worker is None:
                 worker = workers.worker = _Worker(self, job)
-            # the rows of a member that fails stay like that; memory is first written to by all threads at once
+            # rows of failed members stay NaN; every thread touches its memory pages first
             kept.states[span[0] * self.width : span[1] * self.width] = np.nan
             worker.run(*span)
             return span[1] - span[0]
@@ -223,7 +223,7 @@ class Batch:
 
 @dataclass
 class _Job:
-    """What all workers of a run share."""
+    """Data shared by all workers of a run."""
 
     given: Members
     schedule: Schedule
@@ -234,7 +234,7 @@ class _Job:
 
 
 class _Worker:
-    """Takes groups of trajectories that share their lanes, in arrays of its own."""
+    """Worker that integrates groups of members in SIMD lanes, with its own workspace."""
 
     def __init__(self, batch: Batch, job: _Job) -> None:
         self._batch, self._job, self._times = batch, job, job.schedule.compiled
@@ -263,7 +263,7 @@ class _Worker:
         )
 
     def run(self, first: int, last: int) -> None:
-        """The groups from number `first` to before `last`."""
+        """Integrate the groups from number `first_group` to `last_group` - 1."""
         job, w = self._job, self._w
         while first < last:
             first = lanes.run_groups(self._batch._kernels, w, job.given, first, last, self._times, job.kept)
@@ -272,13 +272,13 @@ class _Worker:
                 first += 1
 
     def _go_on(self, part: int, done: int, count: int) -> None:
-        """Look after the lanes of the group at hand, and take it to its end."""
+        """Replace failed lanes of the current group by scalar steps, and finish the group."""
         schedule = self._job.schedule
         if part == 0:
             self._take(schedule.steps, schedule.h, schedule.t0, 0, schedule.every, done, count)
             done = count = 0
         if schedule.rest > 0.0:
-            # one row of its own at the end: its number is 1, and no other row is kept
+            # the final step: row number 1 of a separate grid, no other row is stored
             t = schedule.t0 + schedule.steps * schedule.h
             self._take(1, schedule.rest, t, schedule.steps, schedule.rows, done, count)
         lanes.finish(self._w, self._times, self._job.kept)
@@ -286,9 +286,9 @@ class _Worker:
     def _take(
         self, steps: int, h: float, origin: float, before: int, every: int, done: int = 0, count: int = 0
     ) -> None:
-        """Take equal steps, from where the chunk at hand begins if its size is given.
+        """Take fixed steps with scalar fallback, starting with the current chunk if `count` is not zero.
 
-        `before` is how many there were of another size.
+        `n_before` is the number of previous steps of another size.
         """
         batch, w, kept, members = self._batch, self._w, self._job.kept, self._w.members
         while np.any(members >= 0):
@@ -318,7 +318,7 @@ class _Worker:
             done, count = done + count, 0
 
     def _alone(self, lane: int, done: int, count: int, h: float, origin: float) -> int:
-        """Take one trajectory by itself to the end of the chunk; how far it got."""
+        """Integrate one trajectory by the scalar stepper to the end of the chunk; return the number of valid steps."""
         w, compiled, n = self._w, self._batch.compiled, self._batch.compiled.flat.size
         at = int(w.died[lane])
         if w.members[lane] < 0:
@@ -328,7 +328,7 @@ class _Worker:
             w.Z[at, :, lane].copy(),
             w.X[at : at + PAST, :, lane].copy(),
             np.zeros(n),
-            np.full(n, np.inf),  # the bounds of the lane may be of what it did after it failed
+            np.full(n, np.inf),  # the bounds of the lane may stem from steps after its failure
         )
         with self._job.lock:
             self._job.left += 1
@@ -338,7 +338,7 @@ class _Worker:
         taken = at + steps.taken
         w.Z[at + 1 : taken + 1, :, lane] = steps.Z
         w.X[at + PAST : taken + PAST, :, lane] = steps.X
-        w.counts[lane] += int(steps.iterations.sum()) - (count - at)  # the lane has counted one for each of its steps
+        w.counts[lane] += int(steps.iterations.sum()) - (count - at)  # the lane counted one iteration for each step
         where = places(n)
         w.work[where.scale : where.scale + n, lane] = steps.carry.scale
         w.work[where.dx : where.dx + n, lane] = steps.carry.dx
@@ -353,7 +353,7 @@ class _Worker:
                 self._job.reasons[member] = reason
 
     def _replace(self, until: np.ndarray, count: int) -> None:
-        """Lanes that failed go on as copies of one that did not: numbers that are not finite would hold up the rest."""
+        """Refill failed lanes with a healthy one: non-finite values would slow all lanes down."""
         good = np.flatnonzero(until == count)
         if good.size:
             w = self._w
@@ -364,7 +364,7 @@ class _Worker:
 
 
 def in_order(outcome: Outcome, order: Sequence[int] | np.ndarray, threads: int = 1) -> Outcome:
-    """The outcome of members that were run in another order, in their own."""
+    """Undo the permutation of the members."""
     back = np.empty(len(order), dtype=np.intp)
     back[order] = np.arange(len(order))
     given = {name: getattr(outcome, name) for name in ARRAYS}

@@ -1,4 +1,4 @@
-"""The floor of Newton's method as native code, written without an expression of it in between."""
+"""Code generation for the round-off bounds of the residual, without symbolic expressions of the bounds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from livens.engine.emit import ONE, ZERO, Emitter, as_number, literal
 from livens.expressions.graph.roundoff import UNIT, Rounded, bounds
 from livens.schemes.step import FlatEquations
 
-#: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
+#: Lower limit of the rounding error of an unknown, relative to the largest unknown of its group.
 OWN_DIGITS = 1e-4
-#: Equations are solved at least to this part of the largest round-off bound of their kind.
+#: Lower limit of the round-off bound of an equation, relative to the largest bound of its group.
 OWN_BOUND = 1e-10
-#: Keeps the quotient finite where an entry is identically zero.
+#: Additive constant that keeps the reciprocal finite where an entry is identically zero.
 TINY = 1e-290
 
 
 class Registers:
-    """Bounds in registers; what is zero or one is not computed."""
+    """Arithmetic on emitted values with constant folding of zero and one."""
 
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
@@ -61,7 +61,7 @@ class Registers:
 
 
 def write_floor(emitter: Emitter, equations: FlatEquations, inputs: Sequence[Sequence[str]], library: int) -> list[str]:
-    """As `livens.engine.kernels.floor_function` says, from values of (x, z, c, dx)."""
+    """Emit the bounds of `livens.engine.codegen.step_kernels.inv_roundoff_function` from values of (x, z, c, dx)."""
     of: Any = Registers(emitter)
     x, z, c, dx = inputs
     kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
@@ -81,7 +81,7 @@ def write_floor(emitter: Emitter, equations: FlatEquations, inputs: Sequence[Seq
 
 
 class _Given:
-    """Numbers that carry their own rounding, loaded when first asked for."""
+    """Inputs with a rounding error of one unit, loaded at first access."""
 
     def __init__(self, of: Registers, values: Sequence[str]) -> None:
         self._of, self._values = of, values
@@ -91,7 +91,7 @@ class _Given:
 
 
 def _largest(of: Any, values: Sequence[str], part: float) -> str:
-    """A part of the largest of some numbers."""
+    """Return a fraction of the maximum of the values."""
     found = ZERO
     for value in values:
         found = of.larger(found, value)

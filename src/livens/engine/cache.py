@@ -1,8 +1,8 @@
-"""A folder for compiled code that nobody else can write to, and that does not grow for ever.
+"""Disk cache of machine code with ownership checks and a size limit.
 
-Code from the folder is run, so whoever can write there can do anything: the folder must belong to the user and to
-nobody else. Where there is no such folder (no home, a disk that cannot be written, a folder of somebody else) a
-temporary one serves until the program ends, and a warning says so once.
+Code from the cache directory is executed, so the directory must be writable by its owner, the current user, only.
+Without such a directory (no home, read-only disk, directory of another user) a temporary directory is used until the
+program ends, with one warning.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import tempfile
 import warnings
 from pathlib import Path
 
-#: The files together have at most this many bytes; those used longest ago go first, until this share is left.
+#: Largest total size of the files in bytes, and the fraction kept when the least recently used files are evicted.
 LIMIT, _KEEP = 512_000_000, 0.8
-#: How often the size is looked at: with the first file a program writes, and then after this many.
+#: Number of written files between checks of the total size; the first write of a program also checks.
 _EVERY = 64
 _written = 0
 
 
 def wanted() -> Path | None:
-    """Where the user wants compiled code: $LIVENS_CACHE_DIR, else the user's cache folder, if there is a home."""
+    """Return the configured directory: $LIVENS_CACHE_DIR, else the user's cache folder, or None without a home."""
     own = os.environ.get("LIVENS_CACHE_DIR")
     if own:
         return Path(own)
@@ -40,7 +40,7 @@ def wanted() -> Path | None:
 
 
 def folder() -> Path | None:
-    """Where compiled code is kept; nowhere, if not even a temporary folder can be made."""
+    """Return the directory in use, or None if not even a temporary directory can be created."""
     return _usable(wanted())
 
 
@@ -57,7 +57,7 @@ def _usable(path: Path | None) -> Path | None:
 
 
 def _objection(path: Path) -> str:
-    """Why code must not, or cannot, be kept there; nothing if it can."""
+    """Return the reason why code must not, or cannot, be stored there; an empty string if it can."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat()
@@ -78,13 +78,13 @@ def _objection(path: Path) -> str:
 @functools.cache
 def _temporary() -> Path | None:
     try:
-        made = tempfile.mkdtemp(prefix="livens-")  # for this user alone
+        made = tempfile.mkdtemp(prefix="livens-")  # accessible by this user only
     except OSError:
         return None
     owner = os.getpid()
 
     def remove() -> None:
-        if os.getpid() == owner:  # and not a child that came into being by a fork
+        if os.getpid() == owner:  # not in a forked child
             shutil.rmtree(made, ignore_errors=True)
 
     atexit.register(remove)
@@ -98,12 +98,12 @@ def _path(key: str) -> Path | None:
 
 
 def _seal(key: str, content: bytes) -> bytes:
-    """What stands before the content: it must be whole, and what was kept under this key."""
+    """Return the digest stored in front of the content; it detects truncation and files under a wrong key."""
     return hashlib.sha256(key.encode() + content).digest()
 
 
 def read(key: str) -> bytes | None:
-    """What is kept under a key, if it is there and is what was written."""
+    """Return the content stored under a key, or None if it is missing or damaged."""
     path = _path(key)
     if path is None:
         return None
@@ -114,17 +114,17 @@ def read(key: str) -> bytes | None:
                 return None
             stored = file.read()
     except OSError:
-        return None  # not there yet, or it cannot be read
+        return None  # missing or unreadable
     content = stored[32:]
     if _seal(key, content) != stored[:32]:
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # used just now
+        os.utime(path)  # time of last use
     return content
 
 
 def write(key: str, content: bytes) -> None:
-    """Keep something under a key, whole or not at all. A full disk must not stop a run."""
+    """Store content under a key atomically. Errors such as a full disk are ignored: they must not stop a run."""
     global _written
     path = _path(key)
     if path is None:
@@ -146,7 +146,7 @@ def write(key: str, content: bytes) -> None:
 
 
 def tidy(inside: Path, limit: int | None = None) -> None:
-    """Remove what was used longest ago if there is too much; other programs may do the same at the same time."""
+    """Evict the least recently used files above the size limit; concurrent evictions are harmless."""
     most = LIMIT if limit is None else limit
     files: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A compiled step: the equations of a scheme for a model, their native code, and the pivot orders that were needed."""
+"""Compiled step: the equations of a scheme for a model, their native code, pivot orders, and the stepper factory."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ from livens.schemes.series import SeriesEquations
 from livens.schemes.step import Estimated, FlatEquations
 from livens.schemes.wisdom_holman import PlanetEquations
 
-if TYPE_CHECKING:  # the assembled tier brings SciPy's sparse matrices, and most models are small
+if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.elimination import Elimination
 
 T = TypeVar("T")
 
-#: At most this many compiled steps are kept for models that are built again.
+#: Maximum number of compiled steps in the cache, for models that are built again.
 _KEPT = 32
-#: A step of more instructions than this has no function for its first correction and everything behind it: compiling
-#: it would take as long as all the rest, and what it saves is a tenth of the time of such a step at most.
+#: Largest instruction count of a step with a fused first Newton correction. For longer steps its compilation would take
+#: as long as that of all other kernels, and would save at most a tenth of the step time.
 _LONG = 8000
-#: At most this many choices of a first pivot order are remembered per step.
+#: Maximum number of cached initial pivot orders per step.
 _CHOICES = 64
 
 
 class CompiledStep:
-    """Equations, kernels and pivot orders of a scheme for a model. It owns its machine code, which is freed with it.
+    """Equations, kernels and pivot orders of a scheme for a model; owns its machine code, which is freed with it.
 
-    Parameters, step size and time are run-time inputs, so it serves every run of the model and of all models with the
-    same content, also from several threads at once: whatever changes in a run belongs to its stepper.
+    Parameters, step size and time are run-time inputs. One object serves every run of the model and of all models with
+    equal fingerprints, also from several threads at once: data that change in a run belong to its stepper.
     """
 
     def __init__(self, model: Model, scheme: Scheme, dropped: tuple[int, ...] = ()) -> None:
@@ -86,7 +86,7 @@ class CompiledStep:
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is made once for this step and kept with it, such as the code of its derivatives."""
+        """Return an object that is created once for this step and cached, such as the kernels of its derivatives."""
         with self._lock:
             if key not in self._made:
                 self._made[key] = make()
@@ -95,61 +95,61 @@ class CompiledStep:
 
     @functools.cached_property
     def flat(self) -> FlatEquations:
-        """The equations as one graph, for the tiers that need it."""
+        """Equations as one expression graph."""
         self._say_deriving()
         return self.equations.flatten()
 
     @property
     def series(self) -> bool:
-        """Steps are taken by Taylor series: their equations as one graph are long, and seldom needed."""
+        """True for Taylor-series steps: their equations as one graph are long and rarely needed."""
         return isinstance(self.equations, SeriesEquations)
 
     @property
     def own_code(self) -> bool:
-        """Steps are taken by code of their own, without unknowns: their equations as one graph are seldom needed."""
+        """True for steps with dedicated native code and no unknowns; their equations as one graph are rarely needed."""
         return isinstance(self.equations, SeriesEquations | PlanetEquations | CrowdEquations | LooseParts)
 
     @property
     def swept(self) -> bool:
-        """Stages are found by sweeps: nothing is eliminated, and there are no pivots."""
+        """True if stages are solved by fixed-point iteration: no elimination and no pivots."""
         return isinstance(self.equations, SweptStages)
 
     @functools.cached_property
     def size(self) -> int:
-        """How many unknowns a step has."""
+        """Number of unknowns of a step."""
         if isinstance(self.equations, SweptStages):
             return self.equations.size
         return 0 if self.own_code else self.flat.size
 
     @property
     def crowded(self) -> bool:
-        """Steps are taken by loops over bodies and cells, without a graph of all their equations."""
+        """True if steps loop over bodies and cells, without one graph of all equations."""
         return isinstance(self.equations, CrowdEquations | LooseParts)
 
     @property
     def says_inside(self) -> bool:
-        """Whether the scheme has a formula within the step."""
+        """True if the scheme has dense output."""
         return self.between is not None or (not self.own_code and self.flat.inside is not None)
 
     @functools.cached_property
     def between(self) -> Between | None:
-        """The polynomials of steps by Taylor series."""
+        """Dense output of Taylor-series steps."""
         return Between(self) if self.series else None
 
     def _say_deriving(self) -> None:
         unknowns = getattr(self.equations, "unknowns", None)
         stage(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
 
-    # -- piece by piece -----------------------------------------------------------------------------------------------
+    # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
     def pieces(self) -> Pieces | None:
-        """The equations piece by piece, for the assembled tier; None if they cannot be written like that."""
+        """Assembly plan of the assembled tier: equations by element batches; None if the scheme has none."""
         self._say_deriving()
         return self.equations.pieces()
 
     @functools.cached_property
     def assembly(self) -> Assembly:
-        """The kernels of all pieces."""
+        """Kernels of all element batches."""
         from livens.engine.assembled.assembly import Assembly
 
         assert self.pieces is not None
@@ -157,7 +157,7 @@ class CompiledStep:
 
     @functools.cached_property
     def elimination(self) -> Elimination | None:
-        """The order of elimination; None if there is no good one, and SuperLU has to do."""
+        """Elimination order of the assembled tier; None if no accurate one exists and SuperLU is used."""
         from livens.engine.assembled.trial import planned
 
         assembly = self.assembly
@@ -166,24 +166,24 @@ class CompiledStep:
 
     @functools.cached_property
     def variables(self) -> tuple[str, ...]:
-        """What the rows of a run can hold."""
+        """Variables that the rows of a run can contain."""
         fictive = ("fictive_time",) if "t" in self.layout else ()
         return tuple(name for name in VARIABLES if name in self.layout or name in (*ALWAYS, *fictive))
 
     @property
     def fingerprint(self) -> str:
-        """What a result file says about the equations of its run; of large models, without one graph of them all."""
+        """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
         by_parts = self.model.large or self.own_code or self.swept
         return self.equations.fingerprint if by_parts else self.flat.fingerprint
 
     def solves(self, fingerprint: str) -> bool:
-        """Whether the equations are those that a file tells of; earlier versions told of all of them by one graph."""
+        """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
         if fingerprint == self.fingerprint or self.crowded:
             return fingerprint == self.fingerprint
         return self.model.large and fingerprint == self.flat.fingerprint
 
     def estimated(self, tier: str) -> Estimated | None:
-        """Whose errors this tier estimates, if the scheme has an estimate."""
+        """Return the description of the error estimate of a tier, or None."""
         if tier == "assembled":
             return self.assembly.pieces.estimated
         if self.own_code:
@@ -192,13 +192,13 @@ class CompiledStep:
 
     @functools.cached_property
     def estimates(self) -> int:
-        """How many numbers an estimate of the error of a step consists of, sizes and matrix included."""
+        """Number of values of an error estimate, including reference magnitudes and filter matrix."""
         error = self.flat.error
         return 0 if error is None else error.count * (2 if error.matrix is None else 2 + error.count)
 
     # -- native code --------------------------------------------------------------------------------------------------
     def kernels(self, order: Order | None) -> Kernels:
-        """Addresses for the loop; with nothing to solve there is no pivot order."""
+        """Return the kernel addresses for the time loop; without unknowns there is no pivot order."""
         known = self._addresses.get(order)
         if known is not None:
             return known
@@ -227,19 +227,19 @@ class CompiledStep:
         return found
 
     def contacts(self, k: np.ndarray) -> ContactTables | None:
-        """Contacts that are found while bodies move, with tables for one run, if the model has any."""
+        """Return the neighbour list of detected contacts for one run, or None if the model has none."""
         box = self.flat.box
         return ContactTables(box.force, k) if box is not None and isinstance(box.force, FoundContacts) else None
 
     def may_take(self, order: Order, most: int) -> bool:
-        """Whether a pivot order has been compiled, or fewer than `most` have."""
+        """Return True if a pivot order is compiled already, or fewer than `max_orders` are."""
         return order in self._newton or len(self._newton) < most
 
     def _address(self, name: str) -> int:
         return self._code[name].address if name in self._code else 0
 
     def first_guess(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
-        """The unknowns to start the first step from."""
+        """Return the initial guess of the unknowns of the first step."""
         if tier == "assembled":
             from livens.engine.assembled.assembly import Bench
 
@@ -251,12 +251,12 @@ class CompiledStep:
                 return pieces.guess(z, own, lambda x: bench.residual(x, z, memory, own))
 
             return np.concatenate([guess(weight) for weight in pieces.weights])
-        if self.swept and tier == "fused":  # which begins with the slopes where it is
+        if self.swept and tier == "fused":  # the iteration starts from the stage derivatives at the initial state
             return np.zeros(self.size)
         return self._guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     def first_memory(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """What the assembled tier carries on, before the first step."""
+        """Return the initial history of the assembled stepper."""
         from livens.engine.assembled.loop import first_memory
 
         return first_memory(self.assembly.pieces, z, c)
@@ -271,15 +271,16 @@ class CompiledStep:
 
     # -- pivot orders -------------------------------------------------------------------------------------------------
     def order_for(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> Order:
-        """The pivot order that suits the Jacobian at these numbers."""
+        """Return the pivot order for the Jacobian at this point."""
         e = self.flat
         stage(f"choosing pivots of {e.size} equations")
         return pivot_order(e.rows, e.columns, self._jacobian(x, z, c)[0].ravel(), e.size)
 
     def first_order(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, typical: np.ndarray) -> Order:
-        """The order to begin with: for typical values of h and the parameters, so that others compile nothing.
+        """Return the initial pivot order, for reference values of h and the parameters.
 
-        It follows from these numbers alone, whatever was run before, and is remembered for the next run like this one.
+        It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
+        cached for equal arguments.
         """
         key = x.tobytes(), z.tobytes(), typical.tobytes()
         with self._lock:
@@ -295,7 +296,7 @@ class CompiledStep:
                     self._first.popitem(last=False)
         return found
 
-    # -- at work ------------------------------------------------------------------------------------------------------
+    # -- steppers -----------------------------------------------------------------------------------------------------
     def stepper(
         self,
         tier: str,
@@ -305,8 +306,9 @@ class CompiledStep:
         own: OwnSteps | None = None,
         threads: int = 1,
     ) -> Stepper:
-        """A tier for one run with the parameters k; `own` for schemes that choose their steps by themselves, `threads`
-        for the assembled tier.
+        """Return the stepper of a tier for one run with the parameters k.
+
+        `taylor_control` is for schemes with their own step-size control, `n_threads` for the assembled tier.
         """
         if tier == "assembled":
             from livens.engine.assembled.stepper import AssembledStepper
@@ -335,7 +337,7 @@ _lock = threading.RLock()
 
 
 def compiled_step(model: Model, scheme: Scheme, dropped: tuple[int, ...] = ()) -> CompiledStep:
-    """The compiled step of a scheme for a model, found by content: equal models, built separately, share one."""
+    """Return the compiled step of a scheme for a model; models with equal fingerprints share one."""
     key: Any = (model.digest, scheme, dropped)
     with _lock:
         found = _compiled.get(key)

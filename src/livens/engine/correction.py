@@ -1,6 +1,6 @@
-"""Newton corrections in one function: residual, elimination, new unknowns, end of the step, and whether it is solved.
+"""Fused Newton kernels: residual, elimination, updated unknowns, final state, and convergence test in one function.
 
-Arguments are the unknowns x, the state z, c = (h, t, parameters), a workspace, and the state at the end of the step.
+Arguments are the unknowns x, the state z, the step inputs c = (h, t, parameters), a workspace, and the final state.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from livens.engine.places import places
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _WORK, _OUT = range(5)
-#: How many numbers a vector of the machine has at most.
+#: Largest number of doubles in a SIMD register.
 _EIGHT = 8
 
 
 def first_kernel(equations: FlatEquations, order: Order, width: int = 1) -> Code:
-    """The first correction of a step, in all lanes, which is mostly the only one.
+    """Compile the first Newton iteration of a step in all lanes, which is usually the only one.
 
-    It leaves out what only matters if there is another: how large the residuals were before, and elimination factors.
-    The row `worst` is at most 1 where every residual is within its bound, and more, or NaN, where one is not.
+    It omits the residual norm before the iteration and the pivot growth, which only further iterations need.
+    The row `norm_after` is at most 1 where every residual is within its round-off bound, else larger or NaN.
     """
     return _found(equations, order, width, "first", lambda: _first_text(equations, order, width))
 
 
 def further_kernel(equations: FlatEquations, order: Order, width: int) -> Code:
-    """A further correction of the lanes that are active; nothing else in the other lanes changes."""
+    """Compile a further Newton iteration of the active lanes; all other lanes are unchanged."""
     return _found(equations, order, width, "further", lambda: _further_text(equations, order, width))
 
 
@@ -68,7 +68,7 @@ def _further_text(equations: FlatEquations, order: Order, width: int) -> str:
     end, left = _behind(emitter, equations)
     active = emitter.truth(emitter.load(_WORK, at.active))
     for j, value in enumerate(end):
-        # the same numbers by other instructions: lanes that are done keep theirs
+        # select by mask instead of a branch: converged lanes keep their values
         emitter.store(emitter.select(active, value, emitter.load(_OUT, j)), _OUT, j)
     worst = _largest(emitter, [emitter.mul(emitter.fabs(r), emitter.load(_WORK, i)) for i, r in enumerate(left)])
     emitter.store(emitter.select(active, worst, emitter.load(_WORK, at.worst)), _WORK, at.worst)
@@ -85,7 +85,7 @@ def _eliminated(emitter: Emitter, equations: FlatEquations, order: Order, watche
 
 
 def _behind(emitter: Emitter, equations: FlatEquations) -> tuple[list[str], list[str]]:
-    """The end of the step and the residuals at the corrected unknowns."""
+    """Return the final state and the residual at the updated unknowns."""
     emitter.barrier(forget=True)
     _, z, c = _inputs(emitter, equations)
     x = [emitter.load(_X, j, again=True) for j in range(equations.size)]
@@ -97,13 +97,13 @@ def _behind(emitter: Emitter, equations: FlatEquations) -> tuple[list[str], list
 def _inputs(emitter: Emitter, equations: FlatEquations):  # type: ignore[no-untyped-def]
     e = equations
     x, z, c = emitter.inputs(_X, e.size), emitter.inputs(_Z, e.z.numel()), emitter.inputs(_C, e.c.numel())
-    # the step and the parameters stay as they are; a linkage divides by the step 78 times
+    # step size and parameters are run-invariant; a linkage divides by the step size 78 times
     emitter.steady.update(c[i] for i in range(len(c)) if i != 1)
     return x, z, c
 
 
 def _largest(emitter: Emitter, sizes: list[str]) -> str:
-    """The largest of these; NaN if one of them is: a maximum loses what is not a number, a sum does not."""
+    """Return the maximum of the values. NaN propagates by their sum, as a maximum would ignore it."""
     worst, total = [ZERO] * 2, [ZERO] * 2
     for j, size in enumerate(sizes):
         worst[j % 2], total[j % 2] = emitter.larger(worst[j % 2], size), emitter.add(total[j % 2], size)
@@ -113,7 +113,7 @@ def _largest(emitter: Emitter, sizes: list[str]) -> str:
 
 
 def _verdict(emitter: Emitter, left: list[str]) -> str:
-    """At most 1 if every residual is within its bound, and more, or NaN, if not."""
+    """Return a value of at most 1 if every residual is within its bound, else larger or NaN."""
     n = len(left)
     if emitter.width == 1 and n >= _EIGHT:
         return _verdict_in_eights(emitter, left)
@@ -126,7 +126,7 @@ def _verdict(emitter: Emitter, left: list[str]) -> str:
 
 
 def _verdict_in_eights(emitter: Emitter, left: list[str]) -> str:
-    """For one trajectory: eight residuals at a time. As whole numbers, NaN is larger than all others."""
+    """Return the same for one trajectory, eight residuals at a time; the bit pattern of NaN sorts last."""
     n, reals, wholes, worst = len(left), "<8 x double>", "<8 x i64>", ""
     scratch = places(n).scratch
     for j, residual in enumerate(left):
@@ -143,7 +143,7 @@ def _verdict_in_eights(emitter: Emitter, left: list[str]) -> str:
 
 
 def eights(size: int) -> list[int]:
-    """Where blocks of eight begin that cover `size` entries; the last may overlap the one before.
+    """Return the starts of blocks of eight that cover `size` entries; the last block may overlap the previous one.
 
     >>> eights(20)
     [0, 8, 12]

@@ -1,4 +1,4 @@
-"""Steps of a crowd, compiled: which balls touch is found by cells, so that n balls cost n."""
+"""DEM stepper: spheres in a box with Hertz or linear contact and Coulomb friction; cell lists make the cost O(n)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from livens.models.crowd import CrowdNumbers
 if TYPE_CHECKING:
     from livens.engine.compiled import CompiledStep
 
-#: There are at most this many cells for every ball; in a large box they are larger than they need to be.
+#: Maximum number of cells per sphere; in a large box cells are larger than necessary.
 _CELLS_PER_BALL = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Tables(Record):
-    """The numbers of a crowd and room for one evaluation of its contacts."""
+    """Parameters of the spheres and workspace of one evaluation of their contacts."""
 
     count: int
     radii: Doubles
-    masses: Doubles  # of all coordinates
+    masses: Doubles  # mass or moment of inertia of each coordinate
     inverse: Doubles
-    weight: Doubles  # accelerations of all coordinates
+    weight: Doubles  # acceleration by gravity of each coordinate
     lower: Doubles
     upper: Doubles
-    per_length: Doubles  # cells
-    cells: Integers  # in each direction
-    head: Integers  # the first ball of each cell
-    next: Integers  # the next ball in the cell of a ball
-    cell: Integers  # of each ball
-    laws: Doubles  # stiffness, exponent, damping, friction, smooth
-    x: Doubles  # where contacts are evaluated
+    per_length: Doubles  # cells per length, by axis
+    cells: Integers  # number of cells, by axis
+    head: Integers  # first sphere of each cell
+    next: Integers  # next sphere in the cell of a sphere
+    cell: Integers  # cell of each sphere
+    laws: Doubles  # stiffness, exponent, damping, friction, slip regularisation
+    x: Doubles  # coordinates of the evaluation
     u: Doubles
-    sums: Doubles  # power that is lost, energy stored
-    # where parts of the state begin
+    sums: Doubles  # dissipated power, stored energy
+    # offsets in the state
     q: int
     v: int
     p: int
@@ -58,9 +58,9 @@ class Tables(Record):
 def _push(
     t: Tables, f: Doubles, i: int, j: int, a: float, b: float, c: float, depth: float, arm_i: float, arm_j: float
 ) -> None:
-    """A contact with the normal (a, b, c) from ball i to ball j, or into a wall if j is negative."""
+    """Add the forces of a contact with normal (a, b, c) from sphere i to sphere j, or into a wall if j is negative."""
     u, o = t.u, 6 * i
-    # the velocity of i against j where they touch: v_i + w_i x arm n
+    # relative velocity of i and j at the contact point: v_i + w_i x arm n
     x = u[o] + arm_i * (u[o + 4] * c - u[o + 5] * b)
     y = u[o + 1] + arm_i * (u[o + 5] * a - u[o + 3] * c)
     z = u[o + 2] + arm_i * (u[o + 3] * b - u[o + 4] * a)
@@ -80,7 +80,7 @@ def _push(
     square = x * x + y * y + z * z
     rub = t.laws[3] * elastic / square_root(square + t.laws[4] * t.laws[4])
     fx, fy, fz = -rub * x, -rub * y, -rub * z
-    # torques: arm n x friction, on both
+    # friction torques on both bodies: arm n x friction
     tx, ty, tz = b * fz - c * fy, c * fx - a * fz, a * fy - b * fx
     o = 6 * i
     f[o] += fx - whole * a
@@ -103,7 +103,7 @@ def _push(
 
 @lowered
 def _pair(t: Tables, f: Doubles, i: int, j: int) -> None:
-    """Two balls of neighbouring cells; most of them do not touch."""
+    """Evaluate the contact of two spheres of neighbouring cells, if they overlap."""
     x, o, p = t.x, 6 * i, 6 * j
     a, b, c = x[p] - x[o], x[p + 1] - x[o + 1], x[p + 2] - x[o + 2]
     reach = t.radii[i] + t.radii[j]
@@ -134,7 +134,7 @@ def _walls(t: Tables, f: Doubles, i: int) -> None:
 
 @lowered
 def _place(t: Tables, axis: int, x: float) -> int:
-    """The cell along an axis; what is beyond a wall, or not a number, counts to the outermost one."""
+    """Return the cell index along an axis; positions beyond a wall, and NaN, belong to the outermost cell."""
     s, last = (x - t.lower[axis]) * t.per_length[axis], t.cells[axis] - 1
     if not s > 0.0:
         return 0
@@ -145,7 +145,7 @@ def _place(t: Tables, axis: int, x: float) -> int:
 
 @lowered
 def _sort(t: Tables) -> None:
-    """Balls into cells: a chain of them for each."""
+    """Build the linked cell list."""
     nx, ny, nz = t.cells[0], t.cells[1], t.cells[2]
     for c in range(nx * ny * nz):
         t.head[c] = -1
@@ -158,8 +158,8 @@ def _sort(t: Tables) -> None:
 
 @lowered
 def _contacts(t: Tables, f: Doubles) -> None:
-    """Forces of all contacts at (x, u): of each ball with those behind it in its cell, and with those of the cells that
-    are ahead of it, which are half of all neighbours."""
+    """Evaluate the forces of all contacts at (x, u). Each sphere is paired with the following spheres of its cell, and
+    with those of the forward half of the neighbouring cells."""
     nx, ny, nz = t.cells[0], t.cells[1], t.cells[2]
     t.sums[0], t.sums[1] = 0.0, 0.0
     for i in range(6 * t.count):
@@ -189,7 +189,7 @@ def _contacts(t: Tables, f: Doubles) -> None:
 
 @lowered
 def _advance(t: Tables, Z: Doubles, steps: int, h: float) -> None:
-    """Equal steps from ``Z[0]`` on."""
+    """Take fixed steps from ``Z[0]``."""
     n = 6 * t.count
     for s in range(steps):
         z, new = Z + s * t.entries, Z + (s + 1) * t.entries
@@ -215,7 +215,7 @@ together(_advance, _contacts)
 
 
 def tables(numbers: CrowdNumbers, layout: Any, alpha: float, extrapolated: bool) -> Tables:
-    """What the compiled loops need of a crowd."""
+    """Return the arrays of the compiled loops for the parameters of a run."""
     count, box = len(numbers.radii), numbers.upper - numbers.lower
     size = 2 * float(numbers.radii.max())
     while True:
@@ -252,7 +252,7 @@ def tables(numbers: CrowdNumbers, layout: Any, alpha: float, extrapolated: bool)
 
 
 def contacts(t: Tables, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Forces of all contacts in a state, the power they lose, and what they store."""
+    """Return the forces of all contacts in a state, their dissipated power, and their stored energy."""
     t.x[:], t.u[:] = q, v
     found = np.zeros(q.size)
     _contacts(t, found)
@@ -260,7 +260,7 @@ def contacts(t: Tables, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, float
 
 
 class CrowdStepper:
-    """The tier of crowds."""
+    """Stepper of spheres with contact (discrete element method)."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         equations: Any = compiled.equations
@@ -271,7 +271,7 @@ class CrowdStepper:
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         if policy.controlled or policy.entry >= 0:
-            raise InputError("a crowd takes equal steps")
+            raise InputError("a GranularBox requires fixed steps: adaptive steps and fictive time are not supported")
         w = self._buffers.filled(carry, steps)
         _advance(self._tables, w.Z, steps, policy.h)
         return finite(steps_of(w, carry, steps, policy), w, self._compiled.layout)
@@ -280,7 +280,7 @@ class CrowdStepper:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing but the state."""
+        """Do nothing: the integrator state is complete."""
 
     def release(self) -> None:
         self._buffers.release()

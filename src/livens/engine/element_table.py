@@ -1,6 +1,6 @@
-"""Sums over the elements of a system, at every row of a run: one small kernel per type, eight elements at a time.
+"""Observables summed over elements at every row of a run: one small kernel per element type, eight elements at a time.
 
-Sums carry their rounding errors along, so that those over ten thousand elements are as good as those over ten.
+Sums are compensated (TwoSum), so that sums over ten thousand elements are as accurate as sums over ten.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ WIDTH = 8
 
 @dataclass(frozen=True, eq=False)
 class Tables(Record):
-    """Where the elements of a type find what, in blocks of eight: entry by entry, one number an element."""
+    """Index arrays of the elements of one type, in blocks of eight: (n_entries, n_padded), one column per element."""
 
     elements: int
-    filled: int  # their number in whole blocks
+    filled: int  # number of elements rounded up to whole blocks
     place_count: int
-    places: Indices  # entries of the state
+    places: Indices  # indices of state entries
     own_count: int
-    own: Indices  # parameters of their own
+    own: Indices  # indices of element parameters
     sum_count: int
-    sums: Integers  # columns
+    sums: Integers  # output columns
     largest_count: int
     largest: Integers
     placed_count: int
@@ -40,12 +40,18 @@ class Tables(Record):
 
     @property
     def outputs(self) -> int:
-        """How many numbers the kernel finds for an element."""
+        """Number of kernel outputs per element."""
         return self.sum_count + self.largest_count + self.placed_count
 
 
 class ElementTable:
-    """Columns of sums over elements, as native code over states as the engine lays them out."""
+    """Observables summed over elements, compiled to native code over engine states.
+
+    Parameters
+    ----------
+    columns : ElementColumns
+        Element groups, output columns and products of state entries.
+    """
 
     def __init__(self, columns: ElementColumns) -> None:
         self.width, self._shared = columns.width, columns.shared
@@ -59,7 +65,24 @@ class ElementTable:
         ]
 
     def __call__(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
-        """One row for each state, which begins with q, v and p; X are the multipliers, if columns depend on them."""
+        """Return one row for each state.
+
+        Parameters
+        ----------
+        t : ndarray
+            Times, (n_rows,).
+        Z : ndarray
+            States that start with q, v and p, (n_rows, n_state).
+        k : ndarray
+            Parameter vector.
+        X : ndarray, optional
+            Lagrange multipliers, (n_rows, n_multipliers), if columns depend on them.
+
+        Returns
+        -------
+        ndarray
+            Observables, (n_rows, width).
+        """
         Z = np.ascontiguousarray(Z if X is None else np.hstack([Z, X]))
         t, k = np.ascontiguousarray(t, dtype=float), np.ascontiguousarray(k, dtype=float)
         rows, width = Z.shape
@@ -86,7 +109,27 @@ class ElementTable:
         last: np.ndarray,
         *largest: np.ndarray,
     ) -> None:
-        """Take the rows of these states into account, as `livens.engine.fold.fold_states` does."""
+        """Update the drift monitor with the rows of these states.
+
+        Parameters
+        ----------
+        t : ndarray
+            Times, (n_rows,).
+        Z : ndarray
+            States, (n_rows, n_state).
+        k : ndarray
+            Parameter vector.
+        supplied_index : int
+            Index of the supplied energy in the state, followed by the dissipated energy; -1 if there is none.
+        is_start : bool
+            Whether the first state is the initial state of the run.
+        initial_row : ndarray
+            Initial monitor row; overwritten if `is_start`.
+        last_energy : ndarray
+            Energy of the last row, (1,); updated.
+        *monitor : ndarray
+            Further arguments of `livens.engine.observables.drift_monitor.accumulate_rows`.
+        """
         table = self(t, Z, k)
         exchanged = np.zeros(len(t)) if supplied < 0 else Z[:, supplied] - Z[:, supplied + 1]
         if begins:
@@ -108,7 +151,7 @@ def _tables(group: GroupColumns, shared: int) -> Tables:
 
 
 def _parts(products: Products) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Products of two entries, then single entries."""
+    """Split products into products of two entries and single entries."""
     two = products.second >= 0
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for chosen, second in ((two, products.second[two]), (~two, np.zeros(0))):
@@ -119,19 +162,19 @@ def _parts(products: Products) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _filled(array: np.ndarray) -> np.ndarray:
-    """Zeros behind it, so that there are whole blocks."""
+    """Pad an array with zeros to whole blocks."""
     return np.concatenate([array, np.zeros(-len(array) % WIDTH, dtype=array.dtype)])
 
 
 def _lanes(table: np.ndarray) -> np.ndarray:
-    """Entry by entry instead of element by element; the last block is filled up with its last element."""
+    """Transpose a table to (n_entries, n_padded); the last block is padded with the last element."""
     blocks = -(-len(table) // WIDTH)
     filled = np.minimum(np.arange(blocks * WIDTH), len(table) - 1)
     return np.ascontiguousarray(table[filled].T, dtype=np.int32)
 
 
 def _aligned(rows: int) -> np.ndarray:
-    """Zeros for rows of one number per lane, where vectors may be loaded at once."""
+    """Return aligned zeros of the shape (rows, WIDTH)."""
     raw = np.zeros(rows * WIDTH + 8)
     first = (-raw.ctypes.data // 8) % 8
     return raw[first : first + rows * WIDTH].reshape(rows, WIDTH)
@@ -155,7 +198,7 @@ def _run_over(
     high: Doubles,
     low: Doubles,
 ) -> None:
-    """Add what all elements of a type say about every row of Z; what is not a number stays so."""
+    """Accumulate the outputs of all elements of a type for every row of Z. NaN propagates."""
     sums, largest, placed = tables.sum_count, tables.largest_count, tables.placed_count
     total, rest, most = work, work + 8 * sums, work + 16 * sums
     outputs, filled = sums + largest + placed, tables.filled
@@ -175,7 +218,7 @@ def _run_over(
                 for lane in range(8):
                     c[8 * (1 + shared + i) + lane] = k[own[lane]]
             call(kernel, x, x, c, y, y)
-            for lane in range(tables.elements - first, 8):  # filled up with an element that has been counted
+            for lane in range(tables.elements - first, 8):  # padding: a repeated element
                 for j in range(outputs):
                     y[8 * j + lane] = 0.0
             for i in range(8 * sums):
@@ -217,8 +260,8 @@ def _multiply(
     high: Doubles,
     low: Doubles,
 ) -> None:
-    """Add products of entries of every row of Z to a column; if they are not `paired`, the entries themselves."""
-    total, rest = work, work + 8  # eight sums side by side, as one would wait for itself
+    """Accumulate products of state entries of every row of Z in a column; if not `paired`, single entries."""
+    total, rest = work, work + 8  # eight independent sums: one would be limited by the latency of additions
     for s in range(rows):
         z = Z + s * width
         for i in range(16):
@@ -238,7 +281,7 @@ def _multiply(
 
 @lowered
 def _add_to(total: Doubles, rest: Doubles, i: int, b: float) -> None:
-    """Add a number to a sum, and what rounding takes away to another."""
+    """Add a number to a compensated sum (TwoSum)."""
     a = total[i]
     new = a + b
     part = new - a
@@ -248,7 +291,7 @@ def _add_to(total: Doubles, rest: Doubles, i: int, b: float) -> None:
 
 @lowered
 def _add(high: Doubles, low: Doubles, column: int, b: float) -> None:
-    """Add a number and keep what rounding takes away; infinities and NaN leave nothing to keep."""
+    """Add a number to a compensated sum (TwoSum); infinities and NaN leave the compensation unchanged."""
     a = high[column]
     new = a + b
     part = new - a
@@ -262,5 +305,5 @@ together(_run_over, _multiply)
 
 
 def prepare() -> None:
-    """See to it that there is code for all tables: it is compiled once per machine."""
+    """Compile the native code, once per machine."""
     cast(Any, _run_over).compile()

@@ -1,7 +1,7 @@
-"""LLVM text for a straight-line function: the algebra that turns an expression graph into native code.
+"""LLVM IR emitter for straight-line functions: translation of expression graphs to native code.
 
-The same graph serves any number of lanes: with a width of 8, every value is a vector of eight doubles, one for each of
-eight trajectories, and entry i of an array is eight doubles in a row.
+The same graph is emitted for any number of SIMD lanes. With a width of 8, every value is a vector of eight doubles, one
+for each of eight trajectories, and entry i of an array is eight contiguous doubles.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _INTRINSIC = {
     "COPYSIGN": "copysign",
 }
 _COMPARE = {"LT": "olt", "LE": "ole", "EQ": "oeq", "NE": "une"}
-#: Integer powers up to this exponent become products; beyond, the library's pow is as fast and more accurate.
+#: Largest exponent of integer powers that are expanded to products; above, `pow` is as fast and more accurate.
 _LARGEST_PRODUCT = 16
-#: What glibc has for vectors, and what it calls vectors of two, four and eight doubles.
+#: Functions of glibc's vector library, and its letters for vectors of two, four and eight doubles.
 _VECTORISED = frozenset(
     "sin cos tan exp log pow asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf log1p expm1 hypot".split()
 )
 _LETTER = {2: "b", 4: "d", 8: "e"}
-#: How many lines are in a block of code that is compiled with the least effort.
+#: Lines per basic block of code that is compiled without optimisation.
 _BLOCK = 300
-#: No instruction, but what is in memory is loaded again behind it instead of being spilled to the stack.
+#: Compiler barrier: forces reloads from memory instead of register spills. Emits no instruction.
 _BARRIER = 'call void asm sideeffect "", "~{memory}"()'
 
 
 def literal(value: float) -> str:
-    """A double as LLVM writes it, bit for bit."""
+    """Return a double as an LLVM literal, bit for bit."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
@@ -49,10 +49,10 @@ ZERO, ONE, MINUS_ONE = literal(0.0), literal(1.0), literal(-1.0)
 
 
 class Emitter:
-    """Writes one function ``void name(double*, ...)`` as text. A value is the name of an SSA register or a literal.
+    """IR emitter of one function ``void name(double*, ...)``. A value is the name of an SSA register or a literal.
 
-    Equal instructions are written once, so the graph need not be free of repetitions. With `anchor`, instructions are
-    written where they are first needed instead of where they were asked for.
+    Equal instructions are emitted once (common subexpression elimination). With `anchor`, instructions are scheduled
+    at their first use instead of the order of emission.
     """
 
     def __init__(self, name: str, pointers: int, width: int = 1) -> None:
@@ -60,7 +60,7 @@ class Emitter:
         self.type = "double" if width == 1 else f"<{width} x double>"
         self.bits = "i1" if width == 1 else f"<{width} x i1>"
         self.lines: list[str | tuple[str, str]] = []
-        #: Values that are the same in every step of a run: to divide by them is to multiply by their reciprocals.
+        #: Run-invariant values: divisions by them become multiplications by their reciprocals.
         self.steady: set[str] = set()
         self._suffix = "f64" if width == 1 else f"v{width}f64"
         self._align = 8 * min(8, width)
@@ -70,11 +70,11 @@ class Emitter:
 
     # -- memory and order ---------------------------------------------------------------------------------------------
     def slot(self, pointer: int, index: int) -> str:
-        """The address of an entry."""
+        """Return the address of an entry."""
         return self.value(f"getelementptr inbounds double, ptr %a{pointer}, i64 {index * self.width}")
 
     def load(self, pointer: int, index: int, again: bool = False) -> str:
-        """An entry of an array; `again` what has been stored there by this function."""
+        """Load an entry of an array; `reload` an entry that this function has stored."""
         mark = " ; again" if again else ""
         return self.value(f"load {self.type}, ptr {self.slot(pointer, index)}, align {self._align}{mark}")
 
@@ -83,27 +83,27 @@ class Emitter:
         self.lines.append(f"store {self.type} {self.operand(value)}, ptr {where}, align {self._align}")
 
     def inputs(self, pointer: int, size: int, first: int = 0) -> Sequence[str]:
-        """The entries of an array, loaded when first asked for."""
+        """Return the entries of an array as lazy loads."""
         return _Lazy(self, pointer, first, size)
 
     def anchor(self, *values: str) -> None:
-        """These values exist from here on; everything else is written where it is first needed."""
+        """Schedule these values here; all other values are emitted at their first use."""
         self.lines += [("anchor", value) for value in values if value.startswith("%")]
 
     def barrier(self, forget: bool = False) -> None:
-        """Load again what is needed behind here; with `forget`, computed values are not shared across either."""
+        """Force reloads after this point; with `drop_values`, computed values are not reused across it either."""
         self._known = {} if forget else {k: v for k, v in self._known.items() if not k.startswith("load")}
         self.lines.append(_BARRIER)
 
     # -- values -------------------------------------------------------------------------------------------------------
     def operand(self, a: str) -> str:
-        """A value as an instruction takes it: a literal fills all lanes."""
+        """Return a value as an operand: a literal is broadcast to all lanes."""
         if self.width == 1 or not a.startswith("0x"):
             return a
         return "<" + ", ".join([f"double {a}"] * self.width) + ">"
 
     def value(self, text: str) -> str:
-        """The value of an instruction, which is written once."""
+        """Return the value of an instruction; equal instructions are emitted once."""
         known = self._known.get(text)
         if known is None:
             self._count += 1
@@ -112,12 +112,12 @@ class Emitter:
         return known
 
     def called(self, function: str, kind: str, *operands: str) -> str:
-        """Call a function of operands of one type, which is also that of its value."""
+        """Call a function whose operands and return value have the same type."""
         self._declared[function] = f"declare {kind} @{function}({', '.join([kind] * len(operands))}) #0"
         return self.value(f"call {kind} @{function}({', '.join(f'{kind} {a}' for a in operands)})")
 
     def reduced(self, function: str, kind: str, vector: str, operand: str) -> str:
-        """Call a function of a vector whose value is a number."""
+        """Call a horizontal reduction of a vector to a scalar."""
         self._declared[function] = f"declare {kind} @{function}({vector}) #0"
         return self.value(f"call {kind} @{function}({vector} {operand})")
 
@@ -146,21 +146,21 @@ class Emitter:
         return self.value(f"fdiv {self.type} {self.operand(ONE)}, {self.operand(a)}")
 
     def minus_product(self, c: str, a: str, b: str) -> str:
-        """``c - a*b``, in one rounding where the machine can."""
+        """Return ``c - a*b``, fused where the machine has FMA."""
         return self.intrinsic("fmuladd", self.fneg(a), b, c)
 
     def compare(self, relation: str, a: str, b: str) -> str:
         return self.value(f"fcmp {relation} {self.type} {self.operand(a)}, {self.operand(b)}")
 
     def both(self, a: str, b: str) -> str:
-        """Whether both of two comparisons hold; an empty one holds."""
+        """Return the conjunction of two masks; an empty mask is true."""
         return self.value(f"and {self.bits} {a}, {b}") if a and b else a or b
 
     def select(self, mask: str, a: str, b: str) -> str:
         return self.value(f"select {self.bits} {mask}, {self.type} {self.operand(a)}, {self.type} {self.operand(b)}")
 
     def larger(self, a: str, b: str) -> str:
-        """The larger of two numbers in one machine instruction (`b` if either is NaN)."""
+        """Return the larger of two numbers by one machine instruction (`b` if either is NaN)."""
         return self.select(self.compare("ogt", a, b), a, b)
 
     def truth(self, a: str) -> str:
@@ -171,7 +171,7 @@ class Emitter:
 
     # -- library functions --------------------------------------------------------------------------------------------
     def library(self, function: str, *operands: str) -> str:
-        """A function of the mathematical library: for vectors where there is one, else lane by lane."""
+        """Call a function of the mathematical library: vectorised if available, else lane by lane."""
         if self.width == 1:
             return self.called(function, "double", *operands)
         piece = min(self.width, vector_library_width())
@@ -222,13 +222,13 @@ class Emitter:
         return self.binary("fdiv", a, b)
 
     def _kept(self, result: str, *operands: str) -> str:
-        """A value that follows from steady ones is steady as well."""
+        """Mark a value as run-invariant if all its operands are."""
         if all(a in self.steady or a.startswith("0x") for a in operands):
             self.steady.add(result)
         return result
 
     def apply(self, name: str, a: str, b: str = "") -> str:
-        """One instruction of an expression graph."""
+        """Lower one operation of an expression graph."""
         if name == "DIV":
             return self._kept(self._divided(a, b), a, b)
         if name in _ARITHMETIC:
@@ -266,15 +266,15 @@ class Emitter:
         raise ValueError(f"the operation '{name.lower()}' cannot be compiled to native code")
 
     def graph(self, function: ca.Function, inputs: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Write a whole expression graph; ``inputs[i]`` are the values of its input i."""
+        """Lower an expression graph; ``inputs[i]`` are the values of its input i."""
         return walk(function, inputs, literal, self.apply)
 
     def text(self, quick: bool = False) -> str:
-        """The whole function; `quick`, in short blocks: LLVM's least effort takes far longer for one long block."""
+        """Return the IR of the function; `split_blocks` shortens compilation without optimisation."""
         arguments = ", ".join(f"ptr noalias %a{i}" for i in range(self.pointers))
         declared = "\n".join(self._declared[f] for f in sorted(self._declared))
         body = "\n".join(_in_blocks(ordered(self.lines)) if quick else ordered(self.lines))
-        # without stackrealign, vectors are spilled across the boundaries of cache lines: a quarter of the time
+        # without stackrealign, vectors are spilled across cache lines, which costs a quarter of the time
         own = "nounwind" if self.width == 1 else 'nounwind "stackrealign" "prefer-vector-width"="512"'
         return (
             f"{declared}\ndefine void @{self.name}({arguments}) #1 {{\n{body}\nret void\n}}\n"
@@ -283,7 +283,7 @@ class Emitter:
 
 
 def _in_blocks(lines: Sequence[str]) -> list[str]:
-    """The same lines, with a label now and then that is gone to next in any case."""
+    """Split lines into basic blocks connected by unconditional branches."""
     found: list[str] = []
     for first in range(0, len(lines), _BLOCK):
         found += [f"br label %block{first}", f"block{first}:"] if first else []
@@ -292,7 +292,7 @@ def _in_blocks(lines: Sequence[str]) -> list[str]:
 
 
 class _Lazy(Sequence[str]):
-    """The nonzeros of an input, loaded when first asked for."""
+    """Nonzeros of an input, loaded at first access."""
 
     def __init__(self, emitter: Emitter, pointer: int, first: int, size: int) -> None:
         self._emitter, self._pointer, self._first, self._size = emitter, pointer, first, size
@@ -309,7 +309,7 @@ def _mask(lanes: range) -> str:
 
 
 def as_number(operand: str) -> float | None:
-    """The number that a literal stands for; nothing of a register."""
+    """Return the number of a literal, or None for a register."""
     if not operand.startswith("0x"):
         return None
     return float(struct.unpack("<d", struct.pack("<Q", int(operand, 16)))[0])

@@ -1,4 +1,4 @@
-"""Steps in which nothing has to be solved: one straight line of native code takes a state to the next."""
+"""Stepper of explicit schemes: unrolled native code maps a state to the next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ExplicitStepper:
-    """The fused tier of schemes without unknowns; `lanes`: with equal pieces as vectors, where that pays."""
+    """Stepper of schemes without unknowns; `simd`: vectorise isomorphic parts of the step, if that is faster."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, lanes: bool = True) -> None:
         assert compiled.flat.size == 0
@@ -62,4 +62,4 @@ class ExplicitStepper:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing that goes on beside the carry."""
+        """Do nothing: the integrator state is complete."""

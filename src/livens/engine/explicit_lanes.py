@@ -1,4 +1,4 @@
-"""Explicit steps whose equal pieces, such as the forces of all pairs of bodies, are computed as vectors."""
+"""SIMD vectorisation of explicit steps: isomorphic operations, such as the forces of all pairs, become vectors."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from livens.expressions.graph.constants import values_of
 from livens.expressions.graph.elementary import decompose
 from livens.schemes.step import FlatEquations
 
-#: Shorter graphs gain nothing: a step of them takes less time than it takes to bring numbers into lanes. Longer ones
-#: take too long to be looked through.
+#: Range of instruction counts of the vectorised graphs. Shorter steps take less time than packing numbers into lanes;
+#: the analysis of longer ones takes too long.
 _SHORTEST, _LONGEST = 100, 20_000
-#: Vectors pay if there are at most this many instructions on them for each of the graph.
+#: Largest number of vector instructions per scalar instruction at which vectorisation is used.
 _WORTH = 0.6
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
 
 
 @dataclass(frozen=True, eq=False)
 class LaneMap:
-    """Native code for ``end(x, z, c, r, out)``, as `livens.engine.kernels.end_kernel` makes it of a graph as it is.
+    """Native code for ``end(x, z, c, r, out)``, the vectorised version of `state_update_kernel`.
 
-    Behind h, t and the parameters, c has numbers that follow from h and the parameters alone: `constants` of these.
+    After h, t and the parameters, c contains values that depend on h and the parameters only: `constants` returns them.
     """
 
     code: Code
     constants: ca.Function
-    instructions: int  # of the code
-    replaced: int  # of the graph
+    instructions: int  # of the vectorised code
+    replaced: int  # of the scalar graph
 
     def numbers(self, h: float, k: np.ndarray) -> np.ndarray:
-        """What stands behind the parameters in c."""
+        """Return the run-invariant values after the parameters in c."""
         return np.array(self.constants(np.concatenate([[h], k]))).ravel()
 
 
 class _Writer:
-    """Writes a map with all variables and operations in lanes, as Taylor series of order zero."""
+    """Writer of a map with all variables and operations in SIMD lanes, as Taylor series of order zero."""
 
     def __init__(self, function: ca.Function) -> None:
         self.lanes = Recurrences(decompose(function), 1)
@@ -56,7 +56,7 @@ class _Writer:
         used = {*self.field.rates, *(a for node in lanes.nodes for a in node.arguments)}
         for g, members in enumerate(lanes.groups):
             op = lanes.nodes[members[0]].op
-            if not used.intersection(members):  # the cosine of a sine, which only series need
+            if not used.intersection(members):  # the cosine of a sine, needed by series only
                 lanes.series[g].append(None)
             elif op == "var":
                 lanes.series[g].append(self._loaded(g))
@@ -68,7 +68,7 @@ class _Writer:
         return "\n".join(t.lines)
 
     def _loaded(self, g: int) -> list[str]:
-        """The variables of a group: the state is read as it stands, and brought into lanes from there."""
+        """Load the variables of a group: contiguous loads of the state, then shuffles into lanes."""
         t, (w, chunks), size = self.text, self.lanes.widths[g], len(self.field.rates)
         lanes: list[tuple[str, int, int]] = []
         for n in self.lanes.groups[g]:
@@ -80,21 +80,21 @@ class _Writer:
         return [t.picked(lanes[i : i + w]) for i in range(0, len(lanes), w)]
 
     def _store(self) -> None:
-        """The state at the end, as many entries at a time as a vector has."""
+        """Store the state at the end of the step with full vector width."""
         t, rates = self.text, self.field.rates
         for first in range(0, len(rates), widest()):
             ends = [self._lane(n) for n in rates[first : first + widest()]]
             t.store(len(ends), t.picked(ends), "%out", first)
 
     def _lane(self, n: int) -> tuple[str, int, int]:
-        """Where the value of an operation is: a vector, its width, and a lane."""
+        """Return the location of the value of an operation: vector, its width, and lane."""
         g, lane = self.lanes.place[n]
         found, width = self.lanes.series[g][0], self.lanes.widths[g][0]
         return (self.text.zero(1), 1, 0) if found is None else (found[lane // width], width, lane % width)
 
 
 def lane_map(equations: FlatEquations) -> LaneMap | None:
-    """The step in lanes; None if that does not pay, or an operation of it has no place there."""
+    """Return the vectorised step; None if it is not faster or contains an unsupported operation."""
     e = equations
     graph = e.end_function
     if e.size or e.box is not None or not _SHORTEST <= graph.n_instructions() <= _LONGEST:
@@ -121,7 +121,7 @@ def lane_map(equations: FlatEquations) -> LaneMap | None:
 
 @functools.cache
 def _written_by() -> str:
-    """A fingerprint of what writes this code."""
+    """Return the fingerprint of the code generator."""
     here, graphs = Path(__file__).parent, Path(alike.__file__).parent
     files = [Path(__file__), *sorted((here / "series").glob("*.py")), here / "emit.py"]
     files += [graphs / f"{name}.py" for name in ("alike", "constants", "elementary")]

@@ -1,4 +1,4 @@
-"""Gaussian elimination as straight-line code, in a static pivot order."""
+"""Fully unrolled sparse LU factorisation in a static pivot order (code generation)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from livens.engine.emit import ZERO, Emitter
 
 Order = tuple[tuple[int, ...], tuple[int, ...]]
-#: Chains of comparisons that run side by side.
+#: Number of independent chains of comparisons (instruction-level parallelism).
 _CHAINS = 4
 
 
 class Sparse(Protocol):
-    """Where the nonzeros of a square matrix are, and which of its solutions' entries are combined."""
+    """Sparsity pattern of a square matrix, and the linear map from its solution to an increment."""
 
     @property
     def size(self) -> int: ...
@@ -28,11 +28,11 @@ class Sparse(Protocol):
 
 
 class Factors:
-    """The factors of a step's Jacobian as values of an emitter, and the solutions that follow from them.
+    """Unrolled LU factors of a step's Jacobian as values of an emitter, and solutions with them.
 
-    Rows are eliminated one after the other, and a right-hand side that is given at once goes with them: so the row at
-    work stays in registers. With `anchored`, every row asks for its entries when it is at work. With `watched`, the
-    largest elimination factor is known as `growth`.
+    Rows are eliminated one after the other, together with an attached right-hand side, so that the current row stays in
+    registers. With `schedule_rows`, the entries of a row are evaluated when the row is eliminated. With `track_growth`,
+    the largest elimination factor is available as `pivot_growth`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Factors:
     ) -> None:
         self._emitter, self._order = emitter, order
         self._turn: dict[int, list[tuple[int, str]]] = {}
-        if turn:  # some entries of a correction are combinations of those of the solution
+        if turn:  # some entries of the increment are linear combinations of entries of the solution
             for i, j, value in zip(*equations.turn[1:], turn[0], strict=True):
                 self._turn.setdefault(int(i), []).append((int(j), value))
         self._watched, self._anchored = watched, anchored
@@ -101,25 +101,25 @@ class Factors:
 
     @property
     def reciprocals(self) -> list[str]:
-        """One over each of the pivots."""
+        """Reciprocals of the pivots."""
         return self._inverse
 
     @property
     def growth(self) -> str:
-        """The largest elimination factor."""
+        """Largest elimination factor."""
         growth = self._largest[0]
         for other in self._largest[1:]:
             growth = self._emitter.larger(growth, other)
         return growth
 
     def solution(self) -> list[tuple[int, str]]:
-        """The solution for the right-hand side that went along: unknowns and their values, in the order they follow."""
+        """Return the solution for the attached right-hand side: indices and values, in the order of computation."""
         y = self._back(list(self._y))
         found = {self._order[1][i]: y[i] for i in reversed(range(len(y)))}
         return [(j, self._turned(found, j)) for j in found]
 
     def _turned(self, solution: dict[int, str], i: int) -> str:
-        """An entry of the correction, if it is a combination of entries of the solution."""
+        """Return an entry of the increment, possibly a linear combination of entries of the solution."""
         if i not in self._turn:
             return solution[i]
         (j, value), *rest = self._turn[i]
@@ -129,7 +129,7 @@ class Factors:
         return total
 
     def _turned_back(self, right: Sequence[str]) -> list[str]:
-        """The transpose of `_turned`, for all entries."""
+        """Apply the transpose of the increment map."""
         found = [ZERO if i in self._turn else value for i, value in enumerate(right)]
         for i, row in self._turn.items():
             for j, value in row:
@@ -137,7 +137,7 @@ class Factors:
         return found
 
     def solve(self, right: Sequence[str]) -> list[str]:
-        """The solution for another right-hand side."""
+        """Solve for another right-hand side."""
         emitter, (rows, columns) = self._emitter, self._order
         y = [right[i] for i in rows]
         for i, lower in enumerate(self._lower):
@@ -155,7 +155,7 @@ class Factors:
         return y
 
     def solve_transposed(self, right: Sequence[str]) -> list[str]:
-        """The solution with the transposed matrix."""
+        """Solve with the transposed matrix."""
         emitter, (rows, columns) = self._emitter, self._order
         turned = self._turned_back(right)
         y = [turned[j] for j in columns]

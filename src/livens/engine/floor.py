@@ -1,21 +1,21 @@
-"""When Newton's method is done: residuals that are round-off and nothing else."""
+"""Termination test of the Newton iteration at the round-off level of the residual."""
 
 from __future__ import annotations
 
 from livens.engine.lowering.function import lowered
 
-#: Below this part of its bound, a residual is round-off beyond doubt.
+#: Fraction of its round-off bound below which a residual is converged without further tests.
 SMALL = 1.0 / 16.0
 
 
 @lowered
 def at_the_floor(worst: float, last: float, before: float, iteration: int) -> bool:
-    """Whether a scaled residual is round-off and nothing else; `last` and `before` are those of the corrections before.
+    """Return True if the scaled residual norm is at round-off level.
 
-    The bound is on the safe side: where Newton's method came from afar, a residual just below it may still be what is
-    left of the error, and one more correction shows. That is not needed where quadratic convergence, ``r_i = C
-    r_{i-1}^2`` with the C of the correction before, leaves far less than the bound. An extrapolated guess that needs
-    but one correction was close enough.
+    `norm_prev` and `norm_prev2` are the norms of the two previous iterates. The bound is conservative: after a large
+    Newton update, a residual just below it may still be a remainder of the error, and one more iteration decides.
+    That iteration is not needed if an extrapolated initial guess converges in one iteration. It is not needed either if
+    quadratic convergence, ``r_i = C r_{i-1}^2`` with the C of the previous iteration, predicts a far smaller residual.
     """
     if not worst <= 1.0:
         return False

@@ -1,4 +1,4 @@
-"""Largest deviations over the rows of a table, compiled: one pass, and what is not a number stays so."""
+"""Drift monitor: running maxima over the rows of a trajectory, compiled. NaN propagates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _take(
     momenta: int,
     trusted: Doubles,
 ) -> None:
-    """Take one row into account."""
+    """Update the monitor with one row."""
     energy = row[0] - exchanged
     drift, magnitude = abs(energy - first[0]), abs(row[1])
     _keep(largest, 0, drift)
@@ -75,12 +75,13 @@ def fold(
     sizes: np.ndarray,
     trusted: np.ndarray,
 ) -> None:
-    """Take rows ``(energy, magnitude, |g|, |G v|, momenta...)`` into account.
+    """Update the monitor with rows ``(energy, magnitude, |g|, |G v|, momenta...)``.
 
-    `exchanged` is the energy that came in less what went out. `first` is the first row of the run, ``last[0]`` the
-    energy of the last row so far. `largest` are the largest drift and increment of the energy, magnitude, |g|, |G v|,
-    then drift and size of each momentum, which have `sizes` columns each. ``trusted[0]`` is the largest magnitude while
-    the drift is less than half of it: that of a motion which does not just grow by its own error.
+    `net_work` is the supplied minus the dissipated energy. `initial_row` is the first row of the run,
+    ``last_energy[0]`` the energy of the last row. `maxima` are the largest drift and increment of the energy,
+    magnitude, |g|, |G v|, then drift and norm of each momentum, which has `momentum_sizes[i]` columns.
+    ``reference_energy[0]`` is the largest magnitude while the drift is less than half of it; energy growth by
+    numerical error does not enter.
     """
     rows, columns = table.shape
     _fold_rows(table, rows, columns, exchanged, first, last, largest, sizes, sizes.size, trusted)
@@ -105,7 +106,7 @@ def take_states(
     momenta: int,
     trusted: Doubles,
 ) -> None:
-    """Take the rows that a kernel finds for states Z at times t into account, see `fold_states`."""
+    """Update the monitor with the rows of a kernel for states Z at times t, see `accumulate_states`."""
     for s in range(rows):
         c[1] = t[s]
         z = Z + s * columns
@@ -131,10 +132,10 @@ def fold_states(
     sizes: np.ndarray,
     trusted: np.ndarray,
 ) -> None:
-    """The same with rows that a kernel finds for states Z at times t.
+    """Update the monitor with the rows of a kernel for states Z at times t.
 
-    `supplied` is where the state holds the energy that was supplied, in front of what was dissipated; -1 if nowhere.
-    If the run `begins` with these states, the first of them makes the first row.
+    `supplied_index` is the index of the supplied energy in the state, followed by the dissipated energy; -1 if there is
+    none. If `is_start`, the first state gives the initial row.
     """
     (rows, columns), width = Z.shape, first.size
     row, momenta = np.empty(width), sizes.size
@@ -144,7 +145,7 @@ def fold_states(
 
 
 def prepare() -> None:
-    """See to it that there is code, which is compiled once per machine."""
+    """Compile the native code, once per machine."""
     cast(Any, take_states).compile()
 
 

@@ -1,8 +1,7 @@
-"""Contacts that are found while bodies move, compiled: a list of neighbours, made by cells when bodies have moved.
+"""Broad-phase contact detection: Verlet neighbour list, rebuilt from a cell list when a body has moved half the skin.
 
-The list has all pairs of shapes that are no farther apart than a margin, and is good until one of them has moved by
-half of that. It is in the order of the shapes, so that forces are summed up in one order whatever the list is made
-from: a run that goes on from a file, with another list, has the same bits.
+The list contains all pairs of shapes whose bounding spheres are closer than the skin. Pairs are sorted by shape, so
+that forces are summed in the same order for every list: a resumed run, with another list, reproduces the same bits.
 """
 
 from __future__ import annotations
@@ -19,47 +18,47 @@ from livens.engine.native import Code
 from livens.engine.newton import Kernels
 from livens.models.found_contacts import ACCOUNTS, FoundContacts
 
-#: There are at most this many cells for every shape; where shapes are far apart, cells are larger than they need to be.
+#: Maximum number of cells per shape; for widely separated shapes cells are larger than necessary.
 _CELLS_PER_MEMBER = 2
-#: There is room for this many neighbours of every shape; with more of them, all pairs are looked at.
+#: Capacity of the list per shape; if it overflows, all pairs are tested.
 _MOST_NEIGHBOURS = 200
-#: What `Tables.told` has: neighbours in the list or -1, how often it was made, pairs that were looked at, and those of
-#: them whose balls overlap, in all evaluations.
+#: Indices into `NeighbourListArrays.counters`: number of pairs in the list (-1: overflow), rebuilds, tested pairs, and
+#: pairs with overlapping bounding spheres, summed over all evaluations.
 COUNT, MADE, LOOKED, MET = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
 class Tables(Record):
-    """The numbers of all members, and room for one evaluation."""
+    """Parameters of all shapes, neighbour list, and workspace of one evaluation."""
 
-    size: int  # coordinates
+    size: int  # number of coordinates
     accounts: int
-    count: int  # members
+    count: int  # number of shapes
     kinds: int
     dimension: int
-    first: Integers  # of the coordinates of a member
-    entries: Integers  # how many there are
+    first: Integers  # first coordinate of the body of a shape
+    entries: Integers  # number of its coordinates
     levers: Doubles
     reach: Doubles
     group: Integers
     kind: Integers
-    # the members in cells, and the wide ones; planes have a normal and a distance from the origin
+    # small shapes (in cells), and large ones; planes are given by normal and distance from the origin
     narrow: Integers
     narrow_count: int
     wide: Integers
     wide_count: int
     is_plane: Integers
     planes: Doubles
-    # members behind a member that it never touches
+    # CSR lists of the following shapes that a shape never touches
     apart_first: Integers
     apart: Integers
-    # places where two kinds may touch
+    # CSR lists of the contact kernels of two shape types
     touch_first: Integers
     function: Integers
     turned: Integers
     numbers_first: Integers
     numbers: Doubles
-    # the list
+    # neighbour list
     margin: float
     most: int
     x: Doubles
@@ -72,7 +71,7 @@ class Tables(Record):
     head: Integers
     next: Integers
     cell: Integers
-    # room for a pair
+    # workspace of a pair
     q: Doubles
     v: Doubles
     out: Doubles
@@ -80,7 +79,7 @@ class Tables(Record):
 
 @lowered
 def _centres(t: Tables, q: Doubles) -> float:
-    """Centres of the balls that members lie in; the square of how far one has moved since the list was made."""
+    """Update the centres of the bounding spheres; return the largest squared displacement since the last rebuild."""
     d, most = t.dimension, 0.0
     for i in range(t.count):
         square = 0.0
@@ -95,14 +94,14 @@ def _centres(t: Tables, q: Doubles) -> float:
             t.x[3 * i + axis] = x
             away = x - t.x_made[3 * i + axis]
             square += away * away
-        if most == most and not square <= most:  # what is not a number has moved
+        if most == most and not square <= most:  # NaN counts as moved
             most = square
     return most
 
 
 @lowered
 def _square(t: Tables, i: int, j: int) -> float:
-    """The square of the distance of two centres."""
+    """Return the squared distance of two centres."""
     found = 0.0
     for axis in range(t.dimension):
         away = t.x[3 * i + axis] - t.x[3 * j + axis]
@@ -112,7 +111,7 @@ def _square(t: Tables, i: int, j: int) -> float:
 
 @lowered
 def _may_touch(t: Tables, i: int, j: int) -> bool:
-    """Whether member i, the first of both, may touch member j at all."""
+    """Return True if contact between shapes i < j is not excluded."""
     if t.group[i] != t.group[j]:
         return False
     for a in range(t.apart_first[i], t.apart_first[i + 1]):  # noqa: SIM110 - compiled code has no generators
@@ -133,7 +132,7 @@ def _cell_of(t: Tables, i: int, axis: int, size: float) -> int:
 
 @lowered
 def _sort(t: Tables) -> float:
-    """Members into cells that are at least as large as two of them and the margin; the size of a cell."""
+    """Build the cell list with cells at least as large as two bounding radii and the skin; return the cell size."""
     largest = 0.0
     for axis in range(3):
         t.lower[axis], t.lower[3 + axis] = 0.0, 0.0
@@ -172,7 +171,7 @@ def _sort(t: Tables) -> float:
 
 @lowered
 def _insert(t: Tables, begin: int, end: int, j: int) -> None:
-    """A neighbour into its place behind `begin`, where they are in order up to `end`."""
+    """Insert a neighbour into the sorted range from `begin` to `end`."""
     p = end
     while p > begin and t.near[p - 1] > j:
         t.near[p] = t.near[p - 1]
@@ -182,7 +181,7 @@ def _insert(t: Tables, begin: int, end: int, j: int) -> None:
 
 @lowered
 def _neighbours(t: Tables) -> None:
-    """Make the list: all pairs that are no farther apart than the margin."""
+    """Rebuild the neighbour list: all pairs closer than the skin."""
     _sort(t)
     nx, ny, nz, count = t.cells[0], t.cells[1], t.cells[2], 0
     for i in range(3 * t.count):
@@ -199,7 +198,7 @@ def _neighbours(t: Tables) -> None:
                         j = t.head[(x * ny + y) * nz + z]
                         while j >= 0:
                             within = t.reach[i] + t.reach[j] + t.margin
-                            # what is not a number is near everything
+                            # NaN is close to everything
                             if j > i and not _square(t, i, j) > within * within and _may_touch(t, i, j):
                                 if count == t.most:
                                     t.told[COUNT] = -1
@@ -213,7 +212,7 @@ def _neighbours(t: Tables) -> None:
 
 @lowered
 def _touch(t: Tables, i: int, j: int, q: Doubles, v: Doubles, force: Doubles) -> None:
-    """What two members do to each other."""
+    """Evaluate the contact forces of a pair."""
     pair = t.kind[i] * t.kinds + t.kind[j]
     accounts = t.size + t.accounts * t.group[i]
     for s in range(t.touch_first[pair], t.touch_first[pair + 1]):
@@ -236,7 +235,7 @@ def _touch(t: Tables, i: int, j: int, q: Doubles, v: Doubles, force: Doubles) ->
 
 @lowered
 def _met(t: Tables, i: int, j: int) -> bool:
-    """Whether the balls of two members overlap."""
+    """Return True if the bounding spheres of two shapes overlap."""
     t.told[LOOKED] += 1
     within = t.reach[i] + t.reach[j]
     found = not _square(t, i, j) > within * within
@@ -246,7 +245,7 @@ def _met(t: Tables, i: int, j: int) -> bool:
 
 @lowered
 def _met_wide(t: Tables, i: int, w: int) -> bool:
-    """The same with a member that is compared with all others."""
+    """Return True if a shape overlaps a large shape or plane."""
     if t.is_plane[i]:
         return _over(t, i, w)
     if t.is_plane[w]:
@@ -256,7 +255,7 @@ def _met_wide(t: Tables, i: int, w: int) -> bool:
 
 @lowered
 def _over(t: Tables, plane: int, i: int) -> bool:
-    """Whether the ball of a member reaches below a plane."""
+    """Return True if the bounding sphere of a shape reaches below a plane."""
     height = -t.planes[4 * plane + 3]
     for axis in range(t.dimension):
         height += t.planes[4 * plane + axis] * t.x[3 * i + axis]
@@ -268,7 +267,7 @@ def _over(t: Tables, plane: int, i: int) -> bool:
 
 @lowered
 def contacts(q: Doubles, v: Doubles, time: Doubles, t: Tables, force: Doubles) -> None:
-    """Forces of all contacts, and their accounts behind them."""
+    """Evaluate the forces of all contacts, followed by their energy terms."""
     for e in range(t.size + t.accounts * (t.group[t.count] + 1)):
         force[e] = 0.0
     moved = _centres(t, q)
@@ -276,7 +275,7 @@ def contacts(q: Doubles, v: Doubles, time: Doubles, t: Tables, force: Doubles) -
         _neighbours(t)
     full = t.told[COUNT] < 0
     for i in range(t.count):
-        if full and t.cell[i] >= 0:  # too many neighbours for the list
+        if full and t.cell[i] >= 0:  # the list has overflowed
             for n in range(t.narrow_count):
                 j = t.narrow[n]
                 if j > i and _met(t, i, j) and _may_touch(t, i, j):
@@ -288,7 +287,7 @@ def contacts(q: Doubles, v: Doubles, time: Doubles, t: Tables, force: Doubles) -
                     _touch(t, i, j, q, v, force)
         for n in range(t.wide_count):
             w = t.wide[n]
-            # a wide one and a narrow one meet once, two wide ones where the first of them is i
+            # a large and a small shape are paired once; two large shapes where the first one is i
             if (t.cell[i] >= 0 or w > i) and w != i:
                 a, b = min(i, w), max(i, w)
                 if _may_touch(t, a, b) and _met_wide(t, i, w):
@@ -299,7 +298,7 @@ together(contacts)
 
 
 def tables(found: FoundContacts, k: np.ndarray) -> tuple[Tables, list[Code]]:
-    """What the compiled loops need, for the parameters of one run, and the code that has to be kept for that."""
+    """Return the arrays of the compiled loops for the parameters of one run, and the code that they refer to."""
     members, d = found.members, found.dimension
     count, kinds = len(members), max(one.kind for one in members) + 1
     codes = [simple_kernel(function, "touch") for function in found.functions]
@@ -373,7 +372,7 @@ def tables(found: FoundContacts, k: np.ndarray) -> tuple[Tables, list[Code]]:
 
 
 def _apart(found: FoundContacts) -> tuple[np.ndarray, np.ndarray]:
-    """Behind every member, those that it never touches: on the same body, or on one that a joint holds to it."""
+    """Return CSR lists of excluded pairs: shapes of the same body, or of bodies connected by a joint."""
     of_body: dict[int, list[int]] = {}
     for i, one in enumerate(found.members):
         of_body.setdefault(one.body, []).append(i)
@@ -395,14 +394,14 @@ def _integers(values: object) -> np.ndarray:
 
 
 class ContactTables:
-    """Contacts that are found while bodies move, at work in one run."""
+    """Neighbour list of the detected contacts of one run."""
 
     def __init__(self, found: FoundContacts, k: np.ndarray) -> None:
         self.tables, self._codes = tables(found, k)
-        self.address = contacts.address  # type: ignore[attr-defined]  # of a function that is lowered
+        self.address = contacts.address  # type: ignore[attr-defined]  # attribute of a lowered function
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Forces on all coordinates in a state, and the accounts, as compiled steps find them."""
+        """Return the forces on all coordinates in a state, followed by the energy terms."""
         t = self.tables
         found = np.zeros(t.size + t.accounts * (int(t.group[t.count]) + 1))
         contacts(np.ascontiguousarray(q), np.ascontiguousarray(v), np.zeros(1), t, found)
@@ -410,5 +409,5 @@ class ContactTables:
 
 
 def joined(kernels: Kernels, own: ContactTables | None) -> Kernels:
-    """The functions of a step with the contacts of one run."""
+    """Return the kernels of a step with the contacts of one run as external force."""
     return kernels if own is None else replace(kernels, box=own.address, box_tables=own.tables.address)

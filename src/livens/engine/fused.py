@@ -1,4 +1,4 @@
-"""The fused tier: the whole Newton correction is one straight line of native code, the loop is compiled."""
+"""Stepper of the fused tier: the whole Newton iteration is fully unrolled native code, the time loop is compiled."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, st
 if TYPE_CHECKING:
     from livens.engine.compiled import CompiledStep
 
-#: How many pivot orders a step is compiled for. Where steps are hard for another reason, such as friction that sticks
-#: all at once, the numbers of each would ask for an order of its own; the reference tier then takes these steps.
+#: Maximum number of compiled pivot orders of a step. Steps that are hard for another reason, such as simultaneous
+#: sticking of many contacts, would require a new order each; the reference solver takes these steps.
 _MOST_ORDERS = 8
 
 
 class FusedStepper:
-    """Steps taken by native code in a static pivot order, which is chosen anew when the numbers ask for it."""
+    """Newton stepper with unrolled LU in a static pivot order, which is chosen anew if pivots grow."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, order: Order, control: Control | None = None) -> None:
         self._compiled, self.cost = compiled, Cost()
@@ -57,7 +57,7 @@ class FusedStepper:
 
     @property
     def reference(self) -> ReferenceSolver:
-        """Made when it is first needed, as most runs never do."""
+        """Reference solver, created at first use: most runs never need it."""
         return self._compiled.once("reference", lambda: ReferenceSolver(self._compiled.flat))
 
     def state(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class FusedStepper:
                     trouble = self._no_size(w, done, status)
                 elif not self._repivot(w.X[done + PAST], w, done, tried):
                     slow = MOST_ITERATIONS + 1
-            # a step was refused: another pivot order, then patience, then the reference tier
+            # a step failed: try another pivot order, then more iterations, then the reference solver
             elif not self._repivot(self._forget(w, done), w, done, tried):
                 if status == REPIVOT and slow <= MOST_ITERATIONS:
                     last, slow = done + 1, MOST_ITERATIONS + 1
@@ -102,13 +102,13 @@ class FusedStepper:
         return finite(steps_of(w, carry, done, policy, trouble, reached), w, self._compiled.layout)
 
     def _forget(self, w: Workspace, done: int) -> np.ndarray:
-        """Correction and bounds are made anew; the last unknowns that are good."""
+        """Reset Newton update and round-off bounds; return the last converged unknowns."""
         x = w.X[done + PAST - 1]
         w.dx[:], w.scale[:] = 0.0, self.reference.scales(x, w.Z[done], w.c)
         return x
 
     def _repivot(self, x: np.ndarray, w: Workspace, done: int, tried: set[Order]) -> bool:
-        """Change to the pivot order that suits the numbers at x, unless it has been tried."""
+        """Change to the pivot order for the Jacobian at x, unless it has been tried."""
         begun = time.perf_counter()
         try:
             order = self._compiled.order_for(x, w.Z[done], w.c)
@@ -131,7 +131,7 @@ class FusedStepper:
         return trouble
 
     def _no_size(self, w: Workspace, done: int, status: int) -> Trouble:
-        """Why no size was good: the equations could not be solved, or they could, and the estimate was too large."""
+        """Return why no step size succeeded: Newton failure, or an error estimate above the tolerance."""
         h = w.c[0]
         if status == INACCURATE:
             error = self._compiled.flat.error
@@ -139,7 +139,7 @@ class FusedStepper:
             worst = worst_variable(self._control, w.estimate, h)
             what = (
                 f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of "
-                f"{error.names[worst]} stays above what is tolerated"
+                f"{error.names[worst]} exceeds the tolerance"
             )
             return Trouble(0.0, 0.0, error.names[worst], what, h)
         what = f"no step of at least {h:.3g} succeeded: its equations could not be solved"

@@ -1,4 +1,4 @@
-"""The native functions of one step. All have the signature ``void f(x, z, c, r, out)`` of five pointers to doubles."""
+"""Native kernels of one step, all with the signature ``void f(x, z, c, r, out)`` of five pointers to doubles."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from livens.expressions.graph.roundoff import UNIT, VECTOR_LIBRARY
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _R, _OUT = range(5)
-#: The modules that write native code.
+#: Modules that generate native code.
 _WRITERS = ("bounds", "emit", "order", "kernels", "factors", "correction", "predictor", "watch", "tangent", "starts")
-#: How hard LLVM tries: 1 for what runs in every step (of straight lines, its second effort makes the same code in a
-#: fifth more time), 2 for that in vectors, 0 for what runs now and then (it compiles ten times faster).
+#: LLVM optimisation levels: 1 for code of every step (for straight-line code level 2 gives the same code in a fifth
+#: more time), 2 for SIMD code, 0 for rarely executed code (compiles ten times faster).
 _OFTEN, _VECTORS, _SELDOM = 1, 2, 0
 
 
 def simple_kernel(
     function: ca.Function, name: str, pointer: int = _OUT, effort: int | None = None, width: int = 1, graph: str = ""
 ) -> Code:
-    """Native code for a function of (x, z, c) with one dense output, written to `pointer`; `graph` is its text, if it
-    is known.
+    """Compile a function of (x, z, c) with one dense output, written to `pointer`; `graph` is its serialisation, if
+    available.
     """
     tried = effort if effort is not None else _OFTEN if width == 1 else _VECTORS
 
@@ -45,35 +45,35 @@ def simple_kernel(
 
 
 def _inputs(emitter: Emitter, function: ca.Function) -> list[Sequence[str]]:
-    """The first arguments are x, z and c; the floor alone reads a fourth."""
+    """Return lazy loads of the inputs: x, z and c; the round-off kernel has a fourth input."""
     return [emitter.inputs(pointer, function.nnz_in(pointer)) for pointer in range(function.n_in())]
 
 
 @functools.cache
 def writer() -> str:
-    """A fingerprint of the code that writes native code: the same function may be written otherwise tomorrow."""
+    """Return the fingerprint of the code generators: a new version may generate other code."""
     files = [Path(__file__).with_name(f"{name}.py") for name in _WRITERS] + [Path(roundoff.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def residual_kernel(equations: FlatEquations, width: int = 1) -> Code:
-    """The residual, written to r."""
+    """Compile the residual, written to r."""
     return simple_kernel(equations.residual_function, "residual", _R, width=width, graph=equations.residual_text)
 
 
 def end_kernel(equations: FlatEquations, width: int = 1) -> Code:
-    """State at the end of the step -> out."""
+    """Compile the state at the end of the step -> out."""
     return simple_kernel(equations.end_function, "end", width=width, graph=equations.end_text)
 
 
 def guess_kernel(equations: FlatEquations, width: int = 1) -> Code:
-    """The scheme's own guess of the unknowns -> out."""
+    """Compile the scheme's initial guess of the unknowns -> out."""
     guess = ca.Function("guess", equations.arguments, [equations.guess])
     return simple_kernel(guess, "guess", effort=_SELDOM, width=width)
 
 
 def error_kernel(equations: FlatEquations) -> Code:
-    """Estimated errors of a step, then what they are measured against, then the matrix by rows -> out."""
+    """Compile the error estimate: errors, reference magnitudes, and the filter matrix by rows -> out."""
     e = equations.error
     assert e is not None
     parts = [e.errors, e.sizes, *([] if e.matrix is None else [ca.vec(e.matrix.T)])]
@@ -81,16 +81,16 @@ def error_kernel(equations: FlatEquations) -> Code:
 
 
 def carry_kernel(equations: FlatEquations) -> Code:
-    """Unknowns of the next step from those of the last one -> out; reads the ratio of their sizes from r."""
+    """Compile the stage extrapolation to the next step -> out; reads the ratio of the step sizes from r."""
     ratio, carried = equations.carried
     return simple_kernel(ca.Function("carry", [*equations.arguments, ratio], [carried]), "carry", effort=_SELDOM)
 
 
 def floor_kernel(equations: FlatEquations, width: int = 1) -> Code:
-    """Reciprocal of the round-off bound of every residual entry -> out; reads the last correction from r.
+    """Compile the reciprocal round-off bounds of the residual -> out; reads the last Newton update from r.
 
-    Where the equations do not know their rounding, it is derived while the code is written: expressions of it would
-    take several times as long, and be needed only to find code that is there already.
+    Without analytic bounds of the equations, the bounds are derived during code generation: symbolic expressions would
+    take several times as long, even if the code is cached already.
     """
     if equations.noise is not None:
         return simple_kernel(floor_function(equations, equations.noise), "floor", effort=_SELDOM, width=width)
@@ -109,29 +109,29 @@ def floor_kernel(equations: FlatEquations, width: int = 1) -> Code:
 
 
 def floor_function(equations: FlatEquations, noise: ca.Function | None = None) -> ca.Function:
-    """What a residual entry is multiplied by to be measured in units of its own round-off, at (x, z, c, dx).
+    """Return the function of (x, z, c, dx) for the reciprocal round-off bounds of the residual.
 
-    The unknowns carry the rounding of x, that of the last correction dx, and a small part of the rounding of the
-    largest unknown of their kind: so where everything in an equation vanishes, it is not held to the rounding of zero
-    while the other equations shake its unknowns. What of a residual can be rounding is known to the equations, or
-    given as `noise`.
+    The unknowns contain the rounding errors of x, of the last Newton update dx, and a small fraction of the rounding
+    error of the largest unknown of their group. Without this fraction, an equation whose terms all vanish would be
+    held to the rounding of zero, while other equations perturb its unknowns. The rounding of the residual is given by
+    the equations, or by `roundoff`.
     """
     x, dx = equations.x, ca.SX.sym("dx", equations.size)
     kinds = np.split(np.arange(equations.size), np.cumsum(equations.kinds)[:-1])
     largest = [ca.repmat(OWN_DIGITS * ca.norm_inf(x[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     errors = ca.fabs(x) + 4 * ca.fabs(dx) + ca.vertcat(*largest)
     bound = UNIT * (equations.roundoff if noise is None else noise)(*equations.arguments, errors)
-    # the same for equations: those of a part that rests where all numbers are zero are not held to less than this part
-    # of what rounding does to others of their kind
+    # the same lower limit for equations: a part at rest with all values zero is not solved below this fraction of the
+    # largest round-off bound of its group
     most = [ca.repmat(OWN_BOUND * ca.norm_inf(bound[list(kind)]), len(kind)) for kind in kinds if len(kind)]
     bound = ca.fmax(bound, ca.vertcat(*most))
     return ca.Function("floor", [*equations.arguments, dx], [1 / (bound + TINY)])
 
 
 def newton_kernel(equations: FlatEquations, order: Order) -> Code:
-    """One Newton correction, fused: residual -> r, largest multiplier of the elimination -> r[size], dx -> out.
+    """Compile one fused Newton iteration: residual -> r, pivot growth -> r[size], update dx -> out.
 
-    Graph, LU factorisation in a static pivot order and both substitutions are one straight line of code.
+    Graph, LU factorisation in a static pivot order and both substitutions are fully unrolled (branch-free) code.
     """
     places = [equations.rows.tolist(), equations.columns.tolist()]
     places += [list(part) for part in equations.turn[1:]] if equations.turn is not None else []
@@ -142,7 +142,7 @@ def newton_kernel(equations: FlatEquations, order: Order) -> Code:
 def _newton_text(equations: FlatEquations, order: Order) -> str:
     emitter = Emitter("newton", 5)
     inputs = _inputs(emitter, equations.newton_function)
-    # the step and the parameters stay as they are: what is divided by them is multiplied by their reciprocals
+    # step size and parameters are run-invariant: divisions by them become multiplications by their reciprocals
     emitter.steady.update(inputs[_C][i] for i in range(len(inputs[_C])) if i != 1)
     residual, jacobian, *turn = emitter.graph(equations.newton_function, inputs)
     for i, value in enumerate(residual):

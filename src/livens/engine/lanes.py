@@ -1,7 +1,7 @@
-"""The loop over time for many trajectories at once, compiled once per machine: each has a lane of its own.
+"""Compiled time loop of an ensemble in SIMD lanes, one trajectory per lane.
 
-Entry i of a vector is a row of one number per lane, and arrays are such rows, one behind the other. Lanes share the
-instructions and nothing else: what one of them does, or fails to do, changes no bit of another.
+Entry i of a vector is a row of one number per lane; arrays are consecutive rows. Lanes are independent: the values of a
+lane, or its failure, do not change a bit of another lane.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
 from livens.engine.newton import MOST_ITERATIONS, PAST, SUSPICIOUS
 
-#: A lane leaves for another pivot order after this many corrections. A few more of them, which converge slowly, take
-#: far less time than to find such an order.
+#: Newton iterations after which a lane with moderate pivot growth falls back to the scalar stepper with another pivot
+#: order. A few more slowly converging iterations cost far less than a new pivot order.
 PATIENCE = 10
-#: Where a call says in which of its two parts a group is, how many steps are done before the chunk at hand, and the
-#: size of that chunk. The second part is the last, shorter step.
+#: Indices into `LaneWorkspace.counters`: phase of the group (0 regular steps, 1 final shorter step), steps completed
+#: before the current chunk, and size of the chunk; then the number of counters.
 PART, DONE, COUNT, TOLD = range(4)
 
 
 @dataclass(frozen=True, eq=False)
 class LaneKernels(Record):
-    """Addresses of the native functions of one step, for all lanes; 0 for those a scheme has not."""
+    """Addresses of the native functions of one step in SIMD lanes; 0 for functions that a scheme does not have."""
 
     first: int
     further: int
@@ -36,37 +36,37 @@ class LaneKernels(Record):
     floor: int
     guess: int
     end: int
-    begin: int  # look at the first state
-    watch: int  # and at every state
+    begin: int  # monitor initialisation
+    watch: int  # monitor update
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes(Record):
-    """The arrays of a chunk of steps, as `livens.engine.newton.Workspace` has them for one trajectory."""
+    """Workspace of a chunk of steps; the SIMD version of `livens.engine.newton.iteration.Workspace`."""
 
     width: int
-    states: int  # entries of a state
+    states: int  # size of a state
     unknowns: int
-    chunk: int  # steps
+    chunk: int  # number of steps
     c: Doubles
     Z: Doubles
     X: Doubles
     work: Doubles
     work_rows: int
-    counts: Integers  # corrections of each lane
-    dead: Integers  # lanes that wait for somebody to look after them
-    died: Integers  # and the step they could not take
-    until: Integers  # the last state of the chunk that a lane got to
-    members: Integers  # which member a lane belongs to; -1 if its numbers count for nobody
-    seen: Doubles  # rows of what was seen, see `livens.engine.watch.SeenPlaces`
-    unseen: Doubles  # the same before the first state
+    counts: Integers  # Newton iterations of each lane
+    dead: Integers  # lanes that require a scalar fallback
+    died: Integers  # their failed step, or -1
+    until: Integers  # last valid state of a lane in the chunk
+    members: Integers  # member of each lane; -1 for unused lanes
+    seen: Doubles  # monitor, see `livens.engine.ensemble.monitor_kernel.MonitorOffsets`
+    unseen: Doubles  # monitor before the first state
     seen_rows: int
     told: Integers
 
 
 @dataclass(frozen=True, eq=False)
 class Members(Record):
-    """States and parameters that all members begin with; the member is the first axis."""
+    """Initial states and parameters; the first axis is the member."""
 
     count: int
     z: Doubles
@@ -76,23 +76,23 @@ class Members(Record):
 
 @dataclass(frozen=True, eq=False)
 class Histograms(Record):
-    """How often the values of reduced columns fall between equally spaced edges; both ends count what lies beyond."""
+    """Histograms of reduced columns with equally spaced edges; the first and last count collect the outliers."""
 
-    size: int  # how many there are
-    columns: Integers  # which rows of what is seen
+    size: int  # number of histograms
+    columns: Integers  # rows of the monitor
     low: Doubles
-    scale: Doubles  # one over the width of a bin
+    scale: Doubles  # reciprocal bin width
     bins: Integers
-    most: int  # counts that each has room for
+    most: int  # number of counts per histogram
     counts: Integers  # (member, histogram, bin)
 
 
 @dataclass(frozen=True, eq=False)
 class Kept(Record):
-    """What is left of all members; the member is the first axis of every array."""
+    """Output arrays of an ensemble; the first axis is the member."""
 
     column_count: int
-    columns: Integers  # the entries of the state that are kept
+    columns: Integers  # stored entries of the state
     rows: int
     states: Doubles
     corrections: Integers
@@ -103,12 +103,12 @@ class Kept(Record):
 
 @dataclass(frozen=True, eq=False)
 class Times(Record):
-    """Which steps are taken, and which rows are kept."""
+    """Time grid and output rows, see `livens.engine.ensemble.stepper.TimeGrid`."""
 
     h: float
     t0: float
     steps: int
-    rest: float  # the size of a last, shorter step; 0 if there is none
+    rest: float  # size of a last, shorter step; 0 if there is none
     every: int
     rows: int
 
@@ -116,7 +116,7 @@ class Times(Record):
 # -- steps ------------------------------------------------------------------------------------------------------------
 @lowered
 def _measure_guess(kernels: LaneKernels, w: Lanes, z: Doubles, guess: Doubles, before: Doubles) -> None:
-    """The largest residuals before the first correction, in units of their bounds; NaN where one of them is."""
+    """Evaluate the scaled residual norms of the initial guess in all lanes. NaN propagates."""
     n, width, left = w.unknowns, w.width, guess + w.unknowns * w.width
     call(kernels.residual, guess, z, w.c, left, left)
     for i in range(width):
@@ -131,7 +131,7 @@ def _measure_guess(kernels: LaneKernels, w: Lanes, z: Doubles, guess: Doubles, b
 
 @lowered
 def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, out: Doubles) -> None:
-    """Correct the lanes again that one correction was not enough for."""
+    """Iterate further in the lanes that one Newton iteration did not converge."""
     n, width, work, dead = w.unknowns, w.width, w.work, w.dead
     active, first = work + n * width, work + (n + 1) * width
     worst, growth = work + (n + 2) * width, work + (n + 3) * width
@@ -151,7 +151,7 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, ou
             break
         call(kernels.further, x, z, w.c, work, out)
         refreshed = False
-        if iteration == 2:  # as for one trajectory: nobody has measured the guess so far
+        if iteration == 2:  # as in `newton_solve`: the test for quadratic convergence needs the norm of the guess
             close = False
             for i in range(width):
                 close = close or (active[i] != 0.0 and SMALL < worst[i] <= 1.0)
@@ -161,13 +161,13 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, ou
             if active[i] == 0.0:
                 continue
             w.counts[i] += 1
-            if iteration == 2:  # what the first correction left has just been measured
+            if iteration == 2:  # residual norm after the first iteration
                 last[i] = first[i]
             if worst[i] <= 1.0 and (stalls[i] > 0.0 or at_the_floor(worst[i], last[i], before[i], iteration)):
                 active[i] = 0.0
             elif not worst[i] < np.inf:
                 active[i], dead[i] = 0.0, 1
-            elif worst[i] > 0.5 * last[i]:  # no gain: the next correction is measured with new bounds
+            elif worst[i] > 0.5 * last[i]:  # stagnation: the next iteration uses updated round-off bounds
                 stalls[i] += 1.0
                 if not refreshed:
                     call(kernels.floor, x, z, w.c, dx, scratch)
@@ -186,7 +186,7 @@ def _more_corrections(kernels: LaneKernels, w: Lanes, x: Doubles, z: Doubles, ou
 
 @lowered
 def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, origin: float) -> None:
-    """Take steps; a lane that cannot take one is `dead` from there on and says which one it was in `died`."""
+    """Take fixed steps; a lane that fails is flagged in `failed`, with the number of its step in `failed_at`."""
     n, width, c, work, dead = w.unknowns, w.width, w.c, w.work, w.dead
     verdict, dx = work + (n + 2) * width, work + (n + 4) * width
     trusted, scratch = work + (2 * n + 4) * width, work + (2 * n + 5) * width
@@ -207,7 +207,7 @@ def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, o
         for i in range(width):
             rough += trusted[i] == 0.0
         if rough > 0:
-            # the guess may look at the unknowns, and the lanes that are smooth must keep theirs
+            # the initial guess may read the unknowns, and lanes with accepted predictions must keep theirs
             call(kernels.guess, x, z, c, work, scratch)
             for j in range(n):
                 for i in range(width):
@@ -229,7 +229,7 @@ def advance(kernels: LaneKernels, w: Lanes, steps: int, number: int, h: float, o
 # -- states -----------------------------------------------------------------------------------------------------------
 @lowered
 def _look(kernel: int, w: Lanes, s: int, t: float) -> None:
-    """Take state s of the chunk into account, as `livens.engine.watch` does it."""
+    """Update the monitor with state s of the chunk."""
     for i in range(w.width):
         w.c[w.width + i] = t
     z = w.Z + s * w.states * w.width
@@ -238,14 +238,14 @@ def _look(kernel: int, w: Lanes, s: int, t: float) -> None:
 
 @lowered
 def _sort_in(histograms: Histograms, w: Lanes) -> None:
-    """Count the values of the state at hand, in the lanes that the mask names."""
+    """Update the histograms with the current state, in the lanes of the mask."""
     for j in range(w.width):
         if w.members[j] < 0 or w.seen[j] == 0.0:
             continue
         for i in range(histograms.size):
             value = w.seen[histograms.columns[i] * w.width + j]
             place = (value - histograms.low[i]) * histograms.scale[i]
-            if place != place:  # what is not a number lies nowhere
+            if place != place:  # NaN belongs to no bin
                 continue
             last = histograms.bins[i] + 1
             k = 0 if not place >= 0.0 else last if place >= histograms.bins[i] else 1 + int(place)
@@ -254,7 +254,7 @@ def _sort_in(histograms: Histograms, w: Lanes) -> None:
 
 @lowered
 def _keep_row(w: Lanes, s: int, row: int, kept: Kept) -> None:
-    """Store state s of the chunk as a row of each member, in the lanes that got there."""
+    """Store state s of the chunk as an output row, in the lanes where it is valid."""
     z = w.Z + s * w.states * w.width
     for j in range(w.width):
         if w.members[j] >= 0 and s <= w.until[j]:
@@ -267,12 +267,12 @@ def _keep_row(w: Lanes, s: int, row: int, kept: Kept) -> None:
 def hand_on(
     kernels: LaneKernels, w: Lanes, kept: Kept, done: int, count: int, every: int, h: float, origin: float
 ) -> None:
-    """Look at the states of a chunk, keep those that are asked for, and make its end the beginning of the next."""
+    """Update the monitors with the chunk, store output rows, and move the last state and history to the front."""
     width, least = w.width, count
     for i in range(width):
         least = min(least, w.until[i])
     for s in range(1, count + 1):
-        if s > least:  # lanes that did not get there are not looked at
+        if s > least:  # mask the lanes whose state is not valid
             for i in range(width):
                 w.seen[i] = 1.0 if s <= w.until[i] else 0.0
         _look(kernels.watch, w, s, origin + (done + s) * h)
@@ -284,13 +284,13 @@ def hand_on(
     for i in range(size):
         w.Z[i] = w.Z[count * size + i]
     size = w.unknowns * width
-    for i in range(PAST * size):  # in this order, as the rows may overlap
+    for i in range(PAST * size):  # ascending, as source and target may overlap
         w.X[i] = w.X[count * size + i]
 
 
 @lowered
 def _at_the_end(w: Lanes, count: int) -> bool:
-    """Whether all lanes got to the end of a chunk, with finite numbers."""
+    """Return True if all lanes completed the chunk with finite values."""
     z, lost = w.Z + count * w.states * w.width, 0
     for i in range(w.width):
         lost += w.dead[i]
@@ -303,9 +303,9 @@ def _at_the_end(w: Lanes, count: int) -> bool:
 def advance_far(
     kernels: LaneKernels, w: Lanes, kept: Kept, done: int, steps: int, every: int, h: float, origin: float
 ) -> bool:
-    """Chunk after chunk, until all steps are taken, or somebody has to look after a lane in the chunk at hand.
+    """Advance chunk by chunk until all steps are taken, or a lane of the current chunk requires the scalar fallback.
 
-    The arrays hold one chunk, so that they stay in the cache. Returns whether all steps are taken.
+    The workspace contains one chunk, which fits into the cache. Returns True if all steps are taken.
     """
     while done < steps:
         count = min(w.chunk, steps - done)
@@ -323,7 +323,7 @@ def advance_far(
 # -- members ----------------------------------------------------------------------------------------------------------
 @lowered
 def _fill(kernels: LaneKernels, w: Lanes, given: Members, first: int, times: Times) -> None:
-    """Put the members from number `first` on into the lanes; the last one fills those that are left over."""
+    """Load the members from number `first_member` into the lanes; unused lanes repeat the last member."""
     n, width = w.unknowns, w.width
     for j in range(width):
         m = min(first + j, given.count - 1)
@@ -343,12 +343,12 @@ def _fill(kernels: LaneKernels, w: Lanes, given: Members, first: int, times: Tim
             for i in range(size):
                 w.X[s * size + i] = scratch[i]
         for i in range(w.work_rows * width):
-            w.work[i] = np.inf if i < size else 0.0  # bounds that accept nothing, until they are computed
+            w.work[i] = np.inf if i < size else 0.0  # infinite reciprocal bounds until the first evaluation
 
 
 @lowered
 def _begin(kernels: LaneKernels, w: Lanes, times: Times, kept: Kept) -> None:
-    """The first state is what later ones are compared with, and the first row."""
+    """Initialise the monitor with the initial state, and store it as the first row."""
     for i in range(w.seen_rows * w.width):
         w.seen[i] = w.unseen[i]
     _look(kernels.begin, w, 0, times.t0)
@@ -362,7 +362,7 @@ def _begin(kernels: LaneKernels, w: Lanes, times: Times, kept: Kept) -> None:
 
 @lowered
 def note(w: Lanes, j: int, steps: int, kept: Kept) -> None:
-    """Write down what was seen of the member in lane j, which is at its end."""
+    """Store the monitor and the counters of the member in lane j at the end of its integration."""
     m = w.members[j]
     kept.steps[m], kept.corrections[m] = steps, w.counts[j]
     for i in range(w.seen_rows):
@@ -371,7 +371,7 @@ def note(w: Lanes, j: int, steps: int, kept: Kept) -> None:
 
 @lowered
 def finish(w: Lanes, times: Times, kept: Kept) -> None:
-    """The last row, and what was seen of all members that got to the end."""
+    """Store the last row and the summaries of all completed members."""
     for i in range(w.width):
         w.until[i] = 0
     _keep_row(w, 0, times.rows - 1, kept)
@@ -382,9 +382,9 @@ def finish(w: Lanes, times: Times, kept: Kept) -> None:
 
 @lowered
 def run_groups(kernels: LaneKernels, w: Lanes, given: Members, first: int, last: int, times: Times, kept: Kept) -> int:
-    """Group after group, from number `first` to before `last`, until somebody has to look after a lane.
+    """Integrate groups of members from `first_group` to `last_group` - 1, until a lane requires the scalar fallback.
 
-    Returns the group at hand, and `last` at the end.
+    Returns the current group, or `last_group` when all groups are finished.
     """
     for group in range(first, last):
         _fill(kernels, w, given, group * w.width, times)

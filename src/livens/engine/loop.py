@@ -1,4 +1,4 @@
-"""The loop over time, with a policy for the size of the next step."""
+"""Compiled time loops with fixed and adaptive steps, and tabulation of kernels."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from livens.engine.newton import (
 )
 from livens.engine.step_size import Control, controlled_step
 
-#: The round-off bounds are computed anew after this many steps, and whenever a residual does not reach them.
+#: Number of steps between evaluations of the round-off bounds; residuals above their bound also trigger one.
 REFRESH = 64
-#: A residual may lie this far beyond bounds of another time and still be all rounding; what is farther off has not been
-#: solved, whatever the bounds are here: where a difference quotient is near 0/0 they are wide.
+#: Largest residual, relative to outdated round-off bounds, that may still be round-off. Larger residuals are not
+#: converged, whatever the updated bounds are: near a difference quotient 0/0 the bounds are wide.
 OUTDATED = 16.0
 
 
 class Policy(NamedTuple):
-    """How the size of the next step is chosen: equal steps, counted from a time, or controlled ones.
+    """Policy for the size of the next step: fixed steps on a time grid, or adaptive steps.
 
-    Equal steps of number ``first``, ``first + 1``, ... begin at ``origin + number * h``. If `entry` is not negative,
-    steps end before that entry of the state exceeds `limit`: so does time in schemes with a fictive one. Controlled
-    steps end before `t_end`, and with `to_the_end` just there; `Control` says what their sizes follow.
+    Fixed step number ``step0 + s`` starts at ``t_origin + (step0 + s) * h``. If `stop_entry` is not negative, steps end
+    before this entry of the state exceeds `stop_value` (the physical time of schemes with fictive time). Adaptive steps
+    end before `t_end`, and with `land_on_end` exactly there; `StepSizeController` determines their sizes.
     """
 
     controlled: bool
@@ -59,9 +59,10 @@ def advance(
     steps: int,
     slow: int,
 ) -> tuple[int, int]:
-    """Take the steps from number `done` to `steps` of a chunk. Returns (how it ended, steps that are done).
+    """Take the steps from number `done` to `n_steps` of a chunk. Returns (status code, completed steps).
 
-    A scheme with nothing to solve has no unknowns: its step is its end. If a step is refused, `done` says which one.
+    An explicit scheme has no unknowns: its step is the update of the state only. If a step fails, the number of
+    completed steps is its index.
     """
     if policy.controlled:
         sizes = going.view(np.float64)
@@ -77,7 +78,7 @@ def advance(
 
 @lowered
 def _ask(kernels: Kernels, new: Doubles, c: Doubles) -> None:
-    """What a force that is compiled elsewhere says at the end of a step."""
+    """Evaluate the external force at the end of a step."""
     given = c + 2
     if kernels.box_tables:
         given = doubles_at(kernels.box_tables)
@@ -97,9 +98,9 @@ def advance_equally(
     steps: int,
     slow: int,
 ) -> int:
-    """Take equal steps; how it ended."""
+    """Take fixed steps; return a status code."""
     n, nz, c, r, dx, scale, work = w.unknowns, w.entries, w.c, w.r, w.dx, w.scale, w.work
-    # as in `livens.engine.places`
+    # offsets as in `livens.engine.newton.workspace_layout`
     trusted, verdict = 2 * n + 4, n + 2
     c[0] = h
     for s in range(done, steps):
@@ -116,7 +117,7 @@ def advance_equally(
             if kernels.first:
                 call(kernels.first, x, z, c, work, new)
                 worst = work[verdict]
-            else:  # a long step has no function of its own for all that
+            else:  # long steps have no fused first correction
                 call(kernels.newton, x, z, c, r, dx)
                 for i in range(n):
                     x[i] -= dx[i]
@@ -126,8 +127,8 @@ def advance_equally(
                     call(kernels.end, x, z, c, r, new)
             w.iterations[s], ended = 1, worst <= 1.0
             if smooth and not ended and worst <= OUTDATED:
-                # perhaps by bounds of another time. A correction for nothing has a bias: constraints are rounded where
-                # numbers may be denser on one side, and then positions are more often too far out than too far in
+                # The bounds may be outdated. An unnecessary Newton update has a bias: constraints are rounded where
+                # floating-point numbers may be denser on one side, which shifts positions outwards.
                 call(kernels.floor, x, z, c, dx, scale)
                 call(kernels.residual, x, z, c, r, dx)
                 if scaled(r, scale, n) <= 1.0:
@@ -138,7 +139,7 @@ def advance_equally(
                 count = w.told[CORRECTIONS]
                 if status != DONE:
                     past = w.X + (s + PAST - 1) * n
-                    for i in range(n):  # once more, from the last unknowns or from the scheme's own guess
+                    for i in range(n):  # retry from the last unknowns or from the scheme's initial guess
                         x[i], dx[i] = past[i], 0.0
                     if smooth:
                         call(kernels.guess, x, z, c, r, x)
@@ -153,7 +154,7 @@ def advance_equally(
             call(kernels.end, x, z, c, r, new)
         if kernels.box:
             _ask(kernels, new, c)
-        if entry >= 0 and new[entry] > limit:  # what is not a number is a step, which is refused later
+        if entry >= 0 and new[entry] > limit:  # a NaN completes the step, which is rejected later
             w.told[TAKEN] = s
             return REACHED
     w.told[TAKEN] = steps
@@ -174,7 +175,7 @@ def _advance_controlled(
     steps: int,
     slow: int,
 ) -> int:
-    """Take steps of controlled size; how it ended."""
+    """Take adaptive steps; return a status code."""
     n, nz = w.unknowns, w.entries
     for s in range(done, steps):
         w.told[TAKEN] = s
@@ -196,7 +197,7 @@ def _advance_controlled(
 
 
 def count(times: np.ndarray, sizes: np.ndarray, origin: float, first: int, h: float) -> None:
-    """Where equal steps end, and their sizes. They are counted from the origin: a sum would gather rounding errors."""
+    """Fill the time grid of fixed steps. Times are multiples of h: a sum would accumulate rounding errors."""
     _count(times, sizes, len(sizes), origin, first, h)
 
 
@@ -216,7 +217,7 @@ def tabulate_steps(
     h: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Evaluate a kernel at every step: its unknowns X, state Z before it, time, size and a row of something more."""
+    """Evaluate a kernel at every step: unknowns X, initial state Z, time, size and a row of additional inputs."""
     columns = X.shape[1], Z.shape[1], more.shape[1], out.shape[1]
     _tabulate_steps(kernel, X, Z, more, c, t, h, out, len(out), *columns)
 
@@ -245,7 +246,7 @@ def _tabulate_steps(
 def solve_steps(
     kernels: Kernels, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, solved: np.ndarray
 ) -> None:
-    """The unknowns of steps that begin at states Z, each by itself; `solved` says which were found."""
+    """Solve steps from initial states Z, each independently; `converged` flags the solved steps."""
     n = X.shape[1]
     w = Workspace(
         c=c,
@@ -293,9 +294,9 @@ def _tabulate(
 
 @lowered
 def all_finite(Z: Doubles, first: int, stop: int) -> bool:
-    """Whether these numbers are finite."""
+    """Return True if all entries from `start` to `stop` are finite."""
     worst = 0
-    for i in range(first, stop):  # as whole numbers, what is not finite is larger than all others
+    for i in range(first, stop):  # bit patterns of non-negative doubles order like int64; inf and NaN sort last
         worst = max(worst, bits(abs(Z[i])))
     return number(worst) < np.inf
 

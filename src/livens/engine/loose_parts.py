@@ -1,4 +1,4 @@
-"""Steps of bodies that nothing holds together, one after the other by the function of their kind."""
+"""Stepper for free bodies without joints: each body is a separate small system; contact forces are explicit."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Tables(Record):
-    """Which function steps each part, where its state is, and its numbers."""
+    """Kernels, state indices and parameters of all bodies."""
 
     count: int
     function: Integers
-    sizes: Integers  # of the state of a part
-    first: Integers  # of its places
+    sizes: Integers  # state size of each body
+    first: Integers  # offsets in `state_indices`
     places: Integers
     constants_first: Integers
-    constants: Doubles  # h, t and the parameters of each part
+    constants: Doubles  # step inputs h, t and parameters of each body
     sums: Doubles
     old: Doubles
     new: Doubles
-    # where sums and contacts are in the state of the whole
+    # offsets of sums and contacts in the system state
     entries: int
     supplied: int
     dissipated: int
@@ -52,7 +52,7 @@ class Tables(Record):
 
 @lowered
 def _part(t: Tables, p: int, z: Doubles, new: Doubles, h: float, time: float) -> None:
-    """One step of one part."""
+    """Take one step of one body."""
     size, places, c = t.sizes[p], t.places + t.first[p], t.constants + t.constants_first[p]
     c[0], c[1] = h, time
     for e in range(size):
@@ -74,7 +74,7 @@ def _part(t: Tables, p: int, z: Doubles, new: Doubles, h: float, time: float) ->
 def advance_parts(
     t: Tables, touching: ContactNumbers, Z: Doubles, done: int, steps: int, h: float, origin: float, first: int
 ) -> None:
-    """Equal steps from ``Z[0]`` on."""
+    """Take fixed steps from ``Z[0]``."""
     for s in range(done, steps):
         z, new = Z + s * t.entries, Z + (s + 1) * t.entries
         for i in range(5):
@@ -97,7 +97,7 @@ together(advance_parts)
 
 
 def tables(equations: LooseParts, k: np.ndarray) -> tuple[Tables, list[Code]]:
-    """What the compiled loop needs, for the parameters of one run."""
+    """Return the arrays of the compiled loop for the parameters of one run."""
     assert (SUPPLIED, DISSIPATED, MOVING, LOST) == (-1, -2, -3, -4)
     layout, system, box = equations.layout, equations.system, equations.system.box
     assert isinstance(box, FoundContacts)
@@ -139,7 +139,7 @@ def _firsts(rows: list[np.ndarray]) -> np.ndarray:
 
 
 class PartsStepper:
-    """The tier of loose parts."""
+    """Stepper of free bodies coupled by contact only."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         equations: Any = compiled.equations
@@ -150,7 +150,10 @@ class PartsStepper:
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         if policy.controlled or policy.entry >= 0:
-            raise InputError("bodies that meet anywhere take steps of equal size")
+            raise InputError(
+                "free bodies with detected contacts require fixed steps: "
+                "adaptive steps and fictive time are not supported"
+            )
         w = self._buffers.filled(carry, steps)
         advance_parts(self._tables, self._contacts.tables, w.Z, 0, steps, policy.h, policy.origin, policy.first)
         return finite(steps_of(w, carry, steps, policy), w, self._compiled.layout)
@@ -159,7 +162,7 @@ class PartsStepper:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing but the state."""
+        """Do nothing: the integrator state is complete."""
 
     def release(self) -> None:
         self._buffers.release()

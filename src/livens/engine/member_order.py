@@ -1,18 +1,18 @@
-"""In which order the members of an ensemble are taken: those that are alike side by side."""
+"""Ordering of ensemble members along a Morton (Z-order) curve: similar members share SIMD lanes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Members are sorted by at most this many of their numbers; those whose correlation is larger than this say the same.
+#: Maximum number of columns of the Morton code, and correlation above which a column is redundant.
 _AXES, _ALIKE = 3, 0.95
 
 
 def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Members with like numbers side by side: they need as many corrections, and none waits for another.
+    """Return the permutation that sorts members along the Morton curve of their initial values and parameters.
 
-    They are taken along a curve that stays in one part of the space of their numbers before it goes to the next
-    (Morton's): neighbours are alike in all numbers, not only in the first. The order follows from the numbers alone.
+    Neighbours on the curve are similar in all columns, not only in the first one. Similar members need equal numbers of
+    Newton iterations, so that no SIMD lane waits for another. The order depends on the values only.
     """
     numbers = _varying(z, k)
     if not len(numbers):
@@ -25,7 +25,7 @@ def ordered_members(z: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 def first_member(z: np.ndarray, k: np.ndarray) -> int:
-    """A member that is the same in whatever order they are given: the one with the least numbers, one after another."""
+    """Return a member that does not depend on the order of the members: the lexicographically smallest one."""
     ties = np.arange(len(z))
     for column in (*k.T, *z.T):
         values = column[ties]
@@ -38,14 +38,14 @@ def first_member(z: np.ndarray, k: np.ndarray) -> int:
 
 
 def _varying(z: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """The numbers in which members differ, a row for each of these."""
+    """Return the columns in which members differ, (n_columns, n_members)."""
     columns = [column for part in (k, z) for column in np.ascontiguousarray(part.T)]
     different = [column for column in columns if (column != column[0]).any()]
     return np.array(different) if different else np.zeros((0, len(z)))
 
 
 def _along_the_curve(numbers: np.ndarray) -> np.ndarray:
-    """Where members are along the curve: bits of their numbers in turn, of a few that do not say the same."""
+    """Return the Morton code of every member: interleaved bits of a few uncorrelated columns."""
     chosen: list[np.ndarray] = []
     for column in numbers:
         low, high = column.min(), column.max()
@@ -66,7 +66,7 @@ def _along_the_curve(numbers: np.ndarray) -> np.ndarray:
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Of numbers between 0 and 1, as whole ones: their sums are exact, whatever the order they are taken in."""
+    """Return the correlation of values between 0 and 1 from integer sums, which are exact in any order."""
     a, b = (np.round(place * 2.0**15).astype(np.int64) for place in (a, b))
     n, x, y = len(a), int(a.sum()), int(b.sum())
     moments = [n * int((c * d).sum()) - e * f for c, d, e, f in ((a, b, x, y), (a, a, x, x), (b, b, y, y))]

@@ -1,4 +1,4 @@
-"""Text to machine code, kept on disk by content so that a model compiles once."""
+"""JIT compilation: LLVM IR to machine code, cached on disk by content so that a model compiles once."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ import llvmlite.binding as llvm
 from livens.engine import cache
 from livens.expressions.stages import counted
 
-#: How many functions were compiled in this process (not taken from the disk cache); tests count with it.
+#: Number of functions compiled in this process (not loaded from the disk cache), for tests.
 compilations = 0
-#: Machine code in memory by its content, as long as somebody holds it.
+#: Machine code in memory by key, as long as it is referenced.
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
-#: The code used last is held for a while, so that a model that is built again finds it.
+#: Recently used code, kept alive so that a model that is built again reuses it.
 _recent: collections.OrderedDict[str, Code] = collections.OrderedDict()
 _RECENT = 128
 _lock = threading.RLock()
 
 
 def cache_directory() -> Path | None:
-    """Where the user wants compiled kernels to be kept: $LIVENS_CACHE_DIR, else the user's cache folder."""
+    """Return the configured cache directory: $LIVENS_CACHE_DIR, else the user's cache folder."""
     return cache.wanted()
 
 
@@ -42,19 +42,19 @@ def _machine(effort: int) -> llvm.TargetMachine:
 
 @functools.cache
 def _fingerprint(effort: int) -> str:
-    """Machine code depends on the text and on these."""
+    """Return the properties of compiler and processor that determine the machine code."""
     machine = _machine(effort)
     features = llvm.get_host_cpu_features().flatten()
-    # to ask for the library is to load it: code that is found on disk may call it
+    # the query also loads the library: code from the disk cache may call it
     library = vector_library_width()
     return f"{llvmlite.__version__} {machine.triple} {llvm.get_host_cpu_name()} {features} {effort} {library}"
 
 
 @functools.cache
 def vector_library_width() -> int:
-    """How many doubles the vector functions of glibc take at once on this machine: 8, 4, or 1 if there are none.
+    """Return the width of glibc's vector functions on this machine: 8, 4, or 1 if there are none.
 
-    They come with glibc 2.35 or later on x86-64 and are good to four units in the last place.
+    They require glibc 2.35 or later on x86-64 and are accurate to four units in the last place.
     """
     if not llvm.get_default_triple().startswith("x86_64"):
         return 1
@@ -71,15 +71,15 @@ def vector_library_width() -> int:
 
 @functools.cache
 def quick_gathers() -> bool:
-    """Whether the machine reads eight numbers from eight places faster by one instruction than one by one.
+    """Return True if one gather of eight doubles is faster than eight scalar loads.
 
-    Processors of the Zen family take twice as long.
+    On processors of the Zen family a gather takes twice as long.
     """
     return bool(llvm.get_host_cpu_features().get("avx512f")) and not llvm.get_host_cpu_name().startswith("znver")
 
 
 def has_symbol(name: str) -> bool:
-    """Whether this process has a function of this name."""
+    """Return True if this process has a function of this name."""
     return bool(llvm.address_of_symbol(name))
 
 
@@ -105,7 +105,7 @@ def _object_code(key: str, text: Callable[[], str], effort: int, passes: bool = 
 
 
 def _improve(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: int) -> None:
-    """What LLVM does with code as people write it: variables into registers, functions inlined, loops in vectors."""
+    """Run the LLVM pass pipeline: promotion to registers, inlining, loop vectorisation."""
     options = llvm.create_pipeline_tuning_options(speed_level=effort)
     options.loop_vectorization, options.slp_vectorization = True, False
     builder = llvm.create_pass_builder(machine, options)
@@ -113,10 +113,10 @@ def _improve(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: int) -
 
 
 class Code:
-    """A native function: its address is good as long as this object lives, and its memory is freed with it."""
+    """Loaded machine code: addresses are valid during the lifetime of this object, and its memory is freed with it."""
 
     def __init__(self, code: bytes, name: str, effort: int) -> None:
-        # an engine is made with a module, and would compile it: that takes ten times as long as to load the code
+        # an MCJIT engine would compile its module, which takes ten times as long as loading object code
         empty = llvm.parse_assembly("")
         self._engine = llvm.create_mcjit_compiler(empty, _fresh_machine(effort))
         self._engine.remove_module(empty)
@@ -125,7 +125,7 @@ class Code:
         self.address = self.address_of(name) if name else 0
 
     def address_of(self, name: str) -> int:
-        """The address of a function of this code."""
+        """Return the address of a function."""
         address = int(self._engine.get_function_address(name))
         if not address:
             raise RuntimeError(f"compiled code does not contain the function {name!r}")
@@ -133,19 +133,17 @@ class Code:
 
 
 def compile_function(text: str, name: str, effort: int = 2) -> Code:
-    """The function `name` of the LLVM text, compiled or taken from the cache."""
+    """Return the function `name` of the LLVM IR, compiled or from the cache."""
     return find_or_compile(text, lambda: text, name, effort)
 
 
 def find_or_compile(content: str, text: Callable[[], str], name: str, effort: int = 2) -> Code:
-    """As `compile_function`, for a text that follows from `content` and is only written if need be."""
+    """Return a function as `compile_function` does; the IR is determined by `key` and generated only if needed."""
     return _found(f"{name} {content}", text, name, effort, False)
 
 
 def find_or_compile_library(content: str, text: Callable[[], str], effort: int = 2) -> Code:
-    """All functions of a text that is not straight-line code, which follows from `content`; `Code.address_of` says
-    where they are.
-    """
+    """Return all functions of a module with control flow, determined by `key`; see `NativeCode.address_of`."""
     return _found(f"library {content}", text, "", effort, True)
 
 
@@ -163,7 +161,7 @@ def _found(content: str, text: Callable[[], str], name: str, effort: int, passes
 
 
 def forget() -> None:
-    """Do not look for code in memory any more: what is asked for next comes from disk, or is compiled."""
+    """Clear the cache in memory: later requests load from disk or compile."""
     with _lock:
         _recent.clear()
         _loaded.clear()

@@ -1,4 +1,4 @@
-"""Newton's method for one step: kernels come as addresses, everything else as arrays."""
+"""Newton iteration of one step: kernels are passed as addresses, everything else as arrays."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
 
-# A division by zero gives infinity or NaN, which the residual test sees.
+# A division by zero gives infinity or NaN; the convergence test rejects both.
 
-#: How a step, or a call of `livens.engine.loop.advance`, ended.
+#: Status codes of a step and of `livens.engine.newton.time_loop.advance`.
 DONE, FAILED, REPIVOT, REACHED, INACCURATE = 0, 1, 2, 3, 4
-#: Newton's method gives up after this many corrections.
+#: Maximum number of Newton iterations of a step.
 MOST_ITERATIONS = 25
-#: Another pivot order is asked for if a step is not done after two corrections and elimination factors exceed
-#: `GROWTH_LIMIT` (half the digits are lost), or after `SLOW_ITERATIONS` and they exceed `SUSPICIOUS`.
+#: Pivot growth above which a new pivot order is requested: `MAX_GROWTH` (half the digits lost) if two iterations do not
+#: converge, `MODERATE_GROWTH` after `REPIVOT_AFTER` iterations.
 GROWTH_LIMIT, SLOW_ITERATIONS, SUSPICIOUS = 1e8, 5, 1e3
-#: Where corrections that are nothing but round-off shake the unknowns so much that the curvature of the equations
-#: lifts the residual above its bound (near singular positions), up to this many times the bound is accepted, if the
-#: curvature explains it and nothing is gained any more.
+#: Largest accepted residual, as a multiple of its round-off bound, near singular configurations. There the round-off of
+#: the Newton update, through the curvature of the equations, lifts the residual above its bound. The residual is
+#: accepted if the curvature explains it and the iteration stagnates.
 CURVATURE_LIMIT = 1e6
-#: How many past steps the predictor of the unknowns is made of.
+#: Number of past steps used by the predictor of the unknowns.
 PAST = 5
-#: How much of the last change the extrapolation of the unknowns may be bent; more, as where they turn around, if the
-#: bend itself hardly changes: by this part of it from step to step.
+#: Acceptance thresholds of the predictor: largest second difference relative to the last increment, or (near turning
+#: points) largest change of the second difference relative to the second difference.
 BENT, STEADY = 0.7, 0.1
-#: What a call tells beside how it ended, and where: corrections of a step, whether it is the last one, and how many
-#: steps of a chunk are done.
+#: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
 CORRECTIONS, LAST, TAKEN = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Record):
-    """Addresses of the native functions of one step; 0 for those a scheme has not."""
+    """Addresses of the native functions of one step; 0 for functions that a scheme does not have."""
 
     newton: int
     first: int
@@ -47,45 +46,45 @@ class Kernels(Record):
     predict: int
     error: int
     carry: int
-    #: A force that is compiled elsewhere, and where coordinates, rates, time and result stand in the state.
+    #: Address of an external force, and offsets of coordinates, velocities, time and force in the state.
     box: int = 0
     box_q: int = 0
     box_v: int = 0
     box_t: int = 0
     box_force: int = 0
-    #: What such a force is given in place of parameters, if it has tables of its own.
+    #: Address of the data passed to the external force instead of the parameters, or 0.
     box_tables: int = 0
 
 
 def kernel_names() -> tuple[str, ...]:
-    """The kinds of native functions that a step may have."""
+    """Return the names of the kernels of a step."""
     return tuple(one.name for one in fields(Kernels) if not one.name.startswith("box"))
 
 
 @dataclass(frozen=True, eq=False)
 class Workspace(Record):
-    """The arrays of a chunk of steps.
+    """Workspace of a chunk of steps.
 
-    Step s goes from ``Z[s]`` at ``t[s]`` to ``Z[s+1]`` at ``t[s+1]`` and leaves its unknowns in ``X[s+PAST]``;
-    ``X[:PAST]`` are those of the steps before, oldest first.
+    Step s goes from ``Z[s]`` at ``t[s]`` to ``Z[s+1]`` at ``t[s+1]`` and stores its unknowns in ``X[s+HISTORY]``;
+    ``X[:HISTORY]`` are the unknowns of the previous steps, oldest first.
     """
 
-    c: Doubles  # h, t and the parameters of the step at work
+    c: Doubles  # step inputs: h, t and the parameters
     Z: Doubles
     X: Doubles
     t: Doubles
     iterations: Integers
-    work: Doubles  # of the fused correction, see `livens.engine.places.Places`
-    dx: Doubles  # the part of it with the last Newton correction
-    scale: Doubles  # and that with the reciprocal round-off bounds of the residual
-    r: Doubles  # residual, and the growth of the elimination behind it
-    estimate: Doubles  # of the error of a step, what it is measured against, and the matrix that filters it
-    kinds: Integers  # how many unknowns of one kind follow each other
+    work: Doubles  # workspace of the fused Newton kernels, see `livens.engine.newton.workspace_layout`
+    dx: Doubles  # view of `work`: last Newton update
+    scale: Doubles  # view of `work`: reciprocal round-off bounds of the residual
+    r: Doubles  # residual, followed by the pivot growth
+    estimate: Doubles  # error estimate of a step, reference magnitudes, and the matrix of the filter
+    kinds: Integers  # sizes of the consecutive groups of unknowns (velocities, multipliers, ...)
     unknowns: int = field(init=False)
-    entries: int = field(init=False)  # of a state
+    entries: int = field(init=False)  # size of a state
     kinds_count: int = field(init=False)
     told: Integers = field(init=False)
-    scratch: Doubles = field(init=False)  # three times the unknowns, or a state and what estimates are made of
+    scratch: Doubles = field(init=False)  # 3 n_unknowns, or n_state and the size of the error estimate
 
     def __post_init__(self) -> None:
         n, entries = self.X.shape[1], self.Z.shape[1]
@@ -98,13 +97,13 @@ class Workspace(Record):
 # -- predictors -------------------------------------------------------------------------------------------------------
 @lowered
 def extrapolate(X: Doubles, x: Doubles, n: int, kinds: Integers, count: int) -> bool:
-    """The unknowns of the next step from those of the last five: exact for cubics and for alternating signs.
+    """Extrapolate the unknowns of the last five steps; exact for cubics and for alternating signs.
 
-    Multipliers of energy-momentum schemes carry round-off that changes its sign in every step; the root -1 in
-    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns whether it can be trusted: where steps are
-    long, it differs from the linear one, ``x4 + x3 - x2``, by as much as the unknowns changed, and by as much from the
-    parabola, ``2 (x4 - x2) + x1``. That is asked of each kind of unknowns by itself (`kinds` says how many there are of
-    each): multipliers may be larger by far.
+    Multipliers of energy-momentum schemes contain round-off that changes its sign in every step; the root -1 in
+    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns True if the prediction is accepted. It is
+    rejected if steps are too long: if its distance to the linear extrapolation, ``x4 + x3 - x2``, is large against the
+    last increment, and so is that to the parabola, ``2 (x4 - x2) + x1``. Every group of unknowns is tested separately:
+    multipliers may be larger by orders of magnitude.
     """
     smooth, start = True, 0
     for j in range(count):
@@ -122,11 +121,11 @@ def extrapolate(X: Doubles, x: Doubles, n: int, kinds: Integers, count: int) -> 
 # -- the residual test ------------------------------------------------------------------------------------------------
 @lowered
 def scaled(r: Doubles, scale: Doubles, n: int) -> float:
-    """The largest residual in units of its round-off bound: 1 and below is zero. NaN if any of them is NaN."""
+    """Return the max norm of the residual scaled by its round-off bounds: converged if <= 1. NaN propagates."""
     worst, total = 0.0, 0.0
     for i in range(n):
         a = abs(r[i]) * scale[i]
-        total += a  # a maximum loses what is not a number, a sum does not
+        total += a  # the comparison ignores NaN, the sum propagates it
         if a > worst:
             worst = a
     return worst if total == total else total
@@ -136,7 +135,10 @@ def scaled(r: Doubles, scale: Doubles, n: int) -> float:
 def curvature_explains(
     residual: int, x: Doubles, z: Doubles, c: Doubles, r: Doubles, dx: Doubles, scale: Doubles, n: int, room: Doubles
 ) -> bool:
-    """Whether the residual r at x is within its bound plus what the curvature makes of the last correction."""
+    """Accept a stagnating residual that is explained by the second-order term of the last Newton update.
+
+    Such residuals occur near singular configurations.
+    """
     forth, back, there = room, room + n, room + 2 * n
     for i in range(n):
         there[i] = x[i] + dx[i]
@@ -153,10 +155,10 @@ def curvature_explains(
 
 @lowered
 def solve_step(kernels: Kernels, w: Workspace, x: Doubles, z: Doubles, slow: int, corrected: bool) -> int:
-    """Newton's method for one step from the guess x, down to the round-off floor. Returns how it ended.
+    """Solve one step by Newton iteration from the initial guess x to the round-off level. Returns a status code.
 
-    If x has been `corrected` once already, which was not enough, that counts as the first correction. How many there
-    were is told in the workspace.
+    With `already_corrected`, x contains one Newton update already, which counts as the first iteration. The number of
+    iterations is returned in `Workspace.counters`.
     """
     n, c, r, dx, scale, guess = w.unknowns, w.c, w.r, w.dx, w.scale, w.scratch
     last, before, first, stalls = np.inf, np.inf, 0.0, 0
@@ -175,7 +177,7 @@ def solve_step(kernels: Kernels, w: Workspace, x: Doubles, z: Doubles, slow: int
             x[i] -= dx[i]
         call(kernels.residual, x, z, c, r, dx)
         worst = scaled(r, scale, n)
-        if worst > 0.5 * last:  # no gain: are the bounds those of another time, or is this the floor?
+        if worst > 0.5 * last:  # stagnation: outdated round-off bounds, or the round-off level is reached
             stalls += 1
             call(kernels.floor, x, z, c, dx, scale)
             worst = scaled(r, scale, n)
@@ -183,7 +185,7 @@ def solve_step(kernels: Kernels, w: Workspace, x: Doubles, z: Doubles, slow: int
             if settled and curvature_explains(kernels.residual, x, z, c, r, dx, scale, n, w.scratch):
                 return DONE
         if corrected and iteration == 2 and SMALL < worst <= 1.0:
-            # nobody has measured the guess, which says whether convergence is quadratic
+            # the residual norm of the initial guess is needed to test for quadratic convergence
             call(kernels.residual, guess, z, c, guess + n, guess + n)
             first = scaled(guess + n, scale, n)
         if at_the_floor(worst, last, first if iteration == 2 else before, iteration):

@@ -1,4 +1,4 @@
-"""The order of instructions: each where it is first needed, so that what is at work stays in registers."""
+"""Instruction scheduling of emitted IR: each instruction at its first use, which keeps live ranges short."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _REGISTER = re.compile(r"%\d+")
 
 
 def ordered(lines: Sequence[str | tuple[str, str]]) -> list[str]:
-    """Lines of LLVM text in the order they are to be written.
+    """Return lines of LLVM IR in the order of execution.
 
-    Without anchors, which are pairs ``("anchor", value)``, that is the order they were asked for. With anchors, an
-    instruction stands where a store or an anchor first needs it, and nowhere if none does.
+    Without anchors, which are pairs ``("anchor", value)``, this is the order of emission. With anchors, an instruction
+    is placed before the first store or anchor that depends on it; unused instructions are removed.
     """
     if not any(isinstance(line, tuple) for line in lines):
         return [line for line in lines if isinstance(line, str)]
@@ -41,12 +41,12 @@ def ordered(lines: Sequence[str | tuple[str, str]]) -> list[str]:
                 need(name)
             out.append(line)
     _check_loads(out, text)
-    # registers that are only numbers must be in order; names need not
+    # numbered registers must be in order; named registers need not
     return [_REGISTER.sub(lambda found: f"%v{found.group()[1:]}", line) for line in out]
 
 
 def _check_loads(out: Sequence[str], text: dict[str, str]) -> None:
-    """No load of an old value may have slipped behind a store to its place."""
+    """Assert that no load of an old value was moved after a store to its address."""
     stored: set[str] = set()
     for line in out:
         if "ptr %" not in line or "getelementptr" in line:

@@ -1,9 +1,9 @@
-"""A static pivot order for a sparse matrix: Markowitz' rule on a numeric sample.
+"""Markowitz pivoting: static pivot order of a sparse matrix from a numeric sample.
 
-SuperLU orders columns for fill without looking at the values and rows for the values without looking at fill. For the
-small, very sparse matrices of one time step, choosing both together (least ``(r-1)(c-1)`` among the pivots that are
-large enough in their column) halves the work: 316 against 679 multiplications on the double four-bar linkage. Of those
-that cost the same, one is taken that is known early: chains of instructions that wait for each other stay short.
+SuperLU orders columns for fill without regard to the values, and rows for the values without regard to fill. For the
+small, very sparse matrices of one time step, the combined choice (least ``(r-1)(c-1)`` among the pivots that are large
+enough in their column) halves the work: 316 against 679 multiplications on the double four-bar linkage. Ties are broken
+by latency: the pivot that is available early is preferred, which keeps dependency chains short.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ import numpy as np
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers
 
-#: A pivot must be at least this part of the largest entry of its column.
+#: Pivot threshold relative to the largest entry of the column.
 THRESHOLD = 0.1
-#: An entry is zero if it is not larger than this part of what its rounding has been through.
+#: Tolerance below which an entry is zero, relative to the magnitude of its terms (cancellation).
 _ROUNDING = 1e-14
-#: How many cycles an instruction takes until its result is there: a product with a sum, and a reciprocal.
+#: Latencies in cycles of a fused multiply-add and of a reciprocal.
 _PRODUCT, _RECIPROCAL = 4.0, 13.0
-#: A pivot that is known this many cycles later is as good as one that is not larger than this part of it.
+#: Delay in cycles that outweighs the full magnitude ratio of two pivots.
 _CYCLES = 8.0
 
 
 class SingularMatrixError(ArithmeticError):
-    """No acceptable pivot is left."""
+    """No acceptable pivot remains."""
 
 
-# The matrix is dense, n by n, with lists of where its entries are; `doubles` and `integers` hold all of that one behind
-# the other, in blocks of n * n and then of n numbers:
-#   doubles   values, terms (the size of all terms that an entry is made of), known (the cycle in which an entry is
-#             known, negative where there is none); largest (of every column)
-#   integers  columns (of row i, from i * n on), rows (of column j, from j * n on); how many these are of each row, and
-#             of each column; columns that are gone; the orders of rows and columns
+# The matrix is dense, n by n, with index lists of its entries. `doubles` and `integers` contain consecutive blocks of
+# n * n and then of n numbers:
+#   doubles   values, terms (sum of the magnitudes of all terms of an entry), ready_cycle (cycle in which an entry is
+#             available, negative without an entry); largest (maximum of every column)
+#   integers  columns (of row i, from i * n), rows (of column j, from j * n); their number in each row and each column;
+#             eliminated columns; the orders of rows and columns
 
 
 @lowered
 def _fill(entries: int, rows: Integers, columns: Integers, given: Doubles, n: int, m: Doubles, lists: Integers) -> None:
-    """Write the entries of a matrix where they belong."""
+    """Load the entries of a matrix into the workspace."""
     terms, known = m + n * n, m + 2 * n * n
     counts = lists + 2 * n * n
     for i in range(n * n):
@@ -58,7 +58,7 @@ def _fill(entries: int, rows: Integers, columns: Integers, given: Doubles, n: in
 
 @lowered
 def _best(n: int, m: Doubles, lists: Integers) -> int:
-    """The place of the best pivot; -1 if there is none."""
+    """Return the position of the best pivot; -1 if there is none."""
     terms, known, largest = m + n * n, m + 2 * n * n, m + 3 * n * n
     in_column, row_counts = lists + n * n, lists + 2 * n * n
     column_counts, gone = row_counts + n, row_counts + 2 * n
@@ -89,7 +89,7 @@ def _best(n: int, m: Doubles, lists: Integers) -> int:
 
 @lowered
 def _leave(items: Integers, count: int, item: int) -> None:
-    """Take an item out of a list; the last one gets its place."""
+    """Remove an item from a list; the last item takes its position."""
     for k in range(count):
         if items[k] == item:
             items[k] = items[count - 1]
@@ -98,7 +98,7 @@ def _leave(items: Integers, count: int, item: int) -> None:
 
 @lowered
 def _eliminate(n: int, m: Doubles, lists: Integers, row: int, column: int) -> None:
-    """Take the pivot in this row and column."""
+    """Eliminate with the pivot in this row and column."""
     terms, known = m + n * n, m + 2 * n * n
     in_column, row_counts = lists + n * n, lists + 2 * n * n
     column_counts, gone = row_counts + n, row_counts + 2 * n
@@ -113,7 +113,7 @@ def _eliminate(n: int, m: Doubles, lists: Integers, row: int, column: int) -> No
         i = in_column[column * n + a]
         factor = m[i * n + column] / pivot
         size, ready = abs(factor), max(inverse, known[i * n + column]) + _PRODUCT
-        # a factor that is itself left of a cancellation is known to fewer digits, and so is what it multiplies
+        # a factor affected by cancellation has fewer accurate digits, and so have its products
         error = terms[i * n + column] / abs(pivot) + size * (amplified - 1.0)
         _leave(lists + i * n, row_counts[i], column)
         row_counts[i] -= 1
@@ -139,7 +139,7 @@ def _eliminate(n: int, m: Doubles, lists: Integers, row: int, column: int) -> No
 def _ordered(
     entries: int, rows: Integers, columns: Integers, given: Doubles, n: int, doubles: Doubles, integers: Integers
 ) -> int:
-    """Choose all pivots. Returns how many there are."""
+    """Choose all pivots. Returns their number."""
     _fill(entries, rows, columns, given, n, doubles, integers)
     orders = integers + (2 * n * n + 3 * n)
     for step in range(n):
@@ -154,10 +154,10 @@ def _ordered(
 def pivot_order(
     rows: Sequence[int] | np.ndarray, columns: Sequence[int] | np.ndarray, values: np.ndarray, size: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """``(row order, column order)``: the k-th pivot stands in row ``row_order[k]``, column ``column_order[k]``.
+    """Return ``(row order, column order)``: the k-th pivot is in row ``row_order[k]``, column ``column_order[k]``.
 
-    Entries of all sizes can be pivots, such as tiny masses beside large forces, but not what elimination left of two
-    that cancel: beside every entry goes the size of all terms it is made of.
+    Entries of any magnitude can be pivots, such as tiny masses next to large forces, but not the remainders of
+    cancellations: the workspace tracks the magnitude of all terms of every entry.
     """
     if not np.all(np.isfinite(values)):
         raise SingularMatrixError("the Jacobian is not finite")

@@ -1,4 +1,4 @@
-"""The workspace of a fused Newton correction: what stands where."""
+"""Memory layout of the workspace of a fused Newton iteration."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import NamedTuple
 
 
 class Places(NamedTuple):
-    """Where things stand in the workspace of a step with n unknowns, in rows of one number per lane."""
+    """Offsets in the Newton workspace of a step with n unknowns, in rows of one number per lane."""
 
     scale: int  # reciprocal round-off bounds of the residuals
-    active: int  # lanes that are corrected
-    first: int  # the largest scaled residual before a correction
-    worst: int  # and behind it
-    growth: int  # the largest elimination factor
-    dx: int  # the last correction
-    smooth: int  # whether the predictor can be trusted
+    active: int  # mask of the lanes that are iterated
+    first: int  # scaled residual norm before an iteration
+    worst: int  # scaled residual norm after it
+    growth: int  # pivot growth: largest elimination factor
+    dx: int  # last Newton update
+    smooth: int  # flag: the prediction is accepted
     scratch: int
     last: int
     before: int
     stalls: int
-    guess: int  # the unknowns before the first correction
-    left: int  # and their residuals
-    rows: int  # how many there are
+    guess: int  # unknowns before the first iteration
+    left: int  # their residual
+    rows: int  # size of the workspace
 
 
 def places(n: int) -> Places:
-    """The workspace of a step with n unknowns."""
+    """Return the workspace layout of a step with n unknowns."""
     dx, smooth = n + 4, 2 * n + 4
     scratch = smooth + 1
     last = scratch + n

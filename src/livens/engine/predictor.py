@@ -1,4 +1,4 @@
-"""The predictor of the unknowns as native code, for one trajectory or for many."""
+"""Code generation for the predictor of the unknowns, scalar and SIMD."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _EIGHT = 8
 
 
 def predictor_kernel(equations: FlatEquations, width: int = 1) -> Code:
-    """Five rows of unknowns at x -> the sixth; out is 1 where that can be trusted, else 0.
+    """Compile the predictor: five rows of unknowns at x -> the sixth; out is 1 where it is accepted, else 0.
 
-    As `livens.engine.newton.extrapolate` says it, unless a scheme knows more: A x of its unknowns x are carried on to
-    the next step. What is left, ``d_n = x_n - A x_(n-1)``, is smaller and as smooth. It is extrapolated from the last
-    four steps by ``d4 = 2 (d3 - d1) + d0``: exact for parabolas and for alternating signs.
+    The formula is that of `livens.engine.newton.iteration.predict_unknowns`. If the scheme provides a propagator A,
+    the part A x of its unknowns x is propagated to the next step. The remainder ``d_n = x_n - A x_(n-1)`` is smaller
+    and as smooth. It is extrapolated from the last four steps by ``d4 = 2 (d3 - d1) + d0``: exact for parabolas and
+    for alternating signs.
     """
     e = equations
     graph = "" if e.onward is None else ca.Function("onward", e.arguments, [e.onward]).serialize()
@@ -53,7 +54,7 @@ def _text(equations: FlatEquations, width: int) -> str:
 
 
 def _straight(emitter: Emitter, bend: str, change: str, twist: str) -> str:
-    """Whether the extrapolation can be trusted: it is bent by part of the last change, or just as it was before."""
+    """Return the acceptance mask: curvature small against the last increment, or hardly changing between steps."""
     steady = emitter.compare("ole", twist, emitter.mul(literal(STEADY), bend))
     allowed = emitter.larger(emitter.mul(literal(BENT), change), emitter.select(steady, bend, ZERO))
     return emitter.compare("ole", bend, allowed)
@@ -83,7 +84,7 @@ def _carried_on(emitter: Emitter, equations: FlatEquations, X: list[list[str]]) 
 
 
 def _text_in_eights(equations: FlatEquations) -> str:
-    """For one trajectory: eight unknowns at a time."""
+    """Return the predictor of one trajectory, eight unknowns at a time."""
     emitter, n, reals = Emitter("predict", 5), equations.size, "<8 x double>"
     start, smooth = 0, ""
 

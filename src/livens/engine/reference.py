@@ -1,4 +1,4 @@
-"""The reference tier: CasADi evaluates, SciPy factorises with pivoting. Slow, simple, and the last resort."""
+"""Stepper of the reference tier: damped Newton iteration in Python with SuperLU. Slow, simple, and the fallback."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from livens.engine.newton import PAST
 from livens.engine.steps import Buffers, Carry, Cost, Steps, Trouble, finite, steps_of
 from livens.schemes.step import FlatEquations
 
-#: Newton's method gives up after this many corrections.
+#: Maximum number of Newton iterations.
 _MOST_ITERATIONS = 50
-#: A correction that does not help is halved at most this often.
+#: Maximum number of halvings of a Newton update in the line search.
 _MOST_HALVINGS = 8
 
 
-#: Singular values below this part of the largest are those of equations that depend on one another; that is looked at
-#: with dense matrices of at most this many rows. Residuals below this part of what they are made of are nothing.
+#: Relative rank tolerance of the minimum-norm solution of dependent equations, its largest dense size, and the residual
+#: tolerance relative to the magnitude of the terms of an equation.
 _DEPENDENT, _MOST_DENSE, _NOTHING = 1e-12, 400, 1e-12
-#: Velocities there may differ from those that were guessed by this part of them.
+#: Largest relative change of the velocities in a minimum-norm solution, which keeps it on the same branch.
 _NEAR = 0.1
 
 
 class ReferenceSolver:
-    """Damped Newton's method for one step, with full pivoting."""
+    """Damped Newton iteration for one step, with pivoting."""
 
     def __init__(self, equations: FlatEquations) -> None:
         self.equations = equations
         self._floor = floor_function(equations)
 
-    # -- what is solved -----------------------------------------------------------------------------------------------
+    # -- equations ----------------------------------------------------------------------------------------------------
     def residual(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """The equations at x."""
+        """Return the residual at x."""
         return np.asarray(self.equations.residual_function(x, z, c).full().ravel())
 
     def bounds(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
-        """Reciprocal round-off bounds of the residual at x, behind the correction dx."""
+        """Return the reciprocal round-off bounds of the residual at x after the Newton update dx."""
         return np.asarray(self._floor(x, z, c, dx).full().ravel())
 
     def linearised(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-        """The equations at x, their Jacobian as (values, rows, columns), and what makes its solution a correction."""
+        """Return residual, Jacobian as (values, rows, columns), and the map from its solution to an increment."""
         e = self.equations
         residual, jacobian, *turn = (value.full().ravel() for value in e.newton_function(x, z, c))
 
@@ -65,23 +65,23 @@ class ReferenceSolver:
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """How many unknowns of one kind follow each other, velocities first."""
+        """Sizes of the consecutive groups of unknowns, velocities first."""
         return self.equations.kinds
 
     def row_name(self, i: int) -> str:
-        """What an equation is about."""
+        """Return the name of an equation."""
         return self.equations.row_names[i]
 
-    # -- Newton's method ----------------------------------------------------------------------------------------------
-    @np.errstate(over="ignore", invalid="ignore")  # a correction that goes out of range is one that fails
+    # -- Newton iteration ---------------------------------------------------------------------------------------------
+    @np.errstate(over="ignore", invalid="ignore")  # an update that overflows is a failed update
     def solve(
         self, guess: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, int, Trouble | None, np.ndarray, np.ndarray]:
-        """One step: (unknowns, corrections, trouble or None, last correction, scales)."""
+        """Solve one step: (unknowns, Newton iterations, failure or None, last update, reciprocal round-off bounds)."""
         if not guess.size:
             return guess, 0, None, guess, guess
         x, last, before, dx = guess.copy(), np.inf, np.inf, np.zeros(guess.size)
-        reason = f"Newton's method did not reach the round-off floor in {_MOST_ITERATIONS} corrections"
+        reason = f"the Newton iteration did not converge to round-off level in {_MOST_ITERATIONS} iterations"
         first, scale = self._scaled(x, z, c, dx)
         count = stalls = 0
         for count in range(1, _MOST_ITERATIONS + 1):
@@ -91,11 +91,11 @@ class ReferenceSolver:
                 reason = "the Jacobian is singular"
                 break
             if not np.all(np.isfinite(dx)):
-                reason = "the equations are not finite there"
+                reason = "the residual or the Newton update is not finite"
                 break
             x, worst, scale = self._damped(x, dx, z, c, last)
             if not np.isfinite(worst):
-                reason = "the equations are not finite there"
+                reason = "the residual or the Newton update is not finite"
                 break
             if at_the_floor(worst, last, first if count == 2 else before, count):
                 return x, count, None, dx, scale
@@ -110,10 +110,10 @@ class ReferenceSolver:
         return x, count, self.trouble(x, z, c, dx, reason), dx, scale
 
     def _least(self, guess: np.ndarray, z: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, int, np.ndarray] | None:
-        """Newton's method with corrections of least norm, where equations depend on one another: at singular positions.
+        """Solve by Newton iteration with minimum-norm updates, for dependent equations at singular configurations.
 
-        What is left of dependent equations cannot be solved for. It is accepted if it is nothing beside what the
-        equations are made of, and refused else.
+        The residual of dependent equations cannot be eliminated. It is accepted if it is negligible relative to the
+        terms of the equations, and rejected otherwise.
         """
         if guess.size > _MOST_DENSE:
             return None
@@ -132,7 +132,7 @@ class ReferenceSolver:
                 if kind.size
             )
             if beside <= _NOTHING and beside >= 0.5 * last:
-                # velocities far from those that were guessed would be those of another branch
+                # velocities far from the initial guess belong to another solution branch
                 moved, size = (np.linalg.norm(part[kinds[0]]) for part in (x - guess, guess))
                 return (x, count - 1, dx) if moved <= _NEAR * size else None
             last = min(last, beside)
@@ -141,7 +141,7 @@ class ReferenceSolver:
         return None
 
     def scales(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Reciprocal round-off bounds of the residual at x."""
+        """Return the reciprocal round-off bounds of the residual at x."""
         return self.bounds(x, z, c, np.zeros(x.size))
 
     def _correction(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -151,8 +151,8 @@ class ReferenceSolver:
         return turned(self._solved(jacobian, rows, columns, residual))
 
     def _solved(self, values: np.ndarray, rows: np.ndarray, columns: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """The solution of sparse equations, with pivoting."""
-        import scipy.sparse as sp  # it takes long to import, and most runs never need it
+        """Solve sparse linear equations by SuperLU."""
+        import scipy.sparse as sp  # slow to import, and most runs never need it
         import scipy.sparse.linalg as spl
 
         matrix = sp.csc_matrix((values, (rows, columns)), shape=(r.size, r.size))
@@ -163,7 +163,7 @@ class ReferenceSolver:
     def _damped(
         self, x: np.ndarray, dx: np.ndarray, z: np.ndarray, c: np.ndarray, last: float
     ) -> tuple[np.ndarray, float, np.ndarray]:
-        """The full correction if it helps or nothing better is found, else a shorter one."""
+        """Return the full Newton update, or a shorter one if only that reduces the residual (line search)."""
         full = x - dx
         worst, scale = self._scaled(full, z, c, dx)
         if worst <= last:
@@ -176,10 +176,10 @@ class ReferenceSolver:
         return full if np.isfinite(full).all() else x, worst, scale
 
     def _scaled(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> tuple[float, np.ndarray]:
-        """The largest residual in units of its bound, and the reciprocal bounds.
+        """Return the scaled residual norm and the reciprocal round-off bounds.
 
-        NaN where x is out of range, though the equations may well be fulfilled at infinity, and where a bound is:
-        its reciprocal, zero, would excuse any residual.
+        The norm is NaN if x is not finite, although the equations may hold at infinity, and if a bound is infinite:
+        its reciprocal, zero, would accept any residual.
         """
         if not np.isfinite(x).all():
             return np.nan, np.zeros(x.size)
@@ -191,14 +191,14 @@ class ReferenceSolver:
     def _curvature_explains(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, scale: np.ndarray
     ) -> bool:
-        """As `livens.engine.newton.curvature_explains`."""
+        """Test as `livens.engine.newton.iteration.within_curvature_bound`."""
         here, forth, back = (self.residual(y, z, c) for y in (x, x + dx, x - dx))
         curvature = 0.5 * np.abs(forth - 2.0 * here + back)
         with np.errstate(divide="ignore"):
             return bool(np.all(np.abs(here) <= 1.0 / scale + 10.0 * curvature))
 
     def trouble(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> Trouble:
-        """Name the equation that is worst at x."""
+        """Return the failure with the worst equation at x."""
         residual, scale = np.abs(self.residual(x, z, c)), self.bounds(x, z, c, dx)
         with np.errstate(invalid="ignore", over="ignore"):
             scaled = residual * scale
@@ -208,7 +208,7 @@ class ReferenceSolver:
 
 
 class ReferenceStepper:
-    """Steps taken one by one in Python."""
+    """Stepper in Python, one step at a time."""
 
     def __init__(self, equations: FlatEquations, k: np.ndarray) -> None:
         self.equations, self.cost = equations, Cost()
@@ -219,7 +219,7 @@ class ReferenceStepper:
         self._buffers.release()
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
-        assert not policy.controlled, "the reference tier takes equal steps"
+        assert not policy.controlled, "the reference tier takes fixed steps"
         w = self._buffers.filled(carry, steps)
         w.c[0] = policy.h
         for s in range(steps):
@@ -245,4 +245,4 @@ class ReferenceStepper:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing that goes on beside the carry."""
+        """Do nothing: the integrator state is complete."""

@@ -1,4 +1,4 @@
-"""A step of a model as bytes: what another process needs to take it, without the model that it comes from."""
+"""Serialised step for worker processes: equations, monitor and pivot order, without the model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from livens.engine.factors import Order
 from livens.engine.watch import Watched
 from livens.schemes.step import FlatEquations
 
-#: A process that is sent blocks of several studies keeps at most this many steps.
+#: Maximum number of steps that a worker process caches.
 _KEPT = 8
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """The equations of a step, what is watched, and in which order pivots are taken; `content` tells it from others."""
+    """Serialised equations, monitor and pivot order of a step; `fingerprint` identifies it."""
 
     payload: bytes
     content: str
@@ -55,7 +55,7 @@ class Shipped:
         return cls(payload, hashlib.sha256(payload).hexdigest())
 
     def batch(self) -> Batch:
-        """The same as a batch of this process, compiled (or found on disk) once."""
+        """Return the ensemble stepper of this process, compiled (or loaded from disk) once."""
         with _lock:
             known = _batches.get(self.content)
             if known is None:
@@ -69,7 +69,7 @@ class Shipped:
         told = pickle.loads(self.payload)
         graphs = ca.Function.deserialize(told["graphs"])
         x, z, c = (ca.SX.sym(name, graphs.numel_in(i)) for i, name in enumerate("xzc"))
-        # called with symbols, the graphs are written out operation by operation, in the same order
+        # called with symbols, the graphs are expanded operation by operation, in the same order
         found = graphs.call([x, z, c], True, False)
         residual, jacobian, end = found[:3]
         rest = list(found[3:])
@@ -93,12 +93,12 @@ class Shipped:
         )
         function, *others = told["watched"]
         watched = Watched(ca.Function.deserialize(function), *others)
-        step = CompiledStep(None, _Given(equations))  # type: ignore[arg-type]  # no model is asked for
+        step = CompiledStep(None, _Given(equations))  # type: ignore[arg-type]  # the model is not accessed
         return Batch(step, told["order"], watched, told["width"])
 
 
 class _Given:
-    """In place of a scheme: equations that were written down elsewhere."""
+    """Scheme stand-in with fixed equations."""
 
     def __init__(self, equations: FlatEquations) -> None:
         self._equations = equations
@@ -114,5 +114,5 @@ _lock = threading.RLock()
 def run_block(
     shipped: Shipped, z: np.ndarray, k: np.ndarray, schedule: Schedule, threads: int, bins: tuple[Bins, ...]
 ) -> Outcome:
-    """What a worker does: take a block of members to their ends."""
+    """Integrate a block of members in a worker process."""
     return shipped.batch().run(z, k, schedule, threads, bins)

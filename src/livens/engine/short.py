@@ -1,4 +1,4 @@
-"""A short run in one call of native code: its steps, what is watched in every state, and the rows that are kept."""
+"""Whole fixed-step run in one native call: steps, monitor of all states, and output rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from livens.engine.newton import CORRECTIONS, DONE, FAILED, Kernels, Workspace
 
 @dataclass(frozen=True, eq=False)
 class Rows(Record):
-    """What a short run keeps: every step whose number `every` divides, and of its states the first `width` entries."""
+    """Output grid: every step whose number `stride` divides; of each state the first `width` entries."""
 
     h: float
     origin: float
@@ -28,7 +28,7 @@ class Rows(Record):
 
 @dataclass(frozen=True, eq=False)
 class Columns(Record):
-    """What is watched: the kernel of a `livens.engine.table.Table`, and what `livens.engine.fold` asks for."""
+    """Arrays of the monitor: kernel of an `ObservableKernel` and arguments of `accumulate_states_native`."""
 
     kernel: int
     width: int
@@ -38,20 +38,21 @@ class Columns(Record):
 
     @property
     def numbers(self) -> int:
-        """Room for the largest deviations, last energy, trusted magnitude, first row, and the row at hand."""
+        """Size of the monitor: maxima, last energy, reference energy, initial row, and current row."""
         return self.largest + 2 + 2 * self.width
 
     @property
     def largest(self) -> int:
-        """How many largest deviations there are, see `livens.engine.fold.fold`."""
+        """Number of maxima, see `livens.engine.observables.drift_monitor`."""
         return 5 + 2 * self.momenta
 
 
 def short_run(kernels: Kernels, w: Workspace, rows: Rows, columns: Columns, seen: np.ndarray, kept: np.ndarray) -> int:
-    """Take all steps; how it ended, as `livens.engine.loop.advance` says it.
+    """Integrate all steps; return a status code as `livens.engine.newton.time_loop.advance` does.
 
-    `seen` are zeros and become what `Columns.numbers` says. `kept` becomes times, step sizes, Newton corrections (as
-    whole numbers) and rows of states, one after the other. How many corrections there were is told in the workspace.
+    `monitor` contains zeros and receives `MonitorArrays.n_values` numbers. `output` receives times, step sizes, Newton
+    iterations (as bit patterns of int64) and rows of states, in this order. The total number of Newton iterations is
+    returned in `Workspace.counters`.
     """
     return _short_run(kernels, w, rows, columns, seen, kept)
 
@@ -63,7 +64,7 @@ def _short_run(kernels: Kernels, w: Workspace, rows: Rows, columns: Columns, see
     if status != DONE:
         return status
     states, worst = w.Z + nz, 0
-    for i in range(steps * nz):  # as whole numbers, what is not finite is larger than all others
+    for i in range(steps * nz):  # bit patterns of non-negative doubles order like int64; inf and NaN sort last
         worst = max(worst, bits(abs(states[i])))
     if not number(worst) < np.inf:
         return FAILED

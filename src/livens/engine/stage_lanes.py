@@ -1,4 +1,4 @@
-"""Steps whose stages are swept over until they stay as they are, all of them side by side in the lanes of vectors."""
+"""Implicit Runge-Kutta steps by fixed-point iteration; the stages occupy SIMD lanes."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from livens.schemes.tableaus.polynomials import Interpolant
 if TYPE_CHECKING:
     from livens.engine.compiled import CompiledStep
 
-#: Sweeps that have not converged after this many do not.
+#: Maximum number of fixed-point iterations of a step.
 _MOST_SWEEPS = 100
-#: Sweeps end where the next one would change the stages by less than this part of the state, or where changes that are
-#: below the second number do not become smaller any more.
+#: Convergence tolerances relative to the state: predicted change of the next iteration, and change below which
+#: stagnation is accepted.
 _ROUNDING, _NEARLY = 2.0**-55, 1e-11
 
 
 def lanes_of(s: int) -> int:
-    """How many lanes hold so many stages."""
+    """Return the number of SIMD lanes for s stages."""
     return max(2, 1 << (s - 1).bit_length())
 
 
 @dataclass(frozen=True, eq=False)
 class StageRoom(Record):
-    """Code and arrays for the stages of one step; arrays of lanes have a row of `width` numbers for each variable."""
+    """Kernels and arrays of the stages of one step; lane arrays have a row of `width` numbers for each variable."""
 
     sweep: int  # addresses of native code
     carry_on: int
@@ -50,26 +50,26 @@ class StageRoom(Record):
     width: int
     stages: int
     variables: int
-    columns: Integers  # where the variables stand in the state
-    v: int  # and the velocities
+    columns: Integers  # indices of the variables in the state
+    v: int  # offset of the velocities
     t: int
     energy: int
     weights: Doubles
-    rest: Doubles  # by how much these are rounded
-    Y: Doubles  # lanes of the state, and of its energy
-    c: Doubles  # lanes of h and of the parameters
-    F: Doubles  # lanes of slopes and of the rate of time, twice
-    changes: Doubles  # the largest of the slopes of q and of p
-    low: Doubles  # what has to be added to state and time
-    M: Doubles  # the same behind every step, and the size of that step
-    memory: int  # how many numbers that are
+    rest: Doubles  # rounding errors of the weights
+    Y: Doubles  # initial state and energy in all lanes
+    c: Doubles  # h and parameters in all lanes
+    F: Doubles  # stage derivatives, including that of time, double buffered
+    changes: Doubles  # largest changes of the derivatives of q and of p
+    low: Doubles  # compensation of state and time
+    M: Doubles  # stepper state after every step: compensation and step size
+    memory: int  # its size
 
 
 @lowered
 def _swept(r: StageRoom, z: Doubles, F: int, size: int) -> int:
-    """Sweep over the stages of a step from z until they stay: how many sweeps that took, negative if they do not.
+    """Iterate the stages of a step from z to convergence; return the iteration count, negative if it diverges.
 
-    `F` says which half of the slopes is to begin with; it is the other one with every sweep.
+    `active_half` is the buffer half of the initial stage derivatives; every iteration swaps the halves.
     """
     half = r.variables // 2
     places, momenta = 1e-300, 1e-300
@@ -83,7 +83,7 @@ def _swept(r: StageRoom, z: Doubles, F: int, size: int) -> int:
         change = by_q * r.changes[0] + by_p * r.changes[1]
         if not change < np.inf:
             return -sweep
-        # what is left shrinks by the same factor as changes did
+        # the remaining error decreases by the ratio of the last changes
         if change == 0.0 or (before < np.inf and change * change <= _ROUNDING * before):
             return sweep
         if change < _NEARLY and change >= before:
@@ -94,7 +94,7 @@ def _swept(r: StageRoom, z: Doubles, F: int, size: int) -> int:
 
 @lowered
 def _added(r: StageRoom, i: int, old: float, slopes: Doubles) -> float:
-    """``old + h sum b_j F_j`` for variable i, whose rounding error is kept for the next step."""
+    """Return ``old + h sum b_j F_j`` of variable i by compensated summation."""
     total, rest = 0.0, 0.0
     for j in range(r.stages):
         total += r.weights[j] * slopes[j]
@@ -110,7 +110,7 @@ def _added(r: StageRoom, i: int, old: float, slopes: Doubles) -> float:
 def sweep_steps(
     r: StageRoom, w: Workspace, h: float, last: float, entry: int, limit: float, done: int, steps: int
 ) -> int:
-    """Take equal steps, from number `done` on; how it ended. `last` is the size of the step before, 0 if none."""
+    """Take fixed steps from number `done`; return a status code. `h_prev` is the previous step size, 0 if none."""
     n, width, size = r.variables, r.width, (r.variables + 1) * r.width
     now = 0
     for s in range(done, steps):
@@ -126,7 +126,7 @@ def sweep_steps(
                 for j in range(width):
                     r.F[now * size + i * width + j] = past[(j if j < r.stages else 0) * n + i]
             call(r.carry_on, r.F + now * size, r.Y, r.c, r.changes, r.F + (1 - now) * size)
-        else:  # the slopes at the beginning are those of all stages of a step of no length
+        else:  # with h = 0 all stage derivatives are those at the initial state
             for j in range(width):
                 r.c[j] = 0.0
             call(r.sweep, r.F + now * size, r.Y, r.c, r.changes, r.F + (1 - now) * size)
@@ -154,14 +154,14 @@ def sweep_steps(
         for i in range(n + 1):
             memory[i] = r.low[i]
         memory[n + 1] = h
-        if entry >= 0 and new[entry] > limit:  # what is not a number is a step, which is refused later
+        if entry >= 0 and new[entry] > limit:  # a NaN completes the step, which is rejected later
             return REACHED
     w.told[TAKEN] = steps
     return DONE
 
 
 class SweptStepper:
-    """Takes equal steps of a fictive time."""
+    """Stepper of implicit Runge-Kutta schemes in fictive time, by fixed-point iteration."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         e = compiled.equations
@@ -178,7 +178,7 @@ class SweptStepper:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """All that goes on from step to step is in the carry."""
+        """Do nothing: the integrator state is complete."""
 
     def _room(self, carry: Carry, steps: int) -> StageRoom:
         e, width, n = self._e, lanes_of(self._e.tableau.s), self._e.variables
@@ -235,7 +235,7 @@ class SweptStepper:
         return finite(found, w, self._e.layout)
 
     def _newton_step(self, w: Workspace, done: int) -> Trouble | None:
-        """A step whose sweeps do not converge."""
+        """Solve a step by Newton iteration if the fixed-point iteration does not converge."""
         solver: ReferenceSolver = self._compiled.once("reference", lambda: ReferenceSolver(self._compiled.flat))
         guess = self._compiled.flat.guess_function(w.Z[done], w.c).full().ravel()
         x, count, trouble, _, _ = solver.solve(guess, w.Z[done], w.c)
@@ -248,7 +248,7 @@ class SweptStepper:
 
 # -- native code ------------------------------------------------------------------------------------------------------
 class _Sweep(Emitter):
-    """Divides once by every number: a division of vectors takes as long as ten products."""
+    """Emitter that shares reciprocals: a vector division takes as long as ten products."""
 
     def _divided(self, a: str, b: str) -> str:
         return self.mul(a, self.reciprocal(b))
@@ -259,7 +259,7 @@ def _vector(values: Sequence[float]) -> str:
 
 
 def _columns(matrix: np.ndarray, width: int) -> list[str]:
-    """The columns of a matrix as vectors; lanes without a stage repeat the first."""
+    """Return the columns of a matrix as vectors; lanes without a stage repeat the first entry."""
     return [_vector([*column, *[column[0]] * (width - len(column))]) for column in matrix.T.tolist()]
 
 
@@ -269,7 +269,7 @@ def _spread(emitter: Emitter, a: str, lane: int) -> str:
 
 
 def _times(emitter: Emitter, columns: Sequence[str], a: str) -> str:
-    """A matrix times a vector, in two chains that do not wait for each other."""
+    """Return a matrix-vector product in two independent chains."""
     parts: list[str] = []
     for j, column in enumerate(columns):
         one = _spread(emitter, a, j)
@@ -281,7 +281,7 @@ def _times(emitter: Emitter, columns: Sequence[str], a: str) -> str:
 
 
 def _largest(emitter: Emitter, values: Sequence[str]) -> str:
-    """The largest of all lanes of these, as a double; not a number, if one of them is none."""
+    """Return the maximum over all lanes of the values. NaN propagates."""
     found = values[0]
     for value in values[1:]:
         found = emitter.intrinsic("maximum", found, value)
@@ -290,7 +290,7 @@ def _largest(emitter: Emitter, values: Sequence[str]) -> str:
 
 
 def _sweep_code(e: SweptStages) -> Code:
-    """``sweep(F, Y, c, changes, out)``: slopes at the stages that the slopes F lead to."""
+    """Compile ``sweep(F, Y, c, changes, out)``: stage derivatives at the stages given by the derivatives F."""
     width, n = lanes_of(e.tableau.s), e.variables
 
     def text() -> str:
@@ -314,7 +314,7 @@ def _sweep_code(e: SweptStages) -> Code:
 
 
 def _carry_code(e: SweptStages) -> Code:
-    """``carry(F, Y, c, changes, out)``: the slopes of the next step, if those of this one go on as their polynomial."""
+    """Compile ``carry(F, Y, c, changes, out)``: stage extrapolation by the collocation polynomial to the next step."""
     width, T = lanes_of(e.tableau.s), e.tableau
 
     def text() -> str:

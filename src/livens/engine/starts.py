@@ -1,4 +1,4 @@
-"""Where many members start: momenta and multipliers of a start without any trouble, in one straight line of code."""
+"""Native kernel for consistent initial momenta and multipliers of many ensemble members, in unrolled code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OUT = 4
 
 @dataclass(frozen=True)
 class Linear:
-    """Places of the nonzeros of a square matrix, as elimination is told them."""
+    """Sparsity pattern of a square matrix, as required by `UnrolledLU`."""
 
     size: int
     rows: np.ndarray
@@ -27,10 +27,10 @@ class Linear:
 
 
 class StartCode:
-    """Native code for a function of (x, z, c) that gives numbers, the nonzeros of a matrix, and a right-hand side.
+    """Native code for a function of (x, z, c) that returns values, the nonzeros of a matrix, and a right-hand side.
 
-    A row of what it writes: the numbers, the solution, the largest elimination factor, and of the reciprocals of all
-    pivots the largest and the smallest.
+    An output row contains the values, the solution of the linear system, the pivot growth, and the largest and smallest
+    reciprocal of a pivot.
     """
 
     def __init__(self, function: ca.Function, matrix: Linear, order: Order) -> None:
@@ -41,7 +41,7 @@ class StartCode:
         self._code = find_or_compile(content, lambda: _text(function, matrix, order), "start", 1)
 
     def __call__(self, t: float, Z: np.ndarray, X: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        """One row for each row of Z and X."""
+        """Return one output row for each row of Z and X."""
         out, times = np.empty((len(Z), self.width)), np.full(len(Z), t)
         loop.tabulate(self._code.address, np.ascontiguousarray(X), np.ascontiguousarray(Z), constants, times, out)
         return out
@@ -60,7 +60,7 @@ def _text(function: ca.Function, matrix: Linear, order: Order) -> str:
 
 
 def _extremes(emitter: Emitter, factors: Factors) -> tuple[str, str]:
-    """The largest and the smallest reciprocal of a pivot."""
+    """Return the largest and the smallest reciprocal of a pivot."""
     sizes = [emitter.fabs(value) for value in factors.reciprocals]
     largest, smallest = (sizes[0], sizes[0]) if sizes else (ONE, ONE)
     for size in sizes[1:]:

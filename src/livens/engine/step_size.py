@@ -1,4 +1,4 @@
-"""Steps of controlled size: how long the next one is, and whether it was good."""
+"""Step-size control: error estimate, rejection, Gustafsson's predictive controller, and the adaptive step."""
 
 from __future__ import annotations
 
@@ -24,45 +24,44 @@ from livens.engine.newton import (
     solve_step,
 )
 
-#: The next step is this much shorter than the one that would just meet the tolerance.
+#: Safety factor of the step size that would just meet the tolerance.
 SAFETY = 0.95
-#: A step is shortened at most by this factor at once.
+#: Smallest factor by which one rejection shortens a step.
 SHORTEST = 0.1
-#: Steps that begin with a size nobody gave may grow like this until something says how long they ought to be.
+#: Growth factor and number of start-up steps after an automatic initial step size.
 FIRST_GROWTH, FIRST_STEPS = 1000.0, 4
-#: Less than two steps are left, if less than this many are: two steps that end there but for rounding are taken.
+#: Remaining step count below which the last steps are fitted to the end; two steps up to rounding remain two.
 FEWER = 2.0 - 1e-10
-#: No step is shorter than this many units in the last place of the time.
+#: Smallest step size relative to the time, in units in the last place.
 UNITS = 16.0 * 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
 class Control(Record):
-    """How the size of controlled steps follows what they meet; see `livens.StepControl`."""
+    """Parameters of the step-size controller; see `livens.StepControl`."""
 
     smallest: float
     largest: float
     decrease: float
     increase: float
-    patience: int  # steps without failure before they grow
-    absolute: Doubles  # tolerated errors of a step, one for each variable; without any, no estimate is used
+    patience: int  # number of accepted steps before a step grows
+    absolute: Doubles  # absolute error tolerances per step, one for each variable; empty without an error estimate
     relative: Doubles
-    powers: Doubles  # errors are taken times h to these
-    order: int  # of the estimate
-    filtered: bool  # it is the solution of linear equations
-    variables: int = field(init=False)  # that have a tolerance
+    powers: Doubles  # the error of variable i is multiplied by h ** h_powers[i]
+    order: int  # order of the error estimate
+    filtered: bool  # the estimate is the solution of linear equations
+    variables: int = field(init=False)  # number of variables with a tolerance
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", self.absolute.size)
         super().__post_init__()
 
 
-#: For runs whose steps are equal.
+#: Controller of fixed steps.
 NO_CONTROL = Control(0.0, np.inf, 0.5, 2.0, 1, np.zeros(0), np.zeros(0), np.zeros(0), 1, False)
-#: What goes on from one controlled step to the next: its size, steps since the last failure, how many sizes failed, how
-#: many steps were of equal size so far, and that size; the error of the last step in units of what is tolerated, how
-#: many steps there were, how many sizes failed because equations could not be solved, and how many steps may still grow
-#: freely.
+#: State of the step-size controller: next step size, steps since the last rejection, number of rejections, number of
+#: consecutive steps of equal size, last step size, scaled error of the last step, number of steps, rejections by Newton
+#: failure, remaining start-up steps with free growth. The order of the fields is part of the checkpoint format.
 FLOW = np.dtype(
     [
         (name, "f8")
@@ -71,19 +70,19 @@ FLOW = np.dtype(
 )
 
 
-#: Where these stand.
+#: Indices of the fields.
 _SIZE, _SINCE_FAILURE, _FAILURES, _EQUAL, _LAST, _NORM, _STEPS, _UNSOLVED, _FREE = range(9)
 
 
 def flow(h: float, automatic: bool = False) -> np.ndarray:
-    """The flow of step sizes before the first step; `automatic`: nobody said how long that one is."""
+    """Return the controller state before the first step; `automatic`: the initial step size was not specified."""
     going = np.zeros(1, dtype=FLOW)
     going["size"], going["free"] = h, FIRST_STEPS if automatic else 0
     return going
 
 
 def restored_flow(numbers: np.ndarray) -> np.ndarray:
-    """The flow from the numbers in a file; those of earlier versions had fewer."""
+    """Return the controller state from the numbers in a checkpoint; earlier versions stored fewer numbers."""
     going = np.zeros(1, dtype=FLOW)
     going.view("f8")[: np.size(numbers)] = np.ravel(numbers)
     return going
@@ -91,11 +90,11 @@ def restored_flow(numbers: np.ndarray) -> np.ndarray:
 
 @lowered
 def last_size(h: float, left: float, before: float, largest: float) -> float:
-    """The size of a step that would be h, where less than two of these are left: all that is left, if that is hardly
-    more than one step, or as long as the one `before`; else half of it.
+    """Return the size of a step h if less than two steps remain: all that remains, or half of it.
 
-    So the last step is not much shorter than those before. A multiplier of index 3 is a difference divided by the
-    square of the size: in a step of any length whatever it would be made of rounding errors.
+    The whole remainder is one step if it is hardly longer than h or than the previous step. The last step is then not
+    much shorter than the previous ones: an index-3 multiplier is a difference divided by h^2, which a very short step
+    would turn into rounding errors.
     """
     whole = SAFETY * left <= h or left <= (1.0 + 1e-9) * before
     return left if whole and left <= (1.0 + 1e-10) * largest else 0.5 * left
@@ -103,7 +102,7 @@ def last_size(h: float, left: float, before: float, largest: float) -> float:
 
 @lowered
 def solve_dense(A: Doubles, b: Doubles, n: int, scale: Doubles) -> bool:
-    """``A x = b`` by elimination with scaled pivots; x takes the place of b. False if A is singular."""
+    """Solve ``A x = b`` by LU with scaled partial pivoting; x replaces b. Returns False if A is singular."""
     for i in range(n):
         largest = 0.0
         for j in range(n):
@@ -139,7 +138,7 @@ def solve_dense(A: Doubles, b: Doubles, n: int, scale: Doubles) -> bool:
 
 @lowered
 def _in_units(control: Control, estimate: Doubles, i: int, h: float) -> float:
-    """The error of variable i in units of what is tolerated."""
+    """Return the error of variable i relative to its tolerance."""
     size = abs(estimate[i]) * h ** control.powers[i]
     allowed = control.absolute[i] + control.relative[i] * estimate[control.variables + i]
     return 0.0 if allowed == np.inf else size / allowed
@@ -147,7 +146,7 @@ def _in_units(control: Control, estimate: Doubles, i: int, h: float) -> float:
 
 @lowered
 def worst_variable(control: Control, estimate: Doubles, h: float) -> int:
-    """The variable whose error is largest in units of what is tolerated, or is no number."""
+    """Return the variable with the largest error relative to its tolerance, or the first one with a NaN."""
     worst, found = -1.0, 0
     for i in range(control.variables):
         one = _in_units(control, estimate, i, h)
@@ -160,7 +159,7 @@ def worst_variable(control: Control, estimate: Doubles, h: float) -> int:
 
 @lowered
 def _estimated(kernels: Kernels, control: Control, w: Workspace, z: Doubles, x: Doubles) -> float:
-    """The largest error that is estimated at a state z, in units of what is tolerated. NaN stays."""
+    """Return the largest estimated error at a state z relative to its tolerance. NaN propagates."""
     n, h = control.variables, w.c[0]
     call(kernels.error, x, z, w.c, w.r, w.estimate)
     if control.filtered and not solve_dense(w.estimate + 2 * n, w.estimate, n, w.scratch + w.entries):
@@ -170,10 +169,10 @@ def _estimated(kernels: Kernels, control: Control, w: Workspace, z: Doubles, x: 
 
 @lowered
 def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: Doubles, doubtful: bool) -> float:
-    """The largest estimated error of step s in units of what is tolerated; 0 without an estimate.
+    """Return the largest estimated error of step s relative to its tolerance; 0 without an estimate.
 
-    Where a step begins anew, something stiff may move that is not resolved and need not be. The estimate at the state
-    that the first one leads to then shows no more of it (Hairer and Wanner, IV.8.20).
+    After a restart the estimate may contain a stiff component that need not be resolved. The estimate at the state
+    moved by the first estimate no longer contains it (Hairer and Wanner, IV.8.20).
     """
     n, z = control.variables, w.Z + s * w.entries
     if n == 0:
@@ -192,7 +191,7 @@ def _error_norm(kernels: Kernels, control: Control, w: Workspace, s: int, x: Dou
 
 @lowered
 def _predict(kernels: Kernels, going: Doubles, w: Workspace, s: int, h: float) -> bool:
-    """The unknowns of step s from those of the last steps, if there is a way to know them."""
+    """Predict the unknowns of step s from the last steps; return False without a prediction."""
     n = w.unknowns
     x = w.X + (s + PAST) * n
     if kernels.carry and going[_STEPS] > 0.0 and going[_LAST] > 0.0:
@@ -215,9 +214,9 @@ def controlled_step(
     s: int,
     slow: int,
 ) -> int:
-    """Solve step s with the largest size that succeeds. Returns how it ended.
+    """Solve step s with the largest size that succeeds. Returns a status code.
 
-    Its corrections, and whether it is the last step, are told in the workspace.
+    The number of Newton iterations and the last-step flag are returned in `Workspace.counters`.
     """
     n = w.unknowns
     z, x, past, t, count = w.Z + s * w.entries, w.X + (s + PAST) * n, w.X + (s + PAST - 1) * n, w.t[s], 0
@@ -267,7 +266,7 @@ def controlled_step(
 
 
 def shorten(control: Control, going: np.ndarray, h: float, solved: bool, norm: float) -> None:
-    """The size of the next attempt, after one of size h that could not be solved, or whose error is too large."""
+    """Set the size of the next attempt after a rejected step of size h (Newton failure or error too large)."""
     _shorten(control, going.view(np.float64), h, solved, norm)
 
 
@@ -283,10 +282,10 @@ def _shorten(control: Control, going: Doubles, h: float, solved: bool, norm: flo
 
 
 def next_size(control: Control, going: np.ndarray, h: float, norm: float, final: bool) -> None:
-    """The size of the next step, after one of size h with this error.
+    """Set the size of the next step after an accepted step of size h with this scaled error.
 
-    With an estimate it follows Gustafsson's predictive controller, the lesser of what the error of this step says and
-    what it says if its change goes on; without one it grows after a number of steps without failure.
+    With an error estimate the size follows Gustafsson's predictive controller: the smaller of the sizes that the last
+    error and its extrapolation allow. Without an estimate it grows after a number of accepted steps.
     """
     _next_size(control, going.view(np.float64), h, norm, final)
 

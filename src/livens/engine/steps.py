@@ -1,4 +1,4 @@
-"""What a tier of the engine offers: take steps, or say why not."""
+"""The `Stepper` protocol and the data it exchanges: integrator state, step chunk, failure, statistics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.engine.places import places
 
 
 def step_constants(h: float, t: float, k: np.ndarray) -> np.ndarray:
-    """What the equations of a step are given beside state and unknowns: its size, its time and the parameters."""
+    """Return the step inputs ``c = (h, t, parameters)`` of a step of size h that starts at time t."""
     c = np.empty(2 + k.size)
     c[0], c[1], c[2:] = h, t, k
     return c
@@ -21,18 +21,18 @@ def step_constants(h: float, t: float, k: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class Carry:
-    """All that the next step needs of the last ones, bit for bit: state and time, unknowns, correction and scales."""
+    """Complete integrator state; restoring it reproduces the following steps bit for bit."""
 
     t: float
     z: np.ndarray
-    x: np.ndarray  # unknowns of the last steps, oldest first
-    dx: np.ndarray  # the last Newton correction
+    x: np.ndarray  # unknowns of the last `HISTORY` steps, oldest first: (history, n_unknowns)
+    dx: np.ndarray  # last Newton update
     scale: np.ndarray  # reciprocal round-off bounds of the residual
-    memory: np.ndarray = field(default_factory=lambda: np.zeros(0))  # what else a tier carries on
+    memory: np.ndarray = field(default_factory=lambda: np.zeros(0))  # private state of the stepper
 
     @classmethod
     def start(cls, t: float, z: np.ndarray, x: np.ndarray, past: int = PAST) -> Carry:
-        """Before the first step, from a state and a guess of the unknowns; the bounds accept nothing yet."""
+        """Return the state before the first step. Infinite reciprocal bounds force their evaluation in this step."""
         rows, accepted = np.empty((past, x.size)), np.empty(x.size)
         rows[:] = x
         accepted.fill(np.inf)
@@ -50,42 +50,42 @@ class Carry:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a step was refused."""
+    """Failure of a step: residual of the worst equation, its round-off bound, and the reason."""
 
     residual: float  # of the worst equation
-    floor: float  # what round-off would allow
+    floor: float  # admissible residual of this equation
     equation: str
     reason: str
-    h: float  # the size of the step
+    h: float  # step size
 
 
 @dataclass(slots=True)
 class Steps:
-    """What a tier gives back: state at the end, time, size, unknowns and Newton corrections of every step taken.
+    """Chunk of accepted steps: times, states, step sizes, unknowns and Newton iterations.
 
-    The arrays are views of buffers that the next call overwrites.
+    The arrays are views of a workspace that the next call of `Stepper.advance` overwrites.
     """
 
-    times: np.ndarray  # with that before the first step
-    states: np.ndarray  # with that before the first step
+    times: np.ndarray  # (n_steps + 1,), including the initial time
+    states: np.ndarray  # (n_steps + 1, n_state), including the initial state
     sizes: np.ndarray
     X: np.ndarray
     iterations: np.ndarray
     before: Carry
     carry: Carry
     trouble: Trouble | None = None
-    reached: bool = False  # the next step would go beyond where the run is to end
-    fictive: np.ndarray | None = None  # where the steps end in fictive time, if they are equal there
-    M: np.ndarray | None = None  # what else the tier carries on, behind every step
+    reached: bool = False  # the next step would pass the end condition
+    fictive: np.ndarray | None = None  # fictive times of the step ends, for steps of equal size in fictive time
+    M: np.ndarray | None = None  # private state of the stepper after every step
 
     @property
     def t(self) -> np.ndarray:
-        """Where the steps end."""
+        """Times at the ends of the steps, (n_steps,)."""
         return self.times[1:]
 
     @property
     def Z(self) -> np.ndarray:
-        """The states there."""
+        """States at the ends of the steps, (n_steps, n_state)."""
         return self.states[1:]
 
     @property
@@ -93,7 +93,7 @@ class Steps:
         return len(self.sizes)
 
     def until(self, s: int, trouble: Trouble | None = None) -> Steps:
-        """The first s of these steps, as if no other had been taken."""
+        """Return the chunk truncated to its first s steps, with the final state of step s."""
         if s == self.taken:
             return self if trouble is None else replace(self, trouble=trouble, reached=False)
         unknowns = np.concatenate([self.before.x, self.X[:s]])[-len(self.before.x) :]
@@ -117,45 +117,45 @@ class Steps:
 
 @dataclass
 class Cost:
-    """What the steps of a run cost beside Newton corrections."""
+    """Counters of a stepper other than Newton iterations."""
 
     repivots: int = 0
     reference_steps: int = 0
     rejected: int = 0
-    unsolved: int = 0  # of the rejected ones, those whose equations could not be solved
-    compile_s: float = 0.0  # code that was compiled while the run was under way
+    unsolved: int = 0  # rejected steps whose Newton iteration failed
+    compile_s: float = 0.0  # compilation time during the run, in seconds
 
 
 class Stepper(Protocol):
-    """A tier of the engine at work for one run. All tiers solve the same equations to the same floor."""
+    """Protocol of all steppers. All steppers solve the same equations to the same round-off level."""
 
     cost: Cost
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
-        """Take at most `steps` steps; `going` is the flow of controlled step sizes and is brought up to date."""
+        """Take at most `n_steps` steps; `controller_state` is updated by adaptive steps."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """What it needs to go on bit for bit."""
+        """Return the private state that is needed to continue bit for bit."""
         ...
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Go on from a stored state."""
+        """Restore a checkpoint."""
         ...
 
     def release(self) -> None:
-        """The run is over, and what it worked with may be used by the next."""
+        """Return the workspace to the pool, for reuse by the next run."""
         ...
 
 
-#: At most this many workspaces are kept for the next runs of a compiled step.
+#: Maximum number of workspaces in the pool of a compiled step.
 _SPARE = 2
 
 
 class Buffers:
-    """The arrays of a chunk, kept from call to call: fresh memory costs a step's time.
+    """Owner of the chunk workspace, which is reused between calls: an allocation costs as much time as a step.
 
-    `spare` are those that earlier runs of the same step have released.
+    `pool` contains the workspaces that earlier runs of the same step have released.
     """
 
     def __init__(
@@ -166,13 +166,13 @@ class Buffers:
         self._held: Workspace | None = None
 
     def release(self) -> None:
-        """Leave the arrays to the next run: nobody looks at the last steps any more."""
+        """Return the workspace to the pool; arrays of the last chunk become invalid."""
         if self._held is not None and len(self._spare) < _SPARE:
             self._spare.append(self._held)
         self._held = None
 
     def _taken_over(self) -> Workspace | None:
-        """Arrays of an earlier run, as good as new."""
+        """Return a workspace of the pool with parameters set and `work` zeroed, or None."""
         try:
             found = self._spare.pop()
         except IndexError:
@@ -184,13 +184,13 @@ class Buffers:
         return found
 
     def filled(self, carry: Carry, steps: int) -> Workspace:
-        """Room for `steps` steps, with their past filled in. What was there before is overwritten."""
+        """Return a workspace for `n_steps` steps that starts from an integrator state. Former contents are lost."""
         w = self._room(steps, carry.z.size, carry.x.shape[1])
         w.Z[0], w.X[:PAST], w.t[0], w.dx[:], w.scale[:] = carry.z, carry.x, carry.t, carry.dx, carry.scale
         return w
 
     def begun(self, z: np.ndarray, x: np.ndarray, steps: int) -> Workspace:
-        """The same before the first step of a run, as `Carry.start` says it; times are left to whoever counts them."""
+        """Return a workspace before the first step (as `IntegratorState.initial`); the caller fills the time grid."""
         w = self._room(steps, z.size, x.size)
         w.Z[0], w.X[:PAST] = z, x
         w.dx.fill(0.0)
@@ -222,7 +222,7 @@ class Buffers:
 def steps_of(
     w: Workspace, before: Carry, taken: int, policy: Policy, trouble: Trouble | None = None, reached: bool = False
 ) -> Steps:
-    """What a tier returns after `taken` steps in its buffers."""
+    """Return the chunk of the `n_taken` steps in a workspace."""
     times = w.t[: taken + 1]
     if policy.entry >= 0:
         times[1:] = w.Z[1 : taken + 1, policy.entry]
@@ -237,12 +237,11 @@ def steps_of(
 
 
 def finite(steps: Steps, w: Any, names: Any) -> Steps:
-    """The same steps up to the first state that is not finite, which no run may go on from.
+    """Truncate a chunk before its first non-finite state.
 
-    All states are looked at: what follows from a state and leads to no other, such as a multiplier, may be finite
-    again in the next one.
+    All states are tested: a derived entry such as a multiplier may be infinite in one state and finite in the next.
     """
-    states = np.ascontiguousarray(steps.states)  # as they are in all tiers; NumPy would make an array of answers first
+    states = np.ascontiguousarray(steps.states)  # contiguous in all steppers; `np.isfinite` would allocate a mask
     if not steps.taken or all_finite(states, states.shape[1], states.size):
         return steps
     good = int(np.argmin(np.isfinite(steps.Z).all(axis=1)))

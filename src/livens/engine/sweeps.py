@@ -1,4 +1,4 @@
-"""Derivatives through the steps of a chunk, forth or back, with kernels of `livens.engine.tangent`; compiled once."""
+"""Adjoint, tangent and second-order sweeps over a chunk of steps, with the kernels of `livens.engine.derivatives`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from livens.engine.lowering.words import call
 
 @lowered
 def _copy(a: Doubles, size: int, b: Doubles) -> None:
-    """``b = a``"""
+    """Copy ``source`` to ``target``."""
     for i in range(size):
         b[i] = a[i]
 
 
 @lowered
 def _add(a: Doubles, size: int, b: Doubles) -> None:
-    """``b += a``"""
+    """Add ``source`` to ``target``."""
     for i in range(size):
         b[i] += a[i]
 
 
-# -- back -------------------------------------------------------------------------------------------------------------
+# -- adjoint ----------------------------------------------------------------------------------------------------------
 @lowered
 def _sweep_back(
     kernel: int,
@@ -88,11 +88,11 @@ def sweep_back(
     offset: float,
     stretch: float,
 ) -> tuple[int, int]:
-    """Through the steps of a chunk from number `last` of it down to the first. Returns (steps left, bars left).
+    """Sweep backward over a chunk from step `last` to step 0. Returns (remaining steps, remaining cotangents).
 
-    ``bars[i]`` is the derivative by state number ``at[i]``, and the first `left` of them are still to come. If a step
-    asks for another pivot order, nothing of it is done. What goes to the times of the steps is added to ``times[0]``,
-    and to ``times[1]`` with how fast these times move if h changes, ``offset + stretch number``.
+    ``cotangents[i]`` is the derivative by state number ``observed[i]``; the first `n_remaining` are not yet added. If a
+    step requires another pivot order, its adjoint is not updated. The gradient by the times of the steps is added to
+    ``time_grads[0]``, and to ``time_grads[1]`` weighted by dt/dh = ``dt_dh_offset + dh_scale * number``.
     """
     bars_left, before, sizes = np.array([left], dtype=np.int64), np.empty(a.size + g.size), (Z.shape[1], X.shape[1])
     found = a, g, g.size, before, at, bars, bars_left, limit, times, offset, stretch
@@ -100,7 +100,7 @@ def sweep_back(
     return todo, int(bars_left[0])
 
 
-# -- forth ------------------------------------------------------------------------------------------------------------
+# -- tangent ----------------------------------------------------------------------------------------------------------
 @lowered
 def _sweep_forth(
     kernel: int,
@@ -157,9 +157,9 @@ def sweep_forth(
     offset: float,
     stretch: float,
 ) -> int:
-    """Through the steps of a chunk from number `start` on. Returns how many are done; `kept` has dz behind each.
+    """Sweep forward over a chunk from step `start`. Returns the completed steps; `tangents_out` receives dz after each.
 
-    Rows of dc are (dh, dt, ...) for the whole run: a time moves by ``dt + (offset + stretch number) dh``.
+    Rows of dc are (dh, dt, ...) of the whole run: a time changes by ``dt + (dt_dh_offset + dh_scale * number) dh``.
     """
     (steps, n), (directions, nz) = X.shape, kept.shape[1:]
     found = d, directions, new, kept, limit, dc, offset, stretch
@@ -246,9 +246,9 @@ def sweep_second(
     offset: float,
     stretch: float,
 ) -> tuple[int, int]:
-    """As `sweep_back`, with the tangents of everything along the direction whose states are D, before each step.
+    """Sweep backward as `adjoint_sweep`, with the tangents along the direction whose states before each step are D.
 
-    g and dg are derivatives by c = (h, t, parameters) of the whole run, and their tangents.
+    grad_c and d_grad_c are the derivatives by c = (h, t, parameters) of the whole run, and their tangents.
     """
     n, nz, nc = X.shape[1], a.size, c.size
     bars_left = np.array([left], dtype=np.int64)

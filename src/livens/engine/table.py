@@ -1,4 +1,4 @@
-"""Expressions of a model, evaluated at every row of a run by native code."""
+"""Observables of a model, evaluated at every row of a run by native code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.models.model import Model
 
 
 def observing(model: Model, columns: Any, multipliers: Any = None) -> ca.Function:
-    """A column of expressions of a model's view as a function of what kernels are given."""
+    """Return a column of observables of a model's view as a function with the inputs of kernels."""
     view = model.view
     x = ca.SX.sym("x", 0) if multipliers is None else multipliers
     inputs = [x, view.state, ca.vertcat(ca.SX.sym("h"), view.t, view.k)]
@@ -23,9 +23,16 @@ def observing(model: Model, columns: Any, multipliers: Any = None) -> ca.Functio
 
 
 class Table:
-    """A column of expressions of a model's view, as native code over states as the engine lays them out.
+    """Column of observables of a model, compiled to native code over engine states.
 
-    With `multipliers`, symbols of them, the expressions may depend on these too.
+    Parameters
+    ----------
+    model : Model
+        Model whose view the expressions are written in.
+    columns : casadi.SX
+        Column of expressions, one per observable.
+    multipliers : casadi.SX, optional
+        Symbols of the Lagrange multipliers, if the expressions depend on them.
     """
 
     def __init__(self, model: Model, columns: Any, multipliers: Any = None) -> None:
@@ -35,11 +42,28 @@ class Table:
 
     @property
     def address(self) -> int:
-        """Where its code is, as long as this object lives."""
+        """Address of the native code, valid during the lifetime of this object."""
         return self._code.address
 
     def __call__(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
-        """One row for each state; X are the multipliers, if the expressions depend on them."""
+        """Return one row for each state.
+
+        Parameters
+        ----------
+        t : ndarray
+            Times, (n_rows,).
+        Z : ndarray
+            States, (n_rows, n_state).
+        k : ndarray
+            Parameter vector.
+        X : ndarray, optional
+            Lagrange multipliers, (n_rows, n_multipliers), if the expressions depend on them.
+
+        Returns
+        -------
+        ndarray
+            Observables, (n_rows, width).
+        """
         out = np.empty((len(t), self.width))
         Z = np.ascontiguousarray(Z)
         t = np.ascontiguousarray(t, dtype=float)
@@ -47,6 +71,18 @@ class Table:
         return out
 
     def fold(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray, *so_far: Any) -> None:
-        """Take the rows of these states into account, without a table of them; see `livens.engine.fold.fold_states`."""
+        """Update the drift monitor with these states, without a table of observables.
+
+        Parameters
+        ----------
+        t : ndarray
+            Times, (n_rows,).
+        Z : ndarray
+            States, (n_rows, n_state).
+        k : ndarray
+            Parameter vector.
+        *monitor : object
+            Further arguments of `livens.engine.observables.drift_monitor.accumulate_states`.
+        """
         rows = Z if Z.flags.c_contiguous else np.ascontiguousarray(Z)
         fold_states(self._code.address, t, rows, step_constants(0.0, 0.0, k), *so_far)

@@ -1,4 +1,4 @@
-"""Derivatives of a step as straight-line kernels.
+"""Derivative kernels of a step: tangent, adjoint and second-order adjoint, fully unrolled.
 
 A step solves ``r(x; z, c) = 0`` for x and ends at ``z1 = e(x, z, c)`` with c = (h, t, parameters). Hence::
 
@@ -19,18 +19,18 @@ from livens.engine.native import Code, find_or_compile
 from livens.schemes.step import FlatEquations
 
 _X, _Z, _C, _A, _OUT = range(5)
-#: Derivatives have no second chance, as Newton's method has: a step whose elimination factors exceed this asks for
-#: another pivot order.
+#: Pivot growth above which a step requires another pivot order. Unlike the Newton iteration, derivatives cannot correct
+#: elimination errors.
 GROWTH_LIMIT = 1e8
 
 
 def _jacobian(e: FlatEquations) -> ca.Function:
-    """The Jacobian's nonzeros, then those of the matrix that turns a solution, if there is one."""
+    """Return the function of the Jacobian's nonzeros, and of the update matrix, if there is one."""
     return ca.Function("jacobian", e.arguments, [e.jacobian, *([] if e.turn is None else [e.turn[0]])])
 
 
 def _inputs(emitter: Emitter, *sizes: int) -> list[Sequence[str]]:
-    """The arrays a kernel reads, x, z and c first; the step and the parameters stay as they are in a run."""
+    """Return the inputs of a kernel, x, z and c first; step size and parameters are run-invariant."""
     inputs = [emitter.inputs(pointer, size) for pointer, size in enumerate(sizes)]
     c = inputs[_C]
     emitter.steady.update(c[i] for i in range(len(c)) if i != 1)
@@ -43,14 +43,14 @@ def _factors(emitter: Emitter, e: FlatEquations, order: Order, inputs: Sequence[
 
 
 def _content(e: FlatEquations, order: Order | None, *graphs: ca.Function) -> str:
-    """All that the text of a kernel depends on."""
+    """Return the cache key of a kernel."""
     turn = [] if e.turn is None else [list(part) for part in e.turn[1:]]
     texts = "".join(graph.serialize() for graph in (*graphs, _jacobian(e)))
     return f"{writer()} {order} {e.rows.tolist()} {e.columns.tolist()} {turn} {texts}"
 
 
 def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
-    """(x, z, c, a, g): a <- the adjoint at the beginning of the step, g += what goes to c; growth -> g[size of c]."""
+    """Compile (x, z, c, a, g): a <- adjoint at the start of the step, g += gradient by c; pivot growth -> g[nc]."""
     e = equations
     a, mu = ca.SX.sym("a", e.z.numel()), ca.SX.sym("mu", e.size)
     product = ca.dot(a, e.end)
@@ -80,7 +80,7 @@ def adjoint_kernel(equations: FlatEquations, order: Order | None) -> Code:
 
 
 def tangent_kernel(equations: FlatEquations, order: Order | None, directions: int) -> Code:
-    """(x, z, c, d, out): d has one row (dz, dc) for each direction; rows of dz behind the step, then growth -> out."""
+    """Compile (x, z, c, d, out): rows (dz, dc) of d -> rows of dz at the end of the step, then the pivot growth."""
     e = equations
     nz, nc = e.z.numel(), e.c.numel()
     d, dx = ca.SX.sym("d", nz + nc, directions), ca.SX.sym("dx", e.size, directions)
@@ -111,11 +111,11 @@ def tangent_kernel(equations: FlatEquations, order: Order | None, directions: in
 
 
 def second_kernel(equations: FlatEquations, order: Order | None) -> Code:
-    """(x, z, c, s, out): the tangent of the adjoint, for second derivatives.
+    """Compile (x, z, c, s, out): the tangent of the adjoint, for second derivatives.
 
-    s holds (a, da, dz, dc) with the adjoint behind the step and its tangent, and a direction before it; out gets the
-    adjoint before the step, its tangent, what goes to c, the tangent of that, and the growth. With the Lagrangian
-    ``L = a.e - mu.r`` and ``L_x = 0``::
+    s contains (a, da, dz, dc): adjoint at the end of the step and its tangent, and a tangent at the start. out receives
+    the adjoint at the start of the step, its tangent, the gradient by c, its tangent, and the pivot growth. With the
+    Lagrangian ``L = a.e - mu.r`` and ``L_x = 0``::
 
         a0 = L_z,  g = L_c,      r_x^T dmu = (L_x)' at fixed mu,      da0 = (L_z)',  dg = (L_c)'
     """

@@ -1,4 +1,4 @@
-"""Steps whose number of stages follows the motion: which, and how one kind goes on from the other."""
+"""Stepper of the variable-order Radau method: selection of the number of stages, and transfer of the unknowns."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from livens.schemes.radau import FIRST, MOST, FewerStages, Radau, at_nodes
 if TYPE_CHECKING:
     from livens.engine.compiled import CompiledStep
 
-#: The number of stages is thought over after this many steps, later and later as long as it stays.
+#: Steps between selections of the number of stages: initial interval, and maximum after repeated doubling.
 _SOON, _LATE = 4, 32
-#: Another number of stages must be better by this much: steps just after a change are not the best.
+#: Largest ratio of the work per unit time at which the number of stages changes: steps after a change cost more.
 _BETTER = 0.85
-#: A correction may have this many operations: more of them take too long to compile.
+#: Maximum number of operations of a Newton iteration, limited by compilation time.
 _LONGEST = 20_000
-#: In front of the unknowns, the memory of a run has the number of stages, the steps since it was thought over, and
-#: after how many that happens next.
+#: Size of the header of the stepper state, in front of the unknowns: number of stages, steps since the last selection,
+#: interval to the next selection.
 _HEADER = 3
 
 
 class VariableOrderStepper:
-    """Takes steps with the fused steppers of all numbers of stages, one for each that is needed.
+    """Stepper that delegates to one fused stepper per number of stages.
 
-    All that goes on from step to step is in the memory of the carry, so that a run that was stopped goes on bit for
-    bit. To everybody else a step has the unknowns of the most stages: its polynomial at their nodes.
+    The complete state is in `IntegratorState.stepper_state`, so that a resumed run continues bit for bit. Callers
+    receive the unknowns of the maximum number of stages: the collocation polynomial at their nodes.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class VariableOrderStepper:
         self._member, self._order_for = member, order_for
         self._steppers: dict[int, FusedStepper] = {}
         self._n = compiled.size // MOST
-        # variables of a higher index need three stages to be accurate at all
+        # variables of higher index require at least three stages
         self._fewest = FIRST if max(_of_first_order(compiled).pencil.indices) > 1 else Radau.stages[0]
         self._most = max(FIRST, *(s for s in Radau.stages if self._work(s) <= _LONGEST), self._fewest)
 
-    # -- what a run asks for ------------------------------------------------------------------------------------------
+    # -- stepper protocol ---------------------------------------------------------------------------------------------
     def release(self) -> None:
         for stepper in self._steppers.values():
             stepper.release()
@@ -90,13 +90,13 @@ class VariableOrderStepper:
             left -= taken.taken
             if policy.controlled and taken.taken and trouble is None and not reached:
                 now = self._thought_over(now, taken, going)
-                parts[-1].M[-1] = now.memory  # type: ignore[index]  # it has one
+                parts[-1].M[-1] = now.memory  # type: ignore[index]  # not None here
             elif not taken.taken:
                 break
         self._count(going, policy)
         return _joined(parts, before, now, trouble, reached)
 
-    # -- one number of stages -----------------------------------------------------------------------------------------
+    # -- fixed number of stages ---------------------------------------------------------------------------------------
     def _header(self, carry: Carry) -> tuple[int, float, float]:
         if not carry.memory.size:
             return FIRST, 0.0, float(_SOON)
@@ -104,7 +104,7 @@ class VariableOrderStepper:
         return int(s), float(since), float(pause)
 
     def _own(self, carry: Carry) -> Carry:
-        """As the stepper of its number of stages carries it on."""
+        """Return the integrator state of the stepper with this number of stages."""
         s, _, _ = self._header(carry)
         if not carry.memory.size:
             c = step_constants(1.0, carry.t, self._k)
@@ -123,7 +123,7 @@ class VariableOrderStepper:
         return FusedStepper(compiled, self._k, order, replace(self._control, order=error.order))
 
     def _shown(self, taken: Steps, s: int, since: float, pause: float) -> Steps:
-        """The steps with the unknowns of the most stages, and with what is carried on behind each of them."""
+        """Return the chunk with the unknowns of the maximum number of stages, and the stepper state after each step."""
         count, n = taken.taken, self._n
         X = np.einsum("ij,tjn->tin", _nodes(s, MOST), taken.X.reshape(count, s, n)).reshape(count, MOST * n)
         M = np.zeros((count, _HEADER + MOST * n))
@@ -152,9 +152,9 @@ class VariableOrderStepper:
         if policy.controlled:
             self.cost.rejected, self.cost.unsolved = int(going[0]["failures"]), int(going[0]["unsolved"])
 
-    # -- which number of stages ---------------------------------------------------------------------------------------
+    # -- selection of the number of stages ----------------------------------------------------------------------------
     def _thought_over(self, carry: Carry, taken: Steps, going: np.ndarray) -> Carry:
-        """The same, or with another number of stages if that promises less work per unit of time."""
+        """Return the state, with another number of stages if its estimated work per unit time is smaller."""
         s, since, pause = self._header(carry)
         if since < pause or going[0]["since_failure"] < 1.0:
             return carry
@@ -181,19 +181,19 @@ class VariableOrderStepper:
         other = replace(carry, memory=memory)
         try:
             self._stepper(best, self._own(other))
-        except IntegrationError:  # with so many stages nothing can be solved here
+        except IntegrationError:  # the equations cannot be solved with this number of stages here
             return stays
         going["norm"], going["equal"] = errors[best], 0.0
         going["size"] = min(h * min(sizes[best], self._control.increase), self._control.largest)
         return other
 
     def _reach(self, s: int, error: float) -> float:
-        """How much longer steps of s stages may be, if one of this size has this error."""
-        order = self._compiled.flat.error.order - (MOST - s)  # type: ignore[union-attr]  # it has an estimate
+        """Return the admissible ratio of step sizes with s stages, given the scaled error of the last size."""
+        order = self._compiled.flat.error.order - (MOST - s)  # type: ignore[union-attr]  # not None here
         return float(SAFETY * error ** (-1.0 / (order + 1.0)))
 
     def _work(self, s: int) -> float:
-        """What a correction of s stages costs, in operations: rows and their derivatives, then an elimination."""
+        """Return the operations of a Newton iteration with s stages: residual, derivatives, elimination."""
         found: float = self._compiled.once(("work", s), lambda: self._counted(s))
         return found
 
@@ -210,7 +210,7 @@ class VariableOrderStepper:
 
 
 def _of_first_order(compiled: CompiledStep) -> DescriptorModel:
-    """The model of a step of Radau's, which takes no others."""
+    """Return the descriptor model, the only model type of Radau steps."""
     assert isinstance(compiled.model, DescriptorModel)
     return compiled.model
 

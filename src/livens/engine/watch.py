@@ -1,6 +1,6 @@
-"""What is watched in every state of many trajectories, folded into a few numbers per lane by native code.
+"""Code generation for the drift monitor of an ensemble: running maxima and sums per SIMD lane.
 
-As `livens.engine.fold` does it for one trajectory: largest deviations, and what is not a number stays so.
+The algorithm is that of `livens.engine.observables.drift_monitor` for one trajectory. NaN propagates.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _X, _Z, _C, _SEEN, _ = range(5)
 
 @dataclass(frozen=True)
 class Watched:
-    """Columns ``(energy, magnitude, |g|, |G v|, momenta..., reduced...)`` that are looked at in every state."""
+    """Monitored columns ``(energy, magnitude, |g|, |G v|, momenta..., reduced...)`` of every state."""
 
-    function: ca.Function  # of (x, z, c), as kernels have it
-    sizes: tuple[int, ...]  # columns of each momentum
-    reduced: int  # how many columns at the end are summed up, and their extrema kept
-    supplied: int = -1  # the place of supplied energy in the state
+    function: ca.Function  # of (x, z, c), the inputs of kernels
+    sizes: tuple[int, ...]  # number of columns of each momentum
+    reduced: int  # number of columns at the end with streaming statistics (sum, minimum, maximum)
+    supplied: int = -1  # index of the supplied energy in the state, or -1
 
     @property
     def columns(self) -> int:
@@ -41,22 +41,22 @@ class Watched:
 
 
 class SeenPlaces(NamedTuple):
-    """Where things stand in what has been seen, in rows of one number per lane."""
+    """Offsets in the monitor of an ensemble, in rows of one number per lane."""
 
-    mask: int  # lanes that are looked at
-    last: int  # the last energy
-    first: int  # the columns of the first state
-    largest: int  # as in `livens.engine.fold`
-    sums: int  # of the columns that are reduced, over all states
+    mask: int  # monitored lanes
+    last: int  # energy of the last state
+    first: int  # columns of the initial state
+    largest: int  # maxima as in `livens.engine.observables.drift_monitor`
+    sums: int  # sums of the reduced columns over all states
     lowest: int
     highest: int
-    now: int  # the columns that are reduced, of the state at hand
-    trusted: int  # the largest magnitude of the energy while it was right, as in `livens.engine.fold`
-    rows: int  # how many there are
+    now: int  # reduced columns of the current state
+    trusted: int  # reference energy as in `livens.engine.observables.drift_monitor`
+    rows: int  # number of rows
 
 
 def unseen(watched: Watched, width: int, array: np.ndarray) -> np.ndarray:
-    """The numbers before the first state, written into an array of zeros."""
+    """Fill a zero array with the monitor before the first state."""
     at = watched.places
     array[at.mask] = 1.0
     array[at.lowest : at.highest], array[at.highest : at.now] = np.inf, -np.inf
@@ -64,19 +64,19 @@ def unseen(watched: Watched, width: int, array: np.ndarray) -> np.ndarray:
 
 
 def watch_kernel(watched: Watched, width: int) -> Code:
-    """Take a state into account, in the lanes that the mask names."""
+    """Compile the monitor update by one state, in the lanes of the mask."""
     content = f"{writer()} {width} {watched.sizes} {watched.reduced} {watched.supplied} {watched.function.serialize()}"
     return find_or_compile(content, lambda: _text(watched, width), "watch", 1)
 
 
 def first_kernel(watched: Watched, width: int) -> Code:
-    """The first state: its columns, and its energy as the last one so far."""
+    """Compile the monitor initialisation: columns and energy of the initial state."""
     content = f"{writer()} first {width} {watched.supplied} {watched.function.serialize()}"
     return find_or_compile(content, lambda: _first_text(watched, width), "begin", 1)
 
 
 def _row(emitter: Emitter, watched: Watched) -> tuple[list[str], str]:
-    """The columns of a state, and its energy less what was supplied."""
+    """Return the columns of a state, and its energy minus the supplied energy."""
     f = watched.function
     (row,) = emitter.graph(f, [emitter.inputs(p, f.nnz_in(p)) for p in (_X, _Z, _C)])
     energy = row[0]
@@ -104,7 +104,7 @@ def _text(watched: Watched, width: int) -> str:
         emitter.store(emitter.select(active, value, emitter.load(_SEEN, place)), _SEEN, place)
 
     def keep(place: int, found: str, relation: str = "ugt") -> None:
-        """The larger of two (or the smaller); what is not a number stays."""
+        """Update a running maximum (or minimum). NaN propagates."""
         old = emitter.load(_SEEN, place)
         changed = emitter.both(emitter.compare(relation, found, old), emitter.compare("ord", old, old))
         emitter.store(emitter.select(emitter.both(active, changed), found, old), _SEEN, place)

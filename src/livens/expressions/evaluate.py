@@ -1,4 +1,4 @@
-"""Numbers from expressions, quickly: a CasADi function called through its buffers instead of its wrappers."""
+"""Fast numeric evaluation of CasADi expressions through function buffers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Evaluator:
-    """Evaluates expressions of symbols at numbers. A call costs a microsecond or two, not a hundred.
+    """Numeric evaluator of symbolic expressions. A call takes one to two microseconds.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
     >>> evaluate = Evaluator([x, k], [k * x, ca.dot(x, x)])
@@ -23,19 +23,19 @@ class Evaluator:
         self._function = ca.Function("f", list(inputs), [ca.densify(ca.SX(output)) for output in outputs])
         self._given = [np.zeros(symbol.numel()) for symbol in inputs]
         self._found = [np.zeros(self._function.size_out(i)[::-1]) for i in range(self._function.n_out())]
-        buffer: Any  # the annotations of CasADi are those of its C++ side
+        buffer: Any  # CasADi's type annotations describe its C++ interface
         buffer, self._run = self._function.buffer()
-        self._buffer = buffer  # it owns what `_run` works on
+        self._buffer = buffer  # owns the memory of `_call`
         for i, array in enumerate(self._given):
             if array.size:
                 buffer.set_arg(i, array.data)
         for i, array in enumerate(self._found):
             if array.size:
                 buffer.set_res(i, array.reshape(-1).data)
-        self._lock = threading.Lock()  # the arrays serve one call at a time
+        self._lock = threading.Lock()  # the buffers are shared by all calls
 
     def __call__(self, *values: Any) -> list[np.ndarray]:
-        """One matrix for each of the outputs."""
+        """Return one matrix for each output expression."""
         with self._lock:
             for array, value in zip(self._given, values, strict=True):
                 array[:] = value
@@ -44,7 +44,7 @@ class Evaluator:
 
 
 class Mapped:
-    """Evaluates a small function at many places at once: rows of numbers in, rows of the outputs' nonzeros out.
+    """Batched evaluator of one function: rows of inputs in, rows of the nonzeros of the outputs out.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
     >>> mapped = Mapped(ca.Function("f", [x, k], [k * x, ca.dot(x, x)]), 2)
@@ -58,7 +58,7 @@ class Mapped:
         self._found = [np.zeros((count, function.nnz_out(i))) for i in range(function.n_out())]
         buffer: Any
         buffer, self._run = self._function.buffer()
-        self._buffer = buffer  # it owns what `_run` works on
+        self._buffer = buffer  # owns the memory of `_call`
         for i, array in enumerate(self._given):
             if array.size:
                 buffer.set_arg(i, array.reshape(-1).data)
@@ -67,7 +67,7 @@ class Mapped:
                 buffer.set_res(i, array.reshape(-1).data)
 
     def __call__(self, *rows: Any) -> list[np.ndarray]:
-        """One table for each of the outputs; what is given as a number, or as one row, is that everywhere."""
+        """Return one array (count, nnz) for each output; scalars and single rows are broadcast."""
         for array, value in zip(self._given, rows, strict=True):
             array[:] = value
         self._run()

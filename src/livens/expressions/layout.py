@@ -1,4 +1,4 @@
-"""How the state of a run is laid out in one vector: named parts, one after the other."""
+"""Layout of the state vector: named, contiguous parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Layout:
-    """Names and sizes of the parts of a state.
+    """Names and sizes of the parts of a state vector.
 
     >>> layout = Layout(q=2, p=2, t=1)
     >>> layout["p"], layout.size
@@ -38,15 +38,15 @@ class Layout:
         return self._slices[name]
 
     def with_(self, **sizes: int) -> Layout:
-        """The same with further parts at the end."""
+        """Return the layout extended by further parts at the end."""
         return Layout(**self.sizes, **sizes)
 
     def name_of(self, entry: int) -> str:
-        """What an entry of the state is called."""
+        """Return the label of an entry of the state vector, such as ``q[1]``."""
         return next(f"{name}[{entry - a.start}]" for name, a in self._slices.items() if a.start <= entry < a.stop)
 
     def vector(self, values: Mapping[str, Any]) -> np.ndarray:
-        """A state of these parts; what is not given is zero."""
+        """Pack named values into a state vector; missing parts are zero."""
         z, slices = np.zeros(self.size), self._slices
         for name, value in values.items():
             z[slices[name]] = value

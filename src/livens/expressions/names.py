@@ -1,4 +1,4 @@
-"""Names of coordinates, states and ports, as users give them."""
+"""Parsing of names of coordinates, states and ports."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from livens.errors import InputError
 
-#: More than this many coordinates are a slip of the pen.
+#: Upper bound on the number of names.
 _MOST = 10_000_000
-#: Names in one text or in a list, or how many there are.
+#: Names in one string, in a sequence, or their number.
 Names = str | int | Sequence[str]
 
 
 def names_of(what: str, given: Names, prefix: str, one: str = "") -> tuple[str, ...]:
-    """Names from "a b c", from a list of them, or from their number; each may be used once.
+    """Return names parsed from "a b c", from a sequence, or generated from their number; names must be unique.
 
-    `what` are they called in messages, and what is `one` of them?
+    `label` is the plural noun of the error messages, `singular` its singular.
 
     >>> names_of("states", "a b, c", "x"), names_of("states", ["a", "b"], "x"), names_of("states", 2, "x")
     (('a', 'b', 'c'), ('a', 'b'), ('x0', 'x1'))
@@ -24,7 +24,7 @@ def names_of(what: str, given: Names, prefix: str, one: str = "") -> tuple[str, 
         raise InputError(f"{what} must be names or a number, got {given!r}")
     if isinstance(given, int):
         if not 0 <= given <= _MOST:
-            raise InputError(f"{what}: their number must be between 0 and {_MOST}")
+            raise InputError(f"{what}: the number of names must be between 0 and {_MOST}")
         return tuple(f"{prefix}{i}" for i in range(given))
     names = words(given)
     if len(set(names)) < len(names):
@@ -34,5 +34,5 @@ def names_of(what: str, given: Names, prefix: str, one: str = "") -> tuple[str, 
 
 
 def words(given: str | Sequence[str]) -> tuple[str, ...]:
-    """The words of "a b, c", or of a list as they are."""
+    """Split "a b, c" into names; return a sequence of names as a tuple."""
     return tuple(given.replace(",", " ").split()) if isinstance(given, str) else tuple(str(name) for name in given)

@@ -1,6 +1,6 @@
-"""Numbers as users give them: finite, of the right shape and size, or a sentence that says why not.
+"""Validation of user input: finite numbers, shapes, ranges, choices and paths; invalid input raises `InputError`.
 
-`name` is what the sentence calls the thing: ``h``, ``q0``, ``link a-b: the length``.
+`name` is the label of the value in the error message: ``h``, ``q0``, ``link a-b: the length``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 
 from livens.errors import InputError
 
+#: Vectors up to this size are tested with Python floats, which is faster than NumPy.
 _FEW = 32
 
 
 def number(name: str, value: Any, text: bool = True) -> float:
-    """A finite number. One that is written as text, as on a command line, is read, unless `text` is False.
+    """Return a finite number. Strings (command line) are converted unless `allow_strings` is False.
 
     >>> number("h", 0.1), number("h", "1e-3")
     (0.1, 0.001)
@@ -36,7 +37,7 @@ def number(name: str, value: Any, text: bool = True) -> float:
 
 
 def positive(name: str, value: Any, text: bool = True) -> float:
-    """A number greater than zero."""
+    """Return a finite number greater than zero."""
     converted = number(name, value, text)
     if converted <= 0:
         raise InputError(f"{name} must be greater than 0, got {converted:g}")
@@ -44,7 +45,7 @@ def positive(name: str, value: Any, text: bool = True) -> float:
 
 
 def not_negative(name: str, value: Any, text: bool = True) -> float:
-    """A number that is zero or greater."""
+    """Return a finite number greater than or equal to zero."""
     converted = number(name, value, text)
     if converted < 0:
         raise InputError(f"{name} must not be negative, got {converted:g}")
@@ -52,7 +53,7 @@ def not_negative(name: str, value: Any, text: bool = True) -> float:
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number within bounds.
+    """Return an integer within bounds.
 
     >>> whole_number("every", 3, least=1)
     3
@@ -65,7 +66,7 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """One of some words.
+    """Return a string that is one of the `allowed` choices.
 
     >>> one_of("tier", "fused", ["fused", "reference"])
     'fused'
@@ -77,7 +78,7 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Yes or no.
+    """Return a Boolean.
 
     >>> flag("rotor", True)
     True
@@ -88,7 +89,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def path_of(name: str, value: Any) -> Path:
-    """The name of a file, as text or as a path.
+    """Return a file path given as str or as os.PathLike.
 
     >>> path_of("out", "run.h5").name
     'run.h5'
@@ -99,7 +100,7 @@ def path_of(name: str, value: Any) -> Path:
 
 
 def vector(name: str, value: Any, names: Sequence[str], of: str = "") -> np.ndarray:
-    """One finite number for each of the `names`. `of` says what these are: one number per coordinate, per state.
+    """Return a vector with one finite number for each of `names`. `entry_noun` names one entry, as "coordinate".
 
     >>> vector("q0", [1, 2], ["x", "y"], "coordinate")
     array([1., 2.])
@@ -123,7 +124,7 @@ def vector(name: str, value: Any, names: Sequence[str], of: str = "") -> np.ndar
 def array(
     name: str, value: Any, shape: tuple[int, ...] | None = None, words: str = "a number or an array of numbers"
 ) -> np.ndarray:
-    """Finite numbers of this shape; of any, if none is given. `words` say what they are in messages.
+    """Return an array of finite numbers of the given shape (any shape if None). `description` is used in messages.
 
     >>> array("centre", (0, 0, 1), (3,))
     array([0., 0., 1.])
@@ -141,7 +142,7 @@ def array(
 
 
 def all_finite(numbers: np.ndarray) -> bool:
-    """Whether all numbers of a vector are finite; of a few of them, Python knows sooner than NumPy.
+    """Return True if all entries of a vector are finite.
 
     >>> all_finite(np.array([1.0, 2.0])), all_finite(np.array([1.0, np.inf]))
     (True, False)
@@ -150,7 +151,7 @@ def all_finite(numbers: np.ndarray) -> bool:
 
 
 def _converted(value: Any) -> np.ndarray | None:
-    """A new array, or nothing where these are no numbers."""
+    """Return a new float array, or None if the value is not numeric."""
     try:
         return np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Parameters: named numbers and arrays that stay open until the run."""
+"""Named parameters (numbers and arrays) whose values are set at run time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.expressions import numbers
 
 
 class Owner(Protocol):
-    """Whoever has parameters, such as an element."""
+    """Protocol of objects with parameters, such as an element."""
 
     name: str
     parameters: Parameters
@@ -25,7 +25,7 @@ class Owner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SameAs:
-    """A parameter that another element has already; see `same_as`."""
+    """Parameter tied to a parameter of another element; see `shared`."""
 
     owner: Owner
     name: str
@@ -36,8 +36,29 @@ class SameAs:
 
 
 def same_as(owner: Owner, name: str) -> SameAs:
-    """The parameter of another element, to be given as a value: when that is changed, this one changes with it.
+    """Return a parameter value tied to a parameter of another element.
 
+    The tied parameter always has the value of the original one. Only the original one can be changed.
+
+    Parameters
+    ----------
+    owner : Element
+        Element that defines the original parameter.
+    name : str
+        Name of the parameter in `owner`.
+
+    Returns
+    -------
+    TiedParameter
+        Value for the `parameters` argument of another element.
+
+    Raises
+    ------
+    InputError
+        If `owner` has no parameter `name`.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> ball = lv.Element(["z"], kinetic=lambda v, k: k.mass * v[0] ** 2 / 2, parameters=dict(mass=2.0), name="ball")
     >>> weight = lv.Element(
@@ -55,11 +76,11 @@ def same_as(owner: Owner, name: str) -> SameAs:
 
 
 class Parameters:
-    """Named numbers and arrays, laid out one after the other in a vector."""
+    """Named numbers and arrays, stored contiguously in a parameter vector."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self.values: dict[str, np.ndarray] = {}
-        #: Those that follow a parameter of another element.
+        #: Parameters tied to a parameter of another element.
         self.ties: dict[str, SameAs] = {}
         if values is not None and not isinstance(values, Mapping):
             raise InputError(f"parameters must map names to values, got {values!r}")
@@ -83,11 +104,11 @@ class Parameters:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def symbols(self, vector: Any) -> dict[str, Any]:
-        """Name -> Scalar or array of Scalars, taken from a CasADi vector laid out as `vector()`."""
+        """Return name -> Scalar or array of Scalars, unpacked from a CasADi vector laid out as `vector()`."""
         return self.named(m.symbols(vector))
 
     def named(self, items: np.ndarray) -> dict[str, Any]:
-        """Name -> item or array of items, which are laid out as `vector()`."""
+        """Return name -> item or array of items, unpacked from an array laid out as `vector()`."""
         first, named = 0, dict[str, Any]()
         for name, shape in self.shapes:
             size = math.prod(shape)
@@ -96,27 +117,27 @@ class Parameters:
         return named
 
     def plain(self) -> dict[str, Any]:
-        """The values as plain Python numbers and lists, for files and reports."""
+        """Return the values as Python numbers and lists, for files and reports."""
         return {name: value.tolist() for name, value in self.values.items()}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A parameter of a model: where it stands in the vector of all, and where what follows it stands."""
+    """Slices of a parameter, and of the parameters tied to it, in the parameter vector of a model."""
 
     places: tuple[slice, ...]
     shape: tuple[int, ...]
 
     def shifted(self, by: int) -> Entry:
-        """The same in a vector with this many entries before it."""
+        """Return the entry with its slices moved by an offset."""
         return Entry(tuple(slice(place.start + by, place.stop + by) for place in self.places), self.shape)
 
 
 class ParameterTable:
-    """All parameters of a model by name, in one vector: the model's own first, then those of one owner after the other.
+    """All parameters of a model by name, in one vector: model parameters first, then the parameters of each owner.
 
-    The model's own are called as they are (``g``), those of an element by its name too (``door.mass``). Of elements
-    with the same name, later ones are called ``door#2``, ``door#3``; one without a name is called by its number.
+    Model parameters keep their name (``g``); parameters of elements are prefixed by the element (``door.mass``).
+    Repeated element names are numbered ``door#2``, ``door#3``; unnamed elements are labelled by their index.
 
     >>> door = Parameters(dict(mass=2.0, centre=[0.0, 1.0]))
     >>> table = ParameterTable(Parameters(dict(g=9.81)), [("door", door), ("", Parameters(dict(c=3.0)))])
@@ -136,7 +157,7 @@ class ParameterTable:
         self._parts = (shared, *(parameters for _, parameters in owners))
         self.size = sum(part.size for part in self._parts)
         self._labels = unique_labels([name for name, _ in owners])
-        #: Other names, by which parameters were called where they come from.
+        #: Aliases: names of parameters in the models that this model was composed of.
         self.further = dict(further or {})
 
     @functools.cached_property
@@ -145,7 +166,7 @@ class ParameterTable:
 
     @functools.cached_property
     def layout(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
-        """Name and shape of everything in the vector, in its order, and the name of what it follows, if it does."""
+        """Name, shape and tie target (empty string if none) of every parameter, in the order of the vector."""
         of_part = {id(part): label for part, label in zip(self._parts[1:], self._labels, strict=True)}
         rows = [(name, shape, "") for name, shape in self.shared.shapes]
         for part, label in zip(self._parts[1:], self._labels, strict=True):
@@ -155,7 +176,7 @@ class ParameterTable:
 
     @functools.cached_property
     def entries(self) -> dict[str, Entry]:
-        """Everything that can be changed, by name."""
+        """Entries of all changeable parameters, by name."""
         first, places, shapes = 0, dict[str, list[slice]](), dict[str, tuple[int, ...]]()
         for name, shape, _ in self.layout:
             size = math.prod(shape)
@@ -171,7 +192,7 @@ class ParameterTable:
         return tuple(self.entries)
 
     def vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        """All values as the compiled step reads them, with these changed: names and shapes must exist."""
+        """Return the parameter vector with changed values; names and shapes must match."""
         found = self._vector.copy()
         for name, value in (changes or {}).items():
             entry = self.find(name)
@@ -183,28 +204,28 @@ class ParameterTable:
         return found
 
     def find(self, name: str) -> Entry:
-        """Where a parameter stands that can be changed."""
+        """Return the entry of a changeable parameter, or raise `InputError`."""
         entry = self.entries.get(name) or self.further.get(name)
         if entry is not None:
             return entry
         for tied, _, follows in self.layout:
             if tied == name:
-                raise InputError(f"parameter '{name}' is the same as '{follows}': change that")
+                raise InputError(f"parameter '{name}' is shared with '{follows}': change that parameter instead")
         raise InputError(f"unknown parameter '{name}'{suggestion(str(name), {*self.entries, *self.further})}")
 
     def plain(self, values: np.ndarray | None = None, only: Collection[str] | None = None) -> dict[str, Any]:
-        """The values by name as plain Python numbers and lists, if not these; `only` some of them, if named."""
+        """Return parameter values by name as Python numbers and lists; `only` selects names."""
         values = self._vector if values is None else values
         listed = {name: entry for name, entry in self.entries.items() if only is None or name in only}
         return {name: values[e.places[0]].reshape(e.shape).tolist() for name, e in listed.items()}
 
     def noted(self, changed: Collection[str], values: np.ndarray) -> dict[str, Any]:
-        """The model's own parameters, and what else was changed."""
+        """Return the model parameters and all changed parameters."""
         return self.plain(values, {*self.shared.values, *changed})
 
 
 def _followed(part: Parameters, name: str, of_part: Mapping[int, str]) -> str:
-    """The name of what a parameter follows, if that belongs to the same model."""
+    """Return the name of the parameter that a tied parameter refers to, or "" if it belongs to another model."""
     followed, seen = "", set[int]()
     while name in part.ties and id(part) not in seen:
         seen.add(id(part))
@@ -214,7 +235,7 @@ def _followed(part: Parameters, name: str, of_part: Mapping[int, str]) -> str:
 
 
 def unique_labels(names: Sequence[str]) -> tuple[str, ...]:
-    """What elements are called: by name or number, each by a label of its own.
+    """Return unique labels of elements, from their names or their indices.
 
     >>> unique_labels(["door", "", "door"])
     ('door', 'element1', 'door#2')
@@ -231,7 +252,7 @@ def unique_labels(names: Sequence[str]) -> tuple[str, ...]:
 
 
 class Namespace:
-    """What a model function sees as `k`."""
+    """Parameter namespace: the argument `k` of model functions."""
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         self.__dict__.update(named)

@@ -1,9 +1,8 @@
-"""Whether something is true of an expression in general, found out at random states.
+"""Randomized identity tests of expressions.
 
-That a difference of two expressions is zero, or that a matrix is regular, cannot be read off a graph, but a state that
-is chosen at random shows it with certainty for all practical purposes. Every use has a seed of its own, so that one and
-the same model gets the same answer every time. A state where nothing can be evaluated (the result is NaN or infinite)
-proves nothing: others are drawn instead.
+Whether a difference of two expressions is identically zero, or a matrix is regular, is tested at random points. The
+seed is fixed for every use, so that the same model gives the same result. Points where the expression is not finite
+are replaced by further points.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: Random numbers are drawn from here unless said otherwise: of size one, and positive, so that roots are defined.
+#: Default range of the random values: order one, and positive, so that roots are defined.
 LOW, HIGH = 0.5, 1.5
-#: How many states are to be evaluated, and how many are tried to find them.
+#: Number of points to evaluate, and maximum number of points to try.
 ENOUGH, TRIED = 5, 20
 
 
 class Probe:
-    """Draws values of `symbols` at random. Those with a value in `given`, by their place, keep it, as parameters do.
+    """Random evaluation points for `symbols`. `fixed` maps indices of symbols to fixed values, such as parameters.
 
     >>> x = ca.SX.sym("x", 2)
     >>> Probe([x], seed=1).vanishes(ca.sin(x[0]) ** 2 + ca.cos(x[0]) ** 2 - 1)
@@ -38,14 +37,14 @@ class Probe:
         self._symbols, self._seed, self._given, self._low = list(symbols), seed, dict(given or {}), low
 
     def states(self, tried: int = TRIED) -> Iterator[list[Any]]:
-        """A number of states, always the same: one entry for each symbol."""
+        """Yield reproducible random points: one array for each symbol."""
         random = np.random.default_rng(self._seed)
         for _ in range(tried):
             drawn = [random.uniform(self._low, HIGH, symbol.shape) for symbol in self._symbols]
             yield [self._given.get(i, value) for i, value in enumerate(drawn)]
 
     def values(self, *expressions: Any, enough: int = ENOUGH) -> Iterator[list[np.ndarray]]:
-        """The expressions at, at most, this many states where all of them are finite."""
+        """Yield the values of the expressions at up to `n_samples` points where all values are finite."""
         function = ca.Function("probe", self._symbols, [ca.densify(ca.SX(e)) for e in expressions])
         found = 0
         for state in self.states():
@@ -57,11 +56,11 @@ class Probe:
                 return
 
     def first(self, expression: Any) -> np.ndarray | None:
-        """The expression at a generic state; nothing if it is finite at none of those tried."""
+        """Return the expression at one random point, or None if no tried point gives finite values."""
         return next((value for (value,) in self.values(expression, enough=1)), None)
 
     def vanishing(self, change: Any, size: Any = 1.0, tolerance: float = 1e-12) -> np.ndarray | None:
-        """Which entries of `change` are at most `tolerance` times `size`; nothing if no state can be evaluated."""
+        """Return a mask of the entries of `expression` bounded by `tolerance * scale`; None if no point is finite."""
         size = ca.SX(size)
         if size.numel() == 1:
             size = ca.repmat(size, *change.shape)
@@ -69,9 +68,9 @@ class Probe:
         return np.all(seen, axis=0) if seen else None
 
     def vanishes(self, change: Any, size: Any = 1.0, tolerance: float = 1e-12) -> bool | None:
-        """Whether `change` is zero at all states, to `tolerance` times `size`; None if no state can be evaluated.
+        """Return True if `expression` is zero within `tolerance * scale` at all points; None if undecided.
 
-        Who claims that it is zero asks for ``is True``, who refuses a model because it is not asks for ``is False``.
+        Use ``is True`` to rely on the property, ``is False`` to reject a model.
         """
         entries = self.vanishing(change, size, tolerance)
         return None if entries is None else bool(entries.all())

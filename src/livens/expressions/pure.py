@@ -1,4 +1,4 @@
-"""Functions that say the same whenever they are called: a model that is built again need not read them again."""
+"""Cache keys for closure-free user functions, so that identical elements are traced once."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Hashable, Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-#: Modules whose content does not change.
+#: Modules that count as immutable.
 _MODULES = frozenset({"math", "numpy", "livens", "livens.math"})
 
 
 def pure_key(functions: Mapping[str, Any]) -> Hashable | None:
-    """What functions do, as a key: equal keys mean equal functions. None if that cannot be told.
+    """Return a cache key of functions: equal keys mean equal functions. None if a function is not pure.
 
-    It can be told of functions that depend on their arguments alone: without defaults, without variables of the place
-    where they were made, and without names of their module other than those of modules that do not change.
+    Pure functions depend on their arguments only: no defaults, no closure, and no global names except those of
+    immutable modules.
 
     >>> one, other = ({"potential": lambda q, k: k.c * q[0]} for _ in range(2))
     >>> pure_key(one) == pure_key(other)
@@ -38,7 +38,7 @@ def _pure(function: Any) -> bool:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Every name that is looked up beyond a function's own variables, attributes among them."""
+    """Yield all global and attribute names used by a code object and its nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,4 +1,4 @@
-"""What a user's function becomes: it is called with the symbols it names, and what it returns is an expression."""
+"""Tracing of user functions: a call with symbolic arguments returns a CasADi expression."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import numpy as np
 from livens import math as m
 from livens.errors import ModelError
 
-#: A function of the user's that says something about a model.
+#: User-defined function of a model, such as an energy or a force.
 ModelFunction = Callable[..., Any]
 
 
 class Reader:
-    """Calls users' functions with the symbols they name, and takes numbers as they are.
+    """Tracer of user functions: calls them with symbols selected by argument names, and accepts numbers.
 
-    `given` has everything a function may ask for, by name: CasADi symbols become arrays (one symbol a number, if it is
-    called t), anything else is handed on as it is. `where` follows the role in messages, as " of element 'door'";
-    `must` says whether things "be" or "return" something there.
+    `available` maps argument names to values: CasADi symbols become arrays (``t`` a scalar), other objects are passed
+    unchanged. `context` follows the role in messages, as " of element 'door'"; `verb` is "be" or "return".
 
     >>> from types import SimpleNamespace
     >>> x = ca.SX.sym("x", 2)
@@ -39,11 +38,11 @@ class Reader:
         self._where, self._must = where, must
 
     def __call__(self, role: str, value: Any, shape: tuple[int | None, ...], allowed: str | None = None) -> Any:
-        """The expression of numbers, or of a function of some of `allowed`. None in `shape` stands for any size."""
+        """Return numbers, or a function of some of `allowed`, as an expression. None in `shape` is any size."""
         return self.shaped(role, self.value(role, value, allowed), shape)
 
     def value(self, role: str, value: Any, allowed: Collection[str] | None = None, **more: Any) -> Any:
-        """What a function returns, or the numbers themselves. `more` can be asked for as well."""
+        """Return the value of a traced function, or numbers unchanged. Keyword arguments are additional symbols."""
         if not callable(value):
             return value
         given = self._given | {name: _seen(name, symbol) for name, symbol in more.items()} if more else self._given
@@ -54,11 +53,11 @@ class Reader:
             return value(**{name: given[name] for name in names})
         except ModelError as error:
             raise ModelError(f"{role}{self._where}: {error}") from None
-        except Exception as error:  # whatever a user's function raises is its own fault: say which function
+        except Exception as error:  # a user function may raise anything: name the function
             raise ModelError(f"{role}{self._where}: {type(error).__name__}: {error}") from error
 
     def shaped(self, role: str, value: Any, shape: tuple[int | None, ...]) -> Any:
-        """A value as an expression, if it has this shape."""
+        """Return a value as an expression, or raise `ModelError` if its shape differs."""
         try:
             items = m.array(value)
             fits = items.ndim == len(shape) and all(w in (None, s) for s, w in zip(items.shape, shape, strict=True))
@@ -72,7 +71,7 @@ class Reader:
         raise ModelError(f"{role}{self._where} must {self._must} {_words(shape)}, got {got}")
 
     def listed(self, role: str, value: Any) -> Any:
-        """A number, or a list of numbers and of lists of them, as one column."""
+        """Return a number, or nested lists of numbers, as one column."""
         flat = _flattened(value)
         if flat is None:
             raise ModelError(
@@ -85,7 +84,7 @@ class Reader:
 
 
 def argument_names(role: str, function: ModelFunction, where: str, allowed: Collection[str]) -> list[str]:
-    """What a function asks for by the names of its arguments, if it may.
+    """Return the argument names of a user function, and raise `ModelError` for names not in `allowed`.
 
     >>> argument_names("potential", lambda q, k, i=3: q[i], "", "qtk")
     ['q', 'k']
@@ -94,15 +93,15 @@ def argument_names(role: str, function: ModelFunction, where: str, allowed: Coll
     for name, optional in _arguments(role, function, where, allowed):
         if name in allowed and (len(name) == 1 or not isinstance(allowed, str)):
             names.append(name)
-        elif not optional:  # else it is an argument of the user's own, such as a loop variable kept
+        elif not optional:  # arguments with defaults are bound by the user, such as a loop variable
             may = "it may" if " " in role else f"a {role} function may"
-            raise ModelError(f"{role}{where} asks for '{name}'; {may} ask for {', '.join(allowed)}")
+            raise ModelError(f"{role}{where} has an argument '{name}'; {may} have the arguments {', '.join(allowed)}")
     return names
 
 
 def _arguments(role: str, function: ModelFunction, where: str, allowed: Collection[str]) -> list[tuple[str, bool]]:
-    """The name of each argument, and whether it has a default."""
-    if _plain(function):  # as `inspect` would say it, in a tenth of the time
+    """Return (name, has_default) of each argument."""
+    if _plain(function):  # ten times faster than `inspect.signature`
         code, defaults = function.__code__, len(function.__defaults__ or ())
         return [(name, i >= code.co_argcount - defaults) for i, name in enumerate(code.co_varnames[: code.co_argcount])]
     try:
@@ -113,7 +112,7 @@ def _arguments(role: str, function: ModelFunction, where: str, allowed: Collecti
 
 
 def _plain(function: ModelFunction) -> bool:
-    """A function written with ``def`` or ``lambda``, without ``*`` or ``/`` among its arguments."""
+    """Return True for functions defined with ``def`` or ``lambda`` without ``*`` or ``/`` among their arguments."""
     if type(function) is not FunctionType or hasattr(function, "__wrapped__"):
         return False
     code = function.__code__
@@ -122,13 +121,13 @@ def _plain(function: ModelFunction) -> bool:
 
 
 def _by_name(function: ModelFunction) -> bool:
-    """Whether all arguments can be given by their names."""
+    """Return True if all arguments can be passed as keywords."""
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
     return _plain(function) or all(p.kind not in by_place for p in inspect.signature(function).parameters.values())
 
 
 def _seen(name: str, value: Any) -> Any:
-    """A symbol as the user's function sees it."""
+    """Return a symbol as the argument of a user function: an array, or a Scalar for time."""
     if not isinstance(value, ca.SX):
         return value
     return m.Scalar(value) if name == "t" else m.symbols(value)

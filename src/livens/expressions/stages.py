@@ -1,7 +1,6 @@
-"""What a long preparation is doing at the moment, for whoever wants to tell the user.
+"""Progress messages of long preparations, such as deriving equations or compiling kernels.
 
-Whatever may take seconds (deriving equations, compiling kernels) says so where it begins; most of the time nobody
-listens, and it costs next to nothing.
+Without a listener a message costs next to nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Protocol
 
 
 class StageListener(Protocol):
-    """Whoever wants to know."""
+    """Protocol of receivers of progress messages."""
 
     def stage(self, words: str) -> None:
-        """Something begins that may take long, such as "deriving 210 equations"."""
+        """Receive a message about a long operation that starts, such as "deriving 210 equations"."""
         ...
 
     def counted(self, doing: str, what: str) -> None:
-        """One more of something begins, such as "compiling" a "kernel"."""
+        """Receive the start of one more item of a repeated operation, such as "compiling" a "kernel"."""
         ...
 
 
@@ -28,27 +27,27 @@ _listener: ContextVar[StageListener | None] = ContextVar("listener", default=Non
 
 
 def stage(words: str) -> None:
-    """Say what begins now."""
+    """Report the start of a long operation to the listener."""
     listener = _listener.get()
     if listener is not None:
         listener.stage(words)
 
 
 def counted(doing: str, what: str) -> None:
-    """Say that one more of something begins."""
+    """Report the start of one more item of a repeated operation."""
     listener = _listener.get()
     if listener is not None:
         listener.counted(doing, what)
 
 
 def nobody_listens() -> bool:
-    """Whether what is said is lost anyway."""
+    """Return True if no listener is registered."""
     return _listener.get() is None
 
 
 @contextlib.contextmanager
 def listening(listener: StageListener) -> Iterator[None]:
-    """Meanwhile, this one is told."""
+    """Register a progress listener for the duration of a context."""
     token = _listener.set(listener)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the rows of a run can hold, in memory and in a file."""
+"""Schema of the result variables of a run, in memory and in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of a run. Its first axis is time; `axis` is its second, if it has one."""
+    """Result variable. Its first dimension is time; `dim` is the second dimension, if any."""
 
     words: str
     axis: str = ""
@@ -30,10 +30,10 @@ VARIABLES = {
     "stages": Variable("stages of the step that ends at t", unit="1"),
     "step_density": Variable("steps per unit time, relative to equal steps"),
 }
-#: Those that every run has, whatever its model.
+#: Variables of every run, independent of the model.
 ALWAYS = ("t", "step_size", "newton_iterations")
 
 
 def dimensions() -> dict[str, tuple[str, ...]]:
-    """The axes of every variable."""
+    """Return the dimensions of every result variable."""
     return {name: ("t", variable.axis) if variable.axis else ("t",) for name, variable in VARIABLES.items()}

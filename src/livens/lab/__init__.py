@@ -1,5 +1,5 @@
-"""The lab: a page in the browser where one chooses a problem, a scheme and numbers, and sees them move.
+"""The lab: an interactive page in the browser with problems, schemes, parameters and animations.
 
-``livens lab`` serves it to this machine alone. What is asked for is checked in `asked`, computed by another process
-(`worker`, hired and watched over by `jobs`), and served by `server`; `gallery` has a moving thumbnail of each problem.
+``livens lab`` serves it to this machine only. Requests are validated in `request`, computed by a worker process
+(`worker`, managed by `jobs`), and served by `server`; `gallery` creates an animated thumbnail of each problem.
 """

@@ -1,4 +1,4 @@
-"""What the page asks for: checked before anything runs, and said again as Python and as a scenario."""
+"""Validated run requests of the page, and their export as Python and as a scenario."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from livens.models.problem import Problem
 from livens.run.plan import Plan
 from livens.schemes.catalogue import grouped
 
-#: More steps, or more of anything that an option counts, take longer than anybody wants to wait in front of a page.
+#: Largest number of steps of a run, and largest value of an integer option.
 MOST_STEPS, MOST_COUNT = 5_000_000, 100
-#: At most this many rows of a run are kept.
+#: Largest number of stored rows of a run.
 ROWS = 20_000
 _FIELDS = ("problem", "file", "options", "scheme", "other", "h", "t_end")
 SCENARIOS, RESULTS = (".yaml", ".yml"), (".h5",)
@@ -27,7 +27,7 @@ SCENARIOS, RESULTS = (".yaml", ".yml"), (".h5",)
 
 @dataclass(frozen=True)
 class Asked:
-    """A problem or a file, one scheme or two, and numbers; None is what is usual."""
+    """Run request: a problem or a file, one or two schemes, and numbers (None: default)."""
 
     problem: str = ""
     file: str = ""
@@ -41,12 +41,12 @@ class Asked:
 
     @classmethod
     def read(cls, given: Any, folder: Path) -> Asked:
-        """From what a page sends. Whatever is wrong with it is an InputError with a sentence for the page."""
+        """Parse the JSON payload of the page; raise an InputError with a message for the page."""
         if not isinstance(given, Mapping):
-            raise InputError("a run is asked for by an object with a problem, a scheme and numbers")
+            raise InputError("a run request must be an object with a problem, a scheme and numbers")
         for name in given:
             if name not in _FIELDS:
-                raise InputError(f"a run has no '{str(name)[:40]}'{suggestion(str(name)[:40], _FIELDS)}")
+                raise InputError(f"unknown field '{str(name)[:40]}' of a run{suggestion(str(name)[:40], _FIELDS)}")
         words: dict[str, Any] = {}
         for name in ("problem", "file", "scheme", "other"):
             words[name] = "" if given.get(name) is None else given[name]
@@ -69,13 +69,13 @@ class Asked:
         return asked
 
     def loaded(self, folder: Path) -> Problem:
-        """The problem that is to be run."""
+        """Return the problem to simulate."""
         if self.problem:
             return problems.load(self.problem, **self.options)
         return scenario.load(inside(folder, self.file)).problem()
 
     def plans(self, folder: Path) -> list[Plan]:
-        """A plan for each scheme."""
+        """Return one plan per scheme."""
         problem = self.loaded(folder)
         found = []
         for scheme in self.schemes or (problem.scheme,):
@@ -83,16 +83,16 @@ class Asked:
             steps = (usual.t_end - usual.t0) / usual.h
             if steps > MOST_STEPS:
                 raise InputError(
-                    f"that would be {steps:.3g} steps, and the lab takes at most {MOST_STEPS}: "
-                    "choose a larger h or an earlier t_end, or use livens run"
+                    f"{steps:.3g} steps exceed the limit of {MOST_STEPS} in the lab: "
+                    "choose a larger h or a smaller t_end, or use livens run"
                 )
             every = max(1, math.ceil(steps / ROWS))
             found.append(Plan.of(problem, scheme=scheme, h=self.h, t_end=self.t_end, every=every))
         return found
 
-    # -- the same in other words --------------------------------------------------------------------------------------
+    # -- export -------------------------------------------------------------------------------------------------------
     def as_python(self) -> str:
-        """A script that makes the same runs."""
+        """Return a Python script that makes the same runs."""
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         if self.file.endswith(RESULTS):
             return f"import livens as lv\n\nrun = lv.load({self.file!r})\nprint(run.report())\nrun.view()\n"
@@ -112,7 +112,7 @@ class Asked:
         return "\n".join(lines) + "\n"
 
     def as_scenario(self, folder: Path) -> str:
-        """A file for ``livens run``; of two schemes the first."""
+        """Return a scenario file for ``livens run``; of two schemes the first is used."""
         if self.file:
             return "" if self.file.endswith(RESULTS) else inside(folder, self.file).read_text(encoding="utf-8")
         content: dict[str, Any] = {"problem": self.problem}
@@ -124,7 +124,7 @@ class Asked:
 
 
 def _counted(problem: str, options: Mapping[Any, Any]) -> dict[str, Any]:
-    """Options as they are; those that count something must not be too many, as the model is built before it runs."""
+    """Return the checked options; integer options are limited, because the model is built before the run."""
     found = {}
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (int, float, list, tuple)) or isinstance(value, bool):
@@ -132,16 +132,16 @@ def _counted(problem: str, options: Mapping[Any, Any]) -> dict[str, Any]:
                 f"option '{str(name)[:40]}' must be a number or a list of numbers, got {str(value)[:40]!r}"
             )
         if isinstance(value, int) and abs(value) > 10**15:
-            raise InputError(f"option '{name[:40]}' is a number of {len(str(value))} digits")
+            raise InputError(f"option '{name[:40]}' is too large: it has {len(str(value))} digits")
         known = problems.entry(problem).options if problem else {}
         if isinstance(known.get(name), int) and isinstance(value, (int, float)) and value > MOST_COUNT:
-            raise InputError(f"the lab takes {name} up to {MOST_COUNT}, got {value:g}; larger ones run with livens run")
+            raise InputError(f"{name} is limited to {MOST_COUNT} in the lab, got {value:g}; use livens run")
         found[name] = tuple(value) if isinstance(value, list) else value
     return found
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A scenario or a result in the folder the lab was started in, wherever links lead; nothing else is given out."""
+    """Return the path of a scenario or result file in the folder of the lab, after resolving links."""
     root = folder.resolve()
     try:
         path = (root / name).resolve()
@@ -149,12 +149,12 @@ def inside(folder: Path, name: str) -> Path:
     except (OSError, RuntimeError, ValueError):
         allowed = False
     if not allowed:
-        raise InputError(f"there is no scenario or result '{name[:100]}' in the folder of the lab")
+        raise InputError(f"scenario or result '{name[:100]}' not found in the folder of the lab")
     return path
 
 
 def files(folder: Path, most: int = 200) -> list[str]:
-    """Scenarios and results in the folder and in those within it."""
+    """List the scenario and result files in a folder and its subfolders."""
     found: list[str] = []
     for pattern in ("*", "*/*"):
         for path in sorted(folder.glob(pattern)):
@@ -164,7 +164,7 @@ def files(folder: Path, most: int = 200) -> list[str]:
 
 
 def described(name: str) -> dict[str, Any]:
-    """A problem as the page needs it: what can be changed, within which limits, and which schemes fit."""
+    """Describe a problem for the page: options with their ranges, and applicable schemes."""
     entry = problems.entry(name)
     problem = problems.load(name)
     fitting = [
@@ -186,7 +186,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def slider(name: str, default: Any) -> dict[str, Any]:
-    """Where the slider of an option goes; a list of numbers has one for each.
+    """Return the slider ranges of an option; a list of numbers has one slider per entry.
 
     >>> slider("m", 2.0)["ranges"], slider("N", 4)["ranges"]
     ([[0.2, 20.0]], [[1, 40]])
@@ -207,7 +207,7 @@ def slider(name: str, default: Any) -> dict[str, Any]:
         "ranges": ranges,
         "whole": whole,
         "list": isinstance(default, tuple),
-        # from a tenth to ten times what is usual, all of it is to be within reach
+        # logarithmic scale: a tenth to ten times the default
         "log": [not whole and value > 0 for value in values],
     }
 

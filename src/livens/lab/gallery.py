@@ -1,6 +1,6 @@
-"""Moving thumbnails of all ready problems, as lines that a page plays.
+"""Animated thumbnails of all built-in problems, as polylines that a page draws.
 
-``python -m livens.lab.gallery`` makes them anew, after a problem was added or looks different.
+``python -m livens.lab.gallery`` regenerates them, after a problem was added or its visuals changed.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 FILE = Path(__file__).parent / "assets" / "gallery.json"
-#: Frames of a thumbnail, and for how long they are shown.
+#: Number of frames of a thumbnail, and duration of the animation in seconds.
 _FRAMES, _SECONDS = 60, 6.0
-#: A thumbnail shows at most this much of a motion, in simulated seconds, and is made of at most this many steps.
+#: Largest simulated time span of a thumbnail in seconds, and largest number of steps.
 _LONGEST, _STEPS = 12.0, 20_000
-#: But no fewer than this many steps, where a unit of time is short for the motion.
+#: Smallest number of steps, for motions with small time scales.
 _FEWEST = 400
-#: Lines of more points than this together have fewer: a thumbnail is small.
+#: Largest total number of points of all lines; longer lines are decimated.
 _POINTS = 400
 _SIDES = 6
-#: Where the way of everything is this many times as long as everything is large, the picture goes along.
+#: The picture follows the motion if its path is longer than this multiple of the size of the scene.
 _FAR = 2.5
-#: A circle of radius 1.
+#: Unit circle.
 _ROUND = np.stack([np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspace(0, 2 * np.pi, 25))], axis=-1)
-#: From where things in space are looked at.
+#: Camera axes of three-dimensional scenes: right and up.
 _SIDE, _UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
 
 
 def thumbnail(result: Result) -> dict[str, Any]:
-    """Lines over frames, each place rounded to one of 256 in both directions; of states, their curves."""
+    """Return the lines of all frames, quantised to 8 bits per component; curves of the states without a scene."""
     few = part(result, chosen_rows(np.asarray(result.t), 1, _FRAMES))
     lines = _with_its_way(_scene_lines(few)) or _state_lines(few)
     lines = _thinned(lines)
     moving = np.concatenate([points.reshape(len(few.t), -1, 2) for _, points, _ in lines], axis=1)
     once = float(np.ptp(moving, axis=1).max())
-    if np.ptp(moving.reshape(-1, 2), axis=0).max() > _FAR * once:  # it flies away: the picture goes along
+    if np.ptp(moving.reshape(-1, 2), axis=0).max() > _FAR * once:  # the picture follows the motion
         moving = moving - moving.mean(axis=1, keepdims=True)
     finite = moving.reshape(-1, 2)
     low, high = finite.min(axis=0), finite.max(axis=0)
@@ -64,7 +64,7 @@ def thumbnail(result: Result) -> dict[str, Any]:
 
 
 def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
-    """Kind, places (frame, point, component) and colour of all lines of a scene; grey is -1."""
+    """Return type, points (frame, point, component) and colour of all lines of a scene; grey is -1."""
     scene = scene_or_nothing(few)
     if not scene:
         return []
@@ -79,7 +79,7 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
             found.append(("path", _seen(scene, _floor(scene, shape, pose)), colour))
             continue
         radius = pose.size(shape, "radius", 0.0) if shape.kind == "sphere" and scene.dimension == 3 else 0.0
-        if radius:  # round from wherever it is looked at; one that turns has a line around it as well
+        if radius:  # silhouette; a sphere with orientation has a line around it as well
             found.append(("sphere", _seen(scene, pose.points(shape)) + radius * _ROUND, colour))
         if not radius or shape.frame:
             for line in range(len(drawn[0][number].lines)):
@@ -89,12 +89,12 @@ def _scene_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
 
 
 def _seen(scene: Scene, points: np.ndarray) -> np.ndarray:
-    """Places in the plane of the picture."""
+    """Project points onto the plane of the picture."""
     return points[..., :2] if scene.dimension == 2 else np.stack([points @ _SIDE, points @ _UP], axis=-1)
 
 
 def _floor(scene: Scene, shape: Drawn, pose: Pose) -> np.ndarray:
-    """The ends of a floor in the plane, where its second axis is upwards; in space its corners."""
+    """Return the ends of a floor line in the plane (second axis upwards), or the corners of a floor in space."""
     half, frames = pose.size(shape, "size", 0.0) / 2, pose.frames(shape)
     ends = (
         [[-1, 0, 0], [1, 0, 0]]
@@ -109,18 +109,18 @@ def _floor(scene: Scene, shape: Drawn, pose: Pose) -> np.ndarray:
 
 
 def _thinned(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
-    """The same lines with every so many of their points, and their ends."""
+    """Decimate the lines; end points are kept."""
     step = sum(points.shape[1] for _, points, _ in lines) // _POINTS + 1
     few = []
     for kind, points, _ in lines:
         last = points.shape[1] - 1
-        own = min(step, max(1, last // _SIDES)) if kind == "sphere" else step  # which shall stay round
+        own = min(step, max(1, last // _SIDES)) if kind == "sphere" else step  # keep spheres round
         few.append(np.unique([*range(0, last + 1, own), last]))
     return [(kind, points[:, some], colour) for (kind, points, colour), some in zip(lines, few, strict=True)]
 
 
 def _with_its_way(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, np.ndarray, int]]:
-    """Of a single point the way it goes is drawn too: there is nothing else to see it move against."""
+    """Add the trajectory to a scene that is a single point."""
     if len(lines) != 1 or lines[0][1].shape[1] != 1:
         return lines
     way = lines[0][1][:, 0]
@@ -128,7 +128,7 @@ def _with_its_way(lines: list[tuple[str, np.ndarray, int]]) -> list[tuple[str, n
 
 
 def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
-    """Curves of the first states against time, with a point that goes along."""
+    """Return curves of the first three states against time, each with a moving point."""
     x = np.asarray(few.x)[:, :3]
     scale = np.abs(x).max(axis=0)
     x = x / np.where(scale > 0, scale, 1.0)
@@ -142,7 +142,7 @@ def _state_lines(few: Result) -> list[tuple[str, np.ndarray, int]]:
 
 
 def run_for(name: str) -> Result:
-    """A run that is short enough for a thumbnail."""
+    """Simulate a problem briefly, for a thumbnail."""
     problem = problems.load(name)
     span = min(problem.t_end - problem.t0, max(_LONGEST, _FEWEST * problem.h))
     h = max(problem.h, span / _STEPS)
@@ -151,7 +151,7 @@ def run_for(name: str) -> Result:
 
 @functools.lru_cache(maxsize=64)
 def made(name: str) -> dict[str, Any]:
-    """The thumbnail of a problem, made now."""
+    """Return the thumbnail of a problem, computed once."""
     return thumbnail(run_for(name))
 
 

@@ -1,4 +1,4 @@
-"""Who may talk to the lab: pages of this machine that know the token, and nobody else."""
+"""Authentication middleware of the lab: requests need the token and must come from this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: A page may load from the lab alone, and nobody may put it into a frame.
+#: Security headers: pages load from the lab only, and cannot be embedded in frames.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -22,10 +22,9 @@ _HEADERS = {
 
 
 class Guard:
-    """Lets through what comes from this machine with the token, in the link or in the cookie that the link leaves.
+    """Token authentication: the token is in the link, or in the cookie set by the link.
 
-    A name that leads to this machine by tricks of a name server has another Host, a page of somebody else another
-    Origin: both are refused, whatever else they know.
+    Requests with a foreign Host header (DNS rebinding) or a foreign Origin header (cross-site requests) are rejected.
     """
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
@@ -53,13 +52,13 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> str:
         if headers.get("host") not in self._hosts:
-            return "the lab answers to 127.0.0.1 and localhost alone\n"
+            return "the lab is available at 127.0.0.1 and localhost only\n"
         origin = headers.get("origin")
         if origin is not None and origin not in {f"http://{host}" for host in self._hosts}:
-            return "the lab answers to its own page alone\n"
+            return "the lab accepts requests of its own page only\n"
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0] or self._remembered(headers)
         if not hmac.compare_digest(given.encode(), self._token.encode()):
-            return "the link to the lab has a token, without which nothing is shown: copy all of it\n"
+            return "the token of the lab is missing or wrong: copy the complete link\n"
         return ""
 
     def _remembered(self, headers: dict[str, str]) -> str:

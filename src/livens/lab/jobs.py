@@ -1,4 +1,4 @@
-"""Runs that the page asked for, and the process that computes them: hired, listened to, and dismissed if need be."""
+"""Job queue of the lab: submits run requests to one worker process, and restarts it on failure or timeout."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from typing import Any
 from livens.lab.asked import Asked
 from livens.lab.worker import work
 
-#: Runs that are remembered with their files.
+#: Largest number of finished jobs whose files are kept.
 _KEPT = 12
-#: Seconds beyond its limit that a job is given before its process is ended: code is compiled, or a report made.
+#: Seconds beyond the time limit before the worker process is killed: compilation and reports take time.
 _GRACE = 30.0
-#: Seconds between looks at the clock, and at what is waiting.
+#: Polling interval of the worker's messages in seconds.
 _TICK = 0.05
 
 
 @dataclass
 class Job:
-    """A run that was asked for, and all that is known of it so far."""
+    """Run request with its status and results."""
 
     number: int
     asked: Asked
     folder: Path
-    status: str = "waiting"  # then running, and done
-    version: int = 0  # of the picture
+    status: str = "waiting"  # then "running" and "done"
+    version: int = 0  # of the animation data
     picture: str = ""
     reports: list[str] = field(default_factory=list)
     trouble: str = ""
@@ -41,7 +41,7 @@ class Job:
     begun: float = 0.0
 
     def plain(self) -> dict[str, Any]:
-        """What the page is told."""
+        """Return the status as JSON data for the page."""
         return {
             "run": self.number,
             "status": self.status,
@@ -53,9 +53,9 @@ class Job:
 
 
 class Jobs:
-    """Carries out one job after the other in a process of its own.
+    """Queue that executes one job at a time in a worker process.
 
-    A process can be ended whatever it does; a new one is hired when it is needed.
+    The process can be killed at any time; a new one is started when needed.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
@@ -81,31 +81,31 @@ class Jobs:
 
     @property
     def ready(self) -> bool:
-        """Whether the process that computes has loaded what every run needs."""
+        """True when the worker process has loaded the modules that every run needs."""
         return self._ready
 
-    # -- asked by the server ------------------------------------------------------------------------------------------
+    # -- called by the server -----------------------------------------------------------------------------------------
     def ask(self, asked: Asked) -> Job:
-        """A new job; it takes the place of all that went before, as a page shows but one."""
+        """Submit a job; it replaces all waiting and running jobs, because a page shows one run."""
         with self._change:
             number = next(self._numbers)
             folder = self._kept / str(number)
             folder.mkdir()
             job = self.known[number] = Job(number, asked, folder)
             for older in self._queue:
-                older.status, older.trouble = "done", "another run was asked for"
+                older.status, older.trouble = "done", "replaced by another run"
             self._queue.clear()
             self._queue.append(job)
             if self._running is not None:
                 self._say_stop()
             else:
-                self._hand_out()  # at once: whoever pressed the button waits for a picture
+                self._hand_out()  # without waiting for the next poll
             for old in sorted(self.known)[:-_KEPT]:
                 shutil.rmtree(self.known.pop(old).folder, ignore_errors=True)
             return job
 
     def stop(self, job: Job) -> None:
-        """End a job where it is; what was computed is shown."""
+        """Stop a job; the steps computed so far are shown."""
         with self._change:
             if job is self._running:
                 self._say_stop()
@@ -118,14 +118,14 @@ class Jobs:
             self._pipe.send("stop")
 
     def close(self) -> None:
-        """Nobody needs it any more."""
+        """Kill the worker process and remove all files."""
         with self._change:
             self._over = True
         self._process.kill()
         self._thread.join(timeout=5)
         shutil.rmtree(self._kept, ignore_errors=True)
 
-    # -- with the process ---------------------------------------------------------------------------------------------
+    # -- worker process -----------------------------------------------------------------------------------------------
     def _attend(self) -> None:
         while not self._over:
             try:
@@ -135,14 +135,14 @@ class Jobs:
                 with self._change:
                     self._hand_out()
             except (EOFError, OSError):
-                self._lost("the process that computes has ended: there may not be enough memory for that")
+                self._lost("the worker process has ended, possibly because there was not enough memory")
 
     def _hand_out(self) -> None:
-        """Give the next job to the process, if it is ready for one; by whoever holds the lock."""
+        """Send the next job to the worker if it is ready; the caller must hold the lock."""
         if self._running is None and self._queue and self._ready:
             job = self._running = self._queue.popleft()
             job.status, job.begun = "running", time.monotonic()
-            # that the process is gone is noticed where its answers are waited for
+            # a dead worker is detected by the message loop
             with contextlib.suppress(OSError):
                 self._pipe.send((job.number, job.asked.plain(), str(job.folder)))
 
@@ -171,10 +171,10 @@ class Jobs:
     def _watch(self) -> None:
         job = self._running
         if job is not None and time.monotonic() - job.begun > 2 * self.seconds + _GRACE:
-            self._lost(f"that took longer than {self.seconds:g} s, the most the lab takes, and was ended")
+            self._lost(f"the run exceeded the time limit of {self.seconds:g} s of the lab and was stopped")
 
     def _lost(self, reason: str) -> None:
-        """The process is gone, or is to go: its job says why, and another one is hired."""
+        """Kill the worker, report the reason in its job, and start another worker."""
         with self._change:
             if self._over:
                 return

@@ -1,4 +1,4 @@
-"""The lab as a server of this machine: its pages, the runs they ask for, and nothing else."""
+"""Local web server of the lab: its pages and the run requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ try:
 except ImportError:  # pragma: no cover
     raise InputError("the lab needs the extra 'lab': pip install 'livens[lab]'") from None
 
-#: A page asks for a run in a few hundred bytes.
+#: Largest size of a run request in bytes.
 _MOST_BYTES = 20_000
 _SCRIPT, _STYLE = "text/javascript", "text/css"
 
@@ -39,7 +39,7 @@ def _own(name: str) -> str:
 
 
 def _assets() -> dict[str, tuple[str, str]]:
-    """What pages load, by name: the kind, and the content."""
+    """Return the assets of the pages by name: media type and content."""
     return {
         "three.js": (_SCRIPT, asset("three.min.js")),
         "viewer.js": (_SCRIPT, script()),
@@ -52,7 +52,7 @@ def _assets() -> dict[str, tuple[str, str]]:
 
 
 class Lab:
-    """The pages and what is behind them. It listens on 127.0.0.1, at a port of its own unless one is given."""
+    """Web application and server of the lab, on 127.0.0.1 at a free port unless one is given."""
 
     def __init__(self, folder: Path, *, port: int = 0, seconds: float = 60.0) -> None:
         self.folder = folder.resolve()
@@ -60,10 +60,10 @@ class Lab:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
-            self._socket.listen()  # whoever comes before it serves, waits
+            self._socket.listen()  # connections wait until it serves
         except OSError as error:
             self._socket.close()
-            raise InputError(f"the lab cannot listen at port {port}: {error.strerror or error}") from None
+            raise InputError(f"the lab cannot listen on port {port}: {error.strerror or error}") from None
         self.port: int = self._socket.getsockname()[1]
         self.token = secrets.token_urlsafe(24)
         self._seconds = seconds
@@ -77,7 +77,7 @@ class Lab:
 
     @property
     def link(self) -> str:
-        """Where the lab is opened: whoever has this link may use it."""
+        """Link to the lab with its token; it grants access."""
         return f"{self.address}/?token={self.token}"
 
     @property
@@ -87,7 +87,7 @@ class Lab:
 
     # -- starting -----------------------------------------------------------------------------------------------------
     def application(self) -> Any:
-        """What answers requests."""
+        """Return the ASGI application."""
         get, post = ["GET"], ["POST"]
         routes = [
             Route("/", self._page, methods=get),
@@ -118,7 +118,7 @@ class Lab:
             self._jobs.close()
 
     def serve(self) -> None:
-        """Answer until Ctrl-C, or until `stop`."""
+        """Serve requests until Ctrl-C or `stop`."""
         import uvicorn
 
         config = uvicorn.Config(
@@ -128,11 +128,11 @@ class Lab:
         self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
-        """Ask a lab that serves in another thread to end."""
+        """Stop a lab that serves in another thread."""
         self._server.should_exit = True
 
     def close(self) -> None:
-        """Give the port back, of a lab that does not serve."""
+        """Close the socket of a lab that does not serve."""
         self._socket.close()
 
     @property
@@ -154,7 +154,7 @@ class Lab:
             raise HTTPException(404)
         return Response(found[1], media_type=found[0])
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- lists --------------------------------------------------------------------------------------------------------
     async def _problems(self, request: Request) -> Response:
         every = await run_in_threadpool(problems.all)
         return JSONResponse([{"name": e.name, "summary": e.summary, "source": e.source} for e in every])
@@ -163,7 +163,7 @@ class Lab:
         return JSONResponse(await run_in_threadpool(described, request.path_params["name"]))
 
     async def _thumbnail(self, request: Request) -> Response:
-        """Of a problem that has none in the package, as one that somebody has just written."""
+        """Return the thumbnail of a problem that has none in the package, such as a user-defined one."""
         from livens.lab.gallery import made
 
         return JSONResponse(await run_in_threadpool(made, request.path_params["name"]))
@@ -177,18 +177,18 @@ class Lab:
         async for part in request.stream():
             given += part
             if len(given) > _MOST_BYTES:
-                raise HTTPException(413, "that is too long for a run")
+                raise HTTPException(413, "the run request is too large")
         try:
             content = json.loads(given)
         except ValueError:
-            raise InputError("a run is asked for in JSON") from None
+            raise InputError("a run request must be in JSON") from None
         asked = await run_in_threadpool(Asked.read, content, self.folder)
         return JSONResponse(self.jobs.ask(asked).plain())
 
     def _job(self, request: Request) -> Job:
         job = self.jobs.known.get(request.path_params["number"])
         if job is None:
-            raise HTTPException(404, "there is no such run any more")
+            raise HTTPException(404, "this run no longer exists")
         return job
 
     async def _run(self, request: Request) -> Response:
@@ -210,7 +210,7 @@ class Lab:
     async def _download(self, request: Request) -> Response:
         job, name = self._job(request), request.path_params["name"]
         if name not in job.files:
-            raise HTTPException(404, "there is no such file")
+            raise HTTPException(404, "file not found")
         return FileResponse(job.folder / name, filename=name, media_type="application/x-hdf5")
 
 

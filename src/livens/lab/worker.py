@@ -1,4 +1,4 @@
-"""The process that computes: it is told what to run, and tells how far it has got."""
+"""Worker process of the lab: executes run requests and sends animation frames, reports and errors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 from livens.errors import IntegrationError, Interrupted, LivensError
 from livens.lab.asked import RESULTS, Asked, inside
 
-#: Seconds between pictures of a run under way; making them is not to take more of the time than this share.
+#: Seconds between updates of the animation during a run, and largest fraction of the time spent on them.
 _OFTEN, _SHARE = 0.25, 0.25
-#: Frames of such a picture.
+#: Number of frames of an update.
 _FRAMES = 300
 
 Tell = Callable[..., None]
 
 
 def work(pipe: Connection, folder: str, seconds: float) -> None:
-    """Do one job after the other, until nobody is there any more. A job is what was asked for, and where it is kept."""
+    """Execute jobs until the pipe is closed. A job is a run request with its output folder."""
     try:
         warm_up()
         pipe.send(("ready", None))
         while True:
             job = pipe.recv()
-            if job == "stop":  # of a job that is over already
+            if job == "stop":  # the job has finished already
                 continue
             number, asked, kept = job
 
@@ -39,8 +39,8 @@ def work(pipe: Connection, folder: str, seconds: float) -> None:
             except LivensError as error:
                 tell("trouble", str(error))
             except MemoryError:
-                tell("trouble", "there is not enough memory for that")
-            except Exception as error:  # the lab goes on, whatever a job does
+                tell("trouble", "not enough memory")
+            except Exception as error:  # the worker survives any failure of a job
                 tell("trouble", f"{type(error).__name__}: {error}")
             tell("over")
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
@@ -48,7 +48,7 @@ def work(pipe: Connection, folder: str, seconds: float) -> None:
 
 
 def warm_up() -> None:
-    """Import and load what every run needs, by a short one."""
+    """Import and load the modules that every run needs, by a short run."""
     from livens import problems, schemes
     from livens.run.simulate import simulate
 
@@ -60,15 +60,15 @@ def warm_up() -> None:
 
 
 class Worker:
-    """One job."""
+    """Execution of one job."""
 
     def __init__(self, pipe: Connection, tell: Tell, folder: Path, seconds: float) -> None:
         self._pipe, self._tell, self._folder, self._seconds = pipe, tell, folder, seconds
-        self._done: list[dict[str, Any]] = []  # pictures of the runs before the one under way
+        self._done: list[dict[str, Any]] = []  # animation data of the finished runs of the job
         self._stopped = False
 
     def do(self, asked: Asked, kept: Path) -> None:
-        """Make all runs, show them, keep them, and report on them."""
+        """Execute all runs of a request: show, save and report them."""
         results = []
         if asked.file.endswith(RESULTS):
             import livens as lv
@@ -113,7 +113,7 @@ class Worker:
             if stop.result is None:
                 raise
             if time.monotonic() - begun > self._seconds:
-                words = f"stopped after {self._seconds:g} s, the most the lab takes, at t = {stop.result.t[-1]:.6g}"
+                words = f"stopped at t = {stop.result.t[-1]:.6g}: time limit of {self._seconds:g} s of the lab reached"
                 self._tell("trouble", words)
             return stop.result
         except IntegrationError as error:

@@ -1,9 +1,9 @@
-"""Where coordinates without mass may start: forces along them have to balance, and go on to do so.
+"""Consistent initial values of massless coordinates: force equilibrium on ker M and ker G, and its time derivative.
 
-Along a direction w with ``M w = 0`` and ``G w = 0`` no acceleration and no multiplier enters the equations of motion
-``M a + G^T lam = f``: they say ``w^T f(q, v, t) = 0`` there. Where a damper acts along w, this gives the velocity along
-w. Elsewhere it is a constraint on the position, whose rate in turn is one on the velocity. A run that starts beside
-them does not come back: energy-conserving schemes step from one side of the balance to the other for ever.
+Along a direction w with ``M w = 0`` and ``G w = 0``, neither accelerations nor multipliers enter the equations of
+motion ``M a + G^T lam = f``, which reduce to ``w^T f(q, v, t) = 0``. With damping along w, this condition determines
+the velocity along w. Without damping it is a constraint on the position, whose time derivative constrains the velocity.
+With inconsistent initial values, energy-conserving schemes oscillate about the equilibrium without decay.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from livens.expressions.evaluate import Evaluator
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 
-#: Forces and rates up to this size, relative to what enters them, count as rounding of the given values.
+#: Relative tolerance of forces and their time derivatives, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
 Onto = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-#: Singular values below this size, relative to the largest, count as zero.
+#: Relative rank tolerance of singular values, with respect to the largest one.
 _RANK = 1e-11
-#: Nothing is known to more digits than this part of the largest numbers that it comes from.
+#: Absolute tolerance, relative to the largest entries of the terms.
 _SHARED = 1e-14
 _TRIALS = 60
 
 
 @functools.lru_cache(maxsize=16)
 def _evaluator(d: Dynamics) -> Evaluator:
-    """M, G, f and how f depends on q and v, and the rates of M, G and f along a motion with velocity v."""
+    """Return the evaluator of M, G, f, df/dq, df/dv and the time derivatives of M, G and f along the motion."""
     matrix, right = d.acceleration_system
     n = d.system.n
     M, f = matrix[:n, :n], ca.densify(right[:n])
@@ -47,7 +47,7 @@ def _evaluator(d: Dynamics) -> Evaluator:
 
 
 def _null(A: np.ndarray) -> np.ndarray:
-    """A basis of all x with ``A x = 0``, as columns; rows count by their directions, not by their units."""
+    """Return an orthonormal basis of the null space of A as columns, after row equilibration."""
     size = np.abs(A).max(axis=1, initial=0.0)
     rows = A[size > 0] / size[size > 0, None]
     if not rows.size:
@@ -61,9 +61,9 @@ def _largest(A: np.ndarray) -> float:
 
 
 def _split(A: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """The pseudo-inverse of A, and a basis of all y with ``y^T A = 0``, as columns.
+    """Return the pseudo-inverse of A and an orthonormal basis of its left null space as columns.
 
-    A comes from numbers of this size, beside which what round-off leaves of it is nothing.
+    `size` is the magnitude of the entries A was computed from; the rank tolerance is relative to it.
     """
     left, values, right = np.linalg.svd(A)
     rank = int((values > _RANK * size).sum())
@@ -72,7 +72,7 @@ def _split(A: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class _Gap:
-    """What is left of the forces along directions without mass, or of their rate, and what of it means nothing."""
+    """Residual forces along massless directions (or their time derivative) with a roundoff tolerance."""
 
     directions: np.ndarray
     value: np.ndarray
@@ -92,14 +92,14 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 class Balance:
-    """The conditions at one time, with one set of parameters."""
+    """Equilibrium conditions of massless coordinates at one time and for one parameter vector."""
 
     def __init__(self, system: System, t: float, k: np.ndarray, onto: Onto) -> None:
         self.system, self._t, self._k, self._onto = system, t, k, onto
         self._at = _evaluator(dynamics(system))
 
     def _forces(self, q: np.ndarray, v: np.ndarray) -> tuple[_Gap, np.ndarray, np.ndarray]:
-        """The gap of the forces, and how positions and velocities along its directions close it."""
+        """Return the force residual and the position and velocity corrections that remove it."""
         M, G, f, by_q, by_v, *_ = self._at(q, v, self._t, self._k)
         W = _null(np.vstack([M, G]))
         on_q, on_v = W.T @ by_q, W.T @ by_v
@@ -110,7 +110,7 @@ class Balance:
         return _Gap(W, W.T @ f.ravel(), TOLERANCE * terms), W @ stiffness, W @ damping
 
     def _rates(self, q: np.ndarray, v: np.ndarray) -> tuple[_Gap, np.ndarray]:
-        """The gap of the rates of forces that no damper holds in balance, and how velocities along them close it."""
+        """Return the time derivative of the undamped force residual and the velocity correction that removes it."""
         M, G, f, by_q, by_v, M_rate, G_rate, f_rate, bias = self._at(q, v, self._t, self._k)
         N, right = np.vstack([M, G]), np.concatenate([f.ravel(), bias.ravel()])
         W = _null(N)
@@ -118,7 +118,7 @@ class Balance:
         n = self.system.n
         A = np.block([[M, G.T], [G, np.zeros((G.shape[0], G.shape[0]))]])
         a = np.linalg.lstsq(A, right, rcond=_RANK)[0][:n]
-        # the directions turn with the motion: N w = 0 all the time
+        # the null directions change along the motion: d/dt (N w) = 0
         turning = -np.linalg.lstsq(N, np.vstack([M_rate, G_rate]) @ undamped, rcond=_RANK)[0]
         value = turning.T @ f.ravel() + undamped.T @ (f_rate.ravel() + by_v @ a)
         terms = np.abs(undamped.T @ by_q) @ np.abs(v) + np.abs(undamped.T @ by_v) @ np.abs(a)
@@ -127,18 +127,18 @@ class Balance:
         stiffness = _split(undamped.T @ by_q @ undamped, _largest(by_q))[0]
         return _Gap(undamped, value, TOLERANCE * terms), undamped @ stiffness
 
-    # -- moving a start ------------------------------------------------------------------------------------------------
+    # -- projection ---------------------------------------------------------------------------------------------------
     def near(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """A balanced state: positions and velocities are moved along the directions without mass only.
+        """Return a state in equilibrium, moved along massless directions only; None if there is none nearby.
 
-        Nothing if there is none: where the forces do not depend on those coordinates.
+        There is none if the forces do not depend on the massless coordinates.
         """
         for _ in range(_TRIALS):
             gap, by_position, by_velocity = self._forces(q, v)
             if not np.isfinite(gap.value).all():
                 return None
             before = q, v
-            try:  # a balance is looked for along the constraints, which may be curved
+            try:  # the equilibrium is sought on the constraint manifold, which may be curved
                 q, v = self._onto(q - by_position @ gap.value, v - by_velocity @ gap.value)
             except InputError:
                 return None
@@ -153,9 +153,9 @@ class Balance:
                 break
         return (q, v) if self._forces(q, v)[0].closed and self._rates(q, v)[0].closed else None
 
-    # -- for users -----------------------------------------------------------------------------------------------------
+    # -- check --------------------------------------------------------------------------------------------------------
     def checked(self, q: np.ndarray, v: np.ndarray, project: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The start itself if forces balance in it, a balanced one nearby with `project`, and else a sentence."""
+        """Return the state if it is in equilibrium, or its projection with `project`; raise InputError otherwise."""
         forces = self._forces(q, v)[0]
         rates = self._rates(q, v)[0] if forces.closed else None
         if rates is not None and rates.closed:
@@ -171,27 +171,27 @@ class Balance:
         left = f"{abs(gap.value[gap.worst]):.3g}"
         what = f"{where} has no mass, and the forces along it "
         what += (
-            f"do not balance: {left} is left" if rates is None else f"leave their balance with v0 at a rate of {left}"
+            f"are not in equilibrium: residual {left}" if rates is None else f"leave equilibrium with v0: rate {left}"
         )
         if found is None:
-            raise InputError(f"inconsistent initial values: {what}, and no balance was found nearby")
+            raise InputError(f"inconsistent initial values: {what}, and no equilibrium was found nearby")
         offered = ", ".join(
             f"{name} = ({', '.join(f'{x:.9g}' for x in values[:12])}{', ...' if values.size > 12 else ''})"
             for name, values, given in (("q0", found[0], q), ("v0", found[1], v))
             if not np.array_equal(values, given)
         )
         raise InputError(
-            f"inconsistent initial values: {what}; they balance with {offered}; pass project=True to start there"
+            f"inconsistent initial values: {what}; equilibrium holds for {offered}; pass project=True to start there"
         )
 
 
 def balanced(
     system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, project: bool, onto: Onto
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The start of a system that may have coordinates without mass, checked, and on request moved.
+    """Return initial values that satisfy the equilibrium of massless coordinates: checked, or projected on request.
 
-    `onto` moves positions and velocities onto the constraints.
+    `project_constraints` projects positions and velocities onto the constraints.
     """
     if system.frames or not system.quadratic_kinetic_energy or not (system.constant_mass or not system.regular_mass):
-        return q, v  # a mass that vanishes at single positions or velocities only says nothing about forces
+        return q, v  # a mass that vanishes at isolated states only gives no condition on the forces
     return Balance(system, t, k, onto).checked(q, v, project)

@@ -1,4 +1,4 @@
-"""Forces that are compiled elsewhere: the address of a function, and nothing else is known of it."""
+"""External forces: compiled functions, known to the model only by their address."""
 
 from __future__ import annotations
 
@@ -15,15 +15,30 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
 
 
 class BlackBox:
-    """A force as native code: a Numba `cfunc`, a function of `ctypes`, or the address of one in C.
+    """External force, evaluated by compiled code: a Numba `cfunc`, a `ctypes` function, or the address of a C function.
 
-    It is called as ``void f(const double *q, const double *v, const double *t, const double *k, double *force)`` with
-    the coordinates, their rates, the time (one number), the model's parameters one after the other, and room for one
-    number per coordinate. Only schemes that evaluate expensive forces once in every step and never differentiate them
-    can use it: `semi-explicit:<alpha>,<beta>` and `semi-explicit-2:<beta>` (S003 paper V and sect. 4.2). The function
-    must give the same force for the same arguments, and must not raise: nobody could catch that. If the force does not
-    depend on v, say ``velocities=False``: with a tolerance steps are then longer.
+    The function is called as ``void f(const double *q, const double *v, const double *t, const double *k, double
+    *force)`` with the coordinates, their time derivatives, the time (one number), the parameter vector, and an output
+    array with one entry per coordinate. It must be deterministic and must not raise: exceptions cannot cross the C
+    boundary.
 
+    Only schemes that evaluate expensive forces once per step without derivatives accept it:
+    `semi-explicit:<alpha>,<beta>` and `semi-explicit-2:<beta>` (S003 paper V and sect. 4.2).
+
+    Parameters
+    ----------
+    function : cfunc, ctypes function or int
+        Compiled function, or its address.
+    depends_on_velocity : bool, default True
+        Whether the force depends on v. Error-controlled steps are longer if it does not.
+
+    Raises
+    ------
+    InputError
+        If `function` is not a compiled function.
+
+    Examples
+    --------
     >>> import ctypes, livens as lv
     >>> doubles = ctypes.POINTER(ctypes.c_double)
     >>> @ctypes.CFUNCTYPE(None, doubles, doubles, doubles, doubles, doubles)
@@ -38,30 +53,30 @@ class BlackBox:
     (-0.41615, 1001)
     """
 
-    #: How many numbers follow the forces: powers and energies that a model keeps accounts of.
+    #: Number of outputs after the forces: powers and energies of the energy balance.
     accounts = 0
 
     def __init__(self, function: Any, *, velocities: bool = True) -> None:
         self.address = _address(function)
-        #: What the address belongs to: it must not be freed as long as this lives.
+        #: Owner of the address, kept alive with this object.
         self.function = function
         #: Whether the force may depend on velocities.
         self.velocities = velocities
         self._call = _PROTOTYPE(self.address)
 
     def content(self) -> Sequence[Any]:
-        """What the equations of a step depend on."""
+        """Return the data of the fingerprint: everything the step equations depend on."""
         return self.address, self.velocities
 
     def __call__(self, q: Any, v: Any, t: float, k: Any) -> np.ndarray:
-        """The force in a state."""
+        """Return the force in a state, of shape (n,)."""
         given = [np.ascontiguousarray(part, dtype=float).ravel() for part in (q, v, [t], k)]
         force = np.zeros(given[0].size)
         self._call(*(part.ctypes.data for part in (*given, force)))
         return force
 
     def __repr__(self) -> str:
-        return f"<livens.BlackBox at {self.address:#x}>"
+        return f"<livens.ExternalForce at {self.address:#x}>"
 
 
 def _address(function: Any) -> int:
@@ -74,6 +89,6 @@ def _address(function: Any) -> int:
         found = ctypes.cast(function, ctypes.c_void_p).value
     if not found:
         raise InputError(
-            f"a black box is the address of a compiled function, a ctypes function, or a Numba cfunc, got {function!r}"
+            f"an external force is a ctypes function, a Numba cfunc or the address of a function, got {function!r}"
         )
     return int(found)

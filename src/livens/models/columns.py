@@ -1,7 +1,7 @@
-"""Observables of a large system as sums over its elements: what is derived and compiled does not grow with it.
+"""Observables of large systems as sums over elements: the compiled code does not grow with the number of elements.
 
-A column is a sum over elements, or the largest of their entries; products of entries of the state (``p.v``, momenta of
-translations and rotations) are added to sums. Entries are those of ``(q, v, p)``, then the multipliers.
+A reduction is a sum over elements, or the maximum of their entries. Bilinear forms of the state (``p.v``, momentum maps
+of translations and rotations) are added to sums. The state vector is ``(q, v, p)``, followed by the multipliers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from livens.models.system import System
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """The symbols that an expression of one type of element may have."""
+    """Symbols of one element type in an expression."""
 
     model: ElementModel
     p: Any
@@ -30,17 +30,17 @@ class Local:
 
     @property
     def state(self) -> Any:
-        """What is looked up in the state of the system."""
+        """Entries that are gathered from the state vector of the system."""
         return ca.vertcat(self.model.q, self.model.v, self.p, self.lam)
 
 
-#: What the elements of a type have to say: an expression of `Local`.
+#: Expression of the symbols of one element type.
 Says = Callable[[Local], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """``sum values z[first] z[second]``; a negative `second` stands for the factor 1."""
+    """Bilinear form ``sum values z[rows] z[columns]`` in COO format; a negative column stands for the factor 1."""
 
     first: np.ndarray
     second: np.ndarray
@@ -48,32 +48,32 @@ class Products:
 
     @property
     def sizes(self) -> Products:
-        """How much their sum changes if all numbers change by their own size; its terms count without signs."""
+        """Bilinear form of the condition of the sum: absolute terms, times 2 if quadratic in the state."""
         factors = np.where(self.second < 0, 1.0, 2.0)
         return Products(self.first, self.second, factors * np.abs(self.values))
 
 
 @dataclass(frozen=True)
 class Column:
-    """One number of a state: a sum over elements and products, or the largest entry of what elements say."""
+    """Scalar observable of a state: a sum over elements and bilinear forms, or the maximum over elements."""
 
     add: Says | None = None
     largest: Says | None = None
     products: Products | None = None
-    absolute: bool = False  # products count without their signs
+    absolute: bool = False  # sum the absolute values of the terms of the bilinear form
 
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
-    """What the elements of one type add: a function of (their entries of the state, nothing, time and parameters).
+    """Batched kernel of one element type: a function of (local state, nothing, time and parameters).
 
-    Its values are one for each column in `sums`, one for each in `largest`, then those that are added to columns of
-    their own, which `placed` has one row an element for.
+    Its outputs are the contributions to `sum_targets`, then those to `max_targets`, then those added to the outputs in
+    `scatter`, which has one row per element.
     """
 
     group: TypeGroup
     function: ca.Function
-    places: np.ndarray  # of its entries of the state, one row an element
+    places: np.ndarray  # indices of the local state in the state vector, one row per element
     sums: tuple[int, ...]
     largest: tuple[int, ...]
     placed: np.ndarray
@@ -81,16 +81,16 @@ class GroupColumns:
 
 @dataclass(frozen=True, eq=False)
 class ElementColumns:
-    """Columns of a table of states, as sums over elements."""
+    """Observables of states as sums over elements."""
 
     width: int
-    shared: int  # how many parameters all elements share
+    shared: int  # number of parameters shared by all elements
     groups: tuple[GroupColumns, ...]
     products: tuple[tuple[int, bool, Products], ...] = field(default=())
 
 
 def columns(system: System, wanted: Sequence[Column]) -> ElementColumns:
-    """One column for each of those that are wanted."""
+    """Return the element sums with one output per reduction."""
     groups = []
     for group in system.groups:
         local = _local(group.model)
@@ -107,7 +107,7 @@ def columns(system: System, wanted: Sequence[Column]) -> ElementColumns:
 
 
 def placed(system: System, width: int, says: Says, where: Callable[[TypeGroup], np.ndarray]) -> ElementColumns:
-    """As many columns as there are places, such as one for each constraint: elements add to those `where` they are."""
+    """Return element sums with `n_outputs` outputs, such as one per constraint, scattered to the given targets."""
     groups = []
     for group in system.groups:
         local = _local(group.model)
@@ -137,13 +137,13 @@ def _group(
     nothing = ca.SX.sym("z", 0)
     inputs = [local.state[used] if used else ca.SX.sym("x", 0), nothing, ca.vertcat(model.t, model.k)]
     rest = [i for i in range(local.state.numel()) if i not in set(used)]
-    if rest:  # expressions may name symbols that they do not depend on
+    if rest:  # expressions may contain symbols that they do not depend on
         values = ca.substitute(values, local.state[rest], ca.SX.zeros(len(rest)))
     function = ca.Function("columns", inputs, [ca.densify(values)])
     return GroupColumns(group, function, places[:, used], sums, largest, table)
 
 
-# -- what there is ----------------------------------------------------------------------------------------------------
+# -- observables ------------------------------------------------------------------------------------------------------
 def _rate(local: Local) -> Any:
     model = local.model
     return ca.jtimes(model.g, model.q, model.v) + ca.jacobian(model.g, model.t)
@@ -155,7 +155,7 @@ def _products_of_p_and_v(system: System) -> Products:
 
 
 def _kinetic_of_momenta(local: Local) -> Any:
-    """``p.M^-1 p/2 + V`` of an element that is alone with its coordinates."""
+    """Return ``p.M^-1 p/2 + V`` of an element that shares its mass coordinates with no other element."""
     model = local.model
     if model.T.is_zero():
         return model.V
@@ -170,7 +170,7 @@ def _kinetic_of_momenta(local: Local) -> Any:
 
 
 def _alone(system: System) -> bool:
-    """No two elements have kinetic energy on one coordinate, and each says which quaternions it has."""
+    """Return whether no coordinate has mass in two elements and all quaternions are declared by elements."""
     moving = [group for group in system.groups if not group.model.T.is_zero()]
     moved = np.concatenate([group.coordinates.ravel() for group in moving])
     declared = sum(group.count * len(group.model.quaternions) for group in moving)
@@ -178,7 +178,7 @@ def _alone(system: System) -> bool:
 
 
 def momentum_products(system: System, name: str) -> list[Products] | None:
-    """A momentum map ``p.xi(q)`` component by component, if its generators are linear in q; else None."""
+    """Return the components of a momentum map ``p.xi(q)`` as bilinear forms; None if xi is not linear in q."""
     generator = system.momentum_symmetry(name)
     if not has_linear_generators(generator):
         return None
@@ -203,7 +203,7 @@ def _momentum_products(generator: ca.Function, n: int) -> list[Products]:
 
 
 def energy_column(system: System, name: str) -> Column | None:
-    """The column of an energy by its name; None if it is no sum over elements."""
+    """Return the reduction of an energy by its name; None if the energy is not a sum over elements."""
     if name == "kinetic_energy":
         return Column(lambda e: e.model.T)
     if name == "potential_energy":
@@ -218,9 +218,10 @@ def energy_column(system: System, name: str) -> Column | None:
 
 
 def watched(system: System, energy: str, momenta: Sequence[str]) -> tuple[ElementColumns, np.ndarray] | None:
-    """Energy, its magnitude, both levels of constraints and the momenta of a state; the sizes of the momenta.
+    """Return element sums of the monitored quantities, and the number of components of each momentum map.
 
-    None if some of them are no sums over elements.
+    The outputs are the energy, its scale, the constraint residuals at both levels and the momenta. None is returned if
+    one of them is not a sum over elements.
     """
     first = energy_column(system, energy)
     maps = [momentum_products(system, name) for name in momenta]
@@ -236,12 +237,12 @@ def watched(system: System, energy: str, momenta: Sequence[str]) -> tuple[Elemen
     return columns(system, found), np.array([len(m) for m in maps if m is not None], dtype=np.int64)
 
 
-#: The largest velocity of any coordinate.
+#: Name of the observable "maximum absolute velocity over all coordinates".
 SPEED = "largest velocity"
 
 
 def named(system: System, name: str) -> ElementColumns | None:
-    """The columns of an observable by its name; None if it is no sum over elements."""
+    """Return the element sums of an observable by its name; None if it is not a sum over elements."""
     if name == SPEED:
         return columns(system, [Column(largest=lambda e: e.model.v)])
     if name == "constraint":
@@ -258,9 +259,9 @@ def named(system: System, name: str) -> ElementColumns | None:
     return None if column is None else columns(system, [column])
 
 
-# -- how much of it is round-off --------------------------------------------------------------------------------------
+# -- roundoff ---------------------------------------------------------------------------------------------------------
 def _terms(says: Says) -> Says:
-    """What a quantity changes by if all numbers change by their own size, or its own size if that is more."""
+    """Return the expression of the condition ``max(|J| |z|, |f|)`` of an element expression f with Jacobian J."""
 
     def size(local: Local) -> Any:
         value, z = ca.SX(says(local)), local.state
@@ -270,7 +271,7 @@ def _terms(says: Says) -> Says:
 
 
 def term_columns(system: System, names: Sequence[str]) -> tuple[ElementColumns, list[slice]] | None:
-    """For each observable, the columns whose largest entry is the size of the terms that make it up."""
+    """Return element sums of the magnitudes of the terms of observables, and the output slice of each observable."""
     found: list[Column] = []
     slices = []
     for name in names:

@@ -1,8 +1,9 @@
-"""Where a model ``r(t, x, x') = 0`` may start: no derivatives of x contradict its equations or rates of them.
+"""Consistent initial values of a DAE ``r(t, x, x') = 0`` by its derivative array.
 
-A start of index 1 has to fulfil the equations without derivatives. With a higher index, rates of the equations hide
-further conditions, such as those on multipliers and velocities. All of them are in the array of the equations and their
-rates up to the index (Campbell): a start is consistent if derivatives ``x', x'', ...`` exist with which it vanishes.
+For index 1, the initial values have to satisfy the algebraic equations. For a higher index, time derivatives of the
+equations contain hidden constraints, such as those on multipliers and velocities. The derivative array (Campbell)
+contains the equations and their time derivatives up to the index. Initial values are consistent if derivatives
+``x', x'', ...`` exist for which the array vanishes.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from livens.expressions.graph.roundoff import UNIT, roundoff_bound
 if TYPE_CHECKING:
     from livens.models.descriptor import DescriptorModel
 
-#: Residuals up to this size, relative to what enters them, count as rounding of the given values.
+#: Relative tolerance of residuals, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
-#: Singular values below this size, relative to the largest, count as zero.
+#: Relative rank tolerance of singular values, with respect to the largest one.
 _RANK = 1e-11
-#: A variable that is zero need not be so to more digits than this part of the largest one.
+#: Absolute tolerance, relative to the largest variable.
 _SHARED = 1e-14
 _TRIALS = 50
-#: To move derivatives and algebraic variables by this much is as good as to move another variable by 1.
+#: Weight of derivatives and algebraic variables in the least-squares projection: moving them is 1000 times cheaper.
 _FREE = 1e3
-_RATES = ("", "the rate of ", "the second rate of ")
+_RATES = ("", "the time derivative of ", "the second time derivative of ")
 
 
 @dataclass(frozen=True)
 class _Array:
-    """The array at a state x with derivatives u, its slopes by both, and the sizes of it that mean nothing."""
+    """Derivative array at a state x with derivatives u, its Jacobians and its roundoff tolerance."""
 
     value: np.ndarray
     by_x: np.ndarray
@@ -48,7 +49,10 @@ class _Array:
 
 
 def derivative_array(model: DescriptorModel) -> ca.Function:
-    """(x, u, t, k) -> the equations and their rates, their slopes by x and by ``u = (x', x'', ..)``, their rounding."""
+    """Return the derivative array as a function (x, u, t, k) -> residual, d/dx, d/du, roundoff bound.
+
+    u contains the derivatives (x', x'', ...).
+    """
     d, n, levels = model.descriptor, int(model.descriptor.x.numel()), max(model.pencil.indices)
     motion, rows = [d.x, d.xdot, *(ca.SX.sym("u", n) for _ in range(levels - 1))], [ca.densify(d.residual)]
     for _ in range(levels - 1):
@@ -56,7 +60,7 @@ def derivative_array(model: DescriptorModel) -> ca.Function:
         for symbol, derivative in itertools.pairwise(motion):
             rate += ca.jtimes(rows[-1], symbol, derivative)
         rows.append(ca.densify(rate))
-    # as a function of u as a whole, of which the parts are no symbols
+    # the parts of the symbol u are not symbols: evaluate the array at the complete u
     u = ca.SX.sym("u", n * levels)
     parts = ca.Function("array", [*motion, d.t, d.k], [ca.vertcat(*rows)])
     array, at = parts(d.x, *ca.vertsplit(u, n), d.t, d.k), [d.x, u, d.t, d.k]
@@ -65,7 +69,7 @@ def derivative_array(model: DescriptorModel) -> ca.Function:
 
 
 class ConsistentStart:
-    """The conditions on the start of a model at one time, with one set of parameters."""
+    """Consistent initialization of a DAE at one time and for one parameter vector."""
 
     def __init__(self, model: DescriptorModel, t: float, k: np.ndarray) -> None:
         self.model, self.t, self.k = model, t, k
@@ -82,9 +86,9 @@ class ConsistentStart:
 
     # -- checking -----------------------------------------------------------------------------------------------------
     def violation(self, x: np.ndarray) -> tuple[str, float] | None:
-        """The condition that a state violates most, in words, and by how much; nothing if it is consistent."""
+        """Return a description and the residual of the worst violated condition; None for a consistent state."""
         u = self._still()
-        for upto in range(self.n, u.size + 1, self.n):  # the equations, then with their rates, ...
+        for upto in range(self.n, u.size + 1, self.n):  # the equations, then with time derivatives
             here, u = self._with_derivatives(x, u, upto)
             if not here.finite:
                 raise InputError("the equations cannot be evaluated at the initial values: the result is not finite")
@@ -97,7 +101,7 @@ class ConsistentStart:
         return None
 
     def _words(self, row: np.ndarray) -> str:
-        """What a combination of equations and their rates is mainly: an equation without derivatives, if one is in."""
+        """Return a description of a combination of equations by its dominant equation, an algebraic one if present."""
         entries = np.flatnonzero(np.abs(row) > 0.05 * np.abs(row).max())
         algebraic = [int(i) for i in entries if i % self.n in self.model.pencil.equations]
         main = max(algebraic, key=lambda i: (i // self.n, abs(row[i]))) if algebraic else int(np.argmax(np.abs(row)))
@@ -109,7 +113,7 @@ class ConsistentStart:
         return np.zeros(self.n * max(self.model.pencil.indices))
 
     def _with_derivatives(self, x: np.ndarray, u: np.ndarray, upto: int) -> tuple[_Array, np.ndarray]:
-        """The array at the derivatives that fit its first `upto` rows best; these may be nonlinear in them."""
+        """Return the array at the least-squares derivatives of its first `n_rows` rows (Gauss-Newton)."""
         here = self._at(x, u)
         for _ in range(_TRIALS):
             if not here.finite:
@@ -121,11 +125,11 @@ class ConsistentStart:
                 break
         return here, u
 
-    # -- computing ----------------------------------------------------------------------------------------------------
+    # -- projection ---------------------------------------------------------------------------------------------------
     def nearest(self, x: np.ndarray, free: Collection[int] | None = None) -> np.ndarray | None:
-        """A consistent state near x that differs from it in the `free` variables only; nothing if none is found.
+        """Return a consistent state near x that differs in the `free` variables only; None if there is none nearby.
 
-        Without any that are said to be free, the algebraic ones are tried first, and then all.
+        By default, the algebraic variables are moved first; all variables if this fails.
         """
         if free is None:
             moved = self.nearest(x, self.model.pencil.algebraic) if self.model.pencil.algebraic else None
@@ -137,7 +141,7 @@ class ConsistentStart:
             here = self._at(state, u)
             if not here.finite:
                 return None
-            # states and derivatives together, as equations may be nonlinear in both
+            # states and derivatives simultaneously: the equations may be nonlinear in both
             slope = np.hstack([here.by_x[:, chosen] * cost, _FREE * here.by_u])
             step = np.linalg.lstsq(slope, here.value, rcond=_RANK / _FREE)[0]
             step[: len(chosen)] *= cost
@@ -150,11 +154,11 @@ class ConsistentStart:
         except InputError:
             return None
 
-    # -- for users ----------------------------------------------------------------------------------------------------
+    # -- check --------------------------------------------------------------------------------------------------------
     def checked(self, x: np.ndarray, given: Sequence[int], project: bool) -> np.ndarray:
-        """A start from x, whose variables `given` are as a user wants them; the others are computed.
+        """Return consistent initial values from x; variables that are not `prescribed` are computed.
 
-        What a user gave is moved with `project` only, and else refused with what would be consistent nearby.
+        Prescribed values are moved with `project` only; otherwise InputError proposes consistent values nearby.
         """
         free = [j for j in range(self.n) if j not in given]
         found = self.violation(x)
@@ -175,7 +179,7 @@ class ConsistentStart:
 
 
 def null_rows(E: np.ndarray) -> np.ndarray:
-    """A basis of all w with ``w^T E = 0``, as rows. Where a row of E is zero, its equation stands for itself."""
+    """Return a basis of the left null space of E as rows; zero rows of E contribute unit vectors."""
     count = E.shape[0]
     zero = ~E.any(axis=1) if E.size else np.ones(count, dtype=bool)
     rest = np.flatnonzero(~zero)

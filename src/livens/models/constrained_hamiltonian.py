@@ -1,4 +1,4 @@
-"""Any energy H(q, p) with constraints on the coordinates (S002 sect. 3.1 and 6.2)."""
+"""Constrained Hamiltonian systems with a general H(q, p) (S002 sect. 3.1 and 6.2)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,39 @@ FORMULATIONS = ("index-3", "index-2", "ggl")
 
 
 class ConstrainedHamiltonian(DescriptorModel):
-    """``q' = dH/dp``, ``p' = -dH/dq + F - G(q)^T lam``, ``0 = g(q)`` with ``G = Dg``, for any energy ``H(q, p)``.
+    """Constrained Hamiltonian system for any energy H(q, p), as a DAE.
 
-    `hamiltonian` is a function of ``q p t k``, `constraints` one of ``q t k``, `forces` one of ``q v t k`` where v is
-    the velocity dH/dp: each names what it needs. H need be neither separable nor quadratic. The state is ``x = (q, p)``
-    with multipliers ``y = lam``; a run starts from q0 and p0.
+    The equations are ``q' = dH/dp``, ``p' = -dH/dq + F - G(q)^T lam``, ``0 = g(q)`` with ``G = Dg``. H need be neither
+    separable nor quadratic. The state is ``x = (q, p)`` with multipliers ``y = lam``; the initial values are q0 and p0.
 
-    The default scheme is the symplectic pair of Lobatto's methods, ``lobatto-iiia-iiib-3``: it keeps g and its rate.
-    Runge-Kutta methods take the equations as they are formulated: "index-3" imposes g, "index-2" its rate, "ggl" both,
-    with multipliers mu of ``q' = dH/dp + G^T mu``.
+    The default scheme is the symplectic Lobatto IIIA-IIIB pair, ``lobatto-iiia-iiib-3``: it preserves g and its time
+    derivative. Runge-Kutta methods integrate the chosen formulation.
 
+    Parameters
+    ----------
+    coordinates : str, sequence of str or int
+        Names of the coordinates, or their number.
+    hamiltonian : callable
+        Hamiltonian, a function of ``q p t k``, in joules.
+    constraints : callable
+        Position constraints: a function of ``q t k`` that returns a list of residuals.
+    forces : callable, optional
+        Generalized forces: a function of ``q v t k`` with the velocity v = dH/dp.
+    formulation : {"index-3", "index-2", "ggl"}, default "index-3"
+        "index-3" imposes g, "index-2" its time derivative, "ggl" both, with multipliers mu of
+        ``q' = dH/dp + G^T mu``.
+    parameters : mapping, optional
+        Parameter values by name, available to model functions as ``k``.
+
+    Raises
+    ------
+    InputError
+        If there is no coordinate, or the formulation is unknown.
+    ModelError
+        If a model function is invalid, or H does not depend on the momenta.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> rod = lv.ConstrainedHamiltonian(
     ...     "x y",
@@ -88,17 +111,17 @@ class ConstrainedHamiltonian(DescriptorModel):
 
     @functools.cached_property
     def G(self) -> Any:
-        """The slopes of the constraints."""
+        """Constraint Jacobian ``dg/dq``."""
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
     def hidden(self) -> Any:
-        """The rate of the constraints, ``G dH/dp + dg/dt``."""
+        """Hidden constraint: time derivative ``G dH/dp + dg/dt`` of the constraints."""
         return ca.densify(self.G @ self.velocity + ca.jacobian(self.g, self.t))
 
     @functools.cached_property
     def momentum_rate(self) -> Any:
-        """``p'``, with the multipliers."""
+        """Time derivative of the momenta, including the constraint forces."""
         return ca.densify(self.F - ca.gradient(self.H, self.q) - self.G.T @ self.lam)
 
     @functools.cached_property
@@ -116,7 +139,7 @@ class ConstrainedHamiltonian(DescriptorModel):
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """The multipliers mu, which vanish but for errors."""
+        """Multipliers mu of the GGL formulation, which vanish for exact solutions."""
         return tuple(name for name in self.algebraic if name.startswith("mu["))
 
     @property
@@ -130,11 +153,14 @@ class ConstrainedHamiltonian(DescriptorModel):
         return self.velocity
 
     def looks(self, k: np.ndarray) -> list[Look]:
-        """Coordinates called x and y are where something is."""
+        """Return default visuals: spheres at coordinates named x and y."""
         return particles(self.coordinates)
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """A promise to keep constraints is one for those that the formulation imposes; the pair keeps both levels."""
+        """Return whether a quantity is guaranteed; constraints only at the levels that the formulation imposes.
+
+        The symplectic pair preserves constraints at both levels.
+        """
         imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
         if name not in imposed or scheme is None:
             return super().promised(scheme, name, k)
@@ -147,7 +173,7 @@ class ConstrainedHamiltonian(DescriptorModel):
         return {"q0": values["x"][:half], "p0": values["x"][half:]}
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        """From q0 and p0, which are checked; multipliers follow."""
+        """Return the initial state for q0 and p0; the multipliers are computed."""
         only(given, ("q0", "p0"), "Hamiltonian system with constraints")
         state = np.concatenate([vector(name, given.get(name), self.names, "coordinate") for name in ("q0", "p0")])
         w = np.concatenate([state, np.zeros(len(self.algebraic))])

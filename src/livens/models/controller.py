@@ -1,4 +1,4 @@
-"""Controllers that are sampled: a Python function that looks at the motion now and then, and says what motors do."""
+"""Sampled controllers: Python functions that are evaluated at sampling times; commands are held in between."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Controller:
-    """A function of ``t``, what is measured and its own state that returns commands, held until the next sample.
+    """Sampled control law ``law(t, measurement, state)`` with sample-and-hold of its commands.
 
-    `measure` gives the measured numbers from ``(q, v, t, k)``, `commands` are places among the system's controls. The
-    state is kept in the run and in its file, so that a run goes on as if it had never stopped.
+    `measurement` maps ``(q, v, t, k)`` to the measured values. `control_indices` are indices into the system's
+    controls. The state of the controller is stored with the run and in its file, so that a resumed run continues
+    unchanged.
     """
 
     name: str

@@ -1,8 +1,7 @@
-"""Many balls in a box: a system whose contacts are found while it moves, so that n balls cost n.
+"""Granular box: many spheres in a box with run-time collision detection, at a cost proportional to their number.
 
-Which balls touch is not written down as elements. Schemes that evaluate forces once per step and never differentiate
-them, such as `semi-explicit`, ask for all contacts at once; only pairs in neighbouring cells are looked at, and only
-those that overlap cost anything.
+Contacts are not elements. Schemes that evaluate forces once per step without derivatives, such as `semi-explicit`,
+evaluate all contacts at once. Only pairs in neighbouring cells are tested, and only overlapping pairs are evaluated.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from livens.models import shapes
 from livens.models.element import Element
 from livens.models.system import System
 
-#: The force of a contact is ``stiffness depth^exponent``.
+#: Exponent of the contact force ``stiffness depth^exponent``.
 _EXPONENTS = {"linear": 1.0, "hertz": 1.5}
-#: Balls may overlap at the start by this part of a radius.
+#: Largest allowed initial overlap, relative to the radius.
 _DEEPEST = 0.2
 
 
 class Touching(NamedTuple):
-    """What all contacts do in a state: forces and torques on the coordinates, power lost, energy stored."""
+    """Result of all contacts in a state: generalized forces, dissipated power in watts, stored energy in joules."""
 
     forces: np.ndarray
     lost: float
@@ -37,7 +36,7 @@ class Touching(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CrowdNumbers:
-    """The parameters of a crowd in one run, as arrays."""
+    """Parameters of a granular box in one run, as arrays."""
 
     exponent: float
     stiffness: float
@@ -48,11 +47,11 @@ class CrowdNumbers:
     upper: np.ndarray
     gravity: np.ndarray
     radii: np.ndarray
-    masses: np.ndarray  # of all six coordinates of each ball
+    masses: np.ndarray  # mass or moment of inertia of each coordinate, of shape (6 n_balls,)
 
     def touching(self, q: np.ndarray, v: np.ndarray) -> Touching:
-        """All contacts of a state; the compiled step does the same, cell by cell."""
-        from scipy.spatial import cKDTree  # it takes long to import, and only these models need it
+        """Return the contact forces in a state; reference implementation of the compiled step."""
+        from scipy.spatial import cKDTree  # slow import
 
         x, u, w = (a.reshape(-1, 6)[:, part] for a, part in ((q, slice(3)), (v, slice(3)), (v, slice(3, 6))))
         r, found = self.radii, _Sums(len(x))
@@ -75,7 +74,7 @@ class CrowdNumbers:
         return Touching(found.forces.ravel(), found.lost, found.stored)
 
     def _push(self, found: _Sums, n: Any, depth: Any, u: Any, w: Any, i: Any, arm_i: Any, j: Any, arm_j: Any) -> None:
-        """Contacts with the normals n, from the first ball to the second or into a wall."""
+        """Accumulate contacts with the normals n, from the first ball to the second or into a wall."""
         sliding = u[i] + np.cross(w[i], arm_i[:, None] * n)
         if j is not None:
             sliding = sliding - u[j] + np.cross(w[j], arm_j[:, None] * n)
@@ -114,19 +113,45 @@ def _look(q: Any, k: Any) -> Any:
 
 
 def _first_look(q: Any, k: Any) -> Any:
-    """One of them leaves a path."""
+    """Return the visual of the first ball, which has a trace."""
     return shapes.sphere(q[:3], k.radius)
 
 
 class Crowd(System):
-    """Balls that touch one another and the walls of a box.
+    """Granular box: spheres in contact with one another and with the walls of a box.
 
-    `positions` are rows of three numbers, `radius` and `mass` one number or one for each ball; `lower` and `upper` are
-    corners of the box. The `law` is "linear" or "hertz", `damping` that of Hunt and Crossley in s/m, `friction`
-    Coulomb's coefficient, smooth below the speed `smooth`. A ball has three coordinates of its centre and three angles,
-    of which only the rates count: ``q`` and ``v`` have six numbers for each. Schemes are `semi-explicit:<alpha>,<beta>`
-    and `semi-explicit-2:<beta>`; contact forces count as supplied, and `stored` says what is in the contacts.
+    A ball has three coordinates of its centre and three angles, of which only the rates matter: ``q`` and ``v`` have
+    six entries per ball. The schemes are `semi-explicit:<alpha>,<beta>` and `semi-explicit-2:<beta>`. Contact forces
+    count as supplied; `stored_energy` returns the elastic energy of the contacts.
 
+    Parameters
+    ----------
+    positions : array_like of shape (n_balls, 3)
+        Initial centres, in metres.
+    radius, mass : float or array_like of shape (n_balls,)
+        Radii in metres and masses in kilograms.
+    lower, upper : array_like of shape (3,)
+        Corners of the box, in metres.
+    stiffness : float
+        Stiffness of a contact, in N/m ("linear") or N/m^1.5 ("hertz").
+    law : {"linear", "hertz"}, default "linear"
+        Contact law.
+    damping : float, default 0.0
+        Hunt-Crossley damping, in s/m.
+    friction : float, default 0.0
+        Coulomb friction coefficient.
+    smooth : float, default 1e-2
+        Regularization speed of friction, in m/s.
+    gravity : array_like of shape (3,), default (0.0, 0.0, -9.81)
+        Gravitational acceleration, in m/s^2.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or balls overlap with each other or with a wall.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> rows = [[0.2 * i, 0.3, 0.1] for i in range(1, 4)]
     >>> crowd = lv.Crowd(rows, radius=0.05, mass=0.1, lower=[0, 0, 0], upper=[1, 1, 1], stiffness=1e4)
@@ -188,32 +213,43 @@ class Crowd(System):
 
     @functools.cached_property
     def forms(self) -> tuple[str, ...]:
-        """Its contacts are no elements, so only schemes fit that know of crowds."""
+        """Formulations: the granular form only, because contacts are not elements."""
         return ("crowd",)
 
     @property
-    def usual_scheme(self) -> str:  # type: ignore[override]  # as of all systems
+    def usual_scheme(self) -> str:  # type: ignore[override]  # as in System
         return "semi-explicit-2:0.5"
 
     def content(self) -> Sequence[Any]:
         return [*super().content(), self.exponent]
 
     def _check(self, places: np.ndarray, radii: np.ndarray) -> None:
-        """No ball starts within another one or within a wall."""
+        """Raise InputError if a ball overlaps with another ball or with a wall."""
         from scipy.spatial import cKDTree
 
         numbers = self.numbers(self.parameter_vector())
         beyond = np.maximum(numbers.lower - places, places - numbers.upper).max(axis=1) + (1 - _DEEPEST) * radii
         if (beyond > 0).any():
-            raise InputError(f"ball {int(np.argmax(beyond)) + 1} starts within a wall of the box, or outside of it")
+            raise InputError(f"ball {int(np.argmax(beyond)) + 1} overlaps with a wall of the box, or is outside of it")
         pairs = cKDTree(places).query_pairs(2 * float(radii.max()), output_type="ndarray")
         for i, j in pairs.tolist():
             depth = radii[i] + radii[j] - float(np.linalg.norm(places[j] - places[i]))
             if depth > _DEEPEST * min(radii[i], radii[j]):
-                raise InputError(f"balls {i + 1} and {j + 1} overlap by {depth:.3g} at the start: move them apart")
+                raise InputError(f"balls {i + 1} and {j + 1} overlap initially by {depth:.3g}: move them apart")
 
     def numbers(self, k: np.ndarray) -> CrowdNumbers:
-        """The parameters of a run."""
+        """Return the parameters of a run as arrays.
+
+        Parameters
+        ----------
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+
+        Returns
+        -------
+        GranularParameters
+            Contact parameters, radii and masses.
+        """
         shared = self.shared.named(np.asarray(k, dtype=float)[: self.shared.size])
         own = np.array([[k[i] for i in list(where)[self.shared.size :]] for where in self.parameter_indices])
         mass, radii = own.T
@@ -223,13 +259,26 @@ class Crowd(System):
         return CrowdNumbers(self.exponent, radii=radii, masses=masses, **named)
 
     def stored(self, run: Any, parameters: Mapping[str, Any] | None = None) -> np.ndarray:
-        """The elastic energy of all contacts, at every row of a run."""
+        """Return the elastic energy of all contacts.
+
+        Parameters
+        ----------
+        run : Result
+            Result of a simulation.
+        parameters : mapping, optional
+            Parameter values of the run that differ from those of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Energy at every stored time, in joules.
+        """
         numbers = self.numbers(self.parameter_vector(parameters))
         return np.array([numbers.touching(q, v).stored for q, v in zip(run.q, run.v, strict=True)])
 
 
 def _each(word: str, given: Any, count: int) -> np.ndarray:
-    """One number for every ball."""
+    """Return one positive value per ball, checked."""
     values = np.atleast_1d(array(word, given))
     if values.shape not in ((1,), (count,)) or not np.all(values > 0):
         raise InputError(f"{word} must be one number greater than 0, or one for each of the {count} balls")
@@ -237,7 +286,7 @@ def _each(word: str, given: Any, count: int) -> np.ndarray:
 
 
 def _box(lower: np.ndarray, upper: np.ndarray) -> Any:
-    """Its edges."""
+    """Return the visual of the box: its edges."""
     (x, y, z), (X, Y, Z) = lower.tolist(), upper.tolist()
     floor, roof = ([[x, y, h], [X, y, h], [X, Y, h], [x, Y, h], [x, y, h]] for h in (z, Z))
     posts = [[[a, b, z], [a, b, Z]] for a in (x, X) for b in (y, Y)]

@@ -1,4 +1,4 @@
-"""Models of first order in descriptor form: ``residual(t, x, x', k) = 0`` with the terms of a power balance."""
+"""Models in descriptor form, ``residual(t, x, x', k) = 0`` (DAEs), with the terms of a power balance."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from livens.models.model import InitialState, Model, Promising, View, only, seri
 
 @dataclass(frozen=True, eq=False)
 class Descriptor:
-    """All that integrating in time needs: ``residual(t, x, x', k) = 0`` and the terms of the power balance.
+    """Descriptor system ``residual(t, x, x', k) = 0`` and the terms of its power balance.
 
-    Expressions of the symbols x, xdot, t, k; inputs are inserted. Along solutions
+    All fields are expressions of the symbols x, xdot, t, k, with the inputs inserted. Along solutions
     ``d/dt stored = supplied - dissipated`` (S002 thm. 4.2).
     """
 
@@ -40,22 +40,23 @@ class Descriptor:
 
 
 class DescriptorModel(Model):
-    """A model of first order. Its state is x, of which the last may be algebraic variables y."""
+    """Base class of first-order models in descriptor form; the last states may be algebraic variables y."""
 
     forms: tuple[str, ...] = ("descriptor",)
 
     @property
     def usual_scheme(self) -> str:  # type: ignore[override]  # a property of the instance here
-        """Gauss' methods where all derivatives follow; else one that damps what is infinitely stiff."""
+        """Default scheme: a Gauss method for ODEs, a stiffly accurate Radau IIA method for DAEs."""
         return "gauss-2" if self.regular_flow else "radau-iia-3"
 
     @property
     def descriptor(self) -> Descriptor:
+        """Residual and power balance as expressions."""
         raise NotImplementedError
 
     @functools.cached_property
     def regular_flow(self) -> bool:
-        """``x'`` follows from x: the derivative of the residual by x' is regular at a generic state."""
+        """Whether the model is an ODE: ``d residual / d x'`` is regular at a generic state."""
         d = self.descriptor
         probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, given={3: self.parameter_vector()})
         values = probe.first(ca.jacobian(d.residual, d.xdot))
@@ -63,38 +64,39 @@ class DescriptorModel(Model):
 
     @functools.cached_property
     def pencil(self) -> Pencil:
-        """Which variables are algebraic, and their indices."""
+        """Matrix pencil of the linearised equations: algebraic variables and their indices."""
         return pencil_of(self)
 
     @functools.cached_property
     def derivative_array(self) -> ca.Function:
-        """The equations and their rates, up to the index; see `models.consistent`."""
+        """Derivative array: the equations and their time derivatives up to the index."""
         return derivative_array(self)
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Variables that mean nothing by themselves: no error of theirs shortens a step."""
+        """Names of the variables that are excluded from error norms and step size control."""
         return ()
 
-    #: States that are the second part of a system in two parts, by their places.
+    #: Indices of the states that form the second part of a partitioned system.
     second: tuple[int, ...] = ()
-    #: Velocities are part of the state, or follow from it.
+    #: Whether velocities are part of the state or follow from it.
     known_velocities = True
 
     @property
     def index(self) -> int:
-        """How far the equations are from determining x': 0 if they do, else the largest index of a variable."""
+        """Differentiation index of the equations: 0 for an ODE, otherwise the largest index of a variable."""
         return 0 if self.regular_flow else max(self.pencil.indices, default=0)
 
     @functools.cached_property
     def field(self) -> Any:
-        """``x'`` as an expression of the state, where it follows from x and the residual is linear in it."""
+        """Vector field ``x' = f(x, t)`` of an ODE whose residual is linear in x'."""
         d = self.descriptor
         still = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
         return ca.solve(ca.jacobian(d.residual, d.xdot), -still)
 
     @functools.cached_property
     def autonomous(self) -> bool:
+        """Whether the equations do not depend on time explicitly."""
         d = self.descriptor
         return not ca.depends_on(d.residual, d.t)
 
@@ -113,7 +115,7 @@ class DescriptorModel(Model):
         return {f"{name}0": values[name] for name in ("x", "y") if name in values}
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        """From x0, for models without algebraic variables."""
+        """Return the initial state for x0, for models without algebraic variables."""
         only(given, ("x0",), self.kind)
         x, d = vector("x0", given.get("x0"), self.coordinates, "state"), self.descriptor
         right = ca.Function("f", [d.x, d.xdot, d.t, d.k], [d.residual])
@@ -122,15 +124,61 @@ class DescriptorModel(Model):
         return InitialState(t0, {"x": self.consistent(x, range(x.size), k, t0, project)})
 
     def consistent(self, x: np.ndarray, given: Sequence[int], k: np.ndarray, t0: float, project: bool) -> np.ndarray:
-        """A consistent start from x, whose variables `given` are moved with `project` only; see `models.consistent`."""
+        """Return consistent initial values of a DAE near x.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n,)
+            Initial values of all variables.
+        prescribed : sequence of int
+            Indices of the values given by the user; these change only with `project`.
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+        t0 : float
+            Initial time, in seconds.
+        project : bool
+            Replace inconsistent values by the nearest consistent ones instead of raising an error.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Consistent values.
+
+        Raises
+        ------
+        InputError
+            If the prescribed values are inconsistent and `project` is False.
+        """
         return x if self.pencil.regular else ConsistentStart(self, t0, k).checked(x, given, project)
 
     def without(self, dropped: Collection[int]) -> DescriptorModel:
-        """The model without redundant constraints, for kinds of models that have such."""
+        """Return the model without redundant constraints, for model types that have constraints.
+
+        Parameters
+        ----------
+        removed_constraints : collection of int
+            Indices of the redundant constraints.
+
+        Returns
+        -------
+        DescriptorModel
+            The reduced model.
+        """
         return self
 
     def equation_name(self, i: int) -> str:
-        """What messages call an equation."""
+        """Return the label of an equation in messages.
+
+        Parameters
+        ----------
+        i : int
+            Index of the equation.
+
+        Returns
+        -------
+        str
+            Label.
+        """
         return f"equation {i} (row of '{(*self.coordinates, *self.algebraic)[i]}')"
 
     @functools.cached_property
@@ -139,7 +187,7 @@ class DescriptorModel(Model):
 
     @property
     def observables(self) -> Mapping[str, Any]:
-        """Expressions of the descriptor's symbols that can be asked for by name."""
+        """Observables by name, as expressions of the descriptor's symbols."""
         return {}
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
@@ -150,10 +198,10 @@ class DescriptorModel(Model):
         return 0.0 if stored is None else size_of_terms(stored, self.descriptor.x)
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """By its name, or as one of the quadratic invariants that a scheme promises, if it is quadratic in x.
+        """Return whether a scheme is guaranteed to conserve an observable, by name or as a quadratic invariant.
 
-        The balance of a quadratic Hamiltonian is such a quantity, whatever is supplied and dissipated (S002 thm. 4.2);
-        all others must be invariants of this model.
+        Schemes with "quadratic_invariants" conserve every invariant that is quadratic in x. They also preserve the
+        energy balance of a quadratic Hamiltonian, with supplied and dissipated power (S002 thm. 4.2).
         """
         if super().promised(scheme, name, k):
             return True
@@ -165,7 +213,7 @@ class DescriptorModel(Model):
         return name == "hamiltonian" or self._invariant(value, self.parameter_vector() if k is None else k)
 
     def _invariant(self, value: Any, k: np.ndarray) -> bool:
-        """Whether its rate vanishes; no proof is possible where x does not determine its own rate."""
+        """Return whether the time derivative along the vector field vanishes; False for DAEs, where it is undecided."""
         if not self.regular_flow:
             return False
         d = self.descriptor
@@ -179,12 +227,12 @@ class DescriptorModel(Model):
         terms = {name: term for name, term in vars(d).items() if name not in symbols and term is not None}
         terms |= self.observables
         terms |= {f"guard: {words}": guard for words, guard in self.guards.items()}
-        # a mass of zero makes other equations of some steps, such as those that estimate their error
+        # a zero mass changes the step equations, for example those of the error estimate
         return list(terms), serialized([d.x, d.xdot, d.t, d.k], list(terms.values())), self.regular_flow
 
 
 class DescriptorView(View):
-    """The symbols of a descriptor, x and y apart, and its observables."""
+    """Symbols of a descriptor model, with x and y separate, and its observables."""
 
     def __init__(self, model: DescriptorModel, observables: Mapping[str, Any]) -> None:
         d, n = model.descriptor, len(model.coordinates)
@@ -194,7 +242,7 @@ class DescriptorView(View):
         if d.stored is not None:
             self._expressions["hamiltonian"] = d.stored
 
-    # the descriptor's x may be one symbol: the parts of it are not symbols, so functions are made of the whole
+    # x of the descriptor may be one symbol, and slices of it are not symbols: functions take the whole vector
     @property
     def state(self) -> Any:
         return ca.vertcat(*self.symbols.values())

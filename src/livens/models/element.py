@@ -1,4 +1,4 @@
-"""An element: a few coordinates with their energies, constraints and forces. A system is a sum of elements."""
+"""Elements: energies, constraints and forces on a few coordinates. A system is a sum of elements."""
 
 from __future__ import annotations
 
@@ -23,28 +23,39 @@ from livens.models.rates import Rates, Rubbing, Turning, read_rates
 
 @dataclass(frozen=True)
 class Through:
-    """An energy, or forces, given through invariants; see `through`."""
+    """Energy or forces as a function of invariants; see `of_invariants`."""
 
     invariants: ModelFunction
     energy: ModelFunction
 
 
 def through(invariants: ModelFunction, energy: ModelFunction) -> Through:
-    """An energy as a function of invariants that are at most quadratic in (q, v).
+    """Define an energy, or forces, as a function of invariants that are at most quadratic in (q, v).
 
-    To be given as `kinetic` or `potential`: ``invariants`` is a function of q, v, k (q, k for a potential) that returns
-    a list, ``energy`` a function of w and k, where w are the invariants. Energy-momentum schemes then use the
-    equivariant discrete gradient: momentum maps of all symmetries that leave the invariants as they are, are conserved
-    exactly (S004 eqs. 87-92).
+    Energy-momentum schemes use the equivariant discrete gradient for such energies: the momentum maps of all symmetries
+    of the invariants are conserved exactly (S004 eqs. 87-92). Elements with many coordinates and few invariants, such
+    as a motor between two bodies, have small derivatives.
 
-    As `dissipation`, ``energy`` is a function of w, of their rates u, of t and k; as `forces`, a function of these that
-    returns a list with the force on each invariant, whose power is that force times the rate. Elements with many
-    coordinates and few invariants, such as a motor between two bodies, have small derivatives then.
+    Parameters
+    ----------
+    invariants : callable
+        Function of ``q v k`` (for `kinetic`) or ``q k`` (otherwise) that returns the list of invariants w.
+    energy : callable
+        As `kinetic` or `potential`: energy as a function of ``w k``. As `dissipation`: a function of ``w u t k`` with
+        the time derivatives u of the invariants. As `forces`: a function of ``w u t k`` that returns the force on each
+        invariant; its power is the force times u.
 
+    Returns
+    -------
+    InvariantForm
+        Argument for `kinetic`, `potential`, `dissipation` or `forces` of a `System` or `Element`.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> spring = lv.through(lambda q: [q @ q], lambda w, k: 0.5 * k.c * (w[0] - 1) ** 2)
     >>> particle = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, parameters=dict(c=3.0))
-    >>> brake = lv.through(lambda q: [q @ q / 2], lambda u: [-0.1 * u[0]])  # against the rate of the square
+    >>> brake = lv.through(lambda q: [q @ q / 2], lambda u: [-0.1 * u[0]])  # opposes the rate of w
     >>> braked = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, forces=brake, parameters=dict(c=3))
     """
     return Through(invariants, energy)
@@ -52,9 +63,9 @@ def through(invariants: ModelFunction, energy: ModelFunction) -> Through:
 
 @dataclass(frozen=True, eq=False)
 class Invariants:
-    """An energy given through invariants, as expressions: ``energy(w, k)`` with ``w = of(q, v, k)``.
+    """Symbolic energy as a function of invariants: ``law(w, k)`` with ``w = w_of_q(q, v, k)``.
 
-    Of dissipation and forces, `energy` is also of the rates u of the invariants, and of t.
+    For dissipation and forces, `law` also depends on the time derivatives `w_dot` of the invariants, and on t.
     """
 
     w: Any
@@ -63,7 +74,7 @@ class Invariants:
     u: Any = None
 
 
-#: What a model function may ask for, by its role.
+#: Allowed arguments of a model function, by role.
 _ARGUMENTS = {
     "kinetic": "qvk",
     "mass": "qk",
@@ -73,32 +84,62 @@ _ARGUMENTS = {
     "forces": "qvtk",
     "velocity_constraints": "qvtk",
 }
-#: Roles of what may be given through invariants, and what the law of these may ask for.
+#: Roles that may be given by invariants, with the allowed arguments of their laws.
 _THROUGH = {"kinetic": "wk", "potential": "wk", "dissipation": "wutk", "forces": "wutk"}
 
 
 class Element:
     """Energies, constraints and forces on a few coordinates of a system.
 
-    `coordinates` are names or indices of the system's coordinates; the model functions see only these, in this order.
-    `parameters` belong to this element; a model function finds them, and the system's, in `k`. So it does `constants`,
-    numbers that never change: zeros and ones among them cost nothing, but elements that differ in them are different.
-    Elements that share their functions share their derivatives and compiled code too.
-    `quaternions` says which four of the element's coordinates, by their place in it, are unit quaternions. `frames`
-    says which of them are the centre and the directors of a rigid body, part by part; the element then has the kinetic
-    energy of that body, and no constraints but those that keep the directors orthonormal.
-    `velocity_constraints` is a function of ``q v t k``, affine in v, that returns what stays zero: rolling, for one.
-    `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the element looks like. It changes
-    nothing of the motion.
-    `expensive` and `beta` are for schemes that tell forces apart, such as `semi-explicit`: an expensive force is
-    evaluated once per step and never differentiated; a cheap one is taken ``beta`` of the way from the start of a step
-    to its end (0.8 damps what a step cannot resolve, as for penalties; 1/2 keeps the energy of elastic parts), or where
-    the scheme says if nothing is given.
+    Elements that share their functions share their derivatives and compiled code.
+
+    Parameters
+    ----------
+    coordinates : sequence of int or str
+        Names or indices of the system's coordinates; the model functions receive these coordinates in this order.
+    kinetic, potential : callable or InvariantForm, optional
+        Kinetic energy, a function of ``q v k``, and potential energy, a function of ``q t k``, in joules.
+    mass : callable, optional
+        Mass matrix, a function of ``q k``, instead of `kinetic`.
+    constraints : callable, optional
+        Position constraints: a function of ``q t k`` that returns a list of residuals.
+    dissipation : callable or InvariantForm, optional
+        Rayleigh dissipation function of ``q v t k``, in watts.
+    forces : callable or InvariantForm, optional
+        Generalized forces: a function of ``q v t k``.
+    velocity_constraints : callable, AngleRateConstraint or FrictionalConstraint, optional
+        Velocity-level constraints, such as rolling: a function of ``q v t k``, affine in v, that returns residuals.
+    parameters : mapping, optional
+        Parameters of this element, available in ``k`` together with those of the system.
+    name : str, default ""
+        Name of the element in messages and results.
+    constraint_names : sequence of str, optional
+        Names of the constraints.
+    quaternions : sequence of sequence of int, default ()
+        Indices, within the element, of the four coordinates of each unit quaternion.
+    frames : sequence, default ()
+        Indices, within the element, of the centre and the directors of rigid bodies. The element then has the kinetic
+        energy of a rigid body, and no constraints other than orthonormality of the directors.
+    visual : callable, optional
+        Function of ``q t k`` that returns shapes (see `livens.shapes`); it does not influence the motion.
+    constants : mapping, optional
+        Constant numbers in ``k``. Zeros and ones are simplified in the expressions. Elements with different constants
+        have different types.
+    expensive : bool, optional
+        For schemes that split forces, such as `semi-explicit`: evaluate the force once per step without derivatives.
+    beta : float, optional
+        Implicitness of a cheap force in [0, 1], from the start (0) to the end (1) of a step. 0.8 damps unresolved
+        frequencies, as of penalties; 1/2 preserves the energy of elastic parts. Default: chosen by the scheme.
+
+    Raises
+    ------
+    ModelError
+        If an argument is invalid, or `kinetic` and `mass` are both given.
     """
 
-    #: A rigid body that spins fast about its third axis: schemes may take the error in phase out of its kinetic energy.
+    #: Rigid body with fast spin about its third axis: schemes may correct the phase error of its kinetic energy.
     rotor: bool = False
-    #: Whether elements of this kind are expensive, where nothing else is said.
+    #: Default of the argument `expensive` for this element class.
     expensive: bool = False
 
     def __init__(
@@ -135,7 +176,7 @@ class Element:
             self.quaternions = tuple(tuple(four) for four in quaternions)
             self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
         except TypeError:
-            raise ModelError("quaternions and frames must be lists of places of coordinates") from None
+            raise ModelError("quaternions and frames must be lists of indices of coordinates") from None
         functions = (kinetic, mass, potential, constraints, dissipation, forces, velocity_constraints)
         given = dict(zip(_ARGUMENTS, functions, strict=True))
         self.functions: dict[str, ModelFunction | Through | Turning | Rubbing] = {
@@ -146,7 +187,7 @@ class Element:
         if constraint_names is not None and not isinstance(constraint_names, (str, list, tuple)):
             raise ModelError(f"constraint_names must be a list of names, got {constraint_names!r}")
         if look is not None and not callable(look):
-            raise ModelError(f"look must be a function of q, t, k that returns shapes, got {look!r}")
+            raise ModelError(f"visual must be a function of q, t, k that returns shapes, got {look!r}")
         self.look = look
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
@@ -159,26 +200,26 @@ class Element:
 
     @property
     def kind(self) -> Hashable:
-        """What elements of one type have in common beside their functions: sizes, and the values of constants."""
+        """Key of the element type in addition to the functions: sizes and values of constants."""
         fixed = tuple((name, value.shape, value.tobytes()) for name, value in self.constants.items())
         return len(self.coordinates), self.parameters.shapes, self.quaternions, fixed
 
     @property
     def conservative(self) -> bool:
-        """Its forces have a potential: no dissipation, no applied forces, nothing that rolls."""
+        """Whether all forces have a potential: no dissipation, applied forces or velocity constraints."""
         return not {"dissipation", "forces", "velocity_constraints"} & self.functions.keys()
 
     def more(self) -> Any:
-        """What schemes may know of the element beside its energies, constraints and forces, for the model's digest."""
+        """Return additional data of the element for the fingerprint of the model."""
         return None
 
 
 class ElementModel:
-    """What the model functions of one type of element say, as expressions of local symbols ``q v t k``.
+    """Element type: the expressions of its model functions in local symbols ``q v t k``.
 
-    k are the system's parameters, then the element's own. `through` has the energies that are given through invariants.
-    Constraints on velocity level come after those on positions, of which g has an entry that is always zero.
-    Types with the same content are one object, in whatever systems they are: see `read_type`.
+    k contains the system's parameters, followed by the element's parameters. `invariant_forms` contains the energies
+    given by invariants. Velocity-level constraints follow the position constraints; their entries in g are zero.
+    Equal types are one object across systems, see `element_type`.
     """
 
     def __init__(
@@ -197,7 +238,7 @@ class ElementModel:
         rates: Rates | None = None,
     ) -> None:
         self.q, self.v, self.t, self.k = q, v, t, k
-        #: How many of the constraints are on positions.
+        #: Number of position-level constraints.
         self.on_position, self.rates = int(g.numel()), rates
         g = g if rates is None else ca.vertcat(g, ca.SX.zeros(rates.count))
         self.n, self.m = int(q.numel()), int(g.numel())
@@ -207,7 +248,7 @@ class ElementModel:
 
     @functools.cached_property
     def digest(self) -> str:
-        """A fingerprint of all expressions."""
+        """Fingerprint of all expressions."""
         inputs, outputs = [self.q, self.v, self.t, self.k], [self.T, self.V, self.R, self.F, self.g]
         for given in self.through.values():
             inputs += [given.w] if given.u is None else [given.w, given.u]
@@ -223,7 +264,7 @@ class ElementModel:
 
     @functools.cached_property
     def driven(self) -> bool:
-        """Its constraints on velocity level do work: not all of them hold at rest."""
+        """Whether velocity-level constraints do work: not all residuals vanish at zero velocity."""
         if self.rates is None:
             return False
         at_rest = ca.substitute(self.rates.a, self.v, ca.SX.zeros(self.n))
@@ -231,21 +272,21 @@ class ElementModel:
 
     @property
     def rubs(self) -> bool:
-        """The force of a constraint comes with one that takes energy."""
+        """Whether a constraint has friction proportional to its multiplier."""
         return self.rates is not None and self.rates.drag is not None
 
     @functools.cached_property
     def mass(self) -> Any:
-        """The mass matrix ``d2T/dv2``, of q, v and k."""
+        """Mass matrix ``d2T/dv2``, a function of q, v and k."""
         return ca.hessian(self.T, self.v)[0]
 
     @functools.cached_property
     def mass_at(self) -> ca.Function:
-        """The mass matrix at (q, v, k), as numbers."""
+        """Compiled mass matrix at (q, v, k)."""
         return ca.Function("M", [self.q, self.v, self.k], [ca.densify(self.mass)])
 
     def unit_length(self, four: Sequence[int]) -> int | None:
-        """Which of the constraints is (q.q - 1)/2 = 0 of a quaternion, given by its places in q; nothing if none is."""
+        """Return the index of the constraint (q.q - 1)/2 = 0 of a quaternion with these dofs, or None."""
         four = tuple(four)
         if four not in self._unit_lengths:
             q = self.q[list(four)]
@@ -260,14 +301,14 @@ class ElementModel:
         return {}
 
 
-#: Types that some system uses, by their content.
+#: Element types in use, by fingerprint.
 _types: weakref.WeakValueDictionary[str, ElementModel] = weakref.WeakValueDictionary()
-#: Those whose functions say the same whenever they are called, by these functions: they need not be read again.
+#: Element types of deterministic, closure-free functions, by these functions: they are not traced again.
 _pure_types: weakref.WeakValueDictionary[Any, ElementModel] = weakref.WeakValueDictionary()
 
 
 def read_type(element: Element, shared: Parameters) -> ElementModel:
-    """The type of an element: its functions, read with the symbols they name; the one there is, if it has been read."""
+    """Return the type of an element: trace its functions, or return the cached type."""
     key = pure_key(element.functions)
     if key is None:
         read = _read(element, shared)
@@ -341,10 +382,10 @@ def _invariants(read: Reader, role: str, given: Through, state: Any, where: str)
 
 
 def resolve(coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str, int], where: str) -> tuple[int, ...]:
-    """Names or indices of coordinates as indices, among all `names` (or their indices by name)."""
+    """Return indices of coordinates given by name or index, among all `names` (or a map from names to indices)."""
     position = names if isinstance(names, Mapping) else {name: i for i, name in enumerate(names)}
     indices = []
-    if not isinstance(coordinates, (list, tuple, range, str)):  # a text is a list of names of one letter
+    if not isinstance(coordinates, (list, tuple, range, str)):  # a string is a list of one-letter names
         raise InputError(f"{where} must be a list of coordinates, got {coordinates!r}")
     for c in coordinates:
         index = position.get(c) if isinstance(c, str) else int(c) if hasattr(c, "__index__") else None

@@ -1,4 +1,4 @@
-"""What a system says at given numbers, type by type: sparse matrices and sums, without a graph of the whole system."""
+"""Numeric assembly of large systems: batched kernels per element type, sparse matrices, no graph of the system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sums(NamedTuple):
-    """Energies, constraints and forces of a system in one state; matrices are sparse."""
+    """Energies, constraints, forces and sparse matrices of a system in one state."""
 
     T: float
     V: float
@@ -31,7 +31,7 @@ class Sums(NamedTuple):
 
 
 class ElementNumbers:
-    """Evaluates a system at numbers: the functions of each type of element, run over all elements of that type."""
+    """Numeric assembly of a system: the kernels of each element type, evaluated for all elements of the type."""
 
     def __init__(self, system: System, t: float, k: np.ndarray) -> None:
         self.system, self._t, self._k = system, t, k
@@ -44,7 +44,7 @@ class ElementNumbers:
         at = group.coordinates
         return self._mapped[number, name](q[at], 0.0 if v is None else v[at], self._t, self._k[group.parameters])
 
-    # -- on positions -------------------------------------------------------------------------------------------------
+    # -- position level -----------------------------------------------------------------------------------------------
     def constraints(self, q: np.ndarray) -> np.ndarray:
         g = np.zeros(self.system.m)
         for number, group in self._constrained():
@@ -52,28 +52,28 @@ class ElementNumbers:
         return g
 
     def slopes(self, q: np.ndarray) -> Any:
-        """G, as a sparse matrix."""
+        """Return the constraint Jacobian G as a sparse matrix."""
         parts = [(group, self._run(number, "G", q, None)[0]) for number, group in self._constrained()]
         return self._matrix_G(parts)
 
     def position_slopes(self, q: np.ndarray) -> Any:
-        """The same, as all constraints of a large system are on positions."""
+        """Return G: all constraints of a large system are at position level."""
         return self.slopes(q)
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The constraints on velocity level."""
+        """Return the velocity-level residual ``dg/dt`` of the constraints."""
         rate = np.zeros(self.system.m)
         for number, group in self._constrained():
             rate[group.constraints] = self._run(number, "rate", q, v)[0]
         return rate
 
     def least(self, G: Any, r: np.ndarray) -> np.ndarray:
-        """The smallest x with ``G x = r``, as far as there is one."""
+        """Return the minimum-norm solution of ``G x = r``, in the least-squares sense if there is none."""
         from livens.models.sparse_rows import SparseRows  # SciPy's sparse matrices take long to import
 
         return SparseRows(G).least(r)
 
-    # -- on states ----------------------------------------------------------------------------------------------------
+    # -- states -------------------------------------------------------------------------------------------------------
     def at_start(self, q: np.ndarray, v: np.ndarray) -> Sums:
         n, m = self.system.n, self.system.m
         T = V = 0.0
@@ -118,7 +118,7 @@ def _sparse(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], shape: tuple
     return sp.csr_matrix((values, (rows, columns)), shape=shape)
 
 
-# -- the functions of a type ------------------------------------------------------------------------------------------
+# -- kernels of an element type ---------------------------------------------------------------------------------------
 def _arguments(model: ElementModel) -> list[Any]:
     return [model.q, model.v, model.t, model.k]
 

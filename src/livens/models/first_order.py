@@ -1,4 +1,4 @@
-"""Systems of first order: differential equations, and differential-algebraic ones in semi-explicit form."""
+"""First-order systems: ODEs and semi-explicit DAEs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,41 @@ from livens.models.model import InitialState, only
 
 
 class FirstOrder(DescriptorModel):
-    """``E x' = f(t, x, y)``, ``0 = g(t, x, y)``.
+    """First-order system ``E x' = f(t, x, y)``, ``0 = g(t, x, y)``: an ODE or a semi-explicit DAE.
 
-    `states` and `algebraic` are names ("a b") or numbers of them. `rhs` gives f, `constraints` gives g, as many as
-    there are algebraic variables; `mass` gives E, the identity if left out. They are functions that name what they need
-    among ``x y t k``. `invariants` names functions that the motion conserves: a run watches them. `second` names the
-    states that are the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (S002 def. 6.1): then
-    pairs of methods can be used as well, such as ``lobatto-iiia-iiib-3``, or any two by `partitioned:<method>,<other>`.
+    Model functions take any of ``x y t k`` by argument name.
 
+    Parameters
+    ----------
+    states : str, sequence of str or int
+        Names of the states ("a b"), or their number.
+    rhs : callable
+        Right-hand side f: one value per state.
+    algebraic : str, sequence of str or int, default 0
+        Names of the algebraic variables y, or their number.
+    constraints : callable, optional
+        Algebraic equations g: one residual per algebraic variable.
+    mass : array_like or callable, optional
+        Mass matrix E of shape (n, n). Default: the identity.
+    invariants : mapping of str to callable, optional
+        Conserved quantities by name, which are monitored in a run.
+    parameters : mapping, optional
+        Parameter values by name, available to model functions as ``k``.
+    visual : callable, optional
+        Function of ``x t k`` that returns shapes, see `livens.shapes`.
+    partition : str or sequence of str, default ()
+        Names of the states in the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (S002
+        def. 6.1). Pairs of methods then apply, such as ``lobatto-iiia-iiib-3`` or `partitioned:<method>,<other>`.
+
+    Raises
+    ------
+    InputError
+        If there is no state, or `partition` is invalid.
+    ModelError
+        If a model function is invalid, or the number of constraints differs from that of algebraic variables.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> lotka = lv.FirstOrder(
     ...     "prey hunters",
@@ -63,7 +90,7 @@ class FirstOrder(DescriptorModel):
         self.shared = Parameters(parameters)
         if self.second:
             if self.m or mass is not None:
-                raise ModelError("a system in two parts has no algebraic variables and no mass matrix")
+                raise ModelError("a partitioned system has no algebraic variables and no mass matrix")
             self.forms = ("descriptor", "partitioned")
         w, self._t, self._k = ca.SX.sym("x", self.n + self.m), ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
         self._w, self._dot = w, ca.SX.sym("xdot", self.n + self.m)
@@ -80,15 +107,15 @@ class FirstOrder(DescriptorModel):
         self.symmetries = {name: read(name, function, (), allowed) for name, function in (invariants or {}).items()}
 
     def _second_part(self, second: Any) -> tuple[int, ...]:
-        """Where the states of the second part stand."""
+        """Return the indices of the states in the second part."""
         names = second.split() if isinstance(second, str) else list(second) if isinstance(second, Sequence) else None
         if names is None:
-            raise InputError(f"second must name states, such as 'v w', got {second!r}")
+            raise InputError(f"partition must name states, such as 'v w', got {second!r}")
         for name in names:
             if name not in self.coordinates:
-                raise InputError(f"second names the unknown state '{name}'{suggestion(str(name), self.coordinates)}")
+                raise InputError(f"partition names the unknown state '{name}'{suggestion(str(name), self.coordinates)}")
         if names and len(set(names)) == len(self.coordinates):
-            raise InputError("second names all states: then there is no first part")
+            raise InputError("partition names all states: then there is no first part")
         return tuple(i for i, name in enumerate(self.coordinates) if name in names)
 
     def content(self) -> Sequence[Any]:

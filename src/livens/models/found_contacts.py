@@ -1,7 +1,7 @@
-"""Contacts that are found while bodies move: which shapes there are, and what two of them do to each other.
+"""Detected contacts: penalty contacts with run-time collision detection.
 
-They are no elements, of which n bodies would have n(n - 1)/2: schemes that evaluate expensive forces once per step ask
-for all of them at once, as they do with a black box. The engine looks only at shapes that are near each other.
+Contacts are not elements, of which n bodies would have n(n - 1)/2. Schemes that evaluate expensive forces once per step
+evaluate all contacts at once, like an external force. The engine tests only neighbouring shapes.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ import numpy as np
 
 from livens.models.black_box import BlackBox
 
-#: What a group of contacts has accounts of: the energy stored, and the powers that are lost.
+#: Energy terms of a contact group: the stored energy and the dissipated powers.
 ACCOUNTS = ("stored", "damping", "sliding", "pivoting", "rolling")
-#: A shape that is larger than this many usual ones is compared with all others, so that cells need not be as large.
+#: Bounding radius, relative to the median, above which a shape is tested against all others instead of being binned.
 _WIDE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A shape that may touch others of its group: where its body's coordinates are, and a ball that it lies in."""
+    """Collision proxy of a shape: coordinate indices of its body and a bounding sphere."""
 
     body: int
     group: int
-    kind: int  # shapes of one kind differ in nothing but their bodies
-    first: int  # of the coordinates
-    count: int  # none, if it belongs to the ground
-    lever: np.ndarray  # from the centre of the body to that of the ball, along the directors
+    kind: int  # shapes of one class differ only in their bodies
+    first: int  # index of the first coordinate of the body
+    count: int  # number of coordinates; 0 for the ground
+    lever: np.ndarray  # centre of the bounding sphere relative to that of the body, in components along the directors
     reach: float
-    #: Of a plane in space: its normal, and how far from the origin it is along that.
+    #: Normal and offset of a plane; None for other shapes.
     plane: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """One place where shapes of two kinds may touch: a function of both bodies' coordinates and rates, its numbers.
+    """Possible contact point of two shape classes: kernel and its parameters.
 
-    The function is one of ``(q, v, k)``; it says the forces on these coordinates, then what `ACCOUNTS` has. Its k are
-    the numbers, then those of the group.
+    The kernel is a function of ``(q, v, k)`` of both bodies. It returns the forces on these coordinates, followed by
+    the values of `ENERGY_TERMS`. Its k are `parameters`, followed by those of the group.
     """
 
     function: int
-    turned: bool  # the body of the second kind comes first
+    turned: bool  # the body of the second class comes first
     numbers: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Contacts with one law: its name, how near shapes are looked at, and where its numbers are among parameters."""
+    """Contact group with one contact law: its name, detection margin in metres, and parameter indices."""
 
     name: str
     margin: float
@@ -61,13 +61,13 @@ class Group:
 
 
 def lost_power(accounts: Any) -> Any:
-    """What all groups together lose: of each, all accounts but that of what is stored."""
+    """Return the dissipated power of all groups: the sum of all energy terms except the stored energy."""
     rows = ca.reshape(accounts, len(ACCOUNTS), accounts.numel() // len(ACCOUNTS))
     return ca.sum1(ca.sum2(rows[1:, :]))
 
 
 class FoundContacts(BlackBox):
-    """All contacts of a system that are found while it moves, as one expensive force."""
+    """Detected contacts of a system as one expensive external force."""
 
     velocities = True
 
@@ -84,16 +84,16 @@ class FoundContacts(BlackBox):
     ) -> None:
         self.size, self.dimension = size, dimension
         self.groups, self.members, self.functions = tuple(groups), tuple(members), tuple(functions)
-        #: Of the same arguments, how far apart the surfaces are.
+        #: Gap functions, with the arguments of the kernels.
         self.gaps = tuple(gaps)
         self.touches = {pair: tuple(some) for pair, some in touches.items()}
-        #: Pairs of bodies that never touch, such as those that a joint holds together.
+        #: Pairs of bodies excluded from collision, such as bodies connected by a joint.
         self.apart = apart
-        self.address, self.function = 0, None  # the engine has code of its own for them
+        self.address, self.function = 0, None  # evaluated by dedicated code of the engine
         self.accounts = len(ACCOUNTS) * len(self.groups)
 
     def content(self) -> Sequence[Any]:
-        """What the equations of a step depend on."""
+        """Return the fingerprint data: everything the step equations depend on."""
         told = hashlib.sha256()
         for group in self.groups:
             told.update(repr((group.name, group.margin, group.where)).encode())
@@ -112,20 +112,20 @@ class FoundContacts(BlackBox):
 
     @functools.cached_property
     def wide(self) -> tuple[int, ...]:
-        """The members that are compared with all others: planes, and those that are far larger than most."""
+        """Unbounded or oversize proxies, which are tested against all others: planes and very large shapes."""
         reach = np.array([one.reach for one in self.members])
         finite = reach[np.isfinite(reach)]
         limit = _WIDE * float(np.median(finite)) if finite.size else 0.0
         return tuple(int(i) for i in np.flatnonzero(~(reach <= limit)))
 
     def allowed(self, i: int, j: int) -> bool:
-        """Whether two members may touch at all."""
+        """Return whether two proxies may collide (collision filter)."""
         a, b = self.members[i], self.members[j]
         pair = min(a.body, b.body), max(a.body, b.body)
         return a.group == b.group and a.body != b.body and pair not in self.apart and a.count + b.count > 0
 
     def centres(self, q: np.ndarray) -> np.ndarray:
-        """The centres of the balls that members lie in."""
+        """Return the centres of the bounding spheres, of shape (n_proxies, dimension)."""
         d, found = self.dimension, np.zeros((len(self.members), self.dimension))
         for row, one in zip(found, self.members, strict=True):
             if not one.count:
@@ -136,8 +136,8 @@ class FoundContacts(BlackBox):
         return found
 
     def near(self, q: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Pairs of members whose balls overlap, in order."""
-        from scipy.spatial import cKDTree  # it takes long to import, and only these models need it
+        """Yield pairs of proxies with overlapping bounding spheres, in ascending order."""
+        from scipy.spatial import cKDTree  # slow import
 
         x, reach = self.centres(q), np.array([one.reach for one in self.members])
         wide = set(self.wide)
@@ -159,14 +159,14 @@ class FoundContacts(BlackBox):
         return bool(np.linalg.norm(x[i] - x[j]) < reach[i] + reach[j])
 
     def _places(self, i: int, j: int, k: np.ndarray) -> Iterator[tuple[int, int, int, np.ndarray]]:
-        """Where two members may touch: which one comes first, which second, the function there, and its numbers."""
+        """Yield the possible contact points of a pair: first proxy, second proxy, kernel index and parameters."""
         for touch in self.touches[self.members[i].kind, self.members[j].kind]:
             a, b = (j, i) if touch.turned else (i, j)
             where = list(self.groups[self.members[i].group].where)
             yield a, b, touch.function, np.concatenate([touch.numbers, k[where]])
 
     def pushes(self, q: np.ndarray, v: np.ndarray, k: np.ndarray) -> Iterator[tuple[int, int, int, np.ndarray]]:
-        """Of all places that may touch: both members, how many coordinates the first has, what the function says."""
+        """Yield the contributions of all possible contact points: both proxies, dofs of the first, kernel output."""
         for i, j in self.near(q):
             for a, b, function, numbers in self._places(i, j, k):
                 where = [*self._own(a), *self._own(b)]
@@ -174,7 +174,7 @@ class FoundContacts(BlackBox):
                 yield a, b, len(self._own(a)), np.array(said).ravel()
 
     def gaps_of(self, i: int, j: int, q: np.ndarray, k: np.ndarray) -> list[float]:
-        """How far two members are apart wherever they may touch; negative, where they overlap."""
+        """Return the gaps at all possible contact points of a pair; negative for penetration."""
         found = []
         for a, b, function, numbers in self._places(i, j, k):
             where = [*self._own(a), *self._own(b)]
@@ -186,7 +186,7 @@ class FoundContacts(BlackBox):
         return range(one.first, one.first + one.count)
 
     def __call__(self, q: Any, v: Any, t: float, k: Any) -> np.ndarray:
-        """Forces on all coordinates, and the accounts of all groups; compiled steps do the same, and faster."""
+        """Return the forces on all coordinates and the energy terms of all groups (reference implementation)."""
         q, v, k = (np.asarray(x, dtype=float).ravel() for x in (q, v, k))
         found = np.zeros(self.size + self.accounts)
         for a, b, _, said in self.pushes(q, v, k):
@@ -197,7 +197,7 @@ class FoundContacts(BlackBox):
         return found
 
     def powers(self, q: np.ndarray, v: np.ndarray, k: np.ndarray, group: int) -> np.ndarray:
-        """Of one group: the power of its forces, then what `ACCOUNTS` has."""
+        """Return the power of the forces of one group, followed by its energy terms."""
         found = np.zeros(1 + len(ACCOUNTS))
         for a, b, _, said in self.pushes(q, v, k):
             if self.members[a].group == group:
@@ -207,17 +207,17 @@ class FoundContacts(BlackBox):
         return found
 
     def forces_on(self, q: np.ndarray, v: np.ndarray, k: np.ndarray, group: int) -> dict[tuple[int, int], np.ndarray]:
-        """The forces of one group on the second of two members, in space, by pairs of members that touch."""
+        """Return the spatial forces of one group on the second proxy of each touching pair, by pair."""
         found: dict[tuple[int, int], np.ndarray] = {}
         d = self.dimension
         for a, b, count, said in self.pushes(q, v, k):
             if self.members[a].group != group or not said[: len(said) - len(ACCOUNTS)].any():
                 continue
-            # the first d of the coordinates of a body are those of its centre
+            # the first d coordinates of a body are those of its centre
             force = said[count : count + d] if self.members[b].count else -said[:d]
             pair, force = ((a, b), force) if a < b else ((b, a), -force)
             found[pair] = found.get(pair, 0.0) + force
         return found
 
     def __repr__(self) -> str:
-        return f"<contacts of {len(self.members)} shapes, found while they move>"
+        return f"<detected contacts of {len(self.members)} shapes>"

@@ -1,4 +1,4 @@
-"""Frame bodies of a system: which coordinates are the centre and the directors of one rigid body."""
+"""Rigid bodies in director coordinates: indices of the centre and the directors of each body."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Frame:
-    """A rigid body: the coordinates of its centre and of its directors, and the element that says so.
+    """Coordinate indices of a rigid body in director formulation, and its element.
 
-    The element has the kinetic energy of the body, and its constraints keep the directors orthonormal. A particle is a
-    frame without directors.
+    The element has the kinetic energy of the body, and its constraints are the orthonormality of the directors. A
+    particle is a body without directors.
     """
 
     position: tuple[int, ...]
     directors: tuple[tuple[int, ...], ...]
     element: int
     constraints: tuple[int, ...]
-    #: It spins fast about its third axis, see `livens.schemes.recipes.rotor_body`.
+    #: Fast spin about the third axis, see `livens.schemes.recipes.rotor_body`.
     rotor: bool = False
 
     @functools.cached_property
     def coordinates(self) -> tuple[int, ...]:
-        """All of them, the centre first."""
+        """Indices of all coordinates, the centre first."""
         return (*self.position, *(i for director in self.directors for i in director))
 
     @property
@@ -45,17 +45,17 @@ class Frame:
 
     @property
     def kind(self) -> tuple[int, int, bool]:
-        """Dimension, number of directors, and whether it is a rotor."""
+        """Signature: (dimension, number of directors, is a rotor)."""
         return self.dimension, len(self.directors), self.rotor
 
     @property
     def turning(self) -> int:
-        """How many numbers say how fast it turns: none, one in the plane, three in space."""
+        """Number of components of the angular velocity: 0 for a particle, 1 in the plane, 3 in space."""
         return 0 if not self.directors else 3 if self.dimension == 3 else 1
 
 
 def frames_of(system: System) -> tuple[Frame, ...]:
-    """The frames that the elements of a system declare; they must be all of its coordinates, each in one frame."""
+    """Return the director bodies declared by the elements; every coordinate must belong to exactly one body."""
     found: list[Frame] = []
     for number, (element, index, own) in enumerate(
         zip(system.elements, system.indices, system.multiplier_slices, strict=True)
@@ -74,14 +74,14 @@ def frames_of(system: System) -> tuple[Frame, ...]:
     declaring = {frame.element for frame in found}
     for number, model in enumerate(system.models):
         if number not in declaring and not model.T.is_zero():
-            raise ModelError(f"{_name(system, number)} has kinetic energy, but does not say that it is a frame")
+            raise ModelError(f"{_name(system, number)} has kinetic energy, but does not declare a frame")
     for same in _alike(system, found).values():
         _check_mass(system, same[0])
     return tuple(found)
 
 
 def _alike(system: System, frames: Sequence[Frame]) -> dict[Any, list[Frame]]:
-    """Frames by the type of their element and their places in it: they have their inertia from the same parameters."""
+    """Group bodies by element type and local dofs: their inertia is the same function of the parameters."""
     found: dict[Any, list[Frame]] = {}
     for frame in frames:
         found.setdefault((system.models[frame.element], _places(system, frame)), []).append(frame)
@@ -89,7 +89,7 @@ def _alike(system: System, frames: Sequence[Frame]) -> dict[Any, list[Frame]]:
 
 
 def mass_and_euler(system: System, frame: Frame) -> ca.Function:
-    """Mass and Euler tensor ``integral X X^T dm`` of a frame, as a function of the parameters of its element."""
+    """Return mass and Euler tensor ``integral X X^T dm`` as a function of the parameters of the element."""
     return _inertia(system.models[frame.element], _places(system, frame))
 
 
@@ -101,7 +101,7 @@ def _inertia(model: ElementModel, own: tuple[tuple[int, ...], ...]) -> ca.Functi
 
 
 def turn_regularly(system: System) -> bool:
-    """Of all frames, all principal moments of inertia are positive: rates of rotation follow from momenta."""
+    """Return whether all principal moments of inertia are positive, so that momenta determine angular velocities."""
     k, where = system.parameter_vector(), system.parameter_indices
     for same in _alike(system, [frame for frame in system.frames if frame.directors]).values():
         inertia = Mapped(mass_and_euler(system, same[0]), len(same))
@@ -120,19 +120,19 @@ def turn_regularly(system: System) -> bool:
 
 
 def _places(system: System, frame: Frame) -> tuple[tuple[int, ...], ...]:
-    """Where the parts of a frame are among the coordinates of its element."""
+    """Return the indices of the centre and the directors within the element."""
     index = system.indices[frame.element]
     return tuple(tuple(index.index(i) for i in part) for part in (frame.position, *frame.directors))
 
 
 def _check_mass(system: System, frame: Frame) -> None:
-    """The kinetic energy must be that of a rigid body seen from its centre: ``m v.v/2 + E_ij d_i'.d_j'/2``."""
+    """Raise ModelError unless T is that of a rigid body about its centre of mass: ``m v.v/2 + E_ij d_i'.d_j'/2``."""
     model = system.models[frame.element]
     M, own = model.mass, _places(system, frame)
     flat = [i for part in own for i in part]
     corner = [part[0] for part in own]
     weights = ca.densify(M[corner, corner])
-    weights[0, 1:], weights[1:, 0] = 0, 0  # the centre of mass: nothing couples it to the directors
+    weights[0, 1:], weights[1:, 0] = 0, 0  # the centre of mass is not coupled to the directors
     gap = M[flat, flat] - ca.kron(weights, ca.SX.eye(frame.dimension))
     if ca.depends_on(M, ca.vertcat(model.q, model.v)) or Probe([model.k], seed=5).vanishes(gap, 1) is False:
         raise ModelError(f"{_name(system, frame.element)} has not the kinetic energy of a rigid body about its centre")
@@ -143,5 +143,5 @@ def _name(system: System, number: int) -> str:
 
 
 def body_kinds(frames: Sequence[Frame]) -> tuple[tuple[int, int, bool], ...]:
-    """The kinds of bodies there are."""
+    """Return the distinct body signatures."""
     return tuple(dict.fromkeys(frame.kind for frame in frames))

@@ -1,4 +1,4 @@
-"""The elements of a system by their types, with tables of where they act: what is known once per type is said once."""
+"""Elements of a system grouped by type, with dof maps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TypeGroup:
-    """All elements of one type: for each of them its number and its places, one row an element."""
+    """All elements of one type with their index tables, one row per element."""
 
     model: ElementModel
     elements: np.ndarray
-    coordinates: np.ndarray  # where it acts
-    constraints: np.ndarray  # which of the system's constraints are its own
-    parameters: np.ndarray  # where it finds its k
+    coordinates: np.ndarray  # dof map
+    constraints: np.ndarray  # indices of the element's constraints
+    parameters: np.ndarray  # indices into the parameter vector
 
     @property
     def count(self) -> int:
@@ -31,7 +31,7 @@ class TypeGroup:
 
 
 def grouped(system: System) -> tuple[TypeGroup, ...]:
-    """The elements by their types, in the order in which types first occur."""
+    """Group the elements by type, in the order of first occurrence."""
     members: dict[ElementModel, list[int]] = {}
     for i, model in enumerate(system.models):
         members.setdefault(model, []).append(i)
@@ -58,7 +58,7 @@ def grouped(system: System) -> tuple[TypeGroup, ...]:
 
 
 def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Rows of equal length as an array; faster than `np.array` of tuples."""
+    """Return rows of equal length as an array; faster than `np.array` of tuples."""
     width = len(rows[0])
     flat: Any = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=len(rows) * width)
     return np.asarray(flat.reshape(len(rows), width))

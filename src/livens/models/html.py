@@ -1,4 +1,4 @@
-"""Tables and lists as notebooks and pages show them."""
+"""HTML tables and lists for notebooks and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def cell(value: Any) -> str:
-    """A value as text that is nothing but text.
+    """Return a value as escaped text.
 
     >>> cell(0.25), cell("<b>"), cell(None)
     ('0.25', '&lt;b&gt;', '')
@@ -25,7 +25,7 @@ def cell(value: Any) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, marked: Sequence[bool] = ()) -> str:
-    """A table with a line of heads; marked rows are those nobody may overlook."""
+    """Return an HTML table with a head row; highlighted rows are bold and red."""
     head = "".join(f"<th>{cell(word)}</th>" for word in heads)
     body = []
     for i, row in enumerate(rows):
@@ -35,7 +35,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, marked: Sequen
 
 
 def listing(entries: Mapping[str, Any]) -> str:
-    """Names and what they are, without those of which there is nothing to say."""
+    """Return an HTML table of names and values, without empty values."""
     rows = [
         f"<tr><th style='text-align:left'>{cell(name)}</th><td style='text-align:left'>{cell(value)}</td></tr>"
         for name, value in entries.items()
@@ -45,7 +45,7 @@ def listing(entries: Mapping[str, Any]) -> str:
 
 
 def some(names: Sequence[Any], most: int = 12) -> str:
-    """The first of some names, and how many more there are.
+    """Return the first names, and the number of the remaining ones.
 
     >>> some(["a", "b", "c"], 2)
     'a, b and 1 more'

@@ -1,10 +1,10 @@
-"""Which variables of ``residual(t, x, x') = 0`` are algebraic, and how often they hide behind derivatives.
+"""Matrix pencil of a DAE ``residual(t, x, x') = 0``: algebraic variables and the index of each variable.
 
-With ``E = dr/dx'`` and ``F = dr/dx`` at a generic state, a small perturbation delta of the equations that E belongs to
-moves the solution of ``(E/h + F) dx = delta`` by h delta in differential variables and in algebraic ones of index 1,
-by delta in those of index 2 (multipliers of constraints on velocity level, velocities under constraints on position
-level), and by delta/h in those of index 3. That is how the index of a variable is measured here, and why the errors of
-such variables are taken times h and h^2 in the control of steps (Hairer and Wanner, sect. VII.4).
+Let ``E = dr/dx'`` and ``F = dr/dx`` at a generic state. A small perturbation delta of the differential equations
+changes the solution of ``(E/h + F) dx = delta`` by h delta in differential variables and algebraic variables of index
+1. The change is delta in variables of index 2 (multipliers of velocity-level constraints, velocities with position
+constraints) and delta/h in variables of index 3. The index of a variable is measured by this exponent. Error norms of
+step size control weight variables of index 2 and 3 by h and h^2 (Hairer and Wanner, sect. VII.4).
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from livens.expressions.probe import HIGH, LOW, Probe
 if TYPE_CHECKING:
     from livens.models.descriptor import Descriptor, DescriptorModel
 
-#: Smaller than any time scale, so that no stiffness is taken for an index.
+#: Step h of the perturbation test, smaller than any time scale, so that stiffness does not affect the index.
 _H = 1e-60
-#: Singular values of E, and rounding of what is rotated, count as zero below this relative size.
+#: Relative rank tolerance of singular values of E, and relative tolerance of roundoff in rotated matrices.
 _RANK, _CLEAN = 1e-12, 1e-13
 
 
 @dataclass(frozen=True)
 class Pencil:
-    """What the matrices E and F say of the variables and equations of a model at a generic state."""
+    """Matrix pencil (E, F) of a DAE at a generic state: index and type of its variables and equations."""
 
-    #: Of every variable: 1 for differential ones and for algebraic ones that follow at once, then 2 and 3.
+    #: Index of every variable: 1 for differential and index-1 algebraic variables, 2 or 3 otherwise.
     indices: tuple[int, ...]
-    #: Variables without a derivative in any equation, and equations without the derivative of any variable.
+    #: Variables whose derivative occurs in no equation, and equations without derivatives.
     algebraic: tuple[int, ...]
     equations: tuple[int, ...]
-    #: The projector on all directions without a derivative; it is nothing where these depend on the state.
+    #: Projector onto ker E; None if ker E depends on the state.
     projector: np.ndarray | None
 
     @property
     def regular(self) -> bool:
-        """Every variable has a derivative, and all derivatives follow."""
+        """Whether E is regular: an ODE."""
         return self.projector is not None and not self.projector.any()
 
     @property
     def solvable(self) -> bool:
-        """The algebraic variables follow from the algebraic equations, one by one: they have index 1."""
+        """Whether the algebraic equations determine the algebraic variables: index 1."""
         own = self.algebraic and len(self.algebraic) == len(self.equations)
         return bool(own) and all(self.indices[j] == 1 for j in self.algebraic)
 
 
 def pencil_of(model: DescriptorModel) -> Pencil:
-    """The pencil of a model with its own parameters."""
+    """Return the matrix pencil of a model with its parameter values."""
     d, n = model.descriptor, int(model.descriptor.x.numel())
     E, F = ca.jacobian(d.residual, d.xdot), ca.jacobian(d.residual, d.x)
     pattern = ca.sparsify(E).sparsity()
@@ -69,8 +69,9 @@ def pencil_of(model: DescriptorModel) -> Pencil:
 
 
 def _anywhere(probe: Probe, E: Any, F: Any, d: Descriptor) -> list[np.ndarray]:
-    """E and F of equations that no state drawn at random can be put into, as those of wheels that must touch their
-    rails: with numbers drawn for entries that have none there.
+    """Return E and F at a random state, with random numbers for entries that are not finite there.
+
+    Used if no random state can be evaluated, for example for wheels that must touch their rails.
     """
     state, random = next(probe.states()), np.random.default_rng(12)
     parts = ca.Function("parts", [d.x, d.xdot, d.t, d.k], [ca.densify(E), ca.densify(F)])(*map(ca.DM, state))
@@ -83,13 +84,13 @@ def _selecting(n: int, columns: tuple[int, ...]) -> np.ndarray:
 
 
 def _rotations(E: np.ndarray, columns: tuple[int, ...], rows: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Orthogonal U, V and the rank r with ``U^T E V`` zero but for the first r rows and columns.
+    """Return orthogonal U, V and the rank r such that ``U^T E V`` is zero except in the first r rows and columns.
 
-    Where zero rows and columns do, they are only sorted: nothing is rounded then.
+    If zero rows and columns account for the rank deficiency, U and V are permutations without roundoff.
     """
     n = len(E)
     scale = np.abs(E).max(axis=1, initial=0.0)
-    _, values, right = np.linalg.svd(E / np.where(scale > 0, scale, 1.0)[:, None])  # a small mass is a mass
+    _, values, right = np.linalg.svd(E / np.where(scale > 0, scale, 1.0)[:, None])  # row scaling: keeps small masses
     rank = int((values > _RANK * max(float(values[0]), 1e-300)).sum())
     U = _sorted(n, rows) if len(rows) == n - rank else np.linalg.svd(E)[0]
     V = _sorted(n, columns) if len(columns) == n - rank else right.T
@@ -97,7 +98,7 @@ def _rotations(E: np.ndarray, columns: tuple[int, ...], rows: tuple[int, ...]) -
 
 
 def _sorted(n: int, last: tuple[int, ...]) -> np.ndarray:
-    """The permutation that puts these at the end."""
+    """Return the permutation matrix that moves these indices to the end."""
     return np.eye(n)[:, [*(i for i in range(n) if i not in last), *last]]
 
 
@@ -107,7 +108,7 @@ def _indices(E: np.ndarray, F: np.ndarray, U: np.ndarray, V: np.ndarray, rank: i
         return (1,) * n
     turned, size = U.T @ F @ V, np.abs(U.T) @ np.abs(F) @ np.abs(V)
     turned[np.abs(turned) <= _CLEAN * size] = 0.0
-    # the rows with E times h, so that nothing overflows
+    # rows with E are multiplied by h to avoid overflow
     matrix = np.zeros((n, n))
     matrix[:rank, :rank] = (U.T @ E @ V)[:rank, :rank]
     matrix += np.where(np.arange(n)[:, None] < rank, _H, 1.0) * turned

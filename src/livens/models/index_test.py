@@ -1,4 +1,4 @@
-"""The test of the index of multibody equations: S002 theorem 2.2."""
+"""Index test of multibody equations by the regularity of ``G Z M^-1 Z^T G^T`` (S002 theorem 2.2)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from livens.models.redundancy import dependent_rows
 if TYPE_CHECKING:
     from livens.models.multibody_equations import MultibodyEquations
 
-#: Gamma is called singular if its reciprocal condition, with rows and columns scaled to one, is below this.
+#: Reciprocal condition number of Gamma, scaled to unit diagonal, below which it is singular.
 _SINGULAR = 1e-10
 
 
 @dataclass(frozen=True)
 class IndexTest:
-    """What ``Gamma = G Z M^-1 Z^T G^T`` says of the index; see `MultibodyEquations.index_test`."""
+    """Result of the index test with ``Gamma = G Z M^-1 Z^T G^T``; see `MultibodyEquations.index_test`."""
 
-    #: The matrix, one row and one column for each constraint.
+    #: Gamma, of shape (n_constraints, n_constraints).
     gamma: np.ndarray
-    #: The reciprocal of its condition number, after scaling its diagonal to one: 1 is best, 0 is singular.
+    #: Reciprocal condition number of Gamma scaled to unit diagonal: 1 is best, 0 is singular.
     condition: float
-    #: Constraints that follow from others here, or act on nothing.
+    #: Constraints that depend on others at this configuration, or have a zero Jacobian.
     dependent: tuple[int, ...]
-    #: The index: 3 with independent constraints, 1 or 0 without any; None if Gamma is singular.
+    #: Differentiation index: 3 with independent constraints, 1 or 0 without constraints; None if Gamma is singular.
     index: int | None
 
     def __str__(self) -> str:
@@ -37,12 +37,12 @@ class IndexTest:
         if self.index is not None:
             return f"there are no constraints: the index is {self.index}"
         which = ", ".join(f"constraint {i}" for i in self.dependent)
-        own = "has no multiplier of its own" if len(self.dependent) == 1 else "have no multipliers of their own"
+        own = "has no unique multiplier" if len(self.dependent) == 1 else "have no unique multipliers"
         return f"Gamma is singular: {which} {own} here, so the index is not 3"
 
 
 def index_test(equations: MultibodyEquations, q: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> IndexTest:
-    """The test at one place."""
+    """Return the index test at one configuration."""
     e = equations
     if not e.m:
         return IndexTest(np.zeros((0, 0)), 1.0, (), 1 if e.auxiliary else 0)
@@ -51,7 +51,7 @@ def index_test(equations: MultibodyEquations, q: np.ndarray, s: np.ndarray, t: f
     if not (np.isfinite(A).all() and np.isfinite(M).all()):
         raise InputError("the constraints or the mass matrix cannot be evaluated at these coordinates")
     if np.linalg.matrix_rank(M) < e.n:
-        raise InputError("the mass matrix is singular at these coordinates, and Gamma asks for its inverse")
+        raise InputError("the mass matrix is singular at these coordinates, and Gamma requires its inverse")
     gamma = A @ np.linalg.solve(M, A.T)
     size = np.sqrt(np.abs(np.diag(gamma)))
     scaled = gamma / np.outer(*[np.where(size > 0, size, 1.0)] * 2)

@@ -1,4 +1,4 @@
-"""What constraints leave of a kick: their impulses change velocities so that these are allowed, and no more."""
+"""Velocity after constraint impulses: projection onto G v = 0 in the mass metric."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from livens.models.system import System
 
 
 def kicked(system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
-    """The velocity behind the impulses of all constraints, ``M dv = -G^T P`` with ``G (v + dv) = 0``.
+    """Return the velocity after the impulses of all constraints, ``M dv = -G^T P`` with ``G (v + dv) = 0``.
 
-    It is the nearest one in the metric of the masses: a rod that is kicked beside its hinge turns as a rod does.
+    The result is the consistent velocity nearest to v in the mass metric.
     """
     if system.large:
         return np.asarray(v + _sparse(ElementNumbers(system, t, k), q, v))
@@ -30,7 +30,7 @@ def kicked(system: System, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray
 
 
 def _sparse(numbers: ElementNumbers, q: np.ndarray, v: np.ndarray) -> Any:
-    import scipy.sparse as sp  # it takes long to import
+    import scipy.sparse as sp  # slow import
 
     from livens.models.sparse_rows import least_squares, regular_solution
 
@@ -44,7 +44,7 @@ def _sparse(numbers: ElementNumbers, q: np.ndarray, v: np.ndarray) -> Any:
 
 
 def _scale(masses: np.ndarray, G: Any) -> np.ndarray:
-    """What makes masses one, and rows of constraints as long as that: both may have any units."""
+    """Return symmetric scaling factors of the KKT matrix: unit masses and rows of G."""
     largest = float(masses.max()) or 1.0
     scale = 1 / np.sqrt(np.where(masses > HARDLY * largest, masses, largest))
     sizes = np.asarray(abs(G) @ scale)

@@ -1,4 +1,4 @@
-"""Symmetries of large systems, element by element: what no element of a sum changes, the sum does not change."""
+"""Symmetry check of large systems, element by element: a sum of invariant terms is invariant."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from livens.models.element import ElementModel
 from livens.models.groups import TypeGroup
 from livens.models.system import System
 
-#: Of each type, at most this many elements are looked at, spread over all of them, at this many states.
+#: Maximum number of elements per type, evenly spaced, and number of random states of the check.
 _ELEMENTS, _STATES = 24, 2
-#: Changes up to this part of what enters them are round-off.
+#: Tolerance of a change, relative to the sum of the absolute terms.
 TOLERANCE = 1e-9
 
 
 def is_symmetry_of_elements(system: System, name: str, k: np.ndarray) -> bool | None:
-    """Whether a symmetry with generators linear in q leaves every element as it is; None if they are not linear.
+    """Return whether a symmetry with linear generators leaves every element invariant; None if it is not linear.
 
-    Elements that change, but not in sum, are not seen to have it.
+    A symmetry of the sum that single elements do not have is not detected.
     """
     generators = _generators(system, name)
     if generators is None:
         return None
     groups = [_Kept(group, generators, k) for group in system.groups]
-    # one element of each type says nearly always what all of them say
+    # first one element of each type: cheap, and nearly always sufficient to reject
     return all(group.by_one() for group in groups) and all(group.by_all() for group in groups)
 
 
 class _Generator:
-    """``xi(q) = A q + b``."""
+    """Affine generator ``xi(q) = A q + b``."""
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> None:
         self._slopes: dict[int, list[tuple[int, float]]] = {}
@@ -45,7 +45,7 @@ class _Generator:
                 self._slopes.setdefault(row, []).append((column, value))
 
     def of(self, coordinates: list[int]) -> tuple[np.ndarray, np.ndarray] | None:
-        """A and b of some coordinates; None if others enter as well."""
+        """Return A and b restricted to some coordinates; None if they depend on other coordinates."""
         place = {i: local for local, i in enumerate(coordinates)}
         A = np.zeros((len(place), len(place)))
         for i, local in place.items():
@@ -64,14 +64,14 @@ def _generators(system: System, name: str) -> list[_Generator] | None:
 
 
 class _Kept:
-    """Whether the elements of one type keep the symmetry, or some of them if there are many."""
+    """Symmetry check of the elements of one type, or of a sample of them."""
 
     def __init__(self, group: TypeGroup, generators: list[_Generator], k: np.ndarray) -> None:
         self._group, self._generators, self._k = group, generators, k
 
     @functools.cached_property
     def _check(self) -> _Check:
-        return _Check(self._group.model)  # not derived where another type breaks the symmetry already
+        return _Check(self._group.model)  # derived lazily: another type may break the symmetry first
 
     def by_one(self) -> bool:
         return self._kept(0)
@@ -86,7 +86,7 @@ class _Kept:
 
 
 class _Check:
-    """Derivatives of one type of element, and whether they vanish along a generator."""
+    """Gradients of one element type, and the test whether they vanish along a generator."""
 
     def __init__(self, model: ElementModel) -> None:
         L = model.T - model.V
@@ -118,14 +118,14 @@ class _Check:
         return True
 
     def _onto_once(self, q: np.ndarray, k: np.ndarray) -> np.ndarray | None:
-        """All generators are looked at in the same states."""
+        """Return the projected state (cached: all generators use the same states)."""
         key = q.tobytes() + k.tobytes()
         if key not in self._on:
             self._on[key] = self._onto(q, k)
         return self._on[key]
 
     def _onto(self, q: np.ndarray, k: np.ndarray) -> np.ndarray | None:
-        """A state that the element's constraints allow, if one is found."""
+        """Return a state on the element's constraints by Gauss-Newton iteration; None if it does not converge."""
         if self._constraints is None:
             return None
         for _ in range(50):
@@ -140,5 +140,5 @@ class _Check:
 
 
 def _vanishes(terms: np.ndarray) -> bool:
-    """Whether terms cancel."""
+    """Return whether the sum of terms vanishes relative to their absolute sum."""
     return bool(abs(terms.sum()) <= TOLERANCE * (np.abs(terms).sum() + 1e-12))

@@ -1,4 +1,4 @@
-"""Initial values of large systems: the same checks and completions as those of small ones, with sparse matrices."""
+"""Consistent initial values of large systems with sparse matrices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from livens.models.system import System
 def large_state(
     system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, t0: float, project: bool, redundant: str
 ) -> InitialState:
-    """Check and complete the initial values of a large system; see `livens.models.start.initial_state`."""
+    """Return the consistent, complete initial state of a large system; see `initialization.dense.initial_state`."""
     numbers = ElementNumbers(system, t0, k)
     here = numbers.at_start(q, v)
     check_finite(here)
@@ -44,7 +44,7 @@ def large_state(
 def completed(
     system: System, numbers: ElementNumbers, here: Sums, q: np.ndarray, v: np.ndarray, redundant: str
 ) -> tuple[tuple[int, ...], np.ndarray]:
-    """The constraints that are left out, and the multipliers that belong to the accelerations at the start."""
+    """Return the removed redundant constraints and the multipliers of the initial accelerations."""
     if not system.m:
         return (), np.zeros(0)
     right = np.concatenate([here.force, -here.bias])
@@ -75,18 +75,18 @@ def _dropped(
 
 
 def dependent_rows(G: sp.csr_matrix, first: np.ndarray | None = None) -> list[int]:
-    """Rows of a sparse matrix that follow from others; see `SparseRows.dependent`."""
+    """Return the linearly dependent rows of a sparse matrix; see `SparseConstraintJacobian.dependent_rows`."""
     return SparseRows(G).dependent(first)
 
 
 def _redundant_away(
     system: System, numbers: ElementNumbers, here: Sums, q: np.ndarray, v: np.ndarray
 ) -> tuple[int, ...]:
-    """Constraints that follow from others a step away from the start; see `livens.models.redundancy`."""
+    """Return the redundant constraints at an offset from a singular configuration; see `initialization.redundancy`."""
     rows = SparseRows(here.G)
     project = functools.partial(_tangent, rows)
     way = project(v)
-    if np.abs(way).max() <= 1e-9:  # from rest: any direction that the constraints allow
+    if np.abs(way).max() <= 1e-9:  # at rest: a random tangential direction
         way = project(np.random.default_rng(7).standard_normal(system.n))
     G = here.G
     if np.abs(way).max() > 1e-9:
@@ -98,5 +98,5 @@ def _redundant_away(
 
 
 def _tangent(rows: SparseRows, v: np.ndarray) -> np.ndarray:
-    """The part of a velocity that the constraints allow."""
+    """Return the orthogonal projection of a velocity onto ker G."""
     return v - rows.least(rows.G @ v)

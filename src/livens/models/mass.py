@@ -1,4 +1,4 @@
-"""What the mass matrix of a system is like: its rank, and whether it turns with the bodies."""
+"""Structure of the mass matrix of a system: rank and left invariance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def left_invariant_mass(system: System) -> bool:
-    """M depends on unit quaternions only, as ``Q_l M Q_l^T``, and no two elements have mass on one coordinate."""
+    """Return whether M depends on unit quaternions only, as ``Q_l M Q_l^T``, with disjoint masses of elements."""
     for model in system._distinct:
         if model.T.is_zero():
             continue
@@ -36,17 +36,17 @@ def left_invariant_mass(system: System) -> bool:
 
 
 def no_linear_part(model: ElementModel) -> bool:
-    """The kinetic energy of an element has no part that is linear in v, and none without v."""
+    """Return whether the kinetic energy of an element has no terms of order 0 and 1 in v."""
     still = ca.SX.zeros(model.n)
     left = ca.substitute(ca.vertcat(model.T, ca.gradient(model.T, model.v)), model.v, still)
     return Probe([model.q, model.k], seed=7, low=-HIGH).vanishes(left) is not False
 
 
 def mass_rank(system: System, augmented: bool, constrained: bool = False, damped: bool = False) -> int:
-    """The rank of the mass matrix at a generic state, block by block: most of them are of one body each.
+    """Return the rank of the mass matrix at a generic state, as the sum of the ranks of its diagonal blocks.
 
-    If it is to be of the motions that are left by constraints, ``G^T G`` is added to M; if forces that depend on
-    velocities are as good as mass, so is their derivative.
+    `augmented` adds ``q q^T`` of unit quaternions. `constrained` adds ``G^T G``: full rank then means that M is
+    positive definite on ker G. `damped` adds the derivatives of velocity-dependent forces.
     """
     k, size = system.parameter_vector(), ca.SX.sym("n", system.n)
     for q, v in Probe([size, size], seed=1).states():
@@ -59,11 +59,11 @@ def mass_rank(system: System, augmented: bool, constrained: bool = False, damped
 def _mass_blocks(
     system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, augmented: bool, constrained: bool, damped: bool
 ) -> list[np.ndarray]:
-    """The blocks on the diagonal of the mass matrix, those of one size together.
+    """Return the diagonal blocks of the mass matrix, blocks of equal size as one stack.
 
-    Coordinates that share kinetic energy are in one block.
+    Coordinates that share kinetic energy belong to one block.
     """
-    parts: list[tuple[np.ndarray, np.ndarray]] = []  # places, one row a matrix, and the matrices
+    parts: list[tuple[np.ndarray, np.ndarray]] = []  # (dofs, matrices), one row per matrix
     if augmented and system.quaternions:
         fours = np.array(system.quaternions)
         parts.append((fours, 2 * q[fours][:, :, None] * q[fours][:, None, :]))
@@ -106,14 +106,14 @@ def _mass_blocks(
 
 
 def _rank(masses: np.ndarray) -> int:
-    """The sum of the ranks of matrices of one size."""
-    size = np.sqrt(np.abs(np.diagonal(masses, axis1=1, axis2=2)))  # a mass of 1e-40 beside one of 1 is small, not none
+    """Return the sum of the ranks of matrices of equal size."""
+    size = np.sqrt(np.abs(np.diagonal(masses, axis1=1, axis2=2)))  # scaling: a mass of 1e-40 is not zero
     size = np.where(size == 0, 1.0, size)
     return int(np.linalg.matrix_rank(masses / (size[:, :, None] * size[:, None, :])).sum())
 
 
 def connected(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Numbers below `count` that some group has in common, directly or by others, together.
+    """Return the connected components of the indices below `count`, connected by groups (union-find).
 
     >>> connected([[0, 2], [2, 4]], 5)
     [[0, 2, 4], [1], [3]]

@@ -1,4 +1,4 @@
-"""What a run needs to know of a model, whatever its kind: names, parameters, parts of its state, where it starts."""
+"""Abstract base class of dynamical models: names, parameters, state layout, initial state, observables, fingerprint."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from livens.models.scene import Look, Scene, scene_of
 
 @dataclass(slots=True)
 class InitialState:
-    """Where a run starts: the parts of the state by name, consistent and complete."""
+    """Consistent and complete initial state of a run: the parts of the state by name."""
 
     t: float
     values: dict[str, np.ndarray]
-    dropped: tuple[int, ...] = ()  # redundant constraints left out
+    dropped: tuple[int, ...] = ()  # redundant constraints that were removed
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.values[name]
 
 
 class View:
-    """A model as observables see it: symbols of its state by name, in the order of its layout, with t and k."""
+    """Symbols of a model's state by name, in the order of its layout, with t and k; the arguments of observables."""
 
     symbols: dict[str, Any]
     t: Any
@@ -41,55 +41,55 @@ class View:
 
     @property
     def state(self) -> Any:
-        """All symbols of the state as one column."""
+        """State vector: all symbols of the state as one column."""
         return ca.vertcat(*self.symbols.values())
 
     def function(self, expression: Any) -> ca.Function:
-        """Any expression of this object's symbols as a function of (state..., t, k)."""
+        """Return a CasADi function of (state..., t, k) for an expression of these symbols."""
         return ca.Function("f", [*self.symbols.values(), self.t, self.k], [expression])
 
     def expression(self, name: str) -> Any:
-        """An observable of the state by its name."""
+        """Return the expression of an observable by its name."""
         raise NotImplementedError
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The observables there are."""
+        """Names of the available observables."""
         raise NotImplementedError
 
     def constraint_forces(self, multipliers: Any) -> Any:
-        """The forces of the constraints, of models whose state has multipliers."""
+        """Return the generalized constraint forces, for models whose state has multipliers."""
         raise NotImplementedError
 
 
 class Promising(Protocol):
-    """What a model asks of a scheme: the names of what it conserves."""
+    """Protocol of a scheme: names of the quantities it is guaranteed to conserve."""
 
     @property
     def conserves(self) -> tuple[str, ...]: ...
 
 
 class Model:
-    """Anything that moves. Subclasses say what it is made of.
+    """Abstract base class of dynamical models.
 
-    A new kind of model says which `forms` of equations it offers, names its `coordinates` and `shared` parameters, and
-    has the methods below that raise NotImplementedError; `livens.models.descriptor.DescriptorModel` has most of them.
+    A subclass lists its `formulations`, names its `coordinates` and sets `model_parameters`. It implements the methods
+    below that raise NotImplementedError; `livens.models.descriptor.DescriptorModel` implements most of them.
     """
 
-    kind: ClassVar[str] = "model"  # a word for people, in lists and messages
+    kind: ClassVar[str] = "model"  # label of the model type in lists and messages
     coordinates: tuple[str, ...]
     constraint_names: tuple[str, ...] = ()
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
-    #: What it looks like, of a model of states: a function of ``x t k`` that returns shapes, see `livens.shapes`.
+    #: Visual of a model in state-space form: a function of ``x t k`` that returns shapes, see `livens.shapes`.
     look: ModelFunction | None = None
-    #: Names of what is conserved beside energy: momentum maps, other invariants.
+    #: Conserved quantities other than the energy, by name: momentum maps and other invariants.
     symmetries: Mapping[str, Any] = {}
     shared: Parameters
     usual_scheme: ClassVar[str] = "livens-em"
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The forms its equations can be written in; a scheme runs every model that offers the form it works on.
+        """Formulations of the equations; a scheme integrates every model that offers its formulation.
 
         "elements" are sums of energies and constraints on a few coordinates each, "phase space" are coordinates and
         momenta with a Hamiltonian, "descriptor" is ``residual(t, x, x') = 0``, "nambu" has n - 1 Hamiltonians.
@@ -98,105 +98,211 @@ class Model:
 
     @property
     def large(self) -> bool:
-        """Whether one graph of the whole model, or a dense matrix, is to be avoided."""
+        """Whether sparse matrices and per-type kernels replace a single graph and dense matrices."""
         return False
 
     @property
     def conservative(self) -> bool:
-        """Nothing supplies or takes energy."""
+        """Whether no energy is supplied or dissipated."""
         return False
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def parameter_table(self) -> ParameterTable:
-        """All parameters with their names, and where they stand in the vector that the compiled step reads."""
+        """Table of all parameters: names and their indices in the parameter vector of the compiled step."""
         return ParameterTable(self.shared)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters by name."""
+        """Parameter values by name."""
         return self.parameter_table.plain()
 
     @property
     def parameter_count(self) -> int:
+        """Length of the parameter vector."""
         return self.parameter_table.size
 
     def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
-        """All parameters as the compiled step reads them, some of them changed."""
+        """Return the parameter vector of the compiled step.
+
+        Parameters
+        ----------
+        changes : mapping of str to array_like, optional
+            Parameter values that differ from those of the model, by name.
+
+        Returns
+        -------
+        ndarray of shape (parameter_count,)
+            Parameter vector k.
+        """
         return self.parameter_table.vector(changes)
 
     def parameter_values(self, changed: Collection[str], k: np.ndarray) -> dict[str, Any]:
-        """What a file has to say of the parameters k of a run: the shared ones, and what else was changed.
+        """Return the parameter values that are stored in a result file.
 
-        There may be thousands of elements, whose values the model knows: names that are missing have those.
+        Parameters of thousands of elements are stored only where they were changed: missing names have the values of
+        the model.
+
+        Parameters
+        ----------
+        changed : collection of str
+            Names of the changed parameters.
+        k : ndarray of shape (parameter_count,)
+            Parameter vector of the run.
+
+        Returns
+        -------
+        dict
+            Values of the model parameters and of all changed parameters, by name.
         """
         return self.parameter_table.noted(changed, k)
 
-    # -- what a run asks for ------------------------------------------------------------------------------------------
+    # -- interface to a run -------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
-        """The parts of the state that belong to the model; a scheme may add some."""
+        """Layout of the model's part of the state vector; a scheme may append parts."""
         raise NotImplementedError
 
     @property
     def view(self) -> View:
-        """The model as observables see it."""
+        """Symbolic state of the model: the symbols and expressions of observables."""
         raise NotImplementedError
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        """Check and complete initial values: `given` has what the user gave of ``q0 v0 p0 x0 y0``."""
+        """Return the consistent, complete initial state of a run.
+
+        Parameters
+        ----------
+        initial_values : mapping
+            Values given by the user, by the names ``q0 v0 p0 x0 y0``.
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+        t0 : float
+            Initial time, in seconds.
+        project : bool
+            Replace inconsistent values by the nearest consistent ones instead of raising an error.
+        redundant : {"error", "remove", "auto"}
+            Treatment of redundant constraints.
+
+        Returns
+        -------
+        InitialState
+            Parts of the state by name, with the removed redundant constraints.
+
+        Raises
+        ------
+        InputError
+            If the initial values are incomplete, inconsistent, or cannot be evaluated.
+        """
         raise NotImplementedError
 
     @property
     def guards(self) -> Mapping[str, Any]:
-        """Expressions of the view that must not cross zero in a run, each with what it means if they do."""
+        """Validity conditions: expressions that must not change sign during a run, by the message if they do."""
         return {}
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
-        """The energy to watch in a run with a scheme that conserves this; an empty name if there is none."""
+        """Return the name of the energy monitored in a run; an empty string if there is none.
+
+        Parameters
+        ----------
+        conserved : tuple of str
+            Names of the quantities that the scheme conserves.
+
+        Returns
+        -------
+        str
+            Name of an observable.
+        """
         return ""
 
     def magnitude(self) -> Any:
-        """How large energies are where the watched one is nearly zero: an expression, such as the kinetic energy."""
+        """Return the energy scale for relative errors of the monitored energy: an expression, or 0."""
         return 0.0
 
     def watched_constraints(self) -> tuple[Any, Any]:
-        """Constraints on position and on velocity level, as expressions of the view; empty ones if there are none."""
+        """Return the monitored constraints at position and velocity level as expressions; empty if there are none."""
         return ca.SX(0, 1), ca.SX(0, 1)
 
     def observable_sums(self, name: str) -> Any:
-        """An observable as `livens.models.columns.ElementColumns`, where one expression of it would be too long."""
+        """Return an observable as a sum over elements.
+
+        Parameters
+        ----------
+        name : str
+            Name of the observable.
+
+        Returns
+        -------
+        livens.models.element_sums.ElementSums or None
+            None if the observable is evaluated as a single expression.
+        """
         return None
 
     def watched_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
-        """What is watched in every step of a run, likewise, with the sizes of the momenta."""
+        """Return the quantities monitored in every step as sums over elements, with the magnitudes of the momenta.
+
+        Parameters
+        ----------
+        energy : str
+            Name of the monitored energy.
+        momenta : tuple of str
+            Names of the monitored momentum maps.
+
+        Returns
+        -------
+        livens.models.element_sums.ElementSums or None
+            None if the quantities are evaluated as single expressions.
+        """
         return None
 
     def term_sums(self, names: Sequence[str]) -> Any:
-        """The sizes of the terms that make up observables, likewise, with the columns of each."""
+        """Return the magnitudes of the terms of observables as sums over elements, for their roundoff bounds.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the observables.
+
+        Returns
+        -------
+        tuple or None
+            The element sums and the columns of each observable; None if single expressions are used.
+        """
         return None
 
     def velocities(self) -> Any:
-        """What the constraints on velocity level are relative to, an expression of the view; empty if there is none."""
+        """Return the velocity expression that scales constraints at velocity level; empty if there is none."""
         return ca.SX(0, 1)
 
     @property
     def error_variables(self) -> tuple[str, ...]:
-        """The parts of the state that errors are measured in."""
+        """Parts of the state that enter error norms."""
         return tuple(self.view.symbols)
 
     def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What to give to `start` in order to begin in a state, whose parts are given by name."""
+        """Return the initial values, as arguments of `initial_state`, that reproduce a state.
+
+        Parameters
+        ----------
+        values : mapping of str to ndarray
+            Parts of the state by name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Initial values by name, such as ``q0`` and ``v0``.
+        """
         return {f"{name}0": values[name] for name in self.error_variables if name in values}
 
     @property
     def bodies(self) -> dict[str, list[str]]:
-        """The bodies there are, by name, and their coordinates."""
+        """Coordinate names of each body, by the name of the body."""
         return {}
 
     # -- in a notebook ------------------------------------------------------------------------------------------------
     def _repr_html_(self) -> str:
-        """What it is made of."""
+        """Return the summary table shown in notebooks."""
         parameters = [f"{name} = {html.cell(value)}" for name, value in self.parameters.items()]
         return html.listing(
             {
@@ -208,80 +314,127 @@ class Model:
                 else "",
                 "algebraic variables": html.some(self.algebraic),
                 "parameters": html.some(parameters),
-                "usual scheme": self.usual_scheme,
+                "default scheme": self.usual_scheme,
             }
         )
 
-    # -- what it looks like -------------------------------------------------------------------------------------------
+    # -- visuals ------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def scene(self) -> Scene:
-        """What it looks like, with its own parameters; empty for a model without geometry."""
+        """Scene of the model with its parameter values; empty for a model without geometry."""
         return self.scene_with(self.parameter_vector())
 
     def scene_with(self, k: np.ndarray) -> Scene:
-        """What it looks like with other parameters."""
+        """Return the scene for other parameter values.
+
+        Parameters
+        ----------
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+
+        Returns
+        -------
+        Scene
+            Shapes of the model as functions of its state.
+        """
         return scene_of(len(self.coordinates), self.looks(k))
 
     def looks(self, k: np.ndarray) -> list[Look]:
-        """What its parts look like; a model without geometry has nothing to say."""
+        """Return the visuals of the model's parts; empty for a model without geometry.
+
+        Parameters
+        ----------
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+
+        Returns
+        -------
+        list of Visual
+            Visuals with the coordinates and parameters they depend on.
+        """
         if self.look is None:
             return []
         return [Look(self.look, range(len(self.coordinates)), self.shared.named(k[: self.shared.size]))]
 
-    # -- what is conserved --------------------------------------------------------------------------------------------
+    # -- conservation -------------------------------------------------------------------------------------------------
     def conserves(self, name: str, k: np.ndarray) -> bool:
-        """Whether the motion conserves what one of the `symmetries` stands for."""
+        """Return whether a declared symmetry is an invariant of the exact motion.
+
+        Parameters
+        ----------
+        name : str
+            Name among `symmetries`.
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+
+        Returns
+        -------
+        bool
+            Whether the quantity is conserved by the motion.
+        """
         return True
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """Whether a scheme promises to conserve the observable `name` of this model (with parameters k).
+        """Return whether a scheme is guaranteed to conserve an observable of this model.
 
-        A scheme that is not known, None, promises nothing.
+        Parameters
+        ----------
+        scheme : Scheme or None
+            Integration scheme; an unknown scheme, None, guarantees nothing.
+        name : str
+            Name of the observable.
+        k : ndarray of shape (parameter_count,), optional
+            Parameter vector. Default: the parameters of the model.
+
+        Returns
+        -------
+        bool
+            Whether conservation up to roundoff is guaranteed.
         """
         return scheme is not None and name in scheme.conserves
 
     # -- identity -----------------------------------------------------------------------------------------------------
     @functools.cached_property
     def digest(self) -> str:
-        """A fingerprint of everything that the equations of a step depend on, but for the values of parameters.
+        """Fingerprint of everything the step equations depend on, except the values of parameters.
 
-        Models with one digest have the same equations: what is compiled for one of them serves the others.
+        Models with equal fingerprints have equal equations and share compiled code.
         """
         content = self.content()
-        if content is None:  # nobody knows what the equations are made of: this model is like no other
+        if content is None:  # unknown equations: the fingerprint is unique
             return uuid.uuid4().hex
         kind = type(self).__module__, type(self).__qualname__
         names = self.coordinates, self.constraint_names, self.algebraic, tuple(self.symmetries)
         return digest_of([kind, names, self.parameter_table.layout, *content])
 
     def content(self) -> Sequence[Any] | None:
-        """What the digest is made of beside names and parameters: functions (as `serialized`), numbers, words."""
+        """Return the fingerprint data other than names and parameters: serialized functions, numbers, strings."""
         return None
 
 
 def size_of_terms(energy: Any, state: Any) -> Any:
-    """How large the terms of an energy are that may cancel in it: ``|dH/dx_i x_i|`` summed up, half of it.
+    """Return the magnitude of the terms of an energy: ``sum |dH/dx_i x_i| / 2``, at least ``|H|``.
 
-    That is the energy itself if it is quadratic, and never zero just because a level was chosen so.
+    The value equals the energy if the energy is quadratic, and does not vanish by the choice of a zero level.
     """
     terms = ca.sum1(ca.fabs(ca.densify(ca.gradient(energy, state)) * state)) / 2
     return ca.fmax(ca.fabs(energy), terms)
 
 
 def digest_of(parts: Any) -> str:
-    """The SHA-256 of nested tuples and lists of words and numbers."""
+    """Return the SHA-256 hash of nested tuples and lists of strings and numbers."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def serialized(inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
-    """Expressions of symbols as text: the same for the same operations, whatever the symbols are called."""
+    """Return expressions as text that depends on their operations only, not on the names of the symbols."""
     expressions = [e if isinstance(e, ca.SX) else ca.SX(e) for e in outputs]
     text: str = ca.Function("f", list(inputs), expressions).serialize()
     return text
 
 
 def only(given: Mapping[str, Any], names: tuple[str, ...], kind: str) -> None:
-    """Refuse initial values that a kind of model does not have."""
+    """Raise InputError for initial values that a model type does not have."""
     for name, value in given.items():
         if value is not None and name not in names:
             raise InputError(f"a {kind} starts from {' and '.join(names)}, not from {name}")

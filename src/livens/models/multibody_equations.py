@@ -1,4 +1,4 @@
-"""The equations of motion of a multibody system with quasi-velocities and auxiliary variables, in any formulation."""
+"""Multibody equations of motion with quasi-velocities and auxiliary variables, formulated as DAEs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,58 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 
 FORMULATIONS = ("index-3", "index-2", "ggl", "ggl-principle", "index-1")
-#: Those that impose constraints on both levels, with multipliers mu.
+#: Stabilized formulations: constraints at both levels, with multipliers mu.
 _BOTH_LEVELS = ("ggl", "ggl-principle")
-#: Residuals up to this size, relative to the terms that enter them, count as rounding of the given values.
+#: Relative tolerance of constraint residuals, with respect to the magnitude of their terms.
 _TOLERANCE = 1e-10
-#: A kinematic matrix is called singular if it is closer to that than this.
+#: Reciprocal condition number below which the kinematic matrix is singular.
 _NEARLY_SINGULAR = 1e-8
 
 
 class MultibodyEquations:
-    """``q' = Z(q) v``, ``M(q) v' = f - Z^T G^T lam``, ``0 = c(q, s)``, ``0 = g(q, s)`` (S002 def. 2.1).
+    """Multibody equations with quasi-velocities and auxiliary variables (S002 def. 2.1).
 
-    `kinematics` gives Z, the identity if left out: v may be angular velocities where q are angles. What moves is given
-    by `kinetic`, an energy of q and v, or by `mass`, the matrix M(q) of such an energy; `potential` and `forces`
-    do the rest. The equations follow from Hamel's form of d'Alembert's principle, gyroscopic terms included. Forces
-    act on the quasi-velocities: their power is ``v.f``. They may depend on the multipliers ``lam`` of the constraints,
-    as friction does (S002 eq. 6.11). `auxiliary` names variables s that `conditions` c determine for every q, such as
-    the places of contact points; `constraints` g may use them. G is the total derivative of g by q.
+    The equations are ``q' = Z(q) v``, ``M(q) v' = f - Z^T G^T lam``, ``0 = c(q, s)``, ``0 = g(q, s)``, where G is the
+    total derivative of g with respect to q. They follow from d'Alembert's principle in Hamel's form, with gyroscopic
+    terms. Model functions take any of ``q v s t k`` by argument name, forces also ``lam``. `formulate` returns a model
+    for Runge-Kutta schemes.
 
-    Functions name what they need among ``q v s t k``, forces also ``lam``. `formulate` makes a model of first order of
-    it, which every Runge-Kutta scheme can run.
+    Parameters
+    ----------
+    coordinates : str, sequence of str or int
+        Names of the coordinates, or their number n.
+    kinetic : callable, optional
+        Kinetic energy, a function of ``q v k``, in joules.
+    mass : array_like or callable, optional
+        Mass matrix M(q) of shape (n, n), instead of `kinetic`.
+    potential : callable, optional
+        Potential energy, a function of ``q t k``, in joules.
+    forces : callable, optional
+        Forces on the quasi-velocities, with power ``v.f``. They may depend on the multipliers ``lam``, as friction does
+        (S002 eq. 6.11).
+    velocities : str, sequence of str or int, optional
+        Names of the quasi-velocities. Default: ``v_`` and the name of the coordinate.
+    kinematics : callable, optional
+        Kinematic matrix Z of shape (n, n), a function of ``q k``, for example for angular velocities. Default:
+        identity.
+    constraints : callable, optional
+        Position constraints g: a function of ``q s t k`` that returns a list of residuals.
+    auxiliary : str, sequence of str or int, default 0
+        Names of the auxiliary variables s, such as contact point coordinates, or their number.
+    conditions : callable, optional
+        Equations c(q, s) = 0 that determine s for every q, one per auxiliary variable.
+    parameters : mapping, optional
+        Parameter values by name, available to model functions as ``k``.
 
+    Raises
+    ------
+    InputError
+        If the numbers of velocities and coordinates differ.
+    ModelError
+        If a model function is invalid or missing.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> pendulum = lv.MultibodyEquations(
     ...     "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
@@ -124,8 +155,25 @@ class MultibodyEquations:
 
     @classmethod
     def of(cls, system: System) -> MultibodyEquations:
-        """Those of a mechanical system: ``Z = I``, no auxiliary variables; M may depend on q but must be regular.
+        """Return the multibody equations of a system: ``Z = I`` and no auxiliary variables.
 
+        Parameters
+        ----------
+        system : System
+            Mechanical system with a regular mass matrix, which may depend on q.
+
+        Returns
+        -------
+        MultibodyEquations
+            The equations.
+
+        Raises
+        ------
+        ModelError
+            If the mass matrix is singular.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> form = lv.MultibodyEquations.of(lv.problems.load("simple-pendulum").system)
         >>> form.n, form.m
@@ -156,12 +204,18 @@ class MultibodyEquations:
         return made
 
     def transformed(self) -> MultibodyEquations:
-        """The same motion with rates of the coordinates in place of quasi-velocities: ``w = Z(q) v`` (S002 eq. 2.22).
+        """Return the equations with ``w = q' = Z(q) v`` instead of quasi-velocities (S002 eq. 2.22).
 
-        The mass matrix becomes ``Z^-T M Z^-1``, which depends on q even if M does not; forces become ``Z^-T f``, and Z
-        is gone: multipliers act along G. It can be used wherever q' is what is given or wanted, away from where Z is
-        singular.
+        The mass matrix becomes ``Z^-T M Z^-1``, which depends on q even if M is constant. Forces become ``Z^-T f``, and
+        constraint forces act along G. The transformation is valid where Z is regular.
 
+        Returns
+        -------
+        MultibodyEquations
+            The transformed equations.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> swing = lv.MultibodyEquations("a", mass=[[2.0]], kinematics=lambda q: [[1 + q[0] ** 2]])
         >>> swing.transformed().Z.is_eye()
@@ -190,17 +244,36 @@ class MultibodyEquations:
         return made
 
     def index_test(self, q: Any, t: float = 0.0, **changes: Any) -> IndexTest:
-        """Whether the equations have index 3 at these coordinates: ``G Z M^-1 Z^T G^T`` decides (S002 thm. 2.2).
+        """Return the index test at a configuration: index 3 if ``G Z M^-1 Z^T G^T`` is regular (S002 thm. 2.2).
 
-        Auxiliary variables are computed. Parameters may be changed by name.
+        Parameters
+        ----------
+        q : array_like of shape (n,)
+            Coordinates; auxiliary variables are computed.
+        t : float, default 0.0
+            Time, in seconds.
+        **changes
+            Parameter values that differ from those of the model.
 
+        Returns
+        -------
+        IndexTest
+            Matrix, reciprocal condition number, dependent constraints and index.
+
+        Raises
+        ------
+        InputError
+            If the mass matrix is singular, or the terms cannot be evaluated.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> rod = lv.MultibodyEquations("x y", mass=[[2.0, 0.0], [0.0, 2.0]], constraints=lambda q: [(q @ q - 1) / 2])
         >>> found = rod.index_test([0.6, 0.8])
         >>> found.index, found.gamma
         (3, array([[0.5]]))
         >>> print(rod.index_test([0.0, 0.0]))
-        Gamma is singular: constraint 0 has no multiplier of its own here, so the index is not 3
+        Gamma is singular: constraint 0 has no unique multiplier here, so the index is not 3
         """
         where, k = vector("q", q, self.coordinates), self.parameter_table.vector(changes)
         model = Formulation(self, "index-3")
@@ -209,7 +282,7 @@ class MultibodyEquations:
     # -- hidden constraints -------------------------------------------------------------------------------------------
     @functools.cached_property
     def G(self) -> Any:
-        """The total derivative of g by q: ``g_q - g_s c_s^-1 c_q``."""
+        """Constraint Jacobian: total derivative ``g_q - g_s c_s^-1 c_q`` of g with respect to q."""
         G = ca.jacobian(self.g, self.q)
         if self.auxiliary:
             slope = ca.solve(ca.jacobian(self.c, self.s), ca.jacobian(self.c, self.q))
@@ -217,7 +290,7 @@ class MultibodyEquations:
         return G
 
     def _total_rate(self, expression: Any) -> Any:
-        """Its derivative by time along q' = Z v, with s following, for fixed v."""
+        """Return the total time derivative along q' = Z v for fixed v, with the auxiliary variables eliminated."""
         rate = ca.jtimes(expression, self.q, self.Z @ self.v) + ca.jacobian(expression, self.t)
         if self.auxiliary:
             right = ca.jtimes(self.c, self.q, self.Z @ self.v) + ca.jacobian(self.c, self.t)
@@ -226,21 +299,36 @@ class MultibodyEquations:
 
     @functools.cached_property
     def velocity_constraint(self) -> Any:
-        """``G Z v + dg/dt``."""
+        """Hidden constraint ``G Z v + dg/dt`` at velocity level."""
         return ca.densify(self._total_rate(self.g))
 
     @functools.cached_property
     def acceleration_constraint(self) -> tuple[Any, Any]:
-        """A and b of the constraint ``A v' + b = 0`` on acceleration level."""
+        """A and b of the hidden constraint ``A v' + b = 0`` at acceleration level."""
         return self.G @ self.Z, self._total_rate(self.velocity_constraint)
 
     def formulate(self, formulation: str = "index-3") -> Formulation:
-        """A model of first order with x = (q, v) and y = (s, lam), for ggl y = (s, lam, mu).
+        """Return a DAE model with x = (q, v) and y = (s, lam), for GGL y = (s, lam, mu).
 
-        "index-3" imposes g, "index-2" its rate, "index-1" its second rate; "ggl" imposes g and its rate, with
-        multipliers mu of ``q' = Z v + G^T mu`` (S002 def. 2.3). "ggl-principle" does the same with the equations of the
-        GGL principle, ``M q' = M v + G^T mu`` and ``- sum_k mu_k D^2 g_k v`` among the forces (S001 eq. 28): they have
-        a Hamiltonian, and ask for a constant mass matrix and constraints that do not depend on time.
+        Parameters
+        ----------
+        formulation : str, default "index-3"
+            "index-3" imposes g, "index-2" its time derivative, "index-1" its second time derivative. "ggl" imposes g
+            and its time derivative, with multipliers mu of ``q' = Z v + G^T mu`` (S002 def. 2.3). "ggl-principle" does
+            so by the GGL principle, ``M q' = M v + G^T mu`` and the force ``- sum_k mu_k D^2 g_k v`` (S001 eq. 28). Its
+            equations are Hamiltonian and require a constant mass matrix and scleronomic constraints.
+
+        Returns
+        -------
+        MultibodyDAE
+            Model for Runge-Kutta schemes.
+
+        Raises
+        ------
+        InputError
+            If the formulation is unknown.
+        ModelError
+            If the equations do not satisfy the requirements of "ggl-principle".
         """
         if formulation not in FORMULATIONS:
             raise InputError(f"unknown formulation '{formulation}'{suggestion(str(formulation), FORMULATIONS)}")
@@ -252,20 +340,20 @@ class MultibodyEquations:
         ):
             raise ModelError(
                 "the GGL principle needs a constant mass matrix, velocities q', no auxiliary variables and "
-                "constraints that do not depend on time; formulate 'ggl' asks for less"
+                "constraints that do not depend on time; formulation 'ggl' does not"
             )
         return Formulation(self, formulation)
 
 
 def _with_row(rows: Any, i: int, row: Any) -> Any:
-    """The same rows with another one in place of row i."""
+    """Return the residual with row i replaced."""
     changed = ca.SX(ca.densify(rows))
     changed[i] = row
     return changed
 
 
 class Formulation(DescriptorModel):
-    """Equations of motion as a system of first order; made by `MultibodyEquations.formulate`."""
+    """Multibody DAE of first order in a chosen formulation; see `MultibodyEquations.formulate`."""
 
     kind = "FirstOrder"
 
@@ -294,7 +382,7 @@ class Formulation(DescriptorModel):
         drift = e.G.T @ mu if self.formulation == "ggl" else 0
         rows = [q_rate - e.Z @ e.v - drift, e.M @ v_rate - e.f + e.Z.T @ (e.G.T @ lam), e.c]
         if self.formulation == "ggl-principle":
-            # M q' = p + G^T mu, and the force that goes with it: sum_k mu_k D^2 g_k v
+            # M q' = p + G^T mu with the force sum_k mu_k D^2 g_k v
             rows[0] = e.M @ (q_rate - e.v) - e.G.T @ mu
             rows[1] += ca.gradient(ca.dot(mu, e.G @ e.v), e.q)
         if both or self.formulation == "index-3":
@@ -312,7 +400,7 @@ class Formulation(DescriptorModel):
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """The multipliers mu of the GGL equations, which vanish but for errors."""
+        """Multipliers mu of the GGL formulation, which vanish for exact solutions."""
         return tuple(name for name in self.algebraic if name.startswith("mu["))
 
     @property
@@ -320,11 +408,11 @@ class Formulation(DescriptorModel):
         e = self.equations
         if e.Z.is_eye():
             return {}
-        words = "the kinematic matrix Z is singular: other angles (another order of turning) are needed"
+        words = "the kinematic matrix Z is singular: other angles (another rotation sequence) are needed"
         return {words: 1 / ca.det(e.Z)}
 
     def looks(self, k: np.ndarray) -> list[Look]:
-        """Coordinates called x and y are where something is."""
+        """Return default visuals: spheres at coordinates named x and y."""
         return particles(self.coordinates)
 
     @property
@@ -351,7 +439,7 @@ class Formulation(DescriptorModel):
         return self.equations.v
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """A promise to keep constraints is one for those that the formulation imposes, on whatever level."""
+        """Return whether a quantity is guaranteed; constraints only at the levels that the formulation imposes."""
         imposed = {"constraint": ("index-3", *_BOTH_LEVELS), "velocity_constraint": ("index-2", *_BOTH_LEVELS)}
         if name not in imposed:
             return super().promised(scheme, name, k)
@@ -364,9 +452,9 @@ class Formulation(DescriptorModel):
     def content(self) -> Sequence[Any]:
         return self.formulation, *((self.dropped,) if self.dropped else ()), *super().content()
 
-    # -- start --------------------------------------------------------------------------------------------------------
+    # -- initial state ------------------------------------------------------------------------------------------------
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        """From q0 and v0: auxiliary variables and multipliers follow. Multipliers of redundant constraints are zero."""
+        """Return the initial state for q0 and v0; multipliers of redundant constraints are zero."""
         only(given, ("q0", "v0"), "formulation of a multibody system")
         one_of("redundant", redundant, ("error", "remove", "auto"))
         e = self.equations
@@ -406,11 +494,11 @@ class Formulation(DescriptorModel):
         return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}), dropped)
 
     def without(self, dropped: Collection[int]) -> Formulation:
-        """The same with the multipliers of these constraints zero in place of the constraints themselves."""
+        """Return the model with the equation ``lam_i = 0`` in place of each removed constraint."""
         return Formulation(self.equations, self.formulation, tuple(dropped)) if dropped else self
 
     def _at(self, q: np.ndarray, v: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> list[np.ndarray]:
-        """g and its rate, G, M, f, and A and b of the constraint on acceleration level."""
+        """Return g, its time derivative, G, M, f, and A and b of the acceleration-level constraint."""
         return [np.array(value) for value in self._levels(q, v, s, t, k)]
 
     @functools.cached_property
@@ -421,13 +509,13 @@ class Formulation(DescriptorModel):
 
     @functools.cached_property
     def _reacting(self) -> bool:
-        """Whether forces depend on multipliers."""
+        """Whether forces depend on the multipliers."""
         return bool(ca.depends_on(self.equations.f, self.equations.lam))
 
     def _with_reactions(
         self, q: np.ndarray, v: np.ndarray, s: np.ndarray, lam: np.ndarray, t: float, k: np.ndarray
     ) -> np.ndarray:
-        """The multipliers where forces depend on them, by Newton's method from those of the other forces."""
+        """Return the multipliers for forces that depend on them, by Newton's method from the given multipliers."""
         e, (A, b) = self.equations, self._level()
         a = ca.SX.sym("a", e.n)
         rows = ca.vertcat(e.M @ a + A.T @ e.lam - e.f, A @ a + b)
@@ -447,7 +535,7 @@ class Formulation(DescriptorModel):
         )
 
     def _nearest(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions on the constraints by the shortest Newton steps, then the nearest velocities."""
+        """Return positions on the constraints by Gauss-Newton steps, and the nearest consistent velocities."""
         for _ in range(50):
             g, _, G, *_ = self._at(q, v, self._auxiliary_at(q, t, k), t, k)
             if not g.size or not np.all(np.isfinite(G)):
@@ -460,7 +548,7 @@ class Formulation(DescriptorModel):
         return q, v - np.linalg.lstsq(A, rate.ravel(), rcond=1e-10)[0]
 
     def _offered(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> str:
-        """Consistent values nearby, in words."""
+        """Return a message with consistent values nearby."""
         near = self._nearest(q, v, t, k)
         if not all(np.all(np.isfinite(part)) for part in near):
             return "no consistent start was found nearby"
@@ -470,7 +558,7 @@ class Formulation(DescriptorModel):
         return f"a consistent start nearby is ({shown}); pass project=True to start there"
 
     def _redundant(self, q: np.ndarray, A: np.ndarray, t: float, k: np.ndarray) -> tuple[int, ...]:
-        """Constraints that follow from others, here and a little away from here: not those of a singular position."""
+        """Return the redundant constraints, which are dependent at an offset from the initial position as well."""
         dropped = dependent_rows(A)
         if not dropped:
             return ()
@@ -489,7 +577,7 @@ class Formulation(DescriptorModel):
         return e.acceleration_constraint if e.m else (ca.SX(0, e.n), ca.SX(0, 1))
 
     def _auxiliary_at(self, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
-        """The s with c(q, s) = 0, by Newton's method from zero."""
+        """Return s with c(q, s) = 0, by Newton's method from zero."""
         e = self.equations
         s = np.zeros(len(e.auxiliary))
         if not s.size:
@@ -506,7 +594,7 @@ class Formulation(DescriptorModel):
         raise InputError("no auxiliary variables were found that fulfil the conditions c(q, s) = 0 at q0")
 
     def trouble(self, q: np.ndarray, t: float, k: np.ndarray) -> str:
-        """Whether the kinematic matrix is singular at q, in words; nothing if not."""
+        """Return a message if the kinematic matrix is singular at q, otherwise an empty string."""
         e = self.equations
         if e.Z.is_eye():
             return ""
@@ -515,4 +603,4 @@ class Formulation(DescriptorModel):
         if smallest > _NEARLY_SINGULAR:
             return ""
         angles = ", ".join(f"{name} = {value:.6g}" for name, value in zip(e.coordinates, q, strict=True))
-        return f"the kinematic matrix Z is singular at {angles}; other angles (another order of turning) are needed"
+        return f"the kinematic matrix Z is singular at {angles}; other angles (another rotation sequence) are needed"

@@ -20,13 +20,32 @@ from livens.models.model import InitialState, Promising, only
 
 
 class Nambu(DescriptorModel):
-    """``x_i' = eps_{i j1 .. j(n-1)} dH_1/dx_j1 .. dH_{n-1}/dx_j(n-1)`` (S003 paper IV, eq. 1.1).
+    """Nambu system ``x_i' = eps_{i j1 .. j(n-1)} dH_1/dx_j1 .. dH_{n-1}/dx_j(n-1)`` (S003 paper IV, eq. 1.1).
 
-    In space this is ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All Hamiltonians
-    are constant along the motion, and volumes are preserved. `states` are names or a number; each Hamiltonian is a
-    function that names what it needs among ``x k``. A run watches them as ``H1``, ``H2`` and so on, or by names of
-    their own if they are given in a dict.
+    In space the equations are ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All
+    Hamiltonians are conserved, and the flow preserves volume.
 
+    Parameters
+    ----------
+    states : str, sequence of str or int
+        Names of the states, or their number n.
+    hamiltonians : sequence of callable or mapping of str to callable
+        The n - 1 Hamiltonians, functions of ``x k``. They are monitored in a run as ``H1``, ``H2`` and so on, or by the
+        keys of a mapping.
+    parameters : mapping, optional
+        Parameter values by name, available to the Hamiltonians as ``k``.
+    visual : callable, optional
+        Function of ``x t k`` that returns shapes, see `livens.shapes`.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two states.
+    ModelError
+        If a Hamiltonian is invalid, or their number is not n - 1.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> top = lv.Nambu(
     ...     "x1 x2 x3",
@@ -73,7 +92,7 @@ class Nambu(DescriptorModel):
                 raise ModelError(f"Hamiltonian {i + 1} does not depend on the state, so nothing moves")
         self.symmetries = dict(zip(names or [f"H{i + 1}" for i in range(self.n - 1)], self.hamiltonians, strict=True))
 
-    # -- as a run sees it ---------------------------------------------------------------------------------------------
+    # -- interface to a run -------------------------------------------------------------------------------------------
     @functools.cached_property
     def descriptor(self) -> Descriptor:
         rate = ca.SX.sym("xdot", self.n)
@@ -93,27 +112,60 @@ class Nambu(DescriptorModel):
         return InitialState(t0, {"x": x})
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """As for every model of first order; some schemes promise the first or second Hamiltonian, whatever it is."""
+        """Return whether a scheme conserves an observable; some schemes conserve the first or second Hamiltonian."""
         kept = () if scheme is None else scheme.conserves
         words = zip(("first Hamiltonian", "second Hamiltonian"), self.symmetries, strict=False)
         return any(word in kept and name == own for word, own in words) or super().promised(scheme, name, k)
 
-    # -- what follows from the Hamiltonians ---------------------------------------------------------------------------
+    # -- vector field -------------------------------------------------------------------------------------------------
     @functools.cached_property
     def field(self) -> Any:
-        """``x'``."""
+        """Vector field ``x' = f(x)``."""
         return _normal([ca.gradient(H, self.x) for H in self.hamiltonians])
 
     def bracket(self, *functions: Any) -> Any:
-        """``det(grad f_1, .., grad f_n)``; on R^3, ``{H_1, H_2, f}`` is the rate of f (S003 eq. 2.54a)."""
+        """Return the Nambu bracket ``det(grad f_1, .., grad f_n)``.
+
+        In R^3, ``{H_1, H_2, f}`` is the time derivative of f (S003 eq. 2.54a).
+
+        Parameters
+        ----------
+        *functions : casadi.SX
+            n expressions of the state.
+
+        Returns
+        -------
+        casadi.SX
+            The bracket.
+
+        Raises
+        ------
+        InputError
+            If the number of functions is not n.
+        """
         if len(functions) != self.n:
             raise InputError(f"the bracket takes {self.n} functions of the state, got {len(functions)}")
         return ca.det(ca.densify(ca.horzcat(*(ca.gradient(f, self.x) for f in functions))))
 
     def structure(self, which: int) -> Any:
-        """The matrix S of the Poisson system ``x' = S(x) grad H_which`` in which the other Hamiltonians are fixed.
+        """Return the matrix S of the Poisson system ``x' = S(x) grad H_which`` with the other Hamiltonians as Casimirs.
 
-        It is skew, and the gradients of the other Hamiltonians, its Casimirs, are in its kernel.
+        S is skew-symmetric, and the gradients of the Casimirs are in its kernel.
+
+        Parameters
+        ----------
+        which : int
+            Number of the Hamiltonian, from 1 to n - 1.
+
+        Returns
+        -------
+        casadi.SX
+            Structure matrix of shape (n, n).
+
+        Raises
+        ------
+        InputError
+            If there is no such Hamiltonian.
         """
         if not 1 <= which <= self.n - 1:
             raise InputError(f"Hamiltonians are numbered from 1 to {self.n - 1}, got {which}")
@@ -126,26 +178,50 @@ class Nambu(DescriptorModel):
         return ca.horzcat(*columns)
 
     def function(self, expression: Any) -> ca.Function:
-        """Any expression of the state and the parameters as a function of (x, k)."""
+        """Return a CasADi function of (x, k) for an expression of the state and the parameters.
+
+        Parameters
+        ----------
+        expression : casadi.SX
+            Expression of x and k.
+
+        Returns
+        -------
+        casadi.Function
+            Function of (x, k).
+        """
         return ca.Function("f", [self.x, self.k], [expression])
 
     def rate(self, x: Any, **changes: Any) -> np.ndarray:
-        """``x'`` in a state."""
+        """Return the value of the vector field ``x'`` in a state.
+
+        Parameters
+        ----------
+        x : array_like of shape (n,)
+            State.
+        **changes
+            Parameter values that differ from those of the model.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Time derivative of the state.
+        """
         state = vector("x", x, self.coordinates)
         return np.array(self.function(self.field)(state, self.parameter_vector(changes))).ravel()
 
     # -- properties ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def componentwise(self) -> bool:
-        """No rate depends on its own state, as if every Hamiltonian is a sum of functions of one state each.
+        """Whether ``df_i/dx_i = 0`` for every component, as for Hamiltonians that are sums of functions of one state.
 
-        Then the flow of every component alone is a straight line, and so are the parts of `nambu-mt` (S003 4.1).
+        The flow of every single component is then linear in time, as are the parts of `nambu-mt` (S003 4.1).
         """
         return not any(ca.depends_on(self.field[i], self.x[i]) for i in range(self.n))
 
     @functools.cached_property
     def diagonal(self) -> Any:
-        """The coefficients d of Hamiltonians ``sum_i d_i x_i^2/2``, one row for each, or None if they are not so."""
+        """Coefficients d of Hamiltonians ``sum_i d_i x_i^2/2``, of shape (n - 1, n); None for other Hamiltonians."""
         rows = []
         for H in self.hamiltonians:
             hessian, slope = ca.hessian(H, self.x)
@@ -158,8 +234,20 @@ class Nambu(DescriptorModel):
         return ca.vertcat(*rows)
 
     def reversible(self, state: int | str) -> bool:
-        """Whether ``x_i -> -x_i`` turns the motion around (S003 paper IV, def. 1.2).
+        """Return whether ``x_i -> -x_i`` reverses the motion (S003 paper IV, def. 1.2).
 
+        Parameters
+        ----------
+        state : int or str
+            Index or name of the state x_i.
+
+        Returns
+        -------
+        bool
+            Whether the system is reversible.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> lv.Nambu(3, hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + 2 * x[1] ** 2]).reversible("x0")
         True
@@ -183,7 +271,7 @@ class Nambu(DescriptorModel):
 
 
 def _normal(gradients: Sequence[Any]) -> Any:
-    """The vector orthogonal to n - 1 vectors: in space, their cross product. Its components are the minors."""
+    """Return the generalized cross product of n - 1 vectors; its components are the signed minors."""
     matrix = ca.densify(ca.horzcat(*gradients)).T
     n = matrix.shape[1]
     minors = [ca.det(matrix[:, [j for j in range(n) if j != i]]) for i in range(n)]

@@ -1,4 +1,4 @@
-"""Which declared symmetries a system really has: only then is their momentum map a constant of the motion."""
+"""Symmetry check by Noether's theorem: momentum maps of true symmetries are constants of the motion."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from livens.models.system import System
 
 
 def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None) -> bool:
-    """Whether a declared symmetry leaves the Lagrangian and the constraints as they are, and no force breaks it.
+    """Return whether a declared symmetry leaves the Lagrangian and the constraints invariant and no force breaks it.
 
-    Checked at random states: the change of L along ``(xi, D xi v)`` and of g along xi must vanish, and forces must do
-    no work along xi. Constraints need only be kept where they hold (``g = 0`` for two joined points turns with them),
-    so the states are moved onto them first; at states where that fails, nothing is asked of the constraints. Of large
-    systems the elements are asked, one by one.
+    The check is done at random states: the change of L along ``(xi, D xi v)`` and of g along xi must vanish, and forces
+    must do no work along xi. Constraints need to be invariant only where they hold (``g = 0`` of two joined points
+    rotates with them). The states are therefore projected onto the constraints; states where the projection fails do
+    not test the constraints. Large systems are checked element by element.
     """
     k = system.parameter_vector() if parameters is None else parameters
     if system.large:
@@ -45,7 +45,7 @@ def is_symmetry(system: System, name: str, parameters: np.ndarray | None = None)
         table = numbers.matrix(of_state, q.ravel(), v.ravel())
         if not np.all(np.isfinite(table)):
             continue
-        if _changed(table):  # mostly weight breaks it: nothing need be moved onto constraints to know that
+        if _changed(table):  # cheap test first: gravity breaks most symmetries
             return False
         position = onto_constraints(numbers, q.ravel()) if system.m else None
         if position is not None and _changed(numbers.matrix(of_constraints, position, v.ravel())):

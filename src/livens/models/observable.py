@@ -1,4 +1,4 @@
-"""Observables written by the user: a function of the state, read like a model function."""
+"""User-defined observables: functions of the state, traced like model functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.models.model import Model
 
 
 def read(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ...]]:
-    """What a function says, as an expression of the model's view, and the shape of what it returns."""
+    """Trace a user-defined observable; return its expression and the shape of its value."""
     view, shared = model.view, model.shared
     reader = Reader({**view.symbols, "t": view.t, "k": Namespace(shared.symbols(view.k[: shared.size]))})
     value = reader.value("the observable", function)

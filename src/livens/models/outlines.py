@@ -1,4 +1,4 @@
-"""The shapes of a scene as lines, which any picture can draw."""
+"""Outlines: shapes of a scene as polylines."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from livens.models.scene import Drawn, Pose, Scene
 
-#: Shapes that stand for the surroundings and not for a part of what moves.
+#: Shape types of the environment, which are not moving parts.
 SURROUNDINGS = ("ground", "path", "axes")
 _TURNS, _ROUND = 8, 32
-#: Of a mesh, at most this many edges are drawn.
+#: Maximum number of edges drawn of a mesh.
 _EDGES = 150
 
 
 @dataclass(frozen=True)
 class Outline:
-    """A shape in one row of a pose: lines of points in space, and whether the ends of its line are pins."""
+    """Outline of a shape in one row of an evaluated scene: polylines in space."""
 
     kind: str
     lines: list[np.ndarray] = field(default_factory=list)
 
 
 def extent(scene: Scene, pose: Pose) -> float:
-    """The size of everything over all rows: what sizes that nobody gave are measured by."""
+    """Return the extent of the scene over all rows, the reference of default sizes."""
     every = [pose.points(shape).reshape(-1, 3) for shape in scene.shapes]
     if not every:
         return 1.0
@@ -36,7 +36,7 @@ def extent(scene: Scene, pose: Pose) -> float:
 
 
 def outlines(scene: Scene, pose: Pose, row: int, size: float) -> list[Outline]:
-    """All shapes in one row, in the order of the scene."""
+    """Return the outlines of all shapes in one row, in the order of the scene."""
     return [_outline(scene, shape, pose, row, size) for shape in scene.shapes]
 
 
@@ -77,13 +77,13 @@ def _circle() -> np.ndarray:
 
 
 def _across(along: np.ndarray) -> np.ndarray:
-    """A unit vector across a line, in the plane of the paper if the line is."""
+    """Return a unit vector perpendicular to a line, in the drawing plane for planar lines."""
     side = np.array([-along[1], along[0], 0.0]) if np.hypot(*along[:2]) > 0 else np.array([1.0, 0, 0])
     return np.asarray(side / np.linalg.norm(side))
 
 
 def zigzag(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
-    """A spring as it is drawn on paper."""
+    """Return the zigzag symbol of a spring."""
     part = np.linspace(0.12, 0.88, 2 * _TURNS + 1)
     side = np.r_[0.0, [(-1.0) ** i for i in range(2 * _TURNS - 1)], 0.0]
     middle = a + part[:, None] * (b - a) + width / 2 * side[:, None] * _across(b - a)
@@ -91,7 +91,7 @@ def zigzag(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
 
 
 def dashpot(a: np.ndarray, b: np.ndarray, width: float) -> list[np.ndarray]:
-    """A damper as it is drawn on paper: a cup and a piston."""
+    """Return the symbol of a damper: a cup and a piston."""
     side = width / 2 * _across(b - a)
     at = [a + part * (b - a) for part in (0.35, 0.5, 0.65)]
     cup = np.array([at[2] + side, at[0] + side, at[0] - side, at[2] - side])
@@ -112,7 +112,7 @@ def _barrel(points: np.ndarray, radius: float, pointed: bool) -> list[np.ndarray
 
 
 def _edges(sides: np.ndarray) -> list[np.ndarray]:
-    """Of a box about the origin; a flat one is a rectangle."""
+    """Return the edges of a box about the origin; a rectangle for zero depth."""
     x, y, z = sides / 2
     loop = np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0], [-x, -y, 0]])
     if z == 0:
@@ -122,7 +122,7 @@ def _edges(sides: np.ndarray) -> list[np.ndarray]:
 
 
 def reach(drawn: list[list[Outline]]) -> np.ndarray:
-    """All points of some outlines."""
+    """Return all points of some outlines."""
     return np.concatenate([line for row in drawn for outline in row for line in outline.lines])
 
 

@@ -1,4 +1,4 @@
-"""Contact by penalty: bodies may overlap a little, and a force grows with the depth (S003 paper II, 3.1)."""
+"""Penalty contact elements: the contact force is a function of the penetration depth (S003 paper II, 3.1)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from livens.expressions.numbers import not_negative, positive
 from livens.expressions.read import ModelFunction
 from livens.models.element import Element, Through, through
 
-#: The force of a contact is ``stiffness * depth**exponent``.
+#: Exponent of the contact force ``stiffness * depth**exponent``.
 LAWS = {"linear": 1.0, "hertz": 1.5}
 
 
 class Contact(Element):
-    """An element that pushes where a gap is negative, with the energy ``stiffness/(e + 1) depth^(e + 1)``.
+    """Penalty contact with the energy ``stiffness/(e + 1) depth^(e + 1)`` for negative gaps.
 
-    The gaps are a function of invariants w of the coordinates, at most quadratic in q (see `through`), and of k. The
-    law is "linear" (e = 1) or "hertz" (e = 3/2, two elastic spheres). With `damping`, a moving contact also feels
-    ``damping depth^e`` times the rate of the depth (Hunt and Crossley): it sets in and ends without a jump.
+    The gaps are a function of k and of invariants w of the coordinates, at most quadratic in q (see `of_invariants`).
+    The law is "linear" (e = 1) or "hertz" (e = 3/2, two elastic spheres). `damping` adds the Hunt-Crossley force
+    ``damping depth^e`` times the time derivative of the depth, which is continuous at contact and separation.
     """
 
-    #: Finding out which surfaces meet is what costs most in models with many contacts (S003 4.1.1).
+    #: Collision detection dominates the cost of models with many contacts (S003 4.1.1).
     expensive = True
 
     def __init__(
@@ -61,14 +61,14 @@ class Contact(Element):
         return "contact", self.exponent
 
     def gaps(self, q: Any, k: Any) -> list[Any]:
-        """The distances between the surfaces, negative where they overlap."""
+        """Return the gaps between the surfaces, negative for penetration."""
         return list(self.gap_function(self.invariants(q, k), k))
 
     def stiffness(self, gap: Any, k: Any, smooth: float) -> Any:
-        """How fast the force grows with the depth, made smooth over a length around the first touch.
+        """Return the derivative of the force with respect to the depth, smoothed over a length around first contact.
 
-        The first term of S003 paper II, eq. 28: ``V'' D'^2`` with the smoothed depth D. It is never negative; the whole
-        second derivative of the smoothed energy is, just outside of the contact.
+        This is the first term of S003 paper II, eq. 28: ``V'' D'^2`` with the smoothed depth D. It is nonnegative; the
+        complete second derivative of the smoothed energy is negative just outside of the contact.
         """
         depth = -gap
         slope = smooth_slope(depth, smooth)
@@ -97,10 +97,9 @@ def _loss(invariants: ModelFunction, gaps: ModelFunction, e: float) -> ModelFunc
 
 
 def smooth_depth(depth: Any, c: float) -> Any:
-    """``max(0, depth)`` made smooth over the length c: the integral of `smooth_slope` (S003 paper II, eq. 29).
+    """Return the smoothed ramp ``max(0, depth)`` with length c: the integral of `smoothed_step_function`.
 
-    For the choice of steps only; a force is never made of it.
-
+    It is S003 paper II, eq. 29, used for step size selection only, not for forces.
     >>> round(float(smooth_depth(1.0, 1e-9)), 6), float(smooth_depth(0.0, 0.1))
     (1.0, 0.0)
     """
@@ -109,12 +108,12 @@ def smooth_depth(depth: Any, c: float) -> Any:
 
 
 def smooth_above(depth: Any, c: float) -> Any:
-    """A depth that stays above zero: `smooth_depth` goes on below it, where the root of a Hertz law has no meaning."""
+    """Return a positive smoothing of ``max(0, depth)``, as required by the root of the Hertz law."""
     return (depth + m.sqrt(depth**2 + c**2)) / 2
 
 
 def smooth_slope(depth: Any, c: float) -> Any:
-    """The derivative of `smooth_depth`: from 0 outside of a contact to 1 inside.
+    """Return the smoothed step function, the derivative of `smoothed_ramp`: 0 outside of a contact, 1 inside.
 
     >>> float(smooth_slope(0.0, 0.1))
     0.5

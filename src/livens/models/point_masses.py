@@ -1,4 +1,4 @@
-"""Points that attract each other by Newton's law, and nothing else: stars, planets, moons."""
+"""Gravitational N-body problems: point masses that attract each other by Newton's law."""
 
 from __future__ import annotations
 
@@ -14,17 +14,40 @@ from livens.expressions.read import ModelFunction
 from livens.models.symmetry import rotations, translations
 from livens.models.system import System
 
-#: More bodies than this are not counted: every pair of them is a term of the energy.
+#: Maximum number of bodies; every pair is a term of the energy.
 _MOST = 1000
 
 
 class PointMasses(System):
-    """Points in the plane or in space with ``V = -sum G m_i m_j / r_ij``.
+    """Gravitational N-body problem in the plane or in space, with ``V = -sum G m_i m_j / r_ij``.
 
-    `bodies` are names, with `masses` in the same order; the coordinates of "sun" are "sun.x", "sun.y" and "sun.z".
-    Masses and G are parameters, ``G`` and ``masses``. Momentum and angular momentum are conserved. Every scheme for
-    systems without constraints runs it, and one is made for it: `wisdom-holman`, for planets about the first of them.
+    G and the masses are parameters, named ``G`` and ``masses``. Linear and angular momentum are conserved. All schemes
+    for unconstrained systems apply; `wisdom-holman` is specific to planets about a dominant first body.
 
+    Parameters
+    ----------
+    bodies : str, sequence of str or int
+        Names of the bodies, or their number. The coordinates of "sun" are "sun.x", "sun.y" and "sun.z".
+    masses : sequence of float
+        Masses in the order of the bodies, in a unit consistent with `G`.
+    G : float, default 1.0
+        Gravitational constant.
+    dimension : {2, 3}, default 3
+        Dimension of space.
+    coordinates : sequence of str, optional
+        Names of the coordinates, instead of the default names.
+    visual : callable, optional
+        Function of ``q t k`` that returns shapes, see `livens.shapes`.
+
+    Raises
+    ------
+    InputError
+        If `dimension` is neither 2 nor 3.
+    ModelError
+        If there are fewer than two bodies, or the number of masses differs.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> pair = lv.PointMasses("sun earth", [1.0, 3e-6], G=4 * 3.14159265358979**2)
     >>> pair.coordinates
@@ -51,7 +74,7 @@ class PointMasses(System):
         if dimension not in (2, 3):
             raise InputError(f"dimension must be 2 or 3, got {dimension!r}")
         if count < 2:
-            raise ModelError(f"bodies that attract each other are at least two, got {count}")
+            raise ModelError(f"a gravitational N-body problem needs at least two bodies, got {count}")
         if len(masses) != count:
             raise ModelError(f"there are {count} bodies, but {len(masses)} masses")
         parts = [slice(i * dimension, (i + 1) * dimension) for i in range(count)]
@@ -81,8 +104,20 @@ class PointMasses(System):
 
     @property
     def planetary(self) -> bool:
+        """Whether the system is a gravitational N-body problem without other forces: always."""
         return True
 
     def gravity(self, k: Any) -> tuple[Any, list[Any]]:
-        """G and the masses among the numbers, or the symbols, of a parameter vector."""
+        """Return G and the masses from a parameter vector.
+
+        Parameters
+        ----------
+        k : array_like or expression
+            Parameter vector of numbers or symbols.
+
+        Returns
+        -------
+        tuple
+            G and the list of masses.
+        """
         return k[0], [k[1 + i] for i in range(self.count)]

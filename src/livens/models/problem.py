@@ -1,4 +1,4 @@
-"""A ready problem: a system with initial values and sensible defaults for a run."""
+"""Built-in problems: a model with initial values and default settings of a run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,34 @@ from livens.models.sketch import svg
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, where it starts, and how it is usually run.
+    """Model with initial values and default settings of a run.
 
-    A mechanical system starts from q0 and v0; for other kinds of models, `start` has what they start from, such as
-    ``{"x0": [1.0, 0.0]}``. `reference(t)`, where known, gives the exact solution as a dict with some of ``q``, ``v``
-    (``x``, ``p``).
+    Parameters
+    ----------
+    name : str
+        Name of the problem.
+    model : Model
+        Model to simulate.
+    q0, v0 : ndarray of shape (n,) or None
+        Initial coordinates and velocities of a mechanical system; None for other models.
+    scheme : str
+        Default scheme.
+    h : float
+        Default step size, in seconds.
+    t_end : float
+        Default end time, in seconds.
+    t0 : float, default 0.0
+        Initial time, in seconds.
+    reference : callable, optional
+        Exact solution ``reference(t)``, where known: a dict with some of ``q``, ``v`` (``x``, ``p``).
+    scaling : optional
+        Time transformation for schemes that adapt their steps, see `livens.scaling`.
+    initial_values : mapping, optional
+        Initial values of models other than mechanical systems, such as ``{"x0": [1.0, 0.0]}``.
+    factory_options : dict, optional
+        Arguments of `load` that the problem was built with.
+    parameters : mapping, optional
+        Parameter values that differ from those of the model.
     """
 
     name: str
@@ -32,19 +55,19 @@ class Problem:
     t_end: float
     t0: float = 0.0
     reference: Callable[[float], dict[str, np.ndarray]] | None = None
-    scaling: Any = None  # for schemes that adapt their steps, see `livens.scaling`
+    scaling: Any = None
     start: Mapping[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)  # what `load` was called with
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model, where they differ from its own
+    options: dict[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def start_values(self) -> dict[str, Any]:
-        """Where it starts, by the names of the arguments of `livens.simulate`."""
+        """Initial values by the names of the arguments of `livens.simulate`."""
         return dict(self.start) if self.start else {"q0": self.q0, "v0": self.v0}
 
     @property
     def pose(self) -> tuple[Scene, np.ndarray, float]:
-        """How it looks at the start: its scene, coordinates or states there, and the time."""
+        """Scene at the initial time, with the initial coordinates or states and the time."""
         model = self.system
         state = self.start_values.get("q0", self.start_values.get("x0"))
         if state is None:
@@ -52,16 +75,16 @@ class Problem:
         return model.scene_with(model.parameter_vector(self.parameters)), np.asarray(state, dtype=float), self.t0
 
     def _repr_html_(self) -> str:
-        """For a notebook: what it is, and how it looks at the start."""
+        """Return the summary and the picture of the initial configuration for notebooks."""
         model = self.system
         start = {name: value for name, value in self.start_values.items() if value is not None}
         table = html.listing(
             {
                 "problem": self.name,
                 "model": f"{model.kind}, {len(model.coordinates)} coordinates: {html.some(model.coordinates, 8)}",
-                "usual run": f"{self.scheme}, h = {self.h:g}, t = {self.t0:g} to {self.t_end:g}",
+                "default run": f"{self.scheme}, h = {self.h:g}, t = {self.t0:g} to {self.t_end:g}",
                 "options": ", ".join(f"{name}={html.cell(value)}" for name, value in self.options.items()),
-                "start": "; ".join(
+                "initial values": "; ".join(
                     f"{name} = {html.some([f'{x:.4g}' for x in np.ravel(value)], 8)}" for name, value in start.items()
                 ),
             }
@@ -70,7 +93,18 @@ class Problem:
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:
-        """The same with other parameters of the model; its exact solution, which knows nothing of them, is dropped."""
+        """Return the problem with other parameter values and without the exact solution, which no longer applies.
+
+        Parameters
+        ----------
+        parameters : mapping
+            Parameter values by name.
+
+        Returns
+        -------
+        Problem
+            The problem with the new values.
+        """
         if not parameters:
             return self
         return dataclasses.replace(self, parameters={**self.parameters, **parameters}, reference=None)

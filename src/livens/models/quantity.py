@@ -1,4 +1,4 @@
-"""Quantities of a model that results show by name, such as the angle of a joint."""
+"""Named outputs of a model, such as the angle of a joint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Acting(NamedTuple):
-    """On which body a force acts, from which one it comes, and at which point of space (an expression of the state)."""
+    """Point of application of a force: the loaded body, the body that exerts it, and the point (an expression)."""
 
     on: str
     by: str
@@ -17,22 +17,23 @@ class Acting(NamedTuple):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A named quantity: an expression of the state, and how its values over time are to be shown.
+    """Named output of a model: an expression of the state and its treatment in results.
 
-    `expression` is a function of ``(q, v, lam, t, k)``, all CasADi expressions of the whole system, that returns one.
+    `expression` is a function of ``(q, v, lam, t, k)``, all CasADi expressions of the complete system, that returns
+    one.
     """
 
     words: str
     unit: str
     expression: Callable[[Any, Any, Any, Any, Any], Any]
-    #: It is an angle, to be followed over full turns.
+    #: An angle, unwrapped over full revolutions.
     angle: bool = False
-    #: It is made of multipliers, which belong to the middle of a step: nodes show the mean of the steps around them.
+    #: Computed from multipliers, which belong to the midpoint of a step: nodes show the mean of adjacent steps.
     force: bool = False
     shape: tuple[int, ...] = ()
-    #: It is a force in space, which acts on a body at a point, where films draw it.
+    #: Point of application of a force in space, where animations draw it.
     acts: Acting | None = None
-    #: It is what a sampled controller says: its place among the controls.
+    #: Index of the command of a sampled controller among the controls.
     command: int | None = None
-    #: What is done with the rows of all times, such as to follow angles over turns and to add them up.
+    #: Postprocessing of the values at all times, such as unwrapping angles and summing them.
     after: Callable[[Any], Any] | None = None

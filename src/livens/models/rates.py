@@ -1,7 +1,7 @@
-"""Constraints on velocity level: rolling, knife edges, and couplings of angles that go round and round.
+"""Velocity-level constraints: rolling, knife edges, and couplings of unbounded angles.
 
-They are affine in the velocities, ``a(q, v, t) = A(q, t) v + b(q, t) = 0``, and their forces are ``-A^T mu``. Where no
-b is, they do no work. Most of them cannot be integrated to constraints on positions.
+They are affine in the velocities, ``a(q, v, t) = A(q, t) v + b(q, t) = 0``, and their forces are ``-A^T mu``. They do
+no work for b = 0. Most of them are nonholonomic.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from livens.expressions.read import ModelFunction, Reader
 
 @dataclass(frozen=True)
 class Turning:
-    """Constraints on the rates of angles; see `turning`."""
+    """Constraints on angular rates; see `angle_rate_constraint`."""
 
     angles: ModelFunction
     rates: ModelFunction
 
 
 def turning(angles: ModelFunction, rates: ModelFunction) -> Turning:
-    """Constraints on the rates of angles, to be given as `velocity_constraints`.
+    """Return constraints on the rates of angles, an argument for `velocity_constraints`.
 
-    ``angles`` is a function of q and k that returns cosine and sine of each angle, at most quadratic in q;
-    ``rates`` one of ``w q v t k``, affine in the rates w of the angles and in v. Energy-momentum schemes then hold the
-    constraint for the exact increments of the angles, over any number of turns: a pair of gears never loses a tooth.
+    ``angles`` is a function of q and k that returns cosine and sine of each angle, at most quadratic in q. ``rates`` is
+    a function of ``w q v t k``, affine in the rates w of the angles and in v. Energy-momentum schemes satisfy the
+    constraint for the exact increments of the angles, over any number of revolutions: gears accumulate no error.
     """
     return Turning(angles, rates)
 
 
 @dataclass(frozen=True)
 class Rubbing:
-    """Constraints on velocity level beside a constraint on positions that rubs.
+    """Velocity-level constraints together with friction of a position constraint.
 
-    ``drag`` is a function of ``q v k`` that returns one number for each coordinate: the force ``-lam dg/dq`` of the
-    first constraint on positions comes with ``-lam drag``. What that takes is lost.
+    ``friction_direction`` is a function of ``q v k`` that returns one value per coordinate. The force ``-lam dg/dq`` of
+    the first position constraint is accompanied by the dissipative force ``-lam friction_direction``.
     """
 
     rates: ModelFunction
@@ -47,7 +47,7 @@ class Rubbing:
 
 @dataclass(frozen=True, eq=False)
 class Angles:
-    """Angles by cosines and sines, and constraints in their rates, as expressions."""
+    """Angles given by cosines and sines, and constraints on their rates, as expressions."""
 
     of: Any  # cosine, sine, cosine, ...
     w: Any
@@ -56,11 +56,11 @@ class Angles:
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Constraints on velocity level of one type of element, as expressions of q, v, t, k."""
+    """Velocity-level constraints of one element type, as expressions of q, v, t, k."""
 
     a: Any
     angles: Angles | None = None
-    #: Where the force of the first constraint on positions pushes beside its slope, see `Rubbing`.
+    #: Direction of the friction force of the first position constraint, see `FrictionalConstraint`.
     drag: Any = None
 
     @property
@@ -69,11 +69,11 @@ class Rates:
 
 
 def read_rates(read: Reader, given: ModelFunction | Turning | Rubbing, q: Any, v: Any, where: str) -> Rates:
-    """What a model function says, a `Turning` or a `Rubbing`."""
+    """Trace velocity constraints given by a model function, angle rates or a frictional constraint."""
     name = "velocity_constraints"
     if isinstance(given, Rubbing):
         held = read_rates(read, given.rates, q, v, where)
-        return Rates(held.a, drag=read(f"drag of {name}", given.drag, (q.numel(),), "qvk"))
+        return Rates(held.a, drag=read(f"friction direction of {name}", given.drag, (q.numel(),), "qvk"))
     if not isinstance(given, Turning):
         a = read.listed(name, read.value(name, given, "qvtk"))
         return Rates(_affine(a, v, where))

@@ -1,8 +1,8 @@
-"""Constraints that follow from others, found where nothing is special about the position.
+"""Redundant constraints, determined at a generic configuration by pivoted QR.
 
-At a singular position more constraints depend on one another than anywhere near it; a step away from there, all that
-still do are redundant. Which of them are left out is decided by a pivoted QR: what is kept is as independent as it can
-be, and constraints that keep bodies rigid are never left out.
+At a singular configuration more constraints are dependent than in its neighbourhood. The rank is therefore determined
+at an offset from the initial position. Pivoting keeps the most independent constraints; rigidity constraints of bodies
+are never removed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from scipy.linalg import qr
 
 from livens.models.system import System
 
-#: How far from the start to look, relative to the largest coordinate.
+#: Offset from the initial position, relative to the largest coordinate, in the max norm.
 AWAY = 0.02
-#: What is left of a row of length one where it is a combination of others, at most.
+#: Rank tolerance of the pivoted QR for rows of unit length.
 _RANK = 1e-7
 
 
@@ -27,7 +27,7 @@ def redundant_constraints(
     slopes: Callable[[np.ndarray], np.ndarray],
     closed: Callable[[np.ndarray], np.ndarray | None],
 ) -> tuple[int, ...]:
-    """The constraints that a run leaves out; `slopes` gives G at a position, `closed` the one on the constraints."""
+    """Return the redundant constraints; `constraint_jacobian` returns G(q), `project` a position on the constraints."""
     within = sorted({i for frame in system.frames for i in frame.constraints})
     between = [i for i in range(system.m) if i not in set(within)]
     if not between:
@@ -36,7 +36,7 @@ def redundant_constraints(
     tangent = _null(G)
     if tangent.shape[1]:
         way = tangent @ (tangent.T @ v)
-        if np.abs(way).max() <= 1e-9:  # from rest: any direction that the constraints allow
+        if np.abs(way).max() <= 1e-9:  # at rest: a random tangential direction
             way = tangent @ np.random.default_rng(7).standard_normal(tangent.shape[1])
         away = closed(q + AWAY * (1.0 + np.abs(q).max()) * way / np.abs(way).max())
         G = G if away is None else slopes(away)
@@ -51,7 +51,7 @@ def redundant_constraints(
 
 
 def dependent_rows(rows: np.ndarray) -> tuple[int, ...]:
-    """Rows that are combinations of the others, as few as there are; those left are as independent as they can be."""
+    """Return a minimal set of linearly dependent rows by pivoted QR; the remaining rows are best conditioned."""
     if not rows.size or not np.all(np.isfinite(rows)):
         return ()
     length = np.linalg.norm(rows, axis=1)
@@ -62,10 +62,10 @@ def dependent_rows(rows: np.ndarray) -> tuple[int, ...]:
 
 
 def _null(rows: np.ndarray) -> np.ndarray:
-    """Directions that change nothing, as columns."""
+    """Return a basis of the null space as columns."""
     if not rows.shape[0]:
         return np.eye(rows.shape[1])
-    Q, R, _ = qr(rows.T, pivoting=True)  # as good as singular values for this, and ten times faster
+    Q, R, _ = qr(rows.T, pivoting=True)  # about ten times faster than an SVD
     sizes = np.abs(np.diag(R))
     rank = int((sizes > _RANK * sizes.max(initial=0.0)).sum())
     return np.asarray(Q[:, rank:])

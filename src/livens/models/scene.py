@@ -1,6 +1,6 @@
-"""The scene of a model: its shapes, and where they are in any state. Plain data, which result files keep.
+"""Scene of a model: its shapes and their positions as functions of the state. Plain data, stored in result files.
 
-Plots and the viewer read nothing else: whoever wants to be seen says how it looks, see `livens.shapes`.
+Plots and the viewer use only the scene; see `livens.shapes` for the visuals of a model.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from livens.models.shapes import KINDS, Shape, sphere
 from livens.models.tape import Entry, Tape, checked, evaluated, recorded
 from livens.models.triangles import Triangles
 
-#: A scene with more shapes than this is damaged rather than large.
+#: Maximum number of shapes read from a file.
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A shape of a scene: its places, frame and sizes are entries of the scene's tape."""
+    """Shape of a scene; its points, frame and sizes are indices of entries of the scene's tape."""
 
     kind: str
     name: str
     points: tuple[tuple[int, ...], ...]
-    frame: tuple[int, ...] = ()  # nine entries, row by row, or none
+    frame: tuple[int, ...] = ()  # nine entries in row-major order, or none
     sizes: Mapping[str, int] = field(default_factory=dict)
     trace: float | None = None
-    mesh: int | None = None  # among the meshes of the scene
+    mesh: int | None = None  # index among the meshes of the scene
 
     def plain(self) -> list[Any]:
         found = [self.kind, self.name, self.points, self.frame, dict(self.sizes), self.trace]
@@ -44,7 +44,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Scene:
-    """All shapes of a model; `dimension` is 2 if all places are in the plane."""
+    """Scene: all shapes of a model; `dimension` is 2 if all points are planar."""
 
     dimension: int = 3
     tape: tuple[Any, ...] = ()
@@ -56,20 +56,20 @@ class Scene:
 
     @property
     def traced(self) -> list[Drawn]:
-        """The shapes that leave a path: those that say so, and that can move at all."""
+        """Shapes with a trace whose points depend on the state."""
         return [shape for shape in self.shapes if shape.trace is not None and self.moves(shape)]
 
     def moves(self, shape: Drawn) -> bool:
-        """Whether the places of a shape depend on anything."""
+        """Return whether the points of a shape depend on the state or on time."""
         return any(isinstance(self.tape[i], list) for point in shape.points for i in point)
 
     def at(self, q: np.ndarray, t: np.ndarray) -> Pose:
-        """Where everything is, for every row of q at the times t."""
+        """Return the evaluated scene for the rows of q at the times t."""
         return Pose(len(t), evaluated(self.tape, np.atleast_2d(q), np.asarray(t, dtype=float)))
 
-    # -- as plain data ------------------------------------------------------------------------------------------------
+    # -- JSON ---------------------------------------------------------------------------------------------------------
     def plain(self) -> dict[str, Any]:
-        """Lists, words and numbers, as JSON has them."""
+        """Return the scene as lists, strings and numbers for JSON."""
         if not self.shapes:
             return {}
         solids = {"meshes": [mesh.plain() for mesh in self.meshes]} if self.meshes else {}
@@ -82,7 +82,7 @@ class Scene:
 
     @classmethod
     def read(cls, plain: Mapping[str, Any], coordinates: int) -> Scene:
-        """A scene from plain data, which may come from anywhere."""
+        """Return a scene from untrusted JSON data, validated."""
         if not plain:
             return cls()
         try:
@@ -98,11 +98,11 @@ def _read(plain: Sequence[Any], entries: int, meshes: int) -> Drawn:
     kind, name, points, frame, sizes, trace, *solid = plain
     used = [*(i for point in points for i in point), *frame, *sizes.values()]
     if kind not in KINDS or len(frame) not in (0, 9) or any(len(point) != 3 for point in points) or not points:
-        raise ValueError(f"there is no shape {kind!r} like that")
+        raise ValueError(f"invalid shape {kind!r}")
     if not all(isinstance(i, int) and 0 <= i < entries for i in used):
-        raise ValueError(f"'{name}' has places that are not there")
+        raise ValueError(f"'{name}' refers to missing entries of the tape")
     if (kind == "mesh") != bool(solid) or not all(isinstance(i, int) and 0 <= i < meshes for i in solid):
-        raise ValueError(f"'{name}' has a mesh that is not there")
+        raise ValueError(f"'{name}' refers to a missing mesh")
     return Drawn(
         kind,
         str(name),
@@ -115,7 +115,7 @@ def _read(plain: Sequence[Any], entries: int, meshes: int) -> Drawn:
 
 
 class Pose:
-    """Where the shapes of a scene are, in one state or in many."""
+    """Evaluated scene: positions of the shapes in one state or in many."""
 
     def __init__(self, rows: int, values: Sequence[Any]) -> None:
         self.rows, self._values = rows, values
@@ -124,25 +124,25 @@ class Pose:
         return np.stack([np.broadcast_to(self._values[i], self.rows) for i in entries], axis=1)
 
     def values(self, entry: int) -> Any:
-        """The numbers of one entry of the tape over all rows, or one number where nothing moves."""
+        """Return the values of one entry of the tape for all rows, or one number if it is constant."""
         return self._values[entry]
 
     def points(self, shape: Drawn) -> np.ndarray:
-        """The places of a shape: row, place, component."""
+        """Return the points of a shape, of shape (n_rows, n_points, 3)."""
         return np.stack([self._array(point) for point in shape.points], axis=1)
 
     def frames(self, shape: Drawn) -> np.ndarray | None:
-        """The frame of a shape: row, component, axis."""
+        """Return the frames of a shape, of shape (n_rows, 3, 3) with axes as columns, or None."""
         return self._array(shape.frame).reshape(-1, 3, 3) if shape.frame else None
 
     def size(self, shape: Drawn, name: str, default: float) -> float:
-        """A size, as it is in the first row."""
+        """Return a size of a shape in the first row."""
         entry = shape.sizes.get(name)
         value = default if entry is None else float(self._array([entry])[0, 0])
         return value if np.isfinite(value) and value > 0 else default
 
     def traced(self, shape: Drawn) -> np.ndarray:
-        """The point of a shape that leaves a path: row, component."""
+        """Return the traced point of a shape, of shape (n_rows, 3)."""
         points = self.points(shape)
         part = shape.trace or 0.0
         return np.asarray(points[:, 0] if part == 0 else points[:, 0] + part * (points[:, -1] - points[:, 0]))
@@ -150,7 +150,7 @@ class Pose:
 
 @dataclass(frozen=True)
 class Look:
-    """A look, the coordinates it sees, the values of parameters it finds in k, and who looks like that."""
+    """Visual function with its coordinate indices, its parameter values and the name of its part."""
 
     function: ModelFunction
     index: Sequence[int]
@@ -159,7 +159,7 @@ class Look:
 
 
 def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
-    """The scene that some looks make up; parts that look alike, with the same parameters, are drawn once."""
+    """Build the scene of some visuals; visuals with equal functions and parameters are traced once."""
     drawn: dict[Any, _Drawing] = {}
     tape, shapes, planar = Tape(), list[Drawn](), True
     meshes: dict[int, Triangles] = {}
@@ -180,14 +180,14 @@ def scene_of(coordinates: int, looks: Sequence[Look]) -> Scene:
 
 
 class _Drawing:
-    """What a look returns, as a tape of its own coordinates."""
+    """Traced visual: its shapes and a tape in local coordinates."""
 
     def __init__(self, look: Look) -> None:
         q, t = ca.SX.sym("q", len(look.index)), ca.SX.sym("t")
         where = f" of '{look.name}'" if look.name else ""
         own = m.symbols(q)
         read = Reader({"q": own, "x": own, "t": t, "k": Namespace(dict(look.k))}, where, must="return")
-        shapes = listed(read.value("look", look.function, "qxtk"), where)
+        shapes = listed(read.value("visual", look.function, "qxtk"), where)
         self.planar = all(len(point) == 2 for shape in shapes for point in shape.points)
         scalars: list[Any] = []
 
@@ -201,12 +201,12 @@ class _Drawing:
 
 
 def _values(k: Mapping[str, Any]) -> Any:
-    """Parameters, so that equal ones are found again."""
+    """Return a hashable key of parameter values."""
     return tuple((name, np.shape(value), np.asarray(value).tobytes()) for name, value in k.items())
 
 
 def _distinct(shapes: Sequence[Drawn]) -> tuple[Drawn, ...]:
-    """Each shape once: a ball that takes part in many contacts is one ball, of the size that any of them knows."""
+    """Return the shapes without duplicates, with sizes from any duplicate: a ball in many contacts is one shape."""
     found: dict[Any, Drawn] = {}
     for shape in shapes:
         key = shape.kind, shape.points, shape.frame, shape.mesh
@@ -218,20 +218,20 @@ def _distinct(shapes: Sequence[Drawn]) -> tuple[Drawn, ...]:
 
 
 def listed(given: Any, where: str = "") -> list[Shape]:
-    """One shape or several, as a list."""
+    """Return one shape or several as a list."""
     shapes = [given] if isinstance(given, Shape) else list(given) if isinstance(given, (list, tuple)) else [given]
     for shape in shapes:
         if not isinstance(shape, Shape):
-            raise ModelError(f"look{where} must return shapes, see livens.shapes, got {shape!r}")
+            raise ModelError(f"visual{where} must return shapes, see livens.shapes, got {shape!r}")
     return shapes
 
 
 def _entries(shape: Shape, entry: Any) -> Drawn:
-    """A shape with the numbers of its expressions, all in space."""
+    """Return a shape with tape entries in place of its expressions, in three dimensions."""
     points = []
     for point in shape.points:
         if len(point) not in (2, 3):
-            raise ModelError(f"a place of a {shape.kind} has two or three components, got {len(point)}")
+            raise ModelError(f"a point of a {shape.kind} has two or three components, got {len(point)}")
         points.append(tuple(entry(x) for x in (*point, 0.0)[:3]))
     frame: tuple[int, ...] = ()
     if shape.frame is not None:
@@ -257,9 +257,9 @@ def _moved(shape: Drawn, places: Sequence[int], name: str, mesh: int | None) -> 
     )
 
 
-# -- models that say nothing ------------------------------------------------------------------------------------------
+# -- default visuals --------------------------------------------------------------------------------------------------
 def points(coordinates: Sequence[str]) -> dict[str, list[int]]:
-    """Points by name, with the indices of their coordinates ``x y`` or ``x y z``; the name may be empty.
+    """Return points by name, with the indices of their coordinates ``x y`` or ``x y z``; the name may be empty.
 
     >>> points(["a.x", "a.y", "b"])
     {'a': [0, 1]}
@@ -275,7 +275,7 @@ def points(coordinates: Sequence[str]) -> dict[str, list[int]]:
 
 
 def particles(coordinates: Sequence[str], places: Sequence[int] | None = None) -> list[Look]:
-    """What is left to say of coordinates nobody drew: those called x and y are where something is."""
+    """Return default visuals of coordinates: a sphere at each point with coordinates named x and y."""
     index = range(len(coordinates)) if places is None else places
     named = points([coordinates[i] for i in index])
     return [Look(lambda q: sphere(q), [index[i] for i in where], {}, name) for name, where in named.items()]

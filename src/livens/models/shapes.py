@@ -1,8 +1,8 @@
-"""What a part of a model may look like: shapes whose places follow from the coordinates.
+"""Shapes: the visuals of the parts of a model, whose positions depend on the coordinates.
 
-A `look` is a function of ``q t k``, as every model function is, that returns a shape or a list of them. Places are
-points with two or three components, frames are matrices whose columns are the axes of the shape. Sizes that are left
-out are chosen by whoever draws, to suit the size of the whole.
+A `visual` is a function of ``q t k`` that returns a shape or a list of shapes. Positions are points with two or three
+components, frames are matrices whose columns are the axes of the shape. Sizes that are omitted are chosen relative to
+the extent of the scene.
 
 >>> import livens as lv
 >>> from livens import shapes
@@ -47,7 +47,7 @@ __all__ = [
     "spring",
 ]
 
-#: Every kind of shape there is.
+#: All shape types.
 KINDS = (
     "rod",
     "box",
@@ -68,9 +68,24 @@ KINDS = (
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A shape as a look returns it: its places, frame and sizes may be expressions of the coordinates.
+    """Shape returned by a visual; its points, frame and sizes may be expressions of the coordinates.
 
-    `trace` says which point leaves a path, as a part of the way from the first place to the last; None if none does.
+    Parameters
+    ----------
+    shape_type : str
+        One of `SHAPE_TYPES`.
+    points : tuple
+        Points that define the position, with two or three components each, in metres.
+    frame : array_like of shape (3, 3) or (2, 2), optional
+        Matrix whose columns are the axes of the shape.
+    sizes : dict, optional
+        Sizes by name, in metres.
+    name : str, default ""
+        Name of the part.
+    trace : float, optional
+        Position of the traced point, as a fraction of the way from the first point to the last. Default: no trace.
+    mesh : TriangleMesh, optional
+        Triangle mesh of a shape of type "mesh".
     """
 
     kind: str
@@ -82,7 +97,20 @@ class Shape:
     solid: Triangles | None = None
 
     def placed(self, point: Callable[[Any], Any], turned: Callable[[Any], Any]) -> Shape:
-        """The shape of a body, given in the body's own frame, where the body is."""
+        """Return the shape transformed from body coordinates to space.
+
+        Parameters
+        ----------
+        map_point : callable
+            Map of a point of the body to space.
+        map_frame : callable
+            Map of a frame of the body to space.
+
+        Returns
+        -------
+        Shape
+            The transformed shape.
+        """
         frame = None if self.frame is None else turned(self.frame)
         return dataclasses.replace(self, points=tuple(point(X) for X in self.points), frame=frame)
 
@@ -92,63 +120,261 @@ def _given(**sizes: Any) -> dict[str, Any]:
 
 
 def rod(a: Any, b: Any, width: Any = None, name: str = "", trace: float | None = None) -> Shape:
-    """A bar from one point to another, with pins at both ends."""
+    """Return a rod between two points, with pins at both ends.
+
+    Parameters
+    ----------
+    a, b : array_like
+        End points, in metres.
+    width : float, optional
+        Width, in metres. Default: relative to the extent of the scene.
+    name : str, default ""
+        Name of the part.
+    trace : float, optional
+        Position of the traced point, as a fraction from `a` (0) to `b` (1). Default: no trace.
+
+    Returns
+    -------
+    Shape
+        The rod.
+    """
     return Shape("rod", (a, b), None, _given(width=width), name, trace)
 
 
 def cylinder(a: Any, b: Any, radius: Any, name: str = "", trace: float | None = None) -> Shape:
-    """A cylinder around the line from one point to another."""
+    """Return a cylinder about the line between two points.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Centres of the end faces, in metres.
+    radius : float
+        Radius, in metres.
+    name : str, default ""
+        Name of the part.
+    trace : float, optional
+        Position of the traced point, as a fraction from `a` (0) to `b` (1). Default: no trace.
+
+    Returns
+    -------
+    Shape
+        The cylinder.
+    """
     return Shape("cylinder", (a, b), None, _given(radius=radius), name, trace)
 
 
 def cone(tip: Any, base: Any, radius: Any, frame: Any = None, name: str = "", trace: float | None = 1.0) -> Shape:
-    """A cone from its tip to the middle of its base; with a frame, a mark on the base shows how it spins."""
+    """Return a cone from its tip to the centre of its base.
+
+    Parameters
+    ----------
+    tip, base : array_like
+        Tip and centre of the base, in metres.
+    radius : float
+        Radius of the base, in metres.
+    frame : array_like of shape (3, 3), optional
+        Axes as columns; a mark on the base then shows the spin.
+    name : str, default ""
+        Name of the part.
+    trace : float or None, default 1.0
+        Position of the traced point, as a fraction from `tip` (0) to `base` (1).
+
+    Returns
+    -------
+    Shape
+        The cone.
+    """
     return Shape("cone", (tip, base), frame, _given(radius=radius), name, trace)
 
 
 def box(at: Any, size: Sequence[Any], frame: Any = None, name: str = "", trace: float | None = 0.0) -> Shape:
-    """A box about its middle; `size` has its lengths along the axes of the frame, two of them in the plane."""
+    """Return a box about its centre.
+
+    Parameters
+    ----------
+    at : array_like
+        Centre, in metres.
+    size : sequence of float
+        Lengths along the axes of the frame, in metres: three, or two in the plane.
+    frame : array_like, optional
+        Axes as columns. Default: identity.
+    name : str, default ""
+        Name of the part.
+    trace : float or None, default 0.0
+        0 traces the centre; None for no trace.
+
+    Returns
+    -------
+    Shape
+        The box.
+    """
     lengths = dict(zip(("length", "width", "depth"), size, strict=False))
     return Shape("box", (at,), frame, lengths, name, trace)
 
 
 def sphere(at: Any, radius: Any = None, frame: Any = None, name: str = "", trace: float | None = 0.0) -> Shape:
-    """A ball about a point."""
+    """Return a sphere.
+
+    Parameters
+    ----------
+    at : array_like
+        Centre, in metres.
+    radius : float, optional
+        Radius, in metres. Default: relative to the extent of the scene.
+    frame : array_like, optional
+        Axes as columns.
+    name : str, default ""
+        Name of the part.
+    trace : float or None, default 0.0
+        0 traces the centre; None for no trace.
+
+    Returns
+    -------
+    Shape
+        The sphere.
+    """
     return Shape("sphere", (at,), frame, _given(radius=radius), name, trace)
 
 
 def ring(at: Any, radius: Any, frame: Any = None, width: Any = None, name: str = "") -> Shape:
-    """A ring about the third axis of its frame."""
+    """Return a ring about the third axis of its frame.
+
+    Parameters
+    ----------
+    at : array_like
+        Centre, in metres.
+    radius : float
+        Radius, in metres.
+    frame : array_like, optional
+        Axes as columns. Default: identity.
+    width : float, optional
+        Width, in metres. Default: relative to the extent of the scene.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The ring.
+    """
     return Shape("ring", (at,), frame, _given(radius=radius, width=width), name)
 
 
 def polygon(points: Sequence[Any], name: str = "", trace: float | None = None) -> Shape:
-    """A flat plate with these corners."""
+    """Return a flat polygonal plate.
+
+    Parameters
+    ----------
+    points : sequence of array_like
+        Corners, in metres.
+    name : str, default ""
+        Name of the part.
+    trace : float, optional
+        Position of the traced point, as a fraction from the first corner to the last. Default: no trace.
+
+    Returns
+    -------
+    Shape
+        The polygon.
+    """
     return Shape("polygon", tuple(points), None, {}, name, trace)
 
 
 def spring(a: Any, b: Any, width: Any = None, name: str = "") -> Shape:
-    """A coil from one point to another."""
+    """Return a coil spring between two points.
+
+    Parameters
+    ----------
+    a, b : array_like
+        End points, in metres.
+    width : float, optional
+        Width of the coil, in metres. Default: relative to the extent of the scene.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The spring.
+    """
     return Shape("spring", (a, b), None, _given(width=width), name)
 
 
 def damper(a: Any, b: Any, width: Any = None, name: str = "") -> Shape:
-    """A dashpot from one point to another."""
+    """Return a dashpot between two points.
+
+    Parameters
+    ----------
+    a, b : array_like
+        End points, in metres.
+    width : float, optional
+        Width, in metres. Default: relative to the extent of the scene.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The damper.
+    """
     return Shape("damper", (a, b), None, _given(width=width), name)
 
 
 def cable(points: Sequence[Any], name: str = "") -> Shape:
-    """A thin line through points that move."""
+    """Return a cable: a thin line through moving points.
+
+    Parameters
+    ----------
+    points : sequence of array_like
+        Points of the line, in metres.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The cable.
+    """
     return Shape("cable", tuple(points), None, {}, name)
 
 
 def path(points: Sequence[Any], name: str = "") -> Shape:
-    """A faint line through points, such as the outline of a box or a road."""
+    """Return a path: a faint line through points, such as the outline of a box or a road.
+
+    Parameters
+    ----------
+    points : sequence of array_like
+        Points of the line, in metres.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The path.
+    """
     return Shape("path", tuple(points), None, {}, name)
 
 
 def ground(at: Any, size: Any = None, frame: Any = None, name: str = "") -> Shape:
-    """A support at a point; with a `size`, a floor of that extent whose second axis (in space the third) is upwards."""
+    """Return a support at a point, or a floor.
+
+    Parameters
+    ----------
+    at : array_like
+        Point of the support, in metres.
+    size : float, optional
+        Extent of a floor, in metres. Default: a support symbol.
+    frame : array_like, optional
+        Axes as columns; the second axis (in space the third) points upwards.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The ground.
+    """
     return Shape("ground", (at,), frame, _given(size=size), name)
 
 
@@ -163,10 +389,39 @@ def mesh(
     name: str = "",
     trace: float | None = 0.0,
 ) -> Shape:
-    """A solid of triangles from an STL or OBJ file, or from points and rows of three numbers of points.
+    """Return a triangle mesh from an STL or OBJ file, or from vertices and faces.
 
-    The origin of the file is at the point `at`, its axes are those of the frame; `scale` is one factor, or three.
+    Parameters
+    ----------
+    at : array_like
+        Position of the origin of the mesh, in metres.
+    file : str, Path or TriangleMesh, optional
+        STL or OBJ file, or a mesh.
+    vertices : array_like of shape (n_vertices, 3), optional
+        Points, instead of a file.
+    faces : array_like of int of shape (n_faces, 3), optional
+        Indices of the corners of each triangle.
+    scale : float or array_like of shape (3,), default 1.0
+        Scale factor, or one per axis.
+    frame : array_like of shape (3, 3), optional
+        Axes of the mesh as columns. Default: identity.
+    name : str, default ""
+        Name of the part.
+    trace : float or None, default 0.0
+        0 traces the origin; None for no trace.
 
+    Returns
+    -------
+    Shape
+        The mesh.
+
+    Raises
+    ------
+    InputError
+        If the mesh cannot be read or is invalid, or a scale factor is zero.
+
+    Examples
+    --------
     >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     >>> mesh([0, 0, 0], vertices=corners, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]).kind
     'mesh'
@@ -186,5 +441,22 @@ def mesh(
 
 
 def axes(at: Any, frame: Any = None, size: Any = None, name: str = "") -> Shape:
-    """The axes of a frame."""
+    """Return the axes of a frame.
+
+    Parameters
+    ----------
+    at : array_like
+        Origin, in metres.
+    frame : array_like, optional
+        Axes as columns. Default: identity.
+    size : float, optional
+        Length of the axes, in metres. Default: relative to the extent of the scene.
+    name : str, default ""
+        Name of the part.
+
+    Returns
+    -------
+    Shape
+        The axes.
+    """
     return Shape("axes", (at,), frame, _given(size=size), name)

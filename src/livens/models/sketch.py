@@ -1,4 +1,4 @@
-"""A model as a small drawing, at one instant: for notebooks as SVG, for terminals in dots."""
+"""Sketches of a model in one state: SVG for notebooks, Braille characters for terminals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from livens.models.outlines import SURROUNDINGS, extent, outlines
 from livens.models.scene import Scene
 
-#: From where things in space are looked at: what is to the right, and what is upwards, in the picture.
+#: View axes of the projection of spatial scenes: right and up in the picture.
 SIDE, UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
-#: Colours of the parts that move, and of the surroundings.
+#: Colours of moving parts, and of the environment.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _GREY = "#8a8a86"
 _ROUND = np.linspace(0, 2 * np.pi, 25)
@@ -20,7 +20,7 @@ _ROUND = np.linspace(0, 2 * np.pi, 25)
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a drawing: points in the plane of the paper, and which part it belongs to (-1: the surroundings)."""
+    """Projected polyline of a sketch and the colour index of its part (-1: the environment)."""
 
     kind: str
     points: np.ndarray
@@ -28,7 +28,7 @@ class Line:
 
 
 def lines_of(scene: Scene, q: np.ndarray, t: float = 0.0) -> list[Line]:
-    """The lines of a scene in one state, as seen on paper."""
+    """Return the projected polylines of a scene in one state."""
     pose = scene.at(np.atleast_2d(np.asarray(q, dtype=float)), np.array([t]))
     size = extent(scene, pose)
     parts = {id(shape): i for i, shape in enumerate(scene.traced)}
@@ -47,7 +47,7 @@ def lines_of(scene: Scene, q: np.ndarray, t: float = 0.0) -> list[Line]:
 
 
 def _frame(lines: list[Line]) -> tuple[np.ndarray, np.ndarray]:
-    """Where the drawing is, and how large it is, with some room around it."""
+    """Return the lower corner and the size of the bounding box, with a margin."""
     points = np.concatenate([line.points for line in lines])
     low, high = points.min(axis=0), points.max(axis=0)
     wide = float(np.max(high - low)) or 1.0
@@ -57,7 +57,7 @@ def _frame(lines: list[Line]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def svg(scene: Scene, q: np.ndarray, t: float = 0.0, width: int = 260) -> str:
-    """A scene in one state, as a picture for a page; empty if there is nothing to see."""
+    """Return an SVG picture of a scene in one state; an empty string if there is nothing to draw."""
     lines = lines_of(scene, q, t) if scene else []
     if not lines:
         return ""
@@ -77,7 +77,7 @@ def svg(scene: Scene, q: np.ndarray, t: float = 0.0, width: int = 260) -> str:
 
 
 def dots(scene: Scene, q: np.ndarray, t: float = 0.0, columns: int = 40, rows: int = 14) -> str:
-    """A scene in one state, in Braille characters, which have two by four dots each."""
+    """Return a sketch of a scene in one state in Braille characters, with two by four dots each."""
     lines = lines_of(scene, q, t) if scene else []
     if not lines:
         return ""

@@ -1,7 +1,7 @@
-"""Linear algebra of many constraints: smallest solutions, rows that follow from others, multipliers. All sparse.
+"""Sparse linear algebra of constraints: minimum-norm solutions, dependent rows, multipliers.
 
-Rows of G are scaled to length one. ``S = G G^T`` is factorised with a shift so small that it changes nothing but the
-pivots of rows that follow from others; what it does change is taken back by iterating.
+Rows of G are scaled to unit length. ``S = G G^T`` is factorized with a small regularization, which affects only the
+pivots of dependent rows. Iterative refinement removes its effect on solutions.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 from scipy.sparse import csgraph
 
-#: Added to the diagonal of S, whose diagonal is one.
+#: Regularization added to the unit diagonal of S.
 _SHIFT = 1e-13
-#: A pivot of S, the square of what is left of a row beside others; that of a dependent row is smaller than this.
+#: Pivot tolerance of S: pivots are squared norms of rows orthogonal to preceding rows.
 _PIVOT = 1e-10
-#: A row of which no more than this part is left beside others follows from them.
+#: Relative norm of the part of a row orthogonal to others below which the row is linearly dependent.
 _DEPENDENT = 1e-9
-#: Up to this many dependent rows are named in the order of the system: each is the last of those it depends on.
+#: Maximum number of dependent rows for which the last row of each relation is determined.
 _NAMED = 64
 _ITERATIONS = 12
 
 
 class SparseRows:
-    """The rows of a sparse matrix G, ready to be solved with."""
+    """Sparse constraint Jacobian G with a factorization of ``G G^T``."""
 
     def __init__(self, G: Any) -> None:
         self.G = sp.csr_matrix(G)
@@ -40,7 +40,7 @@ class SparseRows:
         return _definite(self.rows @ self.rows.T, _SHIFT)
 
     def least(self, r: np.ndarray) -> np.ndarray:
-        """The smallest x with ``G x = r``; with rows that contradict each other, as well as that can be."""
+        """Return the minimum-norm solution of ``G x = r``, in the least-squares sense for contradictory rows."""
         wanted = r / self._lengths
         x, rest, size = np.zeros(self.G.shape[1]), wanted, np.inf
         for _ in range(_ITERATIONS):
@@ -52,11 +52,11 @@ class SparseRows:
             rest = wanted - self.rows @ x
         return np.asarray(x)
 
-    # -- rows that follow from others ---------------------------------------------------------------------------------
+    # -- dependent rows -----------------------------------------------------------------------------------------------
     def dependent(self, first: np.ndarray | None = None) -> list[int]:
-        """A smallest set of rows that follow from the others; never one of `first`, a mask, if these are independent.
+        """Return a minimal set of dependent rows; none of the `protected` rows (a mask) if those are independent.
 
-        If there are not too many, each of them is the last of the rows that depend on each other.
+        If there are at most `_MAX_CANONICAL`, each is the last row of its linear relation.
         """
         suspects, everything = self._suspects(first), np.arange(self.G.shape[0])
         found = self._confirmed(np.setdiff1d(everything, suspects), suspects) if suspects.size else suspects
@@ -67,9 +67,9 @@ class SparseRows:
         return self._last_of(np.setdiff1d(everything, found), found)
 
     def _related(self, kept: np.ndarray, first: np.ndarray | None) -> int | None:
-        """A row that follows from the others that are kept; None if they are independent.
+        """Return a row that is a combination of other rows of the set; None if the rows are independent.
 
-        Relations with large weights have no small pivot, but a vector that S does not change shows them.
+        Relations with large coefficients have no small pivot; inverse iteration on S detects them.
         """
         whole = len(kept) == self.G.shape[0]
         rows = self.rows if whole else self.rows[kept]
@@ -84,7 +84,7 @@ class SparseRows:
         return int(kept[int(np.argmax(np.where(open_, np.abs(y), 0.0)))])
 
     def _suspects(self, first: np.ndarray | None) -> np.ndarray:
-        """Rows with small pivots: all that follow from others are among them."""
+        """Return the rows with small pivots: candidates for dependent rows."""
         if first is None or not first.any():
             return np.flatnonzero(_pivots(self._factors) < _PIVOT)
         ahead, behind = np.flatnonzero(first), np.flatnonzero(~first)
@@ -94,10 +94,10 @@ class SparseRows:
         return behind[np.flatnonzero(_pivots(_definite(rest, _SHIFT)) < _PIVOT)]
 
     def _confirmed(self, kept: np.ndarray, suspects: np.ndarray) -> np.ndarray:
-        """Those of the suspects that follow from the rows that are kept, or from other suspects before them."""
+        """Return the candidates that depend on the independent rows or on preceding candidates."""
         project = _Projection(self.rows[kept])
         weights = np.random.default_rng(11).standard_normal(suspects.size)
-        mixed = self.rows[suspects].T @ weights  # follows from the kept rows only if all do
+        mixed = self.rows[suspects].T @ weights  # dependent only if all candidates are
         if np.linalg.norm(project.rest(mixed)) <= _DEPENDENT * np.linalg.norm(weights):
             return suspects
         found = []
@@ -111,7 +111,7 @@ class SparseRows:
         return np.array(found, dtype=np.int64)
 
     def _last_of(self, kept: np.ndarray, found: np.ndarray) -> list[int]:
-        """The last row of every relation between rows, by elimination from the end."""
+        """Return the last row of every linear relation, by elimination from the end."""
         project = _Projection(self.rows[kept])
         relations = np.zeros((len(found), self.G.shape[0]))
         for j, i in enumerate(found):
@@ -132,7 +132,7 @@ class SparseRows:
 
 
 class _Projection:
-    """What is left of a vector beside independent rows: a least-squares problem, solved without squaring them."""
+    """Least-squares problem with independent rows, solved by the augmented system (rows are not squared)."""
 
     def __init__(self, rows: Any) -> None:
         m, n = rows.shape
@@ -156,19 +156,19 @@ class _Projection:
 
 
 def _definite(S: Any, shift: float) -> Any:
-    """Factors of a symmetric matrix that is positive but for its round-off, with pivots on the diagonal."""
+    """Return the LU factors of a symmetric positive semidefinite matrix, with diagonal pivots."""
     matrix = sp.csc_matrix(S) + shift * sp.eye_array(S.shape[0], format="csc")
     options = {"SymmetricMode": True}
     return spl.splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
 
 
 def _pivots(factors: Any) -> np.ndarray:
-    """The pivot of each row, in the order of the matrix."""
+    """Return the pivot magnitude of each row, in the order of the matrix."""
     return np.asarray(np.abs(factors.U.diagonal())[factors.perm_c])
 
 
 def _inverse(S: Any) -> Any:
-    """The inverse of a matrix of many small blocks, such as those of the rows that keep one body rigid each."""
+    """Return the inverse of a matrix of many small diagonal blocks, such as the rigidity constraints of bodies."""
     count, label = csgraph.connected_components(S, directed=False)
     order = np.argsort(label, kind="stable")
     sizes = np.bincount(label, minlength=count)
@@ -194,7 +194,7 @@ def _inverse(S: Any) -> Any:
 
 
 def regular_solution(A: Any, b: np.ndarray) -> np.ndarray | None:
-    """The solution of a symmetric system whose matrix is regular beyond doubt; None if it may be singular."""
+    """Return the solution of a symmetric system; None if the matrix may be singular."""
     scale = 1.0 / np.sqrt(_largest_in_rows(A))
     matrix = sp.csc_matrix(sp.diags_array(scale) @ A @ sp.diags_array(scale))
     try:
@@ -204,7 +204,7 @@ def regular_solution(A: Any, b: np.ndarray) -> np.ndarray | None:
     except (RuntimeError, spl.MatrixRankWarning):
         return None
     r = np.random.default_rng(5).standard_normal(matrix.shape[0])
-    for _ in range(2):  # a direction that the matrix hardly changes would grow
+    for _ in range(2):  # inverse iteration: near-null directions grow
         r = r / np.linalg.norm(r)
         r = factors.solve(r)
     if not np.linalg.norm(r) * _REGULAR < 1.0:
@@ -215,14 +215,14 @@ def regular_solution(A: Any, b: np.ndarray) -> np.ndarray | None:
     return np.asarray(scale * x)
 
 
-#: A scaled matrix that turns no direction into less than this part of it is regular.
+#: Reciprocal condition number, estimated by inverse iteration, above which the scaled matrix is regular.
 _REGULAR = 1e-9
 
 
 def least_squares(A: Any, b: np.ndarray, n: int) -> np.ndarray:
-    """A solution of ``M a + G^T lam = f, G a = c``, whose matrix A may be singular: the smallest one.
+    """Return the minimum-norm solution of ``M a + G^T lam = f, G a = c`` with a possibly singular matrix A.
 
-    The first n unknowns are a. The matrix is made regular by a shift, which iterating takes back.
+    The first n unknowns are a. A regularization makes the matrix regular; iterative refinement removes its effect.
     """
     scale = 1.0 / np.sqrt(_largest_in_rows(A))
     matrix = sp.csc_matrix(sp.diags_array(scale) @ A @ sp.diags_array(scale))

@@ -1,4 +1,4 @@
-"""Initial values: checked, completed, and on request moved to the nearest consistent state."""
+"""Consistent initial values of a System with dense matrices: checks, completion, projection."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from livens.models.redundancy import redundant_constraints
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 
-#: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
+#: Reciprocal condition number above which a matrix is treated as regular.
 _REGULAR = 1e-8
-#: A mass that is smaller than this part of the largest may stand for none.
+#: Masses below this fraction of the largest mass are treated as zero.
 HARDLY = 1e-10
-#: Steps onto the constraints that are smaller than this, relative to the position, may be nothing but round-off.
+#: Relative step size of Gauss-Newton, in the max norm, below which stagnation is attributed to roundoff.
 _ROUNDING = 1e-11
-#: Of many redundant constraints, at most this many are named.
+#: Maximum number of redundant constraints named in an error message.
 _NAMED = 20
 
 
@@ -42,10 +42,11 @@ def initial_state(
     project: bool = False,
     redundant: str = "error",
 ) -> InitialState:
-    """Check and complete initial values.
+    """Return the consistent, complete initial state of a system.
 
-    `project` moves them to the nearest consistent state instead of refusing them. `redundant` says what to do with
-    constraints that follow from others: "error", "remove" or "auto", which looks for them a step away from the start.
+    `project` replaces inconsistent values by the nearest consistent state instead of raising an error. `redundant` is
+    the treatment of redundant constraints: "error", "remove" or "auto", which tests for them off a singular
+    configuration.
     """
     one_of("redundant", redundant, ("error", "remove", "auto"))
     q, v = vector("q0", q0, system.coordinates, "coordinate"), vector("v0", v0, system.coordinates, "coordinate")
@@ -82,9 +83,9 @@ def initial_state(
 def _regular_start(
     system: System, d: Dynamics, q: np.ndarray, v: np.ndarray, t0: float, k: np.ndarray
 ) -> InitialState | None:
-    """The state if nothing is wrong with it, which is soon known; None where a closer look is needed.
+    """Return the state if the values are consistent and the KKT matrix is regular, otherwise None.
 
-    Accelerations and multipliers follow from a regular matrix: then no constraint is redundant.
+    A regular KKT matrix determines accelerations and multipliers uniquely: no constraint is redundant.
     """
     checks, p, A, b = d.at_regular_start(q, v, t0, k)
     position, velocity, norm, total = checks.ravel().tolist()
@@ -94,7 +95,7 @@ def _regular_start(
     if system.m:
         factors, _, found, info = lapack.dgesv(A, b)
         if info or not lapack.dgecon(factors, norm)[0] > _REGULAR:
-            # masses and moments of inertia may differ by many powers of ten, which says nothing of constraints
+            # masses and moments of inertia may differ by orders of magnitude: equilibrate before the rank decision
             weights = _weights(A, system.n)
             if weights is None:
                 return None
@@ -105,12 +106,12 @@ def _regular_start(
             found = weights[:, None] * found
         multipliers = found.ravel()[system.n :]
     elif not _definite(A):
-        return None  # some coordinate may have no mass
+        return None  # a coordinate may be massless
     return InitialState(t0, {"q": q, "v": v, "p": p.ravel(), "multipliers": multipliers})
 
 
 def _weights(A: np.ndarray, n: int) -> np.ndarray | None:
-    """What makes all masses one, and the rows of constraints as long as that; None, if a coordinate has hardly any."""
+    """Return symmetric scaling factors of the KKT matrix (unit masses and rows of G); None if a mass is negligible."""
     masses = A.diagonal()[:n]
     if not np.all(masses > HARDLY * masses.max()):
         return None
@@ -125,13 +126,13 @@ def _weights(A: np.ndarray, n: int) -> np.ndarray | None:
 
 
 def _definite(M: np.ndarray) -> bool:
-    """Whether a matrix is positive definite beyond doubt, whatever the units of its rows are."""
+    """Return whether a matrix is positive definite, independent of the units of its rows."""
     factor, info = lapack.dpotrf(M)
     return not info and bool((factor.diagonal() ** 2 > _REGULAR * M.diagonal()).all())
 
 
 class Here(NamedTuple):
-    """What the equations of a system say at the start."""
+    """Terms of the equations of motion at the initial state."""
 
     T: np.ndarray
     V: np.ndarray
@@ -145,34 +146,34 @@ class Here(NamedTuple):
 
 
 class Numbers:
-    """Expressions of a Dynamics, evaluated at q and v."""
+    """Numeric evaluation of `EquationsOfMotion` at q and v, with dense matrices."""
 
     def __init__(self, d: Dynamics, t: float, k: np.ndarray) -> None:
         self.d, self._t, self._k = d, t, k
 
     def at_start(self, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-        """The fields of `Here`."""
+        """Return the fields of `AssembledTerms`."""
         return self.d.at_start(q, v, self._t, self._k)
 
     def constraints(self, q: np.ndarray) -> np.ndarray:
         return self(self.d.g, q)
 
     def slopes(self, q: np.ndarray) -> np.ndarray:
-        """G."""
+        """Return the constraint Jacobian G."""
         return self.matrix(self.d.G, q)
 
     def position_slopes(self, q: np.ndarray) -> np.ndarray:
-        """Those of constraints on positions; other rows are zero."""
+        """Return the Jacobian of the position constraints; rows of velocity-level constraints are zero."""
         return self.matrix(self.d.g_q, q)
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The constraints on velocity level."""
+        """Return the velocity-level residual of the constraints."""
         return self(self.d.velocity_constraint, q, v)
 
     def least(self, G: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """The smallest x with ``G x = r``, as far as there is one.
+        """Return the minimum-norm least-squares solution of ``G x = r``.
 
-        By a complete orthogonal factorisation: singular values, which would do as well, take ten times as long.
+        A complete orthogonal factorization (LAPACK gelsy) is about ten times faster than an SVD.
         """
         if not G.shape[0] or not np.isfinite(G).all():
             return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
@@ -185,26 +186,26 @@ class Numbers:
         return self.matrix(expression, q, v).ravel()
 
 
-#: Whoever evaluates a system: as one graph, or type by type.
+#: Evaluation of a system as one dense graph, or sparse per element type.
 AnyNumbers = Numbers | ElementNumbers
 
 
 def check_finite(here: Sequence[Any]) -> None:
-    """Refuse a start where something is not finite; `here` begins with energies, constraints and forces."""
+    """Raise InputError if energies, constraints or forces, the first entries of `terms`, are not finite."""
     for name, values in zip(("kinetic energy", "potential energy", "constraints", "forces"), here, strict=False):
         if not np.isfinite(values).all():
             raise InputError(f"the {name} of the system cannot be evaluated at q0, v0: the result is not finite")
 
 
 def _scale(G: Any, weights: np.ndarray) -> np.ndarray:
-    """What a constraint residual is measured against: the size of the terms that enter it."""
+    """Return the scale of constraint residuals: 1 plus the magnitude of their terms."""
     return 1.0 + np.asarray(abs(G) @ np.abs(weights))
 
 
 def check_consistent(
     system: System, numbers: AnyNumbers, g: np.ndarray, rate: np.ndarray, G: Any, q: np.ndarray, v: np.ndarray
 ) -> None:
-    """Refuse a start that violates a constraint on either level, and offer the nearest one that does not."""
+    """Raise InputError if a constraint is violated at position or velocity level; propose consistent values."""
     for what, residual, weights, offered in (("position", g, q, "q0"), ("velocity", rate, v, "v0")):
         relative = np.abs(residual) / _scale(G, weights)
         if relative.max() > TOLERANCE:
@@ -230,7 +231,7 @@ def _nearest_offered(system: System, numbers: AnyNumbers, q: np.ndarray, v: np.n
 
 
 def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.ndarray:
-    """The consistent position nearest to q: onto the constraints, then along them as long as that comes closer."""
+    """Return the consistent position nearest to q: Gauss-Newton onto the constraints, then tangential steps."""
     position = onto_constraints(numbers, q)
     if position is None:
         residual = np.abs(numbers.constraints(q))
@@ -245,7 +246,7 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
             break
         tried = (onto_constraints(numbers, position + 0.5**i * along) for i in range(8))
         closer = [p for p in tried if p is not None and np.linalg.norm(p - q) < np.linalg.norm(towards)]
-        # the closest, not the first: beside strong curvature a full step goes to and fro
+        # the best trial, not the first: at strong curvature full steps oscillate
         better = min(closer, key=lambda p: float(np.linalg.norm(p - q)), default=None)
         if better is None:
             break
@@ -254,13 +255,13 @@ def nearest_position(numbers: AnyNumbers, q: np.ndarray, system: System) -> np.n
 
 
 def nearest_state(numbers: AnyNumbers, system: System, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The consistent position nearest to q, and the velocity nearest to v there."""
+    """Return the consistent position nearest to q and the consistent velocity nearest to v there."""
     position = nearest_position(numbers, q, system) if system.m else q
     return position, nearest_velocity(numbers, position, v) if system.m else v
 
 
 def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
-    """Gauss-Newton steps onto the constraints, or None if they lead nowhere."""
+    """Return a position on the constraints by Gauss-Newton iteration; None if it does not converge."""
     position, last = q.copy(), np.inf
     for _ in range(50):
         g, G = numbers.constraints(position), numbers.position_slopes(position)
@@ -269,7 +270,7 @@ def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
         step = numbers.least(G, g)
         position = position - step
         size = float(np.abs(step).max() / (1.0 + np.abs(position).max()))
-        if size <= 1e-15 or 0.5 * last < size < _ROUNDING:  # no more is gained
+        if size <= 1e-15 or 0.5 * last < size < _ROUNDING:  # converged or stagnated at roundoff level
             break
         last = size
     residual = np.abs(numbers.constraints(position))
@@ -277,15 +278,15 @@ def onto_constraints(numbers: AnyNumbers, q: np.ndarray) -> np.ndarray | None:
 
 
 def nearest_velocity(numbers: AnyNumbers, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The consistent velocity nearest to v."""
+    """Return the orthogonal projection of v onto the velocity-level constraints."""
     return np.asarray(v - numbers.least(numbers.slopes(q), numbers.rate(q, v)))
 
 
 def _dependent_rows(G: np.ndarray) -> list[int]:
-    """Rows that follow from the rows before them."""
+    """Return the indices of rows that are linear combinations of preceding rows."""
     lengths = np.sqrt((G * G).sum(axis=1))
     if G.shape[0] <= G.shape[1] and np.isfinite(G).all():
-        # what is left of a row beside those before it stands on the diagonal: mostly that is enough to know
+        # fast test: the diagonal of R contains the norms of the rows orthogonal to preceding rows
         rest = np.abs(lapack.dgeqrf(G.T)[0].diagonal())
         if np.all(rest > 1e-6 * np.maximum(lengths, 1e-300)):
             return []
@@ -293,7 +294,7 @@ def _dependent_rows(G: np.ndarray) -> list[int]:
     dependent = []
     for i, row in enumerate(G):
         rest = row.copy()
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # reorthogonalization: twice is enough
             for direction in kept:
                 rest = rest - direction * (direction @ rest)
         length = np.linalg.norm(rest)
@@ -305,7 +306,7 @@ def _dependent_rows(G: np.ndarray) -> list[int]:
 
 
 def _redundant(system: System, numbers: Numbers, G: np.ndarray, q: np.ndarray, redundant: str) -> tuple[int, ...]:
-    """Constraints that follow from others near q. A position that is merely singular is not counted."""
+    """Return the redundant constraints near q. Rank deficiency at a singular position only is ignored."""
     if not system.m:
         return ()
     dependent = still_dependent(system, numbers, set(_dependent_rows(G)), q, _dependent_rows)
@@ -319,7 +320,7 @@ def _redundant(system: System, numbers: Numbers, G: np.ndarray, q: np.ndarray, r
 def still_dependent(
     system: System, numbers: AnyNumbers, dependent: set[int], q: np.ndarray, rows: Callable[[Any], Sequence[int]]
 ) -> set[int]:
-    """Those of the dependent rows that depend on others near q as well; `rows` finds them in a matrix."""
+    """Return the rows that stay dependent at random consistent positions near q."""
     random = np.random.default_rng(3)
     for _ in range(3):
         if not dependent:
@@ -334,7 +335,7 @@ def still_dependent(
 
 
 def refused(system: System, dependent: Collection[int]) -> InputError:
-    """The sentence about redundant constraints; of many, the first are named."""
+    """Return the error for redundant constraints, with the names of at most `_MAX_NAMED` of them."""
     names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(dependent)[:_NAMED])
     names += f" and {len(dependent) - _NAMED} more" if len(dependent) > _NAMED else ""
     return InputError(
@@ -344,7 +345,7 @@ def refused(system: System, dependent: Collection[int]) -> InputError:
 
 
 def _multipliers(system: System, here: Here, dropped: Sequence[int]) -> np.ndarray:
-    """Multipliers from the accelerations at the start (least squares: a singular mass may leave some open)."""
+    """Return the initial multipliers (least squares: a singular mass matrix may leave some undetermined)."""
     if not system.m:
         return np.zeros(0)
     A, b = here.matrix, here.right.ravel()

@@ -1,4 +1,4 @@
-"""Stops: where a motion hits something and goes on with another velocity."""
+"""Guarded events of a model: a guard function and a reset map of the velocities, as at a joint stop."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """A function of coordinates and parameters, ``function(q, k)`` of expressions, that crosses zero where it is hit.
+    """Event of a model: zero crossing of ``guard(q, k)`` with a reset map.
 
-    `direction` is that of an event. `action` is a function of some of ``q v t k h``, numbers with k as one vector and
-    the step h, that returns what is different after it.
+    `guard` is a function of CasADi expressions. `direction` is that of `livens.Event`. `action` is a function of some
+    of ``q v t k h`` (numbers, with k as one vector and the step size h) that returns the values after the reset.
     """
 
     name: str

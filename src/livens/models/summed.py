@@ -1,4 +1,4 @@
-"""What follows from a System as a whole: sums over the elements and their derivatives, in q, v, p, t, k."""
+"""Equations of motion of a System: symbolic sums over the elements and their derivatives, in q, v, p, t, k."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.models.element import ElementModel
 from livens.models.model import View
 from livens.models.system import System
 
-#: Observables of the state alone.
+#: Observables that depend on the state only.
 _EXPRESSIONS: dict[str, Callable[[Dynamics], Any]] = {
     "kinetic_energy": lambda d: d.T,
     "potential_energy": lambda d: d.V,
@@ -29,7 +29,7 @@ OBSERVABLES = (*_EXPRESSIONS, *_MOMENTA)
 
 
 class Dynamics(View):
-    """Energies, momenta, constraints of a system and their derivatives, summed over the elements."""
+    """Assembled equations of motion: energies, momenta, constraints of a system and their derivatives."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -44,9 +44,9 @@ class Dynamics(View):
     # -- sums over the elements ---------------------------------------------------------------------------------------
     @functools.cached_property
     def _sums(self) -> tuple[Any, ...]:
-        """T, V, R, F, g, constraints on velocity level and what rubs along with each, as one graph.
+        """Assembled T, V, R, F, g, velocity-level constraints and friction directions, as one graph.
 
-        That of a large system is long, and made only if somebody asks for it.
+        The graph of a large system is long; it is built on first use.
         """
         system = self.system
         parts: dict[ElementModel, ca.Function] = {}
@@ -90,36 +90,37 @@ class Dynamics(View):
 
     @property
     def rates(self) -> Any:
-        """Constraints on velocity level, zero where the constraint is on positions; nothing if all are."""
+        """Residual of the velocity-level constraints, zero for position constraints; None if there are none."""
         return self._sums[5] if self.system.rolls else None
 
-    # -- numbers ------------------------------------------------------------------------------------------------------
+    # -- numeric evaluation -------------------------------------------------------------------------------------------
     def evaluator(self, expression: Any) -> Evaluator:
-        """An expression of q, v, t and k, ready to be evaluated; the same one is made ready once."""
+        """Return the evaluator of an expression of q, v, t and k (cached)."""
         known = self._evaluators.get(id(expression))
         if known is None:
-            # expressions are held too: the identity of one that is gone may be given to another
+            # the expression is kept alive: its id could be reused otherwise
             known = expression, Evaluator([self.q, self.v, self.t, self.k], [expression])
             self._evaluators[id(expression)] = known
         return known[1]
 
     @functools.cached_property
     def at_start(self) -> Evaluator:
-        """All that a regular start asks for, in one call: see `livens.models.start`."""
+        """Evaluator of all terms of a regular initial state, see `livens.models.initialization.dense`."""
         matrix, right = self.acceleration_system
         state = [self.T, self.V, self.g, self.F, self.velocity_constraint, self.G, self.fibre_derivative]
         return Evaluator([self.q, self.v, self.t, self.k], [*state, matrix, right])
 
     @functools.cached_property
     def at_regular_start(self) -> Evaluator:
-        """What a start without any trouble needs, see `regular_start`."""
+        """Evaluator of `fast_initial_state`."""
         return Evaluator([self.q, self.v, self.t, self.k], list(self.regular_start))
 
     @property
     def regular_start(self) -> tuple[Any, Any, Any, Any]:
-        """The largest relative violation of a constraint on both levels, the norm of the matrix (of columns) and the
-        sum of everything, which is finite if all of it is; the momenta; matrix and right-hand side of the
-        accelerations.
+        """Expressions of the fast path of the initial state: (checks, momenta, KKT matrix, right-hand side).
+
+        The checks are the largest relative constraint residual at position and velocity level, the 1-norm of the KKT
+        matrix, and a checksum that is finite only if all terms are finite.
         """
         matrix, right = self.acceleration_system
         size = ca.fabs(self.G)
@@ -145,12 +146,12 @@ class Dynamics(View):
         return (*_EXPRESSIONS, *self.system.symmetries)
 
     def constraint_forces(self, multipliers: Any) -> Any:
-        """``G^T lam``."""
+        """Return ``W^T lam``, with the force directions W; ``W = G`` without friction."""
         return self.pushes.T @ multipliers if self.system.m else ca.SX.zeros(self.system.n)
 
     @property
     def hamiltonian(self) -> Any:
-        """``p.M^-1 p/2 + V``, where it is defined."""
+        """Hamiltonian ``p.M^-1 p/2 + V``, if the mass matrix is regular."""
         if not self.system.regular_augmented_mass:
             raise InputError("the Hamiltonian is not defined: the mass matrix is singular; use 'generalized_energy'")
         M = self.augmented_mass
@@ -163,27 +164,27 @@ class Dynamics(View):
     # -- derivatives --------------------------------------------------------------------------------------------------
     @functools.cached_property
     def G(self) -> Any:
-        """How fast constraints change with the velocities: the directions of their forces."""
+        """Constraint Jacobian: ``dg/dq``, plus ``da/dv`` for velocity-level constraints."""
         return self.g_q if self.rates is None else self.g_q + ca.jacobian(self.rates, self.v)
 
     @property
     def pushes(self) -> Any:
-        """The directions of the forces of constraints, with what rubs: ``-pushes^T lam``."""
+        """Directions W of the constraint forces ``-W^T lam``, including friction."""
         return self.G + self._sums[6] if any(model.rubs for model in self.system.models) else self.G
 
     @functools.cached_property
     def g_q(self) -> Any:
-        """Slopes of the constraints on positions."""
+        """Jacobian of the position constraints."""
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
     def fibre_derivative(self) -> Any:
-        """``p = dT/dv``."""
+        """Fibre derivative ``p = dT/dv``."""
         return ca.gradient(self.T, self.v)
 
     @functools.cached_property
     def augmented_mass(self) -> Any:
-        """The mass matrix, with ``a q q^T`` added for every unit quaternion: regular for rigid bodies (S004 eq. 140).
+        """Mass matrix plus ``a q q^T`` for every unit quaternion: regular for rigid bodies (S004 eq. 140).
 
         a is half the trace of the quaternion's block at the identity, which is 2 tr J.
         """
@@ -198,15 +199,15 @@ class Dynamics(View):
 
     @functools.cached_property
     def velocity_constraint(self) -> Any:
-        """The hidden constraint ``dg/dt = G v + dg/dt``."""
+        """Hidden constraint ``dg/dt = G v + dg/dt`` at velocity level."""
         hidden = ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
         return hidden if self.rates is None else hidden + self.rates
 
     @functools.cached_property
     def acceleration_system(self) -> tuple[Any, Any]:
-        """Matrix and right-hand side of ``M a + G^T lam = f, G a = -c`` for accelerations and multipliers.
+        """KKT matrix and right-hand side of ``M a + W^T lam = f, G a = -c`` for accelerations and multipliers.
 
-        Where a constraint rubs, its force has another direction than its slope.
+        The force directions W differ from G for constraints with friction.
         """
         momentum = self.fibre_derivative
         M = ca.jacobian(momentum, self.v)
@@ -220,12 +221,12 @@ class Dynamics(View):
 
 
 def _drag(model: ElementModel) -> Any:
-    """Where the force of the first constraint pushes beside its slope."""
+    """Return the friction direction that belongs to the multiplier of the first constraint."""
     return model.rates.drag if model.rates is not None and model.rubs else ca.SX.zeros(model.n)
 
 
 def _on_velocity(model: ElementModel) -> Any:
-    """The constraints of an element on velocity level, each at the place of its multiplier."""
+    """Return the velocity-level constraints of an element at the indices of their multipliers."""
     found = ca.SX.zeros(model.m)
     if model.rates is not None:
         found[model.on_position :] = model.rates.a
@@ -234,5 +235,5 @@ def _on_velocity(model: ElementModel) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def dynamics(system: System) -> Dynamics:
-    """The dynamics of a system, derived once."""
+    """Return the equations of motion of a system (cached)."""
     return Dynamics(system)

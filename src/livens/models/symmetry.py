@@ -1,4 +1,4 @@
-"""Symmetries: if ``q -> q + a xi(q)`` leaves the Lagrangian as it is, the momentum map ``p . xi(q)`` is constant."""
+"""Symmetry generators: if ``q -> q + a xi(q)`` leaves L invariant, ``p . xi(q)`` is conserved (Noether)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["rotations", "translations"]
 
 
 def momentum_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
-    """Read a symmetry written by the user: the generators as the columns of a function of q."""
+    """Trace a user-defined symmetry; return its generators as the columns of a function of q."""
     q, role = ca.SX.sym("q", n), f"symmetry '{name}'"
     value = Reader({"q": q}, must="return").value(role, function)
     try:
@@ -29,13 +29,13 @@ def momentum_generator(name: str, function: Callable[..., Any], n: int) -> ca.Fu
 
 
 def has_linear_generators(generator: ca.Function) -> bool:
-    """Whether the generators are at most linear in q, as those of translations and rotations are."""
+    """Return whether the generators are affine in q, as those of translations and rotations."""
     q = ca.SX.sym("q", generator.numel_in(0))
     return not ca.depends_on(ca.jacobian(ca.vec(generator(q)), q), q)
 
 
 def _groups(what: str, given: Any) -> list[list[int]]:
-    """Indices of coordinates, two or three for each point."""
+    """Return the coordinate indices of points, one to three per point, checked."""
     listed = isinstance(given, (list, tuple, range)) and all(isinstance(one, (list, tuple, range)) for one in given)
     groups = [list(one) for one in given] if listed else []
     if not groups or any(not isinstance(i, (int, np.integer)) or isinstance(i, bool) for one in groups for i in one):
@@ -46,7 +46,23 @@ def _groups(what: str, given: Any) -> list[list[int]]:
 
 
 def translations(points: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.ndarray]:
-    """Translations of points, each given by the indices of its Cartesian coordinates: linear momentum."""
+    """Return the generators of translations of points; the momentum map is the linear momentum.
+
+    Parameters
+    ----------
+    points : sequence of sequence of int
+        Indices of the Cartesian coordinates of each point.
+
+    Returns
+    -------
+    callable
+        Function of q for `symmetries` of a `System`.
+
+    Raises
+    ------
+    InputError
+        If `points` is not a list of lists of indices of equal length.
+    """
     groups = _groups("points", points)
 
     def generator(q: np.ndarray) -> np.ndarray:
@@ -59,9 +75,24 @@ def translations(points: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.n
 
 
 def rotations(vectors: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.ndarray]:
-    """Rotations of vectors (points and directors alike) about the origin: angular momentum.
+    """Return the generators of rotations about the origin; the momentum map is the angular momentum.
 
-    In the plane there is one generator, in space there are three (about x, y and z).
+    There is one generator in the plane, and there are three in space (about x, y and z).
+
+    Parameters
+    ----------
+    vectors : sequence of sequence of int
+        Indices of the Cartesian coordinates of each vector: points and directors.
+
+    Returns
+    -------
+    callable
+        Function of q for `symmetries` of a `System`.
+
+    Raises
+    ------
+    InputError
+        If `vectors` is not a list of lists of indices of equal length.
     """
     groups = _groups("vectors", vectors)
 

@@ -1,4 +1,4 @@
-"""A mechanical system in Livens form: a sum of elements on index maps."""
+"""Mechanical systems in Livens form: sums of elements on dof maps."""
 
 from __future__ import annotations
 
@@ -28,36 +28,72 @@ from livens.models.scene import Look, particles
 from livens.models.stop import Stop
 from livens.models.symmetry import has_linear_generators, momentum_generator
 
-#: Systems with more coordinates than this are set up with sparse matrices, type of element by type of element.
+#: Number of coordinates above which a system is set up with sparse matrices and one kernel per element type.
 LARGE = 250
 
 
 @functools.cache
 def _initial_state() -> Callable[..., InitialState]:
-    """How a system starts, which is written down in terms of systems; an import in every start would take its time."""
+    """Return `initial_state`; the import is deferred (circular) and cached for speed."""
     from livens.models.start import initial_state
 
     return initial_state
 
 
 class System(Capabilities, Model):
-    """A mechanical system, written as energies and constraints.
+    """Mechanical system, given by energies and constraints.
 
-    A model function names what it needs among ``q v t k`` (coordinates, velocities, time, parameters) and gets just
-    that. Derivatives are never asked for. `coordinates` are names ("x y z") or a number. Instead of the functions, a
-    list of `elements` may be given, each on its own few coordinates.
+    Model functions take any of ``q v t k`` (coordinates, velocities, time, parameters) by argument name. Derivatives
+    are computed automatically. Instead of model functions, a list of `elements` may be given, each on a few
+    coordinates.
 
-    `symmetries` name momentum maps: each is a function of q that returns one generator ``xi(q)`` or a list of them;
-    the momentum is ``p . xi(q)``. See `livens.symmetry` for translations and rotations.
+    Parameters
+    ----------
+    coordinates : str, sequence of str or int
+        Names ("x y z"), or the number of coordinates.
+    kinetic : callable or InvariantForm, optional
+        Kinetic energy T, a function of ``q v k``, in joules.
+    mass : callable, optional
+        Mass matrix M, a function of ``q k``, instead of `kinetic`; the kinetic energy is ``v.M v/2``.
+    potential : callable or InvariantForm, optional
+        Potential energy V, a function of ``q t k``, in joules.
+    constraints : callable, optional
+        Position constraints g = 0: a function of ``q t k`` that returns a list.
+    dissipation : callable, optional
+        Rayleigh dissipation function R of ``q v t k``, in watts; the force is ``-dR/dv``.
+    forces : callable, optional
+        Generalized forces F: a function of ``q v t k`` that returns one value per coordinate.
+    velocity_constraints : callable or AngleRateConstraint, optional
+        Velocity-level constraints: a function of ``q v t k``, affine in v, that returns a list of residuals.
+    parameters : mapping, optional
+        Parameter values by name, available to model functions as ``k``.
+    elements : sequence of Element, optional
+        Elements, instead of the model functions above.
+    symmetries : mapping of str to callable, optional
+        Momentum maps by name: functions of q that return one generator ``xi(q)`` or a list of generators. The momentum
+        is ``p . xi(q)``. See `livens.symmetry` for translations and rotations.
+    constraint_names : sequence of str, optional
+        Names of the constraints in messages and results.
+    quaternions : sequence of sequence of int or str, optional
+        Coordinates of the unit quaternions, four each, scalar first. Default: those declared by the elements.
+    frames : bool, default False
+        Treat bodies with directors as rigid frames: schemes such as `lie-em` and `livens-em` then have six unknowns per
+        body (three in the plane) instead of its coordinates and internal rigidity constraints.
+    visual : callable, optional
+        Function of ``q t k`` that returns shapes (see `livens.shapes`), drawn in addition to the visuals of the
+        elements. Visuals do not influence the motion.
+    external_force : ExternalForce, optional
+        Compiled force on all coordinates, for schemes that treat expensive forces explicitly.
 
-    `quaternions` says which coordinates, four by four, are unit quaternions; by default those the elements declare.
+    Raises
+    ------
+    InputError
+        If there is no coordinate, or a coordinate is unknown.
+    ModelError
+        If a model function or element is invalid, or there is no kinetic energy.
 
-    With ``frames=True``, bodies with directors are taken as frames: schemes such as `lie-em` and `livens-em` then have
-    six unknowns per body (three in the plane) in place of its coordinates and the constraints that keep it rigid.
-    `look` is a function of ``q t k`` that returns shapes (see `livens.shapes`): what the system looks like, beside what
-    its elements say of themselves. It changes nothing of the motion. `black_box` is a force on all coordinates that is
-    compiled elsewhere, for schemes that never look into expensive forces: see `livens.BlackBox`.
-
+    Examples
+    --------
     >>> import livens as lv
     >>> oscillator = lv.System(
     ...     coordinates="x",
@@ -74,7 +110,7 @@ class System(Capabilities, Model):
     """
 
     kind = "System"
-    #: An expensive force on all coordinates that is compiled elsewhere.
+    #: Compiled external force on all coordinates, treated as expensive.
     box: BlackBox | None = None
 
     def __init__(
@@ -99,7 +135,7 @@ class System(Capabilities, Model):
     ) -> None:
         self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
         if black_box is not None and not isinstance(black_box, BlackBox):
-            raise ModelError(f"black_box must be a livens.BlackBox, got {black_box!r}")
+            raise ModelError(f"external_force must be a livens.ExternalForce, got {black_box!r}")
         self.box = black_box
         self.n = len(self.coordinates)
         if not self.n:
@@ -141,23 +177,23 @@ class System(Capabilities, Model):
         self.constraint_names = self._constraint_names()
         self.m = len(self.constraint_names)
         self.quaternions = self._quaternions(quaternions)
-        #: Which of the constraints is that of unit length, for each quaternion.
+        #: Index of the unit-norm constraint of each quaternion.
         self.quaternion_constraints = self._unit_lengths()
         if symmetries is not None and not isinstance(symmetries, Mapping):
             raise ModelError(f"symmetries must map names to functions, got {symmetries!r}")
         if not isinstance(frames, bool):
             raise ModelError(f"frames must be True or False, got {frames!r}")
         self.frames = frames_of(self) if frames else ()
-        #: What results show by name beside coordinates.
+        #: Named outputs in results, in addition to the coordinates.
         self.quantities: dict[str, Quantity] = {}
-        #: What to do with constraints that follow from others, where a run does not say: "error" or "auto".
+        #: Default treatment of redundant constraints in a run: "error" or "auto".
         self.redundant = "error"
-        #: Places in the parameter vector of what sampled controllers say: part of the state, not of the parameters.
+        #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
         self.controls: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
-        #: Where the motion hits something.
+        #: Events of the model, such as impacts at joint stops.
         self.stops: tuple[Stop, ...] = ()
-        #: Places where bodies bounce off others, by name: whoever makes a run has to give their events.
+        #: Names of rigid contacts, whose events must be passed to the run.
         self.bounces: Sequence[str] = ()
         self.symmetries = {
             name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
@@ -165,7 +201,7 @@ class System(Capabilities, Model):
 
     # -- parts --------------------------------------------------------------------------------------------------------
     def _read(self) -> tuple[ElementModel, ...]:
-        """The type of each element. Elements with the same functions are of one type and are read once."""
+        """Return the type of each element; elements with the same functions are traced once."""
         read: dict[Any, ElementModel] = {}
         found = []
         for e in self.elements:
@@ -199,10 +235,10 @@ class System(Capabilities, Model):
         return tuple(found)
 
     def _unit_lengths(self) -> tuple[int, ...]:
-        """For each quaternion, the number of its constraint (q.q - 1)/2 = 0."""
+        """Return the index of the unit-norm constraint (q.q - 1)/2 = 0 of each quaternion."""
         if not self.quaternions:
             return ()
-        touching: dict[int, list[int]] = {}  # the elements with constraints, by their coordinates
+        touching: dict[int, list[int]] = {}  # elements with constraints, by coordinate
         for e, (model, index) in enumerate(zip(self.models, self.indices, strict=True)):
             for i in index if model.m else ():
                 touching.setdefault(i, []).append(e)
@@ -216,11 +252,11 @@ class System(Capabilities, Model):
                 if found is not None:
                     return self.multiplier_slices[e].start + found
         names = " ".join(self.coordinates[i] for i in four)
-        raise ModelError(f"the quaternion ({names}) needs the constraint (q.q - 1)/2 = 0 of unit length")
+        raise ModelError(f"the quaternion ({names}) needs the unit-norm constraint (q.q - 1)/2 = 0")
 
     @functools.cached_property
     def multiplier_slices(self) -> tuple[slice, ...]:
-        """Which of the system's constraints belong to which element."""
+        """Slices of the constraints of each element."""
         ends = np.cumsum([0] + [model.m for model in self.models])
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
@@ -230,36 +266,36 @@ class System(Capabilities, Model):
 
     @property
     def planetary(self) -> bool:
-        """It is made of points that attract each other, and of nothing else; `PointMasses` says so."""
+        """Whether the system is a gravitational N-body problem without other forces, see `PointMasses`."""
         return False
 
     @functools.cached_property
     def groups(self) -> tuple[TypeGroup, ...]:
-        """The elements by their types."""
+        """Elements grouped by type, with dof maps."""
         return grouped(self)
 
     @functools.cached_property
     def position_constraints(self) -> tuple[int, ...]:
-        """The constraints on positions; all others are on velocity level."""
+        """Indices of the position-level constraints; all other constraints are at velocity level."""
         both = zip(self.models, self.multiplier_slices, strict=True)
         return tuple(own.start + i for model, own in both for i in range(model.on_position))
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def parameter_table(self) -> ParameterTable:
-        """The system's parameters, then each element's."""
+        """Table of the model parameters, followed by the parameters of each element."""
         return ParameterTable(self.shared, [(e.name, e.parameters) for e in self.elements])
 
     @functools.cached_property
     def parameter_indices(self) -> tuple[tuple[int, ...], ...]:
-        """Where each element finds its k in the parameter vector."""
+        """Indices of each element's parameters in the parameter vector."""
         first, found = self.shared.size, []
         for element in self.elements:
             found.append((*range(self.shared.size), *range(first, first + element.parameters.size)))
             first += element.parameters.size
         return tuple(found)
 
-    # -- what a run asks for ------------------------------------------------------------------------------------------
+    # -- interface to a run -------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
         parts = Layout(q=self.n, v=self.n, p=self.n, supplied_energy=1, dissipated_energy=1, multipliers=self.m)
@@ -308,7 +344,7 @@ class System(Capabilities, Model):
 
     @functools.cached_property
     def bodies(self) -> dict[str, list[str]]:
-        """Named elements with kinetic energy, and their coordinates."""
+        """Coordinate names of the named elements with kinetic energy."""
         return {
             element.name: [self.coordinates[i] for i in index]
             for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
@@ -316,7 +352,7 @@ class System(Capabilities, Model):
         }
 
     def looks(self, k: np.ndarray) -> list[Look]:
-        """What the elements say of themselves; one that moves, has coordinates x and y and says nothing is a ball."""
+        """Return the visuals of the elements; moving elements with coordinates x and y are spheres by default."""
         shared = self.shared.named(k[: self.shared.size])
         found = []
         for element, model, index, where in zip(
@@ -330,7 +366,25 @@ class System(Capabilities, Model):
         return found if self._look is None else [*found, Look(self._look, range(self.n), shared)]
 
     def velocity_derivatives(self, state: InitialState, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of v(q, p), which follows from ``p = dT/dv(q, v)``, by q and by p."""
+        """Return the derivatives of v(q, p), defined by ``p = dT/dv(q, v)``, with respect to q and p.
+
+        Parameters
+        ----------
+        state : InitialState
+            State with q, v, p and t.
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+
+        Returns
+        -------
+        dv_dq, dv_dp : ndarray of shape (n, n)
+            Partial derivatives of the velocities.
+
+        Raises
+        ------
+        InputError
+            If the mass matrix is singular.
+        """
         from livens.models.summed import dynamics
 
         if not self.regular_mass:
@@ -346,15 +400,15 @@ class System(Capabilities, Model):
         return is_symmetry(self, name, k)
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        """Return whether an observable is conserved, by name or as a momentum map with generators linear in q."""
         if self.has_rotors and name.endswith("energy"):
-            return False  # what is exact has the corrected kinetic energy of the rotors
+            return False  # the conserved energy contains the corrected kinetic energy of the rotors
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().promised(scheme, name, k)
         return name in self.symmetries and has_linear_generators(self.symmetries[name])
 
     def content(self) -> Sequence[Any]:
-        """Types of elements, which of them acts where, generators of symmetries, quaternions."""
+        """Return the element types, their dof maps, the symmetry generators and the quaternions."""
         number = {digest: i for i, digest in enumerate(dict.fromkeys(model.digest for model in self.models))}
         elements = [
             (number[model.digest], index, element.name, bool(getattr(element, "expensive", False)), element.more())
@@ -370,7 +424,7 @@ class System(Capabilities, Model):
 
     @functools.cached_property
     def forms(self) -> tuple[str, ...]:
-        """Elements; and Hamilton's form, where there are no constraints and T is quadratic in v with a regular mass."""
+        """Formulations: elements, and phase space for unconstrained systems with quadratic T and regular mass."""
         if self.m or not self.quadratic_kinetic_energy or not self.regular_mass:
             return ("elements",)
         return ("elements", "phase space")
@@ -380,7 +434,23 @@ class System(Capabilities, Model):
         return "lie-em" if self.frames else "livens-em"
 
     def momentum_symmetry(self, name: str) -> Any:
-        """The generator of a named symmetry."""
+        """Return the generator of a named symmetry.
+
+        Parameters
+        ----------
+        name : str
+            Name among `symmetries`.
+
+        Returns
+        -------
+        casadi.Function
+            Generators ``xi(q)`` as columns.
+
+        Raises
+        ------
+        InputError
+            If the system has no symmetry of this name.
+        """
         if name not in self.symmetries:
             if not self.symmetries:
                 raise InputError(f"the system declares no symmetry, so '{name}' is not defined")

@@ -1,7 +1,7 @@
-"""Expressions as plain data: a list of operations that anyone may carry out, and that a file can keep.
+"""Tapes: expressions as plain data, a list of elementary operations that can be stored in a file.
 
-Each entry of a tape is a number, ``["q", i]`` for a coordinate, ``["t"]`` for time, or an operation on earlier entries,
-such as ``["ADD", 3, 5]``. A tape from a file of strangers can do nothing but arithmetic.
+Each entry of a tape is a number, ``["q", i]`` for a coordinate, ``["t"]`` for time, or an operation on preceding
+entries, such as ``["ADD", 3, 5]``. Evaluation of a tape from an untrusted file executes arithmetic only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from livens.errors import ModelError
 from livens.expressions.graph.walk import walk
 
-#: What can be done, by the names that CasADi has for it.
+#: Elementary operations by their CasADi names.
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "ADD": np.add,
     "SUB": np.subtract,
@@ -64,14 +64,14 @@ Entry = float | list[Any]
 
 
 class Tape:
-    """A tape that grows; what is on it already is not put there again."""
+    """Growing tape without duplicate entries."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._known: dict[Any, int] = {}
 
     def put(self, *entry: Any) -> int:
-        """The place of a number, a coordinate, time or an operation."""
+        """Append a number, a coordinate, time or an operation unless it exists; return its index."""
         key = entry if isinstance(entry[0], str) else ("number", *entry)
         place = self._known.get(key)
         if place is None:
@@ -80,7 +80,7 @@ class Tape:
         return place
 
     def extended(self, tape: Sequence[Entry], coordinates: Sequence[int]) -> list[int]:
-        """Put all of another tape here, whose coordinates are these; where each of its entries is."""
+        """Inline another tape with its coordinates mapped to these; return the indices of its entries."""
         places: list[int] = []
         for entry in tape:
             if not isinstance(entry, list):
@@ -93,17 +93,17 @@ class Tape:
 
 
 def recorded(q: Any, t: Any, expressions: Sequence[Any]) -> tuple[list[Entry], list[int]]:
-    """A tape that computes all expressions of the symbols q and t, or numbers, and the entry where each is found."""
+    """Record expressions of the symbols q and t, or numbers; return the tape and the index of each expression."""
     tape = Tape()
     put = tape.put
 
     def apply(name: str, *operands: int) -> int:
         if name not in OPERATIONS:
-            raise ModelError(f"a place cannot be computed with '{name}'")
+            raise ModelError(f"a position cannot be computed with '{name}'")
         return put(name, *operands)
 
     written = [e for e in expressions if not isinstance(e, float)]
-    lazy = [[("q", i) for i in range(q.numel())], [("t",)]]  # coordinates that nothing needs are no entries
+    lazy = [[("q", i) for i in range(q.numel())], [("t",)]]  # unused coordinates are not recorded
 
     def entry(value: Any) -> int:
         return put(*value) if isinstance(value, tuple) else int(value)
@@ -118,7 +118,7 @@ def recorded(q: Any, t: Any, expressions: Sequence[Any]) -> tuple[list[Entry], l
 
 
 def checked(tape: Any, coordinates: int) -> list[Entry]:
-    """A tape from a file, if it is one: known operations on earlier entries."""
+    """Return a validated tape from a file: only known operations on preceding entries."""
     for place, entry in enumerate(tape):
         if isinstance(entry, (int, float)):
             continue
@@ -131,18 +131,18 @@ def checked(tape: Any, coordinates: int) -> list[Entry]:
             right = name in OPERATIONS and len(operands) == (2 if name in _TWO else 1)
             right = right and all(isinstance(i, int) and 0 <= i < place for i in operands)
         if not right:
-            raise ValueError(f"'{entry}' is no operation on a scene's places")
+            raise ValueError(f"'{entry}' is not a valid operation of a scene")
     return list(tape)
 
 
 def evaluated(tape: Sequence[Entry], q: np.ndarray, t: np.ndarray) -> list[Any]:
-    """The values of all entries: a number where nothing moves, else one for every row of q.
+    """Evaluate a tape; return one value per row of q for each entry, or a number for constant entries.
 
     >>> evaluated([["q", 0], 2.0, ["MUL", 0, 1]], np.array([[1.0], [3.0]]), np.zeros(2))[2].tolist()
     [2.0, 6.0]
     """
     values: list[Any] = []
-    with np.errstate(all="ignore"):  # what is nowhere is not drawn
+    with np.errstate(all="ignore"):  # points that are not finite are not drawn
         for entry in tape:
             if not isinstance(entry, list):
                 values.append(float(entry))

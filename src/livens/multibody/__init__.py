@@ -1,7 +1,7 @@
-"""Rigid bodies and what acts on them, as elements of a system.
+"""Rigid-body elements of a system: bodies, point constraints, force elements and loads; public as `livens.bodies`.
 
-A body is an `Element` that knows where its points are. Joints, springs and loads are elements too; they take points as
-``(body, X)`` with X in the body's own frame, or as a fixed point of space.
+A body is an `Element` with a kinematic parametrisation of its points. Constraints, springs and loads are elements too.
+They take a point as ``(body, X)`` with X in the body frame in metres, or as a point fixed in space.
 
 >>> import livens as lv
 >>> from livens import bodies
@@ -18,14 +18,15 @@ A body is an `Element` that knows where its points are. Joints, springs and load
 >>> run.facts.scheme, bool(run.summary.max_energy_drift < 1e-12)
 ('lie-em', True)
 
-Which momenta an energy-momentum scheme conserves exactly depends on the coordinates. Points of bodies with directors
-(and particles) are linear in the coordinates: there, energy, linear and angular momentum are all exact. Points of
-quaternion bodies are not: when space turns, vectors turn by the full angle and quaternions by half of it, and no
-function that couples both is invariant and at most quadratic. Energy and linear momentum are exact there too, but
-angular momentum only as long as such bodies are coupled at their centres of mass or by `torsion_spring`; joints and
-springs at other points change it by errors of the scheme's order. Without joints, ask for it by
-``quaternion_body(..., equivariant=True)``; with joints such bodies are unstable, which is why it is not the default.
-So mechanisms are made of bodies with directors, taken as frames; quaternions are for single bodies and for comparison.
+The momenta that an energy-momentum scheme conserves exactly depend on the coordinates. Points of director bodies and
+particles are linear in the coordinates: energy, linear and angular momentum are all conserved exactly. Points of
+quaternion bodies are not linear: under a rotation of space, vectors rotate by the full angle and quaternions by half
+of it, and no function that couples both is invariant and at most quadratic. Energy and linear momentum are still
+conserved exactly. Angular momentum is conserved only if quaternion bodies are coupled at their centres of mass or by
+`torsion_spring`; constraints and springs at other points change it by errors of the order of the scheme. Without
+constraints, ``quaternion_body(..., equivariant=True)`` conserves angular momentum. With constraints such bodies are
+unstable, so this is not the default. Mechanisms therefore use director bodies, integrated as frames; quaternion bodies
+serve for single bodies and for comparison.
 """
 
 from livens.multibody.bodies import (

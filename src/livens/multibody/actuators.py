@@ -1,4 +1,4 @@
-"""What acts in joints: torsion springs and dampers, motors, drives."""
+"""Force elements and rheonomic constraints in joints: torsion springs and dampers, motors, drives."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Law = Callable[..., Any]
 
 @functools.cache
 def torsion(a: Placement, b: Placement) -> Through:
-    """``stiffness/2 (angle - rest)^2`` through cosine and sine of the angle, which are bilinear in the directors.
+    """Return the torsion-spring potential ``stiffness/2 (angle - rest)^2`` of cosine and sine of the angle.
 
-    The angle is taken within half a turn of the rest position.
+    Cosine and sine are bilinear in the directors. The angle is within half a turn of the rest angle.
     """
 
     def energy(w: Any, k: Any) -> Any:
@@ -32,14 +32,14 @@ def torsion(a: Placement, b: Placement) -> Through:
 
 
 def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any, B: Any) -> Any:
-    """How fast b turns against a about the axis of their joint: the rate of the angle of ``(cosine, sine)``.
+    """Return the rate of the joint angle of b relative to a, from the rates of ``(cosine, sine)``.
 
-    In the middle of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the turning map itself.
+    At the midpoint of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the Cayley map.
     """
     cosine, sine = turn(a, b, q, A, B)
     (qa, qb), (va, vb) = split(a, q), split(a, v)
     x, y, z = a.vector(qa, A[:, 0]), a.vector(qa, A[:, 1]), b.vector(qb, B[:, 0])
-    # of the ground, axes do not move
+    # axes of the ground do not move
     moving = [0.0, 0.0] if isinstance(a, Ground) else [m.dot(a.vector(va, A[:, i]), z) for i in (0, 1)]
     if not isinstance(b, Ground):
         w = b.vector(vb, B[:, 0])
@@ -48,10 +48,10 @@ def relative_rate(a: Placement, b: Placement, q: Any, v: Any, A: Any, B: Any) ->
 
 
 def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
-    """``A^-1 sum d_i x v_i``: right for rigid motion also where the directors are those of the middle of a step."""
+    """Return the angular velocity ``A^-1 sum d_i x v_i``: exact for rigid motion, also for midpoint directors."""
     if isinstance(placement, Ground):
         return 0.0 if placement.dimension == 2 else m.array([0.0, 0.0, 0.0])
-    # the power of a torque is torque . omega: so omega is what the torque's generalised force is multiplied by
+    # the power of a torque is torque . omega: omega follows from the generalised forces of unit torques
     if placement.dimension == 2:
         return m.dot(placement.torque(q, [1.0]), v)
     units = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
@@ -59,7 +59,7 @@ def angular_velocity(placement: Placement, q: Any, v: Any) -> Any:
 
 
 def way(a: Placement, b: Placement, q: Any, k: Any) -> Any:
-    """How far a sliding joint has moved along the axis of the first part: bilinear in the directors."""
+    """Return the displacement of a sliding joint along the axis of the first body: bilinear in the directors."""
     qa, qb = split(a, q)
     axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
     return m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X))
@@ -67,24 +67,24 @@ def way(a: Placement, b: Placement, q: Any, k: Any) -> Any:
 
 @functools.cache
 def invariants(a: Placement, b: Placement, turns: bool) -> ModelFunction:
-    """What the angle or the position of a joint is made of: cosine and sine, or the way itself."""
+    """Return the invariants of a joint coordinate: cosine and sine of the angle, or the displacement."""
     if turns:
         return lambda q, k: list(turn(a, b, q, k.A, k.B))
     return lambda q, k: [way(a, b, q, k)]
 
 
 def angle_and_rate(w: Any, u: Any, turns: bool) -> tuple[Any, Any]:
-    """Angle and rate from cosine and sine and their rates; of a joint that slides, position and speed."""
+    """Return joint coordinate and rate from the invariants and their rates (angle, or displacement)."""
     if not turns:
         return w[0], u[0]
     return m.atan2(w[1], w[0]), (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2)
 
 
 def on_invariants(w: Any, size: Any, turns: bool) -> list[Any]:
-    """A torque, or a force along the way, as forces on the invariants: its power is size times the rate.
+    """Return the forces conjugate to the invariants; their power is `size` times the rate of the joint coordinate.
 
-    As these are made of products of axes alone, the torques on both bodies are equal and opposite, and they are of this
-    size however far a step turns them; a force acts on both bodies at one point.
+    The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this size
+    for any rotation during a step. A force acts on both bodies at the same point.
     """
     if not turns:
         return [size]
@@ -94,8 +94,7 @@ def on_invariants(w: Any, size: Any, turns: bool) -> list[Any]:
 
 @functools.cache
 def motor(a: Placement, b: Placement, law: Law, named: bool, turns: bool = True) -> Through:
-    """A torque about the axis, or a force along it, on b and with the other sign on a, by a law of time, angle and
-    rate (position and speed)."""
+    """Return the forces of a motor: a law of time, joint coordinate and rate; on b, and with opposite sign on a."""
 
     def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
         given = (t, *angle_and_rate(w, u, turns))
@@ -106,7 +105,7 @@ def motor(a: Placement, b: Placement, law: Law, named: bool, turns: bool = True)
 
 @functools.cache
 def drive(a: Placement, b: Placement, law: Law) -> ModelFunction:
-    """The angle of a joint is a function of time: ``cos(phi) sine - sin(phi) cosine = 0``."""
+    """Return the rheonomic constraint on a joint angle: ``cos(phi) sine - sin(phi) cosine = 0``."""
 
     def constraints(q: Any, t: Any, k: Any) -> Any:
         cosine, sine = turn(a, b, q, k.A, k.B)
@@ -118,7 +117,7 @@ def drive(a: Placement, b: Placement, law: Law) -> ModelFunction:
 
 @functools.cache
 def shift(a: Placement, b: Placement, law: Law) -> ModelFunction:
-    """The position of a joint is a function of time."""
+    """Return the rheonomic constraint on a joint displacement."""
 
     def constraints(q: Any, t: Any, k: Any) -> Any:
         qa, qb = split(a, q)
@@ -130,7 +129,7 @@ def shift(a: Placement, b: Placement, law: Law) -> ModelFunction:
 
 @functools.cache
 def speed_drive(a: Placement, b: Placement, law: Law, angle: bool) -> Turning | ModelFunction:
-    """The rate of a joint is a function of time: held for the increments of its angle or position."""
+    """Return the rheonomic constraint on a joint rate, imposed on the increments of the joint coordinate."""
     if not angle:
         place = a.dimension - 1 if a.dimension == 3 else 0
         return lambda q, v, t, k: [slide_rate(a, b, q, v, k.X, k.Y, k.A[:, place]) - law(t)]
@@ -139,5 +138,5 @@ def speed_drive(a: Placement, b: Placement, law: Law, angle: bool) -> Turning | 
 
 @functools.cache
 def turning_damper(a: Placement, b: Placement) -> Through:
-    """Rayleigh's function ``viscosity/2 rate^2``."""
+    """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
     return through(invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * angle_and_rate(w, u, True)[1] ** 2)

@@ -1,4 +1,4 @@
-"""Where a mechanism starts: positions that close its joints and meet targets, velocities of least kinetic energy."""
+"""Assembly of a mechanism: consistent initial configuration, and initial velocities of least kinetic energy."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part
 
-#: Directions that change a residual by less than this part of the largest change are left alone.
+#: Relative rank tolerance of singular values and least-squares solutions.
 _RANK = 1e-8
-#: A target is approached in steps of at most this much (radians, metres).
+#: Largest change of an initial value per Gauss-Newton step, in rad or m.
 _STRIDE = 0.25
+#: Tolerances of the constraint residual and of required initial values.
 _CLOSED, _HELD = 1e-11, 1e-9
-#: Drawings with this many ways to move are large.
+#: Number of twist coordinates from which a model counts as large.
 _LARGE = 150
 _RATES = ("rate", "speed", "velocity", "omega")
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A joint's angle, rate, position or speed, or a body's position, velocity or omega at the start.
+    """Initial condition: angle, rate, position or velocity of a joint, or position, velocity or omega of a body.
 
-    Of a coupling it is the phase: the weighted sum of its angles and positions.
+    For a coupling it is the phase: the weighted sum of its joint coordinates.
     """
 
     what: Joint | Part | Coupling
@@ -50,7 +51,7 @@ class Target:
 
     @property
     def turns(self) -> bool:
-        """Whether full turns make no difference; the last joint of a coupling has the weight one."""
+        """True if the value is periodic with full turns; the last joint of a coupling has the coefficient one."""
         last = self.what.members[-1][1] if isinstance(self.what, Coupling) else self.quantity
         return last == "angle"
 
@@ -59,7 +60,7 @@ class Target:
 
 
 class Motion:
-    """The ways in which the bodies of a system can move: six numbers each in space, three in the plane."""
+    """Twist coordinates of the bodies of a system: six per body in space, three in the plane."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -67,7 +68,7 @@ class Motion:
         self.size = sum(frame.dimension + frame.turning for frame in self.frames)
 
     def map(self, q: np.ndarray) -> np.ndarray:
-        """The matrix that takes motions to velocities of the coordinates; of many positions, one of each."""
+        """Return the kinematic matrix N(q) with ``qdot = N u``; for q of shape (..., n), one matrix each."""
         found, first = np.zeros((*q.shape[:-1], self.system.n, self.size)), 0
         for frame in self.frames:
             d, turning = frame.dimension, frame.turning
@@ -79,7 +80,7 @@ class Motion:
         return found
 
     def moved(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Positions after a motion; directors stay orthonormal."""
+        """Return the coordinates after a small motion y (retraction); directors stay orthonormal."""
         new = q + self.map(q) @ y
         for frame in self.frames:
             if frame.directors:
@@ -90,13 +91,13 @@ class Motion:
 
     @functools.cached_property
     def constraints(self) -> tuple[int, ...]:
-        """Those between bodies."""
+        """Indices of the constraints between bodies."""
         within = {i for frame in self.frames for i in frame.constraints}
         return tuple(i for i in range(self.system.m) if i not in within)
 
 
 class Assembly:
-    """Solves for the start of a mechanism, with the drawn pose as the guess."""
+    """Solver of the initial state of a mechanism, with the reference configuration as initial guess."""
 
     def __init__(self, system: System, parts: Sequence[Part], targets: Sequence[Target]) -> None:
         self.system, self.parts, self.targets = system, list(parts), list(targets)
@@ -109,7 +110,7 @@ class Assembly:
                 if part.element is not None
             ]
         )
-        #: The guess; what is no part of a drawing, such as integrals of controllers, starts from zero.
+        #: Initial guess; additional states, such as integrator states of controllers, start from zero.
         self.drawn = np.concatenate([drawn, np.zeros(system.n - drawn.size)])
 
     @functools.cached_property
@@ -120,7 +121,7 @@ class Assembly:
         g = d.g[kept] if kept else ca.SX(0, 1)
         positions, rates = self._expressions(d.q, d.v, False), self._expressions(d.q, d.v, True)
         arguments = [d.q, d.v, d.t, d.k]
-        # the rates are called at rest: what is left of the hidden constraints moves by itself
+        # evaluated at zero velocity: the hidden constraints then contain only their explicit time dependence
         hidden, G = (d.velocity_constraint[kept], d.G[kept, :]) if kept else (ca.SX(0, 1), ca.SX(0, system.n))
         outputs = [g, ca.jacobian(g, d.q), hidden, positions, ca.jacobian(positions, d.q), ca.jacobian(rates, d.v)]
         mass = ca.jacobian(d.fibre_derivative, d.v)
@@ -128,7 +129,7 @@ class Assembly:
 
     @functools.cached_property
     def as_drawn(self) -> bool:
-        """A large drawing that is assembled already starts from rest as it is: nothing dense need be solved."""
+        """True if a large model is consistent in its reference configuration: no dense system need be solved."""
         system = self.system
         if self.targets or self.motion.size < _LARGE or any(group.model.rates for group in system.groups):
             return False
@@ -138,12 +139,12 @@ class Assembly:
         return bool(np.abs(open_by).max(initial=0.0) <= 1e-15 and not moved_by.any())
 
     def _at(self, q: np.ndarray) -> list[np.ndarray]:
-        """Constraints, their slopes in q and t, targets of positions and their slopes, slopes of rates, masses, and how
-        fast all constraints change with velocities."""
+        """Return constraint residuals, their Jacobian and time derivative, position targets and their Jacobian, the
+        Jacobian of rate targets, the mass matrix, and the Jacobian of all constraints by velocities."""
         return [np.array(x) for x in self._function(q, *self._rest)]
 
     def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
-        """What targets are about, as expressions of the state."""
+        """Return the measured quantities of the targets as expressions of the state."""
         place = {name: i for i, name in enumerate(self.system.coordinates)}
         found = []
         for target in self.targets:
@@ -156,7 +157,7 @@ class Assembly:
         return ca.densify(ca.vertcat(*found)) if found else ca.SX(0, 1)
 
     def _wanted(self, rates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values of the targets, which of them are held, and which are angles."""
+        """Return target values, which of them are required, and which are angles."""
         chosen = [target for target in self.targets if target.of_rates == rates]
         values = [target.value for target in chosen]
         held = [np.full(target.value.size, target.hold) for target in chosen]
@@ -171,7 +172,7 @@ class Assembly:
     # -- positions ----------------------------------------------------------------------------------------------------
     @functools.cached_property
     def position(self) -> np.ndarray:
-        """Coordinates that close all joints and meet the held targets; others as well as they can."""
+        """Coordinates that satisfy all joints and required targets; other targets in the least-squares sense."""
         if self.as_drawn:
             return self.drawn
         value, held, angles = self._wanted(False)
@@ -189,13 +190,13 @@ class Assembly:
             names = [str(target) for target in self.targets if not target.of_rates for _ in range(target.value.size)]
             worst = int(np.argmax(missed))
             raise InputError(
-                f"the start cannot be met: {names[worst]} is held at {value[worst]:.6g}, and the joints allow only "
-                f"{reached[worst]:.6g} nearby; leave some of the targets open with hold=False"
+                f"the initial values cannot be met: {names[worst]} is required to be {value[worst]:.6g}, and the "
+                f"joints allow only {reached[worst]:.6g} nearby; relax some of the initial values with required=False"
             )
         return q
 
     def _closed(self, q: np.ndarray, value: np.ndarray, held: np.ndarray, angles: np.ndarray) -> np.ndarray:
-        """Damped Gauss-Newton steps: constraints and held targets first, others within what these leave free."""
+        """Solve by damped Gauss-Newton: constraints and required targets first, others in their null space."""
         size = np.inf
         for _ in range(60):
             g, G, _, have, H, _, mass, _ = self._at(q)
@@ -218,7 +219,7 @@ class Assembly:
         g = self._at(q)[0].ravel()
         if g.size and not np.abs(g).max() <= _CLOSED:
             worst = self.motion.constraints[int(np.nanargmax(np.abs(g)))]
-            why = "the start cannot be met: with what is held" if value.size else "the drawing cannot be assembled:"
+            why = "the initial values cannot be met:" if value.size else "the mechanism cannot be assembled:"
             name = self.system.constraint_names[worst]
             raise InputError(f"{why} '{name}' stays open by {np.abs(g).max():.3g}")
         return q
@@ -226,7 +227,7 @@ class Assembly:
     # -- velocities ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def velocity(self) -> np.ndarray:
-        """Velocities that the joints allow, with the held rates, of least kinetic energy."""
+        """Velocities of least kinetic energy that satisfy the constraints and the required rates."""
         if self.as_drawn:
             return np.zeros(self.system.n)
         q = self.position
@@ -242,7 +243,8 @@ class Assembly:
             names = [str(t) for t in self.targets if t.of_rates and t.hold for _ in range(t.value.size)]
             names = [*(self.system.constraint_names[i] for i in self.motion.constraints), *names]
             raise InputError(
-                f"the start cannot be met: the joints do not allow the held rates, see {names[int(np.argmax(missed))]}"
+                "the initial values cannot be met: the joints do not allow the required rates, "
+                f"see {names[int(np.argmax(missed))]}"
             )
         if (~held).any():
             loose, free = (V @ N)[~held] @ root, null_space(rows)
@@ -250,14 +252,14 @@ class Assembly:
         return np.asarray(N @ (root @ y))
 
     def settle(self, q: np.ndarray) -> None:
-        """Start from this position, at rest as far as drives allow."""
+        """Use a configuration as initial state, at rest except for drives."""
         self.__dict__["position"] = q
         self.targets = [target for target in self.targets if not target.of_rates]
         self.__dict__.pop("velocity", None)
         self.__dict__["velocity"] = self._driven(q)
 
     def _driven(self, q: np.ndarray) -> np.ndarray:
-        """The slowest motion that moving constraints ask for."""
+        """Return the velocity of least kinetic energy that the rheonomic constraints impose."""
         if self.as_drawn:
             return np.zeros(self.system.n)
         _, _, hidden, _, _, _, mass, G = self._at(q)
@@ -270,7 +272,7 @@ class Assembly:
         return self.position, self.velocity
 
     def reached(self) -> list[tuple[str, float, float]]:
-        """Every target with what it asks for and what was reached; phases of couplings are nobody's wish."""
+        """Return name, target and reached value of every initial condition, without the phases of couplings."""
         found = []
         for rates, matrix in ((False, None), (True, 5)):
             value, _, angles = self._wanted(rates)
@@ -283,7 +285,7 @@ class Assembly:
 
     # -- ranks --------------------------------------------------------------------------------------------------------
     def generic(self) -> np.ndarray:
-        """A position near the start with nothing special about it."""
+        """Return a generic configuration near the initial one, for rank decisions."""
         q = self.position
         _, _, _, _, _, _, mass, G = self._at(q)
         N = self.motion.map(q)
@@ -298,16 +300,16 @@ class Assembly:
             return q
 
     def closed(self, q: np.ndarray) -> np.ndarray:
-        """The nearest position at which all joints are closed, whatever the targets say."""
+        """Project a configuration onto the position constraints, without targets."""
         none = np.zeros(0)
         return self._closed(q, none, none.astype(bool), none.astype(bool))
 
     def rows(self, q: np.ndarray) -> np.ndarray:
-        """How fast constraints between bodies change with their motions."""
+        """Return the Jacobian of the constraints between bodies in twist coordinates."""
         return np.asarray(self._at(q)[7] @ self.motion.map(q))
 
     def joint_rows(self, q: np.ndarray) -> np.ndarray:
-        """How constraints between bodies change with their motions, each row of length one."""
+        """Return the Jacobian of the constraints between bodies in twist coordinates, with rows of unit length."""
         rows = self.rows(q)
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.where(length > 0, length, 1.0))
@@ -330,7 +332,7 @@ def _measured(target: Target, q: Any, v: Any) -> Any:
 
 
 def _turned(x: np.ndarray) -> np.ndarray:
-    """How directors change with rotation: ``omega x d`` in space, a quarter turn in the plane, as matrices."""
+    """Return the derivative of directors by rotations: ``omega x d`` in space, a quarter turn in the plane."""
     if x.shape[-1] == 2:
         return np.stack([-x[..., 1], x[..., 0]], axis=-1)[..., None]
     hat = np.zeros((*x.shape, 3))
@@ -344,12 +346,12 @@ def _in_space(R: np.ndarray) -> np.ndarray:
 
 
 def _root(mass: np.ndarray) -> np.ndarray:
-    """A matrix W with ``W^T M W = I``: in these units, metres and radians compare."""
+    """Return the mass whitening W with ``W^T M W = I``."""
     return np.asarray(np.linalg.inv(np.linalg.cholesky(mass)).T)
 
 
 def _least(rows: np.ndarray, right: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
-    """The shortest least-squares solution; of rows that are what is left of others, what is rounding counts as zero."""
+    """Return the minimum-norm least-squares solution; entries below the rank tolerance of `before` are set to zero."""
     if not rows.size:
         return np.zeros(rows.shape[1])
     if before is not None:
@@ -358,13 +360,13 @@ def _least(rows: np.ndarray, right: np.ndarray, before: np.ndarray | None = None
 
 
 def least_change(rows: np.ndarray, wanted: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """The change of motion with ``rows change = wanted`` that has the least kinetic energy."""
+    """Return the velocity change of least kinetic energy with ``rows change = wanted`` (Gauss principle)."""
     root = _root(mass)
     return np.asarray(root @ _least(rows @ root, wanted))
 
 
 def null_space(rows: np.ndarray) -> np.ndarray:
-    """Directions that change nothing, as columns."""
+    """Return an orthonormal basis of the null space, as columns."""
     if not rows.shape[0]:
         return np.eye(rows.shape[1])
     _, sizes, vh = np.linalg.svd(rows)
@@ -373,5 +375,5 @@ def null_space(rows: np.ndarray) -> np.ndarray:
 
 
 def _wrapped(gap: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """Angles within half a turn."""
+    """Return differences with angles wrapped to half a turn."""
     return np.where(angles, np.remainder(gap + np.pi, 2 * np.pi) - np.pi, gap) if gap.size else gap

@@ -1,4 +1,4 @@
-"""Springs and dampers of ball joints: against the whole angle between two bodies, whatever its axis."""
+"""Isotropic torsion springs and dampers of spherical joints, acting on the total rotation angle."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from livens.multibody.actuators import angular_velocity
 from livens.multibody.joint_table import split
 from livens.multibody.placement import Placement
 
-#: Below this, the square of an angle is taken from its series in ``x = sin(angle/2)^2``; so many terms are round-off.
+#: Upper bound of ``x = sin(angle/2)^2`` for the series of the squared angle, and its number of terms (to round-off).
 _SERIES, _TERMS = 0.25, 26
 _UNITS = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
 
 
 @functools.cache
 def spring(a: Placement, b: Placement) -> Through:
-    """``stiffness/2 angle^2``, through the trace of the rotation between both, which is bilinear in the directors."""
+    """Return the potential ``stiffness/2 angle^2`` as a function of the trace of the relative rotation (bilinear)."""
 
     def invariants(q: Any, k: Any) -> Any:
         qa, qb = split(a, q)
@@ -31,7 +31,7 @@ def spring(a: Placement, b: Placement) -> Through:
 
 
 def squared_angle(x: Any) -> Any:
-    """``(2 asin(sqrt(x)))^2``: smooth at zero, where it is ``sum 2 (4 x)^n/(n^2 binomial(2 n, n))``."""
+    """Return ``(2 asin(sqrt(x)))^2``, smooth at zero: ``sum 2 (4 x)^n/(n^2 binomial(2 n, n))``."""
     small = x < _SERIES
     near = m.where(small, x, 0.0)
     series = 0.0
@@ -44,7 +44,7 @@ def squared_angle(x: Any) -> Any:
 
 @functools.cache
 def damper(a: Placement, b: Placement) -> ModelFunction:
-    """Rayleigh's function ``viscosity/2 |omega_b - omega_a|^2``."""
+    """Return the Rayleigh function ``damping/2 |omega_b - omega_a|^2``."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         (qa, qb), (va, vb) = split(a, q), split(a, v)

@@ -1,4 +1,4 @@
-"""A beam of a drawing: its nodes, which are bodies, and the elements between them."""
+"""Beams of a model: nodes, which are bodies, elements between them, and section-force outputs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from livens.multibody.beams import End
 from livens.multibody.parts import Part
 from livens.multibody.sections import Section
 
-#: A node is at an arc length if it is this near, in lengths of the beam.
+#: Tolerance of arc lengths of nodes, relative to the length of the beam.
 _NEAR = 1e-6
 
 
 @dataclass(eq=False)
 class Beam:
-    """Nodes from the first end to the last, with their arc lengths; an end that is part of the ground is no node of its
-    own, but the ground. Joints, springs and loads take the nodes as they take any body."""
+    """Beam: nodes from the first end to the last, with their arc lengths, and elements between them.
+
+    A clamped end on the ground is the ground itself. Joints, springs and loads take nodes like any body."""
 
     name: str
     section: Section
@@ -35,18 +36,18 @@ class Beam:
     stations: np.ndarray
     closed: bool = False
     elements: list[Element] = field(default_factory=list)
-    #: The ends of each element, how it sees its nodes.
+    #: Ends of each element: node, or offset point with frame.
     ends: list[tuple[End, End]] = field(default_factory=list)
     curved: bool = False
 
     @property
     def a(self) -> Part:
-        """The node at the first end."""
+        """First node."""
         return self.nodes[0]
 
     @property
     def b(self) -> Part:
-        """The node at the last end."""
+        """Last node."""
         return self.nodes[-1]
 
     @property
@@ -54,15 +55,15 @@ class Beam:
         return float(self.stations[-1])
 
     def at(self, s: float) -> Part:
-        """The node at an arc length from the first end; there is one wherever `stations` asked for it."""
-        where = number(f"{self.name}: the place on the beam", s)
+        """Return the node at an arc length from the first end; `stations` of the beam guarantee one."""
+        where = number(f"{self.name}: the arc length", s)
         near = int(np.argmin(np.abs(self.stations - where)))
         if abs(self.stations[near] - where) > _NEAR * self.length:
             if not 0 <= where <= self.length:
                 raise InputError(f"{self.name}: {where:g} is not on the beam, which is {self.length:.6g} long")
             raise InputError(
                 f"{self.name}: there is no node at {where:g}, the nearest is at {self.stations[near]:.6g}; "
-                f"ask for one with stations=[{where:g}]"
+                f"request one with stations=[{where:g}]"
             )
         return self.nodes[near]
 
@@ -71,7 +72,7 @@ class Beam:
 
 
 def beam_quantities(system: System, beam: Beam, numbers: dict[int, int]) -> dict[str, Quantity]:
-    """Where the nodes are, and what is carried from element to element, in the axes of the section."""
+    """Return the outputs of a beam: node positions, and section forces and moments in section axes."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     d = beam.nodes[0].dimension
     own = [numbers[id(element)] for element in beam.elements]

@@ -1,19 +1,19 @@
-"""Geometrically exact beams: the strain energy between two nodes, through invariants of their positions and directors.
+"""Geometrically exact beam elements: strain energy between two nodes as a function of invariants.
 
-A node is a frame body whose first axis is along the beam and whose other two are the axes of the section. Between nodes
-a and b, with the vector x from one to the other, the energy sees seven numbers that are at most quadratic in the
-coordinates and that no motion of the whole changes::
+A node is a director body whose first axis is along the beam and whose other two are the axes of the section. Between
+nodes a and b, with the relative position x, the energy depends on seven numbers that are at most quadratic in the
+coordinates and invariant under rigid motions::
 
     m = (R_a + R_b)^T x/2,     the axial vector and the trace of R_a^T R_b
 
-From these follow the rotation ``k = 2 tan(angle/2) n`` of b against a and, with ``y = k.k/4`` and
-``f(y) = atan(sqrt y)/sqrt y``, the logarithm of the motion that takes one node to the other::
+These determine the rotation ``k = 2 tan(angle/2) n`` of b relative to a and, with ``y = k.k/4`` and
+``f(y) = atan(sqrt y)/sqrt y``, the SE(3) logarithm of the motion from one node to the other::
 
     length * curvature = f k,      length * strain = g m + (1 - g) n (n.m),      g = (1 + y) f
 
-It is the one helix that joins both frames, so that states of constant strain (bending to a circle, twisting) are exact
-with any number of elements, and nothing locks. f is a quotient of polynomials, whose error is 1e-12 at 30 degrees per
-element and 2e-8 at 60. Turns of half a circle within an element are out of its reach.
+This is the helicoidal interpolation of both frames: states of constant strain (bending to a circle, torsion) are exact
+for any number of elements, and the element does not lock. f is approximated by a rational function with an error of
+1e-12 at 30 degrees per element and 2e-8 at 60. Rotations of half a turn within an element are not representable.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _S = (10010.0, 14168.0, 4974.0, 256.0)
 
 @dataclass(frozen=True)
 class End:
-    """Where a beam is joined to a part: a node itself, or (`offset`) a point of a body or of the ground with axes."""
+    """End of a beam element: a node, or (`offset`) a point of a body or of the ground with section axes."""
 
     placement: Placement
     offset: bool
 
     def axes(self, q: Any, A: Any) -> list[Any]:
-        """The axes of the section in space."""
+        """Return the axes of the section in space."""
         d = self.placement.dimension
         if self.offset:
             return [m.array(self.placement.vector(q, A[:, i])) for i in range(d)]
@@ -55,7 +55,7 @@ class End:
 
 
 def node_end(dimension: int) -> End:
-    """The end of an element at a node of its own."""
+    """Return the end of an element at a node."""
     return End(Directors(dimension, dimension), False)
 
 
@@ -65,7 +65,7 @@ def _split(a: End, q: Any) -> tuple[Any, Any]:
 
 
 def _ends(a: End, b: End, q: Any, k: Any) -> tuple[Any, list[Any], list[Any]]:
-    """The vector from a to b, and the axes of both."""
+    """Return the vector from a to b, and the axes of both ends."""
     qa, qb = _split(a, q)
     X, A = (k.X, k.A) if a.offset else (None, None)
     Y, B = (k.Y, k.B) if b.offset else (None, None)
@@ -73,7 +73,7 @@ def _ends(a: End, b: End, q: Any, k: Any) -> tuple[Any, list[Any], list[Any]]:
 
 
 def invariants(a: End, b: End, q: Any, k: Any) -> list[Any]:
-    """m, the axial vector of the rotation of b against a (in the plane one number), and its trace."""
+    """Return m, the axial vector of the rotation of b relative to a (a scalar in the plane), and its trace."""
     x, first, second = _ends(a, b, q, k)
     mean = [m.dot((u + w) / 2, x) for u, w in zip(first, second, strict=True)]
     pairs = ((1, 2), (2, 0), (0, 1)) if len(first) == 3 else ((0, 1),)
@@ -89,7 +89,7 @@ def _polynomial(coefficients: tuple[float, ...], y: Any) -> Any:
 
 
 def helix(w: Any) -> list[Any]:
-    """The logarithm of the motion from one node to the other: lengths along the axes, then angles about them."""
+    """Return the SE(3) logarithm of the motion from one node to the other: lengths along the axes, then angles."""
     d = 3 if len(w) == 7 else 2
     # twice the tangent of half the angle: 1 + trace = 2 (1 + cos) in space, 2 + trace in the plane
     k = [4 * x / ((1 if d == 3 else 2) + w[-1]) for x in w[d:-1]]
@@ -105,7 +105,7 @@ def helix(w: Any) -> list[Any]:
 
 
 def strains(w: Any, k: Any, curved: bool) -> list[Any]:
-    """Length times strain: axial, shear along both axes of the section; torsion, bending about both axes."""
+    """Return strain times length: axial, shear along both section axes; torsion, bending about both axes."""
     found = helix(w)
     if curved:
         return [x - rest for x, rest in zip(found, k.rest, strict=True)]
@@ -121,7 +121,7 @@ def _form(e: list[Any], stiffness: Any, full: bool) -> Any:
 
 @functools.cache
 def strain_energy(a: End, b: End, curved: bool, full: bool) -> Through:
-    """``length/2 e.C e`` with the strains e; `stiffness` is C, six numbers (in the plane three) or a full matrix."""
+    """Return the strain energy ``length/2 e.C e``; `stiffness` is C, six numbers (three in the plane) or a matrix."""
 
     def energy(w: Any, k: Any) -> Any:
         return 0.5 / k.length * _form(strains(w, k, curved), k.stiffness, full)
@@ -131,15 +131,15 @@ def strain_energy(a: End, b: End, curved: bool, full: bool) -> Through:
 
 @functools.cache
 def strain_damping(a: End, b: End, full: bool) -> ModelFunction:
-    """``damping length/2 e'.C e'``: the strain rates are those of m and k, which rigid motions leave as they are.
+    """Return the Kelvin-Voigt dissipation ``damping length/2 e'.C e'`` with the rates of m and k (objective).
 
-    Factors that differ from one by the square of the angle within an element are taken as one, so the forces are
-    those of a material of Kelvin and Voigt to the order of the element.
+    Factors that differ from one by the square of the angle within an element are replaced by one: the forces are those
+    of a Kelvin-Voigt material to the order of the element.
     """
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         w, after, before = (invariants(a, b, at, k) for at in (q, q + v, q - v))
-        rate = [(x - y) / 2 for x, y in zip(after, before, strict=True)]  # exact, as they are quadratic
+        rate = [(x - y) / 2 for x, y in zip(after, before, strict=True)]  # exact for quadratic functions
         d = 3 if len(w) == 7 else 2
         size = (1 if d == 3 else 2) + w[-1]
         turned = [4 * (r * size - x * rate[-1]) / size**2 for x, r in zip(w[d:-1], rate[d:-1], strict=True)]
@@ -150,7 +150,7 @@ def strain_damping(a: End, b: End, full: bool) -> ModelFunction:
 
 @functools.cache
 def tube(a: End, b: End, radius: float) -> ModelFunction:
-    """Two cylinders between the nodes, bent so that the whole is smooth where elements meet."""
+    """Return the visual of a beam element: two cylinders, with continuous tangents at the nodes."""
 
     def look(q: Any, k: Any) -> list[shapes.Shape]:
         x, first, second = _ends(a, b, q, k)
@@ -164,7 +164,7 @@ def tube(a: End, b: End, radius: float) -> ModelFunction:
 
 
 def rest_of(x: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The helix between two frames as they are drawn, given by the vector between them and their axes as columns."""
+    """Return the reference strain: the logarithm between two frames (columns) with relative position x."""
     mean, C = (first + second).T @ x / 2, first.T @ second
     if len(x) == 3:
         turned = [(C[2, 1] - C[1, 2]) / 2, (C[0, 2] - C[2, 0]) / 2, (C[1, 0] - C[0, 1]) / 2]

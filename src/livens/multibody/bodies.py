@@ -1,4 +1,4 @@
-"""Rigid bodies: elements with kinetic energy and the constraints that keep them rigid, and their points."""
+"""Rigid-body elements with kinetic energy and orthonormality constraints, and attachment points."""
 
 from __future__ import annotations
 
@@ -20,11 +20,31 @@ from livens.multibody.placement import Directors, Ground, Placement, Quaternion
 
 
 class Body(Element):
-    """A rigid body as an element of a system; its coordinates are called ``name.x`` and so on.
+    """Rigid body as an element of a system; its coordinates are called ``name.x`` and so on.
 
-    Points of the body are given in its own frame, whose origin may be anywhere. `reference` is the point of that frame
-    the coordinates refer to: the centre of mass, or the fixed point of a `rotation_body`. A body looks as `look` says,
-    a shape or a list of shapes in the body's frame (see `livens.shapes`); else like a box or bar of its inertia.
+    Points of the body are given in its body frame, whose origin is arbitrary. Use `director_body`, `quaternion_body`,
+    `planar_body`, `fixed_point_body` or `particle` to create one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the body and prefix of its coordinates.
+    parametrisation : Parametrisation
+        Kinematic parametrisation: positions of points as functions of the coordinates.
+    mass : float
+        Mass in kg.
+    centre : array_like
+        Centre of mass in the body frame, in m.
+    reference : array_like
+        Point of the body frame that the coordinates refer to, in m: the centre of mass, or the fixed point.
+    visual : shape or list of shapes, optional
+        Visual geometry in the body frame, see `livens.shapes`. By default a box or bar with the inertia of the body.
+    default_visual : callable, optional
+        Function of the parameters that returns the default visual geometry.
+    rotor : bool, default False
+        Whether the body is a fast symmetric rotor, see `director_body`.
+    **functions : optional
+        Energies, constraints and parameters of the `Element`.
     """
 
     def __init__(
@@ -52,16 +72,40 @@ class Body(Element):
         self.centre, self.reference = np.asarray(centre, dtype=float), np.asarray(reference, dtype=float)
 
     def more(self) -> Any:
+        """Return the additional content of the fingerprint.
+
+        Returns
+        -------
+        object
+            ``"rotor"`` for rotors, else that of the element.
+        """
         return "rotor" if self.rotor else super().more()
 
     def state(
         self, position: Any = None, orientation: Any = None, velocity: Any = None, omega: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and velocities of the body in a given state of motion.
+        """Return coordinates and velocities of a pose and a twist.
 
-        `position` and `velocity` are those of the centre of mass (a body with a fixed point has none to choose),
-        `orientation` is a unit quaternion (an angle in the plane), `omega` the spatial angular velocity.
+        Parameters
+        ----------
+        position : array_like, optional
+            Position of the centre of mass in m; zero by default. Ignored for a body with a fixed point.
+        orientation : array_like of shape (4,) or float, optional
+            Unit quaternion; an angle in rad in the plane. By default the identity.
+        velocity : array_like, optional
+            Velocity of the centre of mass in m/s; zero by default.
+        omega : array_like of shape (3,) or float, optional
+            Spatial angular velocity in rad/s; zero by default.
 
+        Returns
+        -------
+        q : ndarray
+            Coordinates of the body.
+        v : ndarray
+            Velocities of the body.
+
+        Examples
+        --------
         >>> top = rotation_body("top", Inertia(1.0, [1, 1, 1]))
         >>> top.state(omega=[0, 0, 2])[1].tolist()
         [0.0, 0.0, 0.0, 1.0]
@@ -80,14 +124,14 @@ class Body(Element):
 
 
 def a_body(what: str, given: Any) -> Body:
-    """A body, or a sentence that says what was given instead."""
+    """Return `given` if it is a body element, else raise InputError."""
     if not isinstance(given, Body):
         raise InputError(f"{what} needs a body, got {given!r}")
     return given
 
 
 def all_bodies(given: Any) -> Sequence[Body]:
-    """A list of at least one body."""
+    """Return a non-empty list of body elements, else raise InputError."""
     if not isinstance(given, (list, tuple)) or not given:
         raise InputError(f"bodies must be a list of bodies, got {given!r}")
     return [a_body("every entry of a list of bodies", one) for one in given]
@@ -100,21 +144,32 @@ def _inertia(name: str, given: Any) -> Inertia:
 
 
 def _turning_inertia(name: str, given: Any, point: np.ndarray | None = None) -> Inertia:
-    """One that resists every rotation: quaternions turn about all axes, and about one without inertia nothing says how
-    fast."""
+    """Return an inertia that is regular about every axis, as the mass matrix of a quaternion body requires."""
     inertia = _inertia(name, given)
     moments = np.linalg.eigvalsh(inertia.about(inertia.centre if point is None else point))
     if moments[0] <= 1e-12 * moments[2]:
         raise ModelError(
-            f"body '{name}' has no inertia about one of its axes, and nothing would say how fast it turns about it: "
-            "give it a small one, or take a director_body, which needs none"
+            f"body '{name}' has no inertia about one of its axes, so its rotation about this axis is undetermined: "
+            "give it a small inertia, or use a director_body, which needs none"
         )
     return inertia
 
 
 def coordinates(bodies: Sequence[Body]) -> list[str]:
-    """The coordinates of a system of bodies, one body after the other.
+    """Return the coordinate names of a system of bodies, body after body.
 
+    Parameters
+    ----------
+    bodies : sequence of BodyElement
+        Bodies in the order of the coordinates.
+
+    Returns
+    -------
+    list of str
+        Names such as ``"arm.x"``.
+
+    Examples
+    --------
     >>> coordinates([particle("a", 1.0), particle("b", 1.0, dimension=2)])
     ['a.x', 'a.y', 'a.z', 'b.x', 'b.y']
     """
@@ -122,8 +177,8 @@ def coordinates(bodies: Sequence[Body]) -> list[str]:
 
 
 # -- quaternions ------------------------------------------------------------------------------------------------------
-# The kinetic energy goes through the convective angular velocity, which no rotation of space changes (S004 eq. 54):
-# energy-momentum schemes then conserve angular momentum (87)-(92).
+# The kinetic energy is a function of the convective angular velocity, which is invariant under rotations of space
+# (S004 eq. 54): energy-momentum schemes then conserve angular momentum (87)-(92).
 def _turning(w: Any, k: Any) -> Any:
     return 0.5 * m.dot(w, k.inertia @ w)
 
@@ -137,15 +192,36 @@ _body_energy = through(lambda q, v: [*v[:3], *rot.convective_velocity(q[3:], v[3
 
 
 def _unit(q: Any) -> Any:
-    """(30)"""
+    """Return the unit-length constraint of the quaternion, eq. (30)."""
     return [0.5 * (m.dot(q[-4:], q[-4:]) - 1)]
 
 
 def rotation_body(name: str, inertia: Inertia, look: Any = None) -> Body:
-    """A body that turns about the origin of its frame, which is fixed in the origin of space: a unit quaternion.
+    """Return a body with a point fixed at the origin of space, parametrised by a unit quaternion.
 
-    The mass matrix ``4 G(q)^T J G(q)`` is singular (S004 eq. 46).
+    The fixed point is the origin of the body frame. The mass matrix ``4 G(q)^T J G(q)`` is singular (S004 eq. 46).
 
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    inertia : Inertia
+        Mass, centre of mass and inertia tensor.
+    visual : shape or list of shapes, optional
+        Visual geometry in the body frame.
+
+    Returns
+    -------
+    BodyElement
+        Body with coordinates ``name.q0`` to ``name.q3``.
+
+    Raises
+    ------
+    ModelError
+        If the inertia vanishes about an axis through the fixed point.
+
+    Examples
+    --------
     >>> rotation_body("top", Inertia(1.0, [1, 1, 1], centre=[0, 0, 2])).parameters.values["inertia"].tolist()
     [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 1.0]]
     """
@@ -171,12 +247,33 @@ def _plain_energy(q: Any, v: Any, k: Any) -> Any:
 
 
 def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, look: Any = None) -> Body:
-    """A free body: the position of its centre of mass and a unit quaternion.
+    """Return a free body parametrised by its centre of mass and a unit quaternion.
 
-    With joints, energy-momentum schemes are stable with its energy as a plain function of q and v, which is what it is.
-    If its energy is `equivariant`, they conserve angular momentum of a body without joints, but with joints off the
-    centre of mass velocities grow away from their constraints, whatever the step (docs/notes.md).
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    inertia : Inertia
+        Mass, centre of mass and inertia tensor.
+    equivariant : bool, default False
+        Whether the kinetic energy is a function of the convective angular velocity. Energy-momentum schemes then
+        conserve the angular momentum of a body without constraints. With constraints off the centre of mass,
+        velocities drift from their constraints for any step size (docs/notes.md); the default is stable there.
+    visual : shape or list of shapes, optional
+        Visual geometry in the body frame.
 
+    Returns
+    -------
+    BodyElement
+        Body with 7 coordinates.
+
+    Raises
+    ------
+    ModelError
+        If the inertia vanishes about an axis.
+
+    Examples
+    --------
     >>> quaternion_body("bar", Inertia(1.0, [1, 1, 1])).coordinates
     ('bar.x', 'bar.y', 'bar.z', 'bar.q0', 'bar.q1', 'bar.q2', 'bar.q3')
     """
@@ -199,24 +296,46 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, look
 
 # -- directors --------------------------------------------------------------------------------------------------------
 def _director_energy(v: Any, k: Any) -> Any:
-    """S001 (60), for directors that need not be principal axes."""
+    """Return the kinetic energy S001 (60), for directors that need not be principal axes."""
     rates = v[3:12].reshape(3, 3)
     turning = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
     return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * turning
 
 
 def _orthonormal(q: Any) -> Any:
-    """S001 (61)"""
+    """Return the orthonormality constraints of the directors, S001 (61)."""
     d1, d2, d3 = q[3:6], q[6:9], q[9:12]
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
 def director_body(name: str, inertia: Inertia, look: Any = None, rotor: bool = False) -> Body:
-    """A free body: the position of its centre of mass and three directors; the mass matrix is constant (S001 5.1).
+    """Return a free body parametrised by its centre of mass and three directors; constant mass matrix (S001 5.1).
 
-    A `rotor` spins fast about its third axis, and is symmetric about it: `lie-em` then takes most of the error in phase
-    out of its spin, with an energy that differs from the true one by O(h^2) of what the spin changes.
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    inertia : Inertia
+        Mass, centre of mass and inertia tensor.
+    visual : shape or list of shapes, optional
+        Visual geometry in the body frame.
+    rotor : bool, default False
+        Whether the body spins fast about its third axis, about which it must be symmetric. The scheme `lie-em` then
+        removes most of the phase error of the spin; its discrete energy differs from the exact one by O(h^2) times
+        the changes of the spin.
 
+    Returns
+    -------
+    BodyElement
+        Body with 12 coordinates.
+
+    Raises
+    ------
+    ModelError
+        If a rotor is not symmetric about its third axis.
+
+    Examples
+    --------
     >>> len(director_body("bar", Inertia(1.0, [1, 1, 1])).coordinates)
     12
     """
@@ -244,26 +363,45 @@ def _symmetric(name: str, inertia: Inertia) -> None:
     J = inertia.tensor
     if np.abs(J - np.diag([J[0, 0], J[0, 0], J[2, 2]])).max() > 1e-9 * np.abs(J).max():
         raise ModelError(
-            f"body '{name}' is no rotor: its inertia must be the same about all axes across its third, got {J.tolist()}"
+            f"body '{name}' is not a rotor: its inertia must be equal about all axes normal to the third, "
+            f"got {J.tolist()}"
         )
 
 
 def _planar_energy(v: Any, k: Any) -> Any:
-    """S001 (71): half the moment of inertia belongs to each director."""
+    """Return the planar kinetic energy S001 (71): half the moment of inertia belongs to each director."""
     return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:6], v[2:6])
 
 
 def _planar_orthonormal(q: Any) -> Any:
-    """S001 (73)"""
+    """Return the orthonormality constraints in the plane, S001 (73)."""
     d1, d2 = q[2:4], q[4:6]
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
 def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0), look: Any = None) -> Body:
-    """A free body in the plane: the position of its centre of mass and two directors (S001 5.2).
+    """Return a free body in the plane, parametrised by its centre of mass and two directors (S001 5.2).
 
-    `moment` is the moment of inertia about the centre of mass.
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    mass : float
+        Mass in kg.
+    moment : float
+        Moment of inertia about the centre of mass in kg m^2.
+    centre : array_like of shape (2,), default (0, 0)
+        Centre of mass in the body frame, in m.
+    visual : shape or list of shapes, optional
+        Visual geometry in the body frame.
 
+    Returns
+    -------
+    BodyElement
+        Body with 6 coordinates.
+
+    Examples
+    --------
     >>> planar_body("bar", 1.0, 1 / 12).coordinates
     ('bar.x', 'bar.y', 'bar.d1x', 'bar.d1y', 'bar.d2x', 'bar.d2y')
     """
@@ -290,8 +428,26 @@ def _particle_energy(v: Any, k: Any) -> Any:
 
 
 def particle(name: str, mass: float, dimension: int = 3, look: Any = None) -> Body:
-    """A point with mass, in space or in the plane.
+    """Return a particle: a point mass in space or in the plane.
 
+    Parameters
+    ----------
+    name : str
+        Name of the particle.
+    mass : float
+        Mass in kg.
+    dimension : int, default 3
+        Dimension of space, 1 to 3.
+    visual : shape or list of shapes, optional
+        Visual geometry; by default a sphere.
+
+    Returns
+    -------
+    BodyElement
+        Particle with `dimension` coordinates.
+
+    Examples
+    --------
     >>> particle("a", 2.0).coordinates
     ('a.x', 'a.y', 'a.z')
     """
@@ -313,10 +469,10 @@ def particle(name: str, mass: float, dimension: int = 3, look: Any = None) -> Bo
 
 # -- points -----------------------------------------------------------------------------------------------------------
 class Point:
-    """A point of a body, or of space: what a joint, a spring or a force is attached to.
+    """Attachment point of a joint, a spring or a force: fixed in a body, or fixed in space.
 
-    A body alone stands for its centre of mass. The reference point of a body that translates moves like a particle:
-    then only its position takes part, unless the `whole` body is asked for.
+    A body stands for its centre of mass. The reference point of a translating body moves like a particle: only the
+    coordinates of its position are used, unless `whole` is True.
     """
 
     def __init__(self, given: Any, whole: bool = False) -> None:
@@ -342,17 +498,17 @@ class Point:
 
 
 def pair(first: Any, second: Any, what: str) -> tuple[Point, Point, dict[str, Any], str]:
-    """Two points, their levers as parameters, and a name for what is between them."""
+    """Return two attachment points, their local positions as parameters X, Y, and the name of the element."""
     a, b = Point(first), Point(second)
     name = f"{what} {a.name}-{b.name}"
     if a.placement.dimension != b.placement.dimension:
-        raise InputError(f"{name}: one point is in space, the other in the plane")
+        raise InputError(f"{name}: one point is in space, the other is in the plane")
     if not (a.coordinates or b.coordinates):
         raise InputError(f"{name}: one of the two points must belong to a body")
     return a, b, dict(X=a.lever, Y=b.lever), name
 
 
 def between(a: Placement, b: Placement, q: Any, k: Any) -> Any:
-    """The vector from the second point of a pair to the first."""
+    """Return the relative position vector from the second attachment point to the first."""
     n = len(a.names)
     return a.point(q[:n], k.X) - b.point(q[n:], k.Y)

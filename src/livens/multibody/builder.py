@@ -1,4 +1,4 @@
-"""Mechanisms by drawing them: bodies, joints and forces, said once, in space."""
+"""Multibody models: `livens.Multibody`, built from bodies, joints and force elements in a reference configuration."""
 
 from __future__ import annotations
 
@@ -33,23 +33,34 @@ from livens.multibody.parts import Marker, Part
 from livens.multibody.sampled import connect
 from livens.multibody.stops import impacts_of, stops_of
 
-if TYPE_CHECKING:  # files of robots, contacts and statics are imported where they are needed: most drawings need none
+if TYPE_CHECKING:  # importers, contacts and statics are imported on demand
     from livens.multibody.imports.robot import Robot
     from livens.multibody.mobility import Report
     from livens.multibody.statics import Equilibrium
 
-#: An angle above this at the start is taken for degrees.
+#: Largest plausible initial angle in radians; a larger value is rejected, with a hint to `lv.deg`.
 _MOST_RADIANS = 50.0
-#: Loads grow in at most this many steps.
+#: Largest number of load steps of a static equilibrium.
 _MOST_LOAD_STEPS = 1_000_000
 
 
 class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
-    """A mechanism: parts are added by its methods, each with a name first, then the bodies it is between.
+    """Multibody model: bodies, joints, force elements and contacts, added by methods.
 
-    Points and axes are those of the drawing, in space; ``planar=True`` is for bodies in the plane x, y. The drawing
-    need not be assembled: `start` says what is known, the rest is solved for.
+    Points and axes are given in the reference configuration, in global coordinates. The reference configuration need
+    not satisfy the constraints: `initial` sets initial values, and the assembly solves for a consistent initial state.
 
+    Parameters
+    ----------
+    gravity : array_like of shape (3,) or (2,), optional
+        Gravitational acceleration in m/s^2. By default there is none.
+    planar : bool, default False
+        If True, all bodies move in the plane x, y.
+    redundant : {"auto", "error", "remove"}, default "auto"
+        Treatment of redundant constraints.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
     >>> arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
@@ -69,11 +80,30 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         packages: Mapping[str, str | Path] | None = None,
         limit_stiffness: float | None = None,
     ) -> Multibody:
-        """A robot from a URDF file, drawn with all joints at zero; ``<mimic>`` becomes an exact coupling.
+        """Read a robot from a URDF file.
 
-        The first link is part of the ground unless the `base` is "floating". `packages` says where those are that
-        ``package://`` names, if not above the file. Ends of the ways of joints act with a `limit_stiffness`. What is
-        not taken over is listed in ``notes``.
+        The reference configuration has all joint coordinates at zero. A ``<mimic>`` joint becomes an exact coupling.
+
+        Parameters
+        ----------
+        path : str or Path
+            URDF file.
+        base : {"fixed", "floating"}, default "fixed"
+            Whether the root link belongs to the ground or is a free body.
+        packages : mapping of str to path, optional
+            Folders of the packages in ``package://`` addresses. By default they are searched above the file.
+        limit_stiffness : float, optional
+            Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
+
+        Returns
+        -------
+        Multibody
+            Model of the robot; ``import_warnings`` lists the content of the file that is ignored.
+
+        Raises
+        ------
+        InputError
+            If the file is not a valid URDF file, or if no link can move.
         """
         from livens.multibody.imports.urdf import read_urdf
 
@@ -83,21 +113,53 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
 
     @classmethod
     def from_mjcf(cls, path: str | Path, *, limit_stiffness: float | None = None) -> Multibody:
-        """A robot from an MJCF file (MuJoCo's), drawn at its reference pose; ``equality`` becomes exact constraints.
+        """Read a model from an MJCF file (MuJoCo).
 
-        Ends of the ways of joints act with a `limit_stiffness`. What is not taken over is listed in ``notes``.
+        The reference configuration is that of the file. ``equality`` elements become exact constraints.
+
+        Parameters
+        ----------
+        path : str or Path
+            MJCF file.
+        limit_stiffness : float, optional
+            Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
+
+        Returns
+        -------
+        Multibody
+            Model; ``import_warnings`` lists the content of the file that is ignored.
+
+        Raises
+        ------
+        InputError
+            If the file is not a valid MJCF file, or if no body can move.
         """
         from livens.multibody.imports.mjcf import read_mjcf
 
         return cls._drawn_from(read_mjcf(path_of("path", path)), limit_stiffness)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
-        """Write the mechanism as an MJCF file, to look at it in MuJoCo, as it stands at the start.
+        """Write the model as an MJCF file (MuJoCo), in its initial configuration.
 
-        The velocities of the start are the keyframe ``start``. Joints that close loops become ``equality`` constraints,
-        which MuJoCo holds softly. Returned, and written as comments, are sentences about what is not in the file, such
-        as laws of motors; a joint that MuJoCo has nothing for is an error. A file that is there already is replaced
-        only with `force`.
+        The keyframe ``start`` contains the initial velocities. Loop-closing joints become ``equality`` constraints,
+        which MuJoCo treats as soft constraints.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        force : bool, default False
+            Whether to replace an existing file.
+
+        Returns
+        -------
+        list of str
+            Content of the model that MJCF cannot represent, such as control laws; also written as comments.
+
+        Raises
+        ------
+        InputError
+            If a joint has no counterpart in MuJoCo, or if the file exists and `force` is False.
         """
         from livens.multibody.exports.mjcf import write_mjcf
 
@@ -111,15 +173,30 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
         Drawer(mb, robot, stiffness).draw()
         if not mb.bodies:
-            raise InputError(f"{robot.name}: nothing in it moves, so there is nothing to simulate")
+            raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
         return mb
 
-    # -- start --------------------------------------------------------------------------------------------------------
+    # -- initial state ------------------------------------------------------------------------------------------------
     def start(self, what: Joint | Part, *, hold: bool = True, **targets: Any) -> None:
-        """What is known of the start: ``angle``, ``rate``, ``position``, ``speed`` of a joint, or ``position``,
-        ``velocity``, ``omega`` of a body.
+        """Set initial values of a joint or of a body.
 
-        Held targets are met, or it is an error; others as well as they can.
+        All other coordinates and velocities follow from the constraints: the configuration nearest to the reference
+        configuration, and the velocity of least kinetic energy.
+
+        Parameters
+        ----------
+        component : Joint or Body
+            Joint or body whose initial values are set.
+        required : bool, default True
+            Whether the values must be met exactly. Values that are not required are met in the least-squares sense.
+        **targets : float or array_like
+            For joints: ``angle`` (rad), ``rate`` (rad/s), ``position`` (m), ``velocity`` (m/s). For bodies:
+            ``position`` (m) and ``velocity`` (m/s) of the centre of mass, ``omega`` (rad/s); components in space.
+
+        Raises
+        ------
+        InputError
+            If the joint or body does not have the quantity, or if an angle is implausibly large for radians.
         """
         if isinstance(what, Joint):
             self._is_joint("a start", what)
@@ -128,7 +205,7 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         known = {"angle", "rate", "position", "speed"} if isinstance(what, Joint) else {"position", "velocity", "omega"}
         for name, value in targets.items():
             if name not in known:
-                raise InputError(f"{what.name}: a start has no '{name}'{suggestion(name, known)}")
+                raise InputError(f"{what.name}: there is no initial value '{name}'{suggestion(name, known)}")
             if isinstance(what, Joint):
                 self._needs(f"start of {what.name}", what, "angle" if name in ("angle", "rate") else "slide")
             values = array(f"{what.name}: {name}", value)
@@ -175,7 +252,7 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         if self.gravity is not None:
             shared["gravity"] = self.gravity
             elements += [_weight(body) for body in owned]
-        # watched wherever nothing breaks them, such as the ground
+        # monitored as long as no element, such as one fixed in space, breaks the symmetry
         momenta = dict(linear_momentum=linear_momentum(owned), angular_momentum=angular_momentum(owned))
         if beside:
             momenta = {name: _besides(generator, len(beside)) for name, generator in momenta.items()}
@@ -195,21 +272,53 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
 
     @property
     def system(self) -> System:
-        """The mechanism as a system of elements."""
+        """Equations of motion as a `System` of elements.
+
+        Returns
+        -------
+        System
+            System, built on first access and after every change of the model.
+        """
         return self._made[0]
 
     @property
     def elements(self) -> tuple[Element, ...]:
+        """Elements of the system.
+
+        Returns
+        -------
+        tuple of Element
+            Elements in the order of the system.
+        """
         return self.system.elements
 
     @property
     def assembled(self) -> Assembly:
-        """Positions and velocities that meet joints and targets, and how."""
+        """Solver of the initial configuration and velocities.
+
+        Returns
+        -------
+        Assembly
+            Assembly of this model.
+        """
         return self._made[1]
 
     @property
     def started(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities to start from, in which no two bodies are within each other."""
+        """Consistent initial coordinates and velocities.
+
+        Returns
+        -------
+        q : ndarray of shape (n,)
+            Initial coordinates.
+        v : ndarray of shape (n,)
+            Initial velocities.
+
+        Raises
+        ------
+        InputError
+            If the constraints and required initial values cannot be met, or if bodies penetrate too deeply.
+        """
         q, v = self.assembled.state
         if self._contacts or self._crowds:
             from livens.multibody.contacts.crowd import check_start
@@ -220,7 +329,18 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         return q, v
 
     def check_steps(self, h: float) -> None:
-        """Refuse steps that are longer than half of a blow that is about to come."""
+        """Check that a step size resolves the collisions that are about to happen.
+
+        Parameters
+        ----------
+        h : float
+            Step size in s.
+
+        Raises
+        ------
+        InputError
+            If an expected collision lasts less than two steps.
+        """
         if not self._contacts and not self._crowds:
             return
         from livens.multibody.contacts.crowd import check_blows
@@ -232,24 +352,52 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
 
     @property
     def usual_scheme(self) -> str:
-        """What runs are simulated with, if nothing else is said."""
+        """Default integration scheme of the model.
+
+        Returns
+        -------
+        str
+            ``"semi-explicit-2:0.5"`` with contact groups, else ``"lie-em"``.
+        """
         return "semi-explicit-2:0.5" if self._crowds else "lie-em"
 
     def check(self) -> Report:
-        """Mobility, redundancy and assembly, before anything is compiled."""
+        """Report mobility, redundant constraints and the assembled initial values; nothing is compiled.
+
+        Returns
+        -------
+        MobilityReport
+            Report; ``print(mb.check())`` shows it as text.
+        """
         from livens.multibody.mobility import report
 
         return dataclasses.replace(report(self.system, self.assembled, self.connections), notes=tuple(self.notes))
 
     def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:
-        """A position of rest, found downhill from the start; the mechanism then starts there, at rest.
+        """Compute a static equilibrium, and use it as the initial state, at rest.
 
-        With `load_steps`, forces, torques and gravity grow to what they are at the time `t` in this many steps at
-        least, and each equilibrium is found from the one before: for elastic bodies that go far.
+        Parameters
+        ----------
+        load_steps : int, optional
+            Number of load steps. Forces, torques and gravity then grow in at least this many steps, and each
+            equilibrium is computed from the previous one. Use it for elastic bodies with large deflections. Without
+            it, a Newton method with a line search on the energy starts from the initial configuration.
+        t : float, default 0
+            Time in s at which the loads are evaluated.
+
+        Returns
+        -------
+        Equilibrium
+            Coordinates, residual, stability and number of iterations.
+
+        Raises
+        ------
+        InputError
+            If no equilibrium is found, or if the model has a PID controller.
         """
         if self._integrals:
             one = next(iter(self._integrals))
-            raise InputError(f"the controller '{one}' rests where its error is zero: give that as the start")
+            raise InputError(f"the equilibrium of the PID controller '{one}' has zero error: set it as initial value")
         if load_steps is None:
             from livens.multibody.statics import equilibrium
 
@@ -263,10 +411,24 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
         return found
 
     def sensor(self, name: str, what: Marker | Part | str, *, relative_to: Marker | Part | None = None) -> None:
-        """Where a point is, and how fast, seen from a frame of a body: ``name.position`` and ``name.velocity``.
+        """Add a sensor: the motion of a point relative to a frame, or a vector resolved in a frame.
 
-        Without a frame, or with the ground, it is seen from space; velocities are those that the frame sees. With the
-        name of a quantity, such as ``"pin.force"``, this vector is shown in the axes of the frame, as ``run[name]``.
+        Results of a point are ``name.position`` (m) and ``name.velocity`` (m/s), relative to the frame. The result of
+        a quantity is ``run[name]``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the sensor.
+        target : Marker, Body or str
+            Point of a body (for a body: its centre of mass), or the name of a vector such as ``"pin.force"``.
+        relative_to : Marker or Body, optional
+            Frame of a body. By default, or with the ground, the frame is that of space.
+
+        Raises
+        ------
+        InputError
+            If the target is not a point of a body of this model.
         """
         self._new(name)
         frame = None if relative_to is None or relative_to is self.ground else self._marker(name, relative_to)
@@ -278,24 +440,51 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
     def _marker(self, name: str, given: Any) -> Marker:
         found = given.centre if isinstance(given, Part) and given.element is not None else given
         if not isinstance(found, Marker):
-            raise InputError(f"{name}: a sensor is at a point of a body, got {given!r}")
+            raise InputError(f"{name}: a sensor needs a point of a body, got {given!r}")
         self._known(name, found.part)
         return found
 
     def problem(
         self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **more: Any
     ) -> Problem:
-        """The mechanism as a problem, assembled."""
+        """Return the model as a `Problem` with its initial values.
+
+        Parameters
+        ----------
+        name : str, default "mechanism"
+            Name of the problem.
+        h : float, default 1e-3
+            Step size in s.
+        t_end : float, default 1
+            End time in s.
+        scheme : str, optional
+            Integration scheme; by default `default_scheme`.
+        **options : optional
+            Further fields of `Problem`.
+
+        Returns
+        -------
+        Problem
+            Problem with consistent initial values.
+        """
         q, v = self.started
         return Problem(name, self.system, q, v, scheme or self.usual_scheme, h, t_end, **more)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:
-        """Add a method from a later room, under a name that `livens.MULTIBODY_ACCESSORS` has."""
+        """Add a method that a later layer defines, under a name listed in `livens.MULTIBODY_ACCESSORS`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the method.
+        value : callable
+            Function or property.
+        """
         setattr(cls, name, with_words(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value)
 
     def __getattr__(self, name: str) -> Any:
-        """What later rooms attach, such as `simulate`, is attached when they are imported."""
+        """Import the layer that defines a late-bound method such as `simulate`, and return the method."""
         if name in livens.MULTIBODY_ACCESSORS and name not in vars(type(self)):
             importlib.import_module(f"livens.{livens.MULTIBODY_ACCESSORS[name]}")
             return getattr(self, name)
@@ -306,7 +495,7 @@ class Multibody(DrawnPlates, DrawnJoints, DrawnControl, DrawnContacts):
 
 
 def _besides(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
-    """A generator of a symmetry, for a system with so many coordinates more, which it does not move."""
+    """Extend the generator of a symmetry by `count` coordinates that it leaves unchanged."""
 
     def generated(q: Any) -> Any:
         rows = generator(q[:-count])
@@ -319,12 +508,12 @@ def _folders(packages: Any) -> dict[str, Path] | None:
     if packages is None:
         return None
     if not isinstance(packages, Mapping):
-        raise InputError(f"packages must say where each package is, as {{'name': folder}}, got {packages!r}")
+            raise InputError(f"packages must map package names to folders, as {{'name': folder}}, got {packages!r}")
     return {str(name): path_of(f"packages: {name}", folder) for name, folder in packages.items()}
 
 
 def _weight(body: Body) -> Element:
-    """As `livens.bodies.gravity`, with the gravity of the whole mechanism."""
+    """Return the gravity element of a body, with the gravity parameter shared by the whole model."""
     centre = Point((body, body.centre))
     parameters = dict(mass=same_as(body, "mass"), X=centre.lever)
     name = f"weight of {body.name}"

@@ -1,4 +1,4 @@
-"""Elastic supports: a bushing with stiffness in all six directions, cables that only pull, ends of a joint's way."""
+"""Compliant elements: bushings, cables, joint limits, and dry friction in joints."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _axes(a: Placement, q: Any, A: Any) -> list[Any]:
 
 
 def _strains(a: Placement, b: Placement, q: Any, k: Any) -> list[Any]:
-    """Displacements in the axes of a, the axial vector ``sin(angle) n`` of the rotation of b against a, its trace.
+    """Return the relative displacement in the axes of a, the axial vector ``sin(angle) n`` of the rotation, its trace.
 
-    All of them are products of directors.
+    All components are products of directors.
     """
     qa, qb = split(a, q)
     gap = b.point(qb, k.Y) - a.point(qa, k.X)
@@ -39,9 +39,9 @@ def _strains(a: Placement, b: Placement, q: Any, k: Any) -> list[Any]:
 
 @functools.cache
 def bushing(a: Placement, b: Placement) -> Through:
-    """``xi.K xi/2`` with the displacement in the axes of a and the rotation ``2 tan(angle/2) n`` of b against a.
+    """Return the bushing potential ``xi.K xi/2``, xi: displacement in the axes of a and rotation ``2 tan(angle/2) n``.
 
-    All of it through products of directors, so momenta are kept; rotations must stay below half a turn.
+    It is a function of products of directors, so that momenta are conserved. Rotations must stay below half a turn.
     """
 
     def energy(w: Any, k: Any) -> Any:
@@ -53,7 +53,7 @@ def bushing(a: Placement, b: Placement) -> Through:
 
 @functools.cache
 def bushing_damping(a: Placement, b: Placement) -> Through:
-    """``xi'.C xi'/2`` with the rates of the same displacements and rotations."""
+    """Return the Rayleigh function ``xi'.C xi'/2`` of the rates of the bushing deformation."""
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:
         size = 1 + w[6]
@@ -67,7 +67,7 @@ def bushing_damping(a: Placement, b: Placement) -> Through:
 # -- cables -----------------------------------------------------------------------------------------------------------
 @functools.cache
 def cable(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> Through:
-    """``stiffness/2 (length - free length)^2`` where it is taut; it slides over the points between its ends."""
+    """Return the cable potential ``stiffness/2 (length - free length)^2`` while taut; it slides over inner points."""
 
     def invariants(q: Any, k: Any) -> Any:
         points = cable_points(placements, places, q, k)
@@ -81,7 +81,7 @@ def cable(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]
 
 
 def cable_points(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], q: Any, k: Any) -> list[Any]:
-    """Where a cable runs."""
+    """Return the points of a cable in space."""
     return [
         m.array(placement.point(q[list(own)] if own else q[:0], getattr(k, f"X{i}")))
         for i, (placement, own) in enumerate(zip(placements, places, strict=True))
@@ -91,7 +91,7 @@ def cable_points(placements: tuple[Placement, ...], places: tuple[tuple[int, ...
 def stretched(
     placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], q: Any, v: Any, k: Any
 ) -> tuple[Any, Any]:
-    """The length of a cable and its rate."""
+    """Return the length of a cable and its rate."""
     points = cable_points(placements, places, q, k)
     rates = [
         m.array(placement.velocity(q[list(own)], v[list(own)], getattr(k, f"X{i}")) if own else np.zeros(len(p)))
@@ -107,7 +107,7 @@ def stretched(
 
 @functools.cache
 def cable_damping(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> ModelFunction:
-    """Against the rate of the length, where the cable is taut."""
+    """Return the Rayleigh function of the rate of the length, while the cable is taut."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         length, rate = stretched(placements, places, q, v, k)
@@ -117,14 +117,14 @@ def cable_damping(placements: tuple[Placement, ...], places: tuple[tuple[int, ..
 
 
 def cable_length(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> Callable[..., Any]:
-    """Of coordinates, velocities and parameters, as `cable_tension`."""
+    """Return the cable length as a function of coordinates, velocities and parameters."""
     return lambda q, v, k: stretched(placements, places, q, v, k)[0]
 
 
 def cable_tension(
     placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...], damped: bool
 ) -> Callable[..., Any]:
-    """What the energy and the dissipation of a cable say of its tension, which is the same all along it."""
+    """Return the cable tension as a function of coordinates, velocities and parameters."""
 
     def tension(q: Any, v: Any, k: Any) -> Any:
         length, rate = stretched(placements, places, q, v, k)
@@ -136,24 +136,24 @@ def cable_tension(
 
 @functools.cache
 def cable_look(placements: tuple[Placement, ...], places: tuple[tuple[int, ...], ...]) -> ModelFunction:
-    """A line through its points."""
+    """Return the visual of a cable: a line through its points."""
     return lambda q, k: shapes.cable(cable_points(placements, places, q, k))
 
 
-# -- ends of the way of a joint ---------------------------------------------------------------------------------------
-#: Both ends of a way; of one that has a single end, the other is left out rather than put far away, where it would be
-#: taken for a large number that rounds.
+# -- joint limits -----------------------------------------------------------------------------------------------------
+#: Names of the two joint limits. A missing limit is omitted from this tuple; a large number in its place would cause
+#: round-off.
 BOTH = ("lower", "upper")
 
 
 def _beyond(x: Any, k: Any, ends: tuple[str, ...]) -> Any:
-    """How far a value is beyond its range."""
+    """Return the penetration of a joint coordinate beyond its limits."""
     depths = [m.maximum(x - k.upper if end == "upper" else k.lower - x, 0.0) for end in ends]
     return sum(depths[1:], depths[0])
 
 
 def _from_middle(w: Any, k: Any) -> Any:
-    """The angle within half a turn of the middle of its range."""
+    """Return the angle within half a turn of the middle of its range."""
     middle = (k.lower + k.upper) / 2
     c, s = m.cos(middle), m.sin(middle)
     return middle + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
@@ -161,7 +161,7 @@ def _from_middle(w: Any, k: Any) -> Any:
 
 @functools.cache
 def limited(a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOTH, touched: bool = False) -> Through:
-    """A spring beyond the ends of the way of a joint; one that may be `touched` is there while ``touching`` is one."""
+    """Return the potential of the limit spring; if `touched`, it is multiplied by the parameter ``touching``."""
 
     def energy(w: Any, k: Any) -> Any:
         stiffness = k.stiffness * k.touching if touched else k.stiffness
@@ -174,7 +174,7 @@ def limited(a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOT
 def limit_damping(
     a: Placement, b: Placement, angle: bool, ends: tuple[str, ...] = BOTH, touched: bool = False
 ) -> Through:
-    """Grows with the depth beyond the end, as Hunt and Crossley's: nothing jumps where the end is touched."""
+    """Return the Hunt-Crossley dissipation of a limit: proportional to the penetration, hence continuous."""
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:
         depth = _beyond(_from_middle(w, k) if angle else w[0], k, ends)
@@ -187,10 +187,11 @@ def limit_damping(
 # -- friction ---------------------------------------------------------------------------------------------------------
 @functools.cache
 def friction(a: Placement, b: Placement, angle: bool) -> Through:
-    """Dry friction ``(level + (static - level)/(1 + (r/stribeck)^2)) r/sqrt(r^2 + smooth^2)`` against a rate r.
+    """Return the Rayleigh function of Stribeck friction.
 
-    It is the slope of a function of r, so it never gives energy: with x^2 = r^2 + smooth^2 and
-    b^2 = stribeck^2 - smooth^2, that is ``level x + (static - level) stribeck^2/b atan(x/b)``.
+    The friction is ``(level + (static - level)/(1 + (r/stribeck)^2)) r/sqrt(r^2 + smooth^2)`` against a rate r. It is
+    the derivative of a convex function of r, so it never supplies energy: with x^2 = r^2 + smooth^2 and
+    b^2 = stribeck^2 - smooth^2, this is ``level x + (static - level) stribeck^2/b atan(x/b)``.
     """
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:

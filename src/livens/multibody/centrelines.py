@@ -1,4 +1,4 @@
-"""The centreline of a beam as it is drawn: where its nodes are, which way they look, and how far apart they are."""
+"""Geometry of beam axes in the reference configuration: node positions, frames and arc lengths."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from livens.errors import InputError
 from livens.expressions.numbers import array
 from livens.multibody.parts import axes_along, direction, point_in_space
 
-#: A curve that is given as a function is looked at in this many places per element.
+#: Samples per element of a curve that is given as a function.
 _SAMPLES = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Centreline:
-    """Places, axes (as columns, the first along the beam) and arc lengths of the nodes, and whether it is straight."""
+    """Beam axis: positions, frames (columns, the first along the beam) and arc lengths of the nodes."""
 
     places: np.ndarray
     axes: np.ndarray
@@ -30,12 +30,12 @@ class Centreline:
 def centreline(
     name: str, points: Any, elements: int, across: Any, stations: Sequence[float], dimension: int
 ) -> Centreline:
-    """Of a beam through points, or along a curve that is given as a function of a number from 0 to 1."""
+    """Return the beam axis through points, or along a curve given as a function of a number from 0 to 1."""
     given = _sampled(name, points, elements, dimension)
     straight = len(given) == 2
     chords = np.linalg.norm(np.diff(given, axis=0), axis=1)
     if not np.all(chords > 0):
-        raise InputError(f"{name}: two of the points of the beam that follow each other are the same")
+        raise InputError(f"{name}: two consecutive points of the beam coincide")
     if straight:
         length = float(chords[0])
         along = _divided(name, length, elements, stations)
@@ -50,7 +50,7 @@ def centreline(
 
 
 def circle(name: str, at: Any, axis: Any, radius: float, elements: int, dimension: int) -> Centreline:
-    """A closed circle about an axis; the last node is the first one again."""
+    """Return a closed circle about an axis; the last node coincides with the first."""
     middle = point_in_space(f"{name}: at", at, dimension)
     angles = np.linspace(0, 2 * np.pi, elements + 1)
     flat = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -72,12 +72,12 @@ def _sampled(name: str, points: Any, elements: int, dimension: int) -> np.ndarra
     elif isinstance(points, (list, tuple, np.ndarray)) and len(points) >= 2:
         listed = list(points)
     else:
-        raise InputError(f"{name}: a beam goes through at least two points, or along a function of s, got {points!r}")
+        raise InputError(f"{name}: a beam needs at least two points, or a function of s, got {points!r}")
     return np.array([point_in_space(f"{name}: points[{i}]", x, dimension) for i, x in enumerate(listed)])
 
 
 def _divided(name: str, length: float, elements: int, stations: Sequence[float]) -> np.ndarray:
-    """Arc lengths of the nodes: where they are asked for, and as even as can be between these."""
+    """Return the arc lengths of the nodes: the stations, and an even mesh between them."""
     wanted = np.sort(np.atleast_1d(array(f"{name}: stations", stations)).ravel()) if len(stations) else np.zeros(0)
     if wanted.size and not (wanted[0] >= 0 and wanted[-1] <= length * (1 + 1e-9)):
         raise InputError(
@@ -90,27 +90,27 @@ def _divided(name: str, length: float, elements: int, stations: Sequence[float])
         raise InputError(f"{name}: {len(inner)} stations within the beam need at least {len(inner) + 1} elements")
     ends = np.array([0.0, *inner, length])
     counts = np.ones(len(ends) - 1, dtype=int)
-    for _ in range(elements - len(counts)):  # the longest elements are divided next
+    for _ in range(elements - len(counts)):  # subdivide the interval with the longest elements
         counts[np.argmax(np.diff(ends) / counts)] += 1
     parts = [np.linspace(a, b, n, endpoint=False) for (a, b), n in zip(itertools.pairwise(ends), counts, strict=True)]
     return np.append(np.concatenate(parts), length)
 
 
 def _first_axes(name: str, tangent: np.ndarray, across: Any) -> np.ndarray:
-    """Along the beam, then the axes of the section."""
+    """Return the initial section frame: tangent and section axes."""
     if across is None or len(tangent) == 2:
         return axes_along(tangent)
     given = direction(f"{name}: across", across)
     second = given - tangent * (tangent @ given)
     size = float(np.linalg.norm(second))
     if size < 1e-6:
-        raise InputError(f"{name}: across is the direction of the section's first axis, and must not be along the beam")
+        raise InputError(f"{name}: section_axis is the first axis of the section, and must not be along the beam")
     second = second / size
     return np.column_stack([tangent, second, np.cross(tangent, second)])
 
 
 def _smooth(given: np.ndarray, chords: np.ndarray) -> tuple[float, Callable[..., Any], Callable[..., Any]]:
-    """A cubic spline through points: its length, and place and direction at any arc length."""
+    """Return a cubic spline by arc length: its length, and functions for position and tangent."""
     from scipy.interpolate import CubicSpline
 
     knots = np.concatenate([[0.0], np.cumsum(chords)])
@@ -123,7 +123,7 @@ def _smooth(given: np.ndarray, chords: np.ndarray) -> tuple[float, Callable[...,
 
     def parameter(s: np.ndarray) -> np.ndarray:
         u = np.interp(s, lengths, knots)
-        for _ in range(4):  # Newton's method on the arc length within an interval
+        for _ in range(4):  # Newton's method for the arc length within an interval
             i = np.clip(np.searchsorted(lengths, s, side="right") - 1, 0, len(half) - 1)
             width = (u - knots[i]) / 2
             inner = (knots[i] + width)[:, None] + width[:, None] * nodes
@@ -139,7 +139,7 @@ def _smooth(given: np.ndarray, chords: np.ndarray) -> tuple[float, Callable[...,
 
 
 def _transported(first: np.ndarray, tangents: np.ndarray) -> np.ndarray:
-    """Axes that follow the tangents without turning about them."""
+    """Return frames by parallel transport along the tangents (no twist)."""
     found = [first]
     for before, after in itertools.pairwise(tangents):
         if len(after) == 2:

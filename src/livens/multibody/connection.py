@@ -1,4 +1,4 @@
-"""What holds two parts together by constraints, and can be asked for its force: joints, rolling, points on curves."""
+"""Base class of constraints between two bodies with reaction outputs: joints, rolling, points on curves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from livens.multibody.parts import Part
 
 
 class Connection:
-    """Two parts with constraints between them; forces and torques are those on the second part.
+    """Constraint between two bodies; reaction forces and torques act on the second body.
 
-    `lever` is the point of the second part, in its own axes from its centre, that torques are about.
+    Torques are about the body-fixed point ``parameters["Y"]`` of the second body.
     """
 
     element: Element
@@ -30,7 +30,7 @@ class Connection:
 
 
 def clean(values: np.ndarray) -> np.ndarray:
-    """Numbers that rounding left beside zero and one are zero and one."""
+    """Snap entries within 1e-15 of 0 and +-1 to these values."""
     size = max(1.0, float(np.abs(values).max(initial=0.0)))
     found = np.where(np.abs(values) < 1e-15 * size, 0.0, values)
     return np.where(np.abs(np.abs(found) - 1.0) < 1e-15, np.sign(found), found)

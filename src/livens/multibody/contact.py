@@ -1,4 +1,4 @@
-"""Contacts of spheres, by penalty: with each other, with planes, with the walls of a box."""
+"""Penalty contacts of spheres at element level: with each other, with planes, with the walls of a box."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from livens.multibody.bodies import Point, between, pair
 from livens.multibody.placement import Placement
 
 
-# Each geometry is two functions: invariants of the coordinates, and the gaps they say. Both are made once for each
-# kind of placement, so that contacts of one kind share their derivatives and compiled code.
+# Each contact consists of two functions: invariants of the coordinates, and gaps as functions of these. Both are cached
+# by parametrisation, so that contacts share their derivatives and compiled code.
 @functools.cache
 def _distance(a: Placement, b: Placement) -> ModelFunction:
-    """As for springs: through the square of the distance, where it is at most quadratic."""
+    """Return the squared distance, or the connecting vector where the square is not quadratic."""
     linear = a.linear and b.linear
 
     def invariants(q: Any, k: Any) -> Any:
@@ -49,8 +49,32 @@ def sphere_sphere(
     law: str = "linear",
     damping: float = 0.0,
 ) -> Contact:
-    """Two spheres about points of bodies (or one about a point of space) push each other apart where they overlap.
+    """Return a penalty contact of two spheres about points of bodies or of space.
 
+    Parameters
+    ----------
+    point_a : BodyElement, (BodyElement, X) or array_like
+        Centre of the first sphere.
+    radius : float
+        Radius of the first sphere in m.
+    point_b : BodyElement, (BodyElement, X) or array_like
+        Centre of the second sphere.
+    other_radius : float
+        Radius of the second sphere in m.
+    stiffness : float
+        Stiffness in N/m ("linear") or N/m^1.5 ("hertz").
+    law : {"linear", "hertz"}, default "linear"
+        Normal force law.
+    dissipation : float, default 0
+        Hunt-Crossley dissipation in s/m.
+
+    Returns
+    -------
+    Contact
+        Contact element.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> a, b = particle("a", 1.0), particle("b", 1.0)
     >>> sphere_sphere((a, [0, 0, 0]), 0.1, (b, [0, 0, 0]), 0.1, stiffness=1e4, law="hertz").name
@@ -84,8 +108,37 @@ def _gap_of_height(w: Any, k: Any) -> Any:
 def sphere_plane(
     point: Any, radius: float, origin: Any, normal: Any, *, stiffness: float, law: str = "linear", damping: float = 0.0
 ) -> Contact:
-    """A plane through `origin` pushes a sphere to the side its `normal` shows to.
+    """Return a penalty contact of a sphere with a plane.
 
+    Parameters
+    ----------
+    point : BodyElement or (BodyElement, X)
+        Centre of the sphere.
+    radius : float
+        Radius in m.
+    origin : array_like
+        Point of the plane, in m.
+    normal : array_like
+        Normal of the plane; it points to the side of the sphere.
+    stiffness : float
+        Stiffness in N/m ("linear") or N/m^1.5 ("hertz").
+    law : {"linear", "hertz"}, default "linear"
+        Normal force law.
+    dissipation : float, default 0
+        Hunt-Crossley dissipation in s/m.
+
+    Returns
+    -------
+    Contact
+        Contact element.
+
+    Raises
+    ------
+    InputError
+        If the normal is zero, or the sphere does not belong to a body.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> ground = sphere_plane((particle("a", 1.0), [0, 0, 0]), 0.1, [0, 0, 0], [0, 0, 1], stiffness=1e4)
     """
@@ -120,8 +173,35 @@ def _gaps_of_walls(w: Any, k: Any) -> Any:
 def sphere_in_box(
     point: Any, radius: float, lower: Any, upper: Any, *, stiffness: float, law: str = "linear", damping: float = 0.0
 ) -> Contact:
-    """A sphere within a box with the corners `lower` and `upper`: every wall pushes it inwards.
+    """Return a penalty contact of a sphere with the walls of a box around it.
 
+    Parameters
+    ----------
+    point : BodyElement or (BodyElement, X)
+        Centre of the sphere.
+    radius : float
+        Radius in m.
+    lower, upper : array_like
+        Corners of the box, in m.
+    stiffness : float
+        Stiffness in N/m ("linear") or N/m^1.5 ("hertz").
+    law : {"linear", "hertz"}, default "linear"
+        Normal force law.
+    dissipation : float, default 0
+        Hunt-Crossley dissipation in s/m.
+
+    Returns
+    -------
+    Contact
+        Contact element.
+
+    Raises
+    ------
+    InputError
+        If the sphere does not fit into the box, or does not belong to a body.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> ball = particle("ball", 1.0, dimension=2)
     >>> walls = sphere_in_box((ball, [0, 0]), 0.1, [0, 0], [1, 1], stiffness=1e4)
@@ -154,7 +234,7 @@ def _moving(name: str, point: Point) -> Any:
 
 
 def _radius(name: str, radius: float) -> float:
-    """A point is a sphere of radius zero."""
+    """Return a checked radius; a point is a sphere of radius zero."""
     return not_negative(f"{name}: the radius", radius)
 
 

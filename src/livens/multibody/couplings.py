@@ -1,7 +1,7 @@
-"""Couplings of joints: gears, racks, belts, differentials and screws, by the rates of angles and positions.
+"""Linear couplings of joint coordinates: gears, racks, belts, differentials and screws.
 
-``sum weight_i rate_i = 0`` over the joints that are coupled, held for the exact increments of angles and positions, so
-that no tooth is lost over any number of turns. The phase is that of the start.
+The constraint ``sum weight_i rate_i = 0`` is imposed on the exact increments of angles and displacements, so that the
+coupling does not drift over any number of turns. The phase is that of the initial configuration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def slide_rate(a: Placement, b: Placement, q: Any, v: Any, X: Any, Y: Any, axis: Any) -> Any:
-    """The rate of ``axis . (x_b - x_a)``, which is bilinear: in the middle of a step, its increment."""
+    """Return the rate of ``axis . (x_b - x_a)``, which is bilinear: at the midpoint of a step, its increment."""
     (qa, qb), (va, vb) = split(a, q), split(a, v)
     gap = b.point(qb, Y) - a.point(qa, X)
     rate = b.velocity(qb, vb, Y) - a.velocity(qa, va, X)
@@ -35,7 +35,7 @@ def slide_rate(a: Placement, b: Placement, q: Any, v: Any, X: Any, Y: Any, axis:
 
 @functools.cache
 def screw(a: Placement, b: Placement) -> Turning:
-    """The second part moves along the axis by the pitch times the angle it has turned."""
+    """Return the screw constraint: displacement rate equals pitch times angular rate."""
 
     def angles(q: Any, k: Any) -> Any:
         return list(turn(a, b, q, k.A, k.B))
@@ -48,7 +48,7 @@ def screw(a: Placement, b: Placement) -> Turning:
 
 @dataclass(frozen=True)
 class Term:
-    """One joint of a coupling: how its parts are placed, where they are among the coupling's coordinates."""
+    """Joint coordinate in a coupling: parametrisations of its bodies and indices of their coordinates."""
 
     a: Placement
     b: Placement
@@ -57,13 +57,13 @@ class Term:
     angle: bool
 
     def of(self, q: Any) -> Any:
-        """The coordinates of both parts."""
+        """Return the coordinates of both bodies."""
         return q[[*self.first, *self.second]]
 
 
 @functools.cache
 def coupled(terms: tuple[Term, ...]) -> Turning | ModelFunction:
-    """The constraint; k has ``weight1, A1, B1`` of angles and ``weight1, X1, Y1, axis1`` of positions."""
+    """Return the coupling constraint; k has ``weight1, A1, B1`` of angles, ``weight1, X1, Y1, axis1`` of slides."""
     turns = [i for i, term in enumerate(terms) if term.angle]
 
     def angles(q: Any, k: Any) -> Any:
@@ -89,7 +89,7 @@ def coupled(terms: tuple[Term, ...]) -> Turning | ModelFunction:
 
 
 class Coupling:
-    """Joints whose angles and positions keep a weighted sum: ``(joint, "angle" or "position", weight)`` of each."""
+    """Linear coupling of joint coordinates, with terms ``(joint, "angle" or "position", coefficient)``."""
 
     def __init__(self, name: str, what: str, members: Sequence[tuple[Joint, str, float]]) -> None:
         self.name, self.what, self.members = name, what, tuple(members)
@@ -115,7 +115,7 @@ class Coupling:
         )
 
     def values(self, q: Any) -> Any:
-        """The angles (within a turn) and positions of its joints, from its own coordinates."""
+        """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""
         place = {c: i for i, c in enumerate(self.coordinates)}
         found = []
         for joint, quantity, _ in self.members:
@@ -124,7 +124,7 @@ class Coupling:
         return found
 
     def violation(self, values: np.ndarray) -> np.ndarray:
-        """How far the weighted sum is from that at the start, from rows of `values`."""
+        """Return the drift of the weighted sum since the initial time, from a table of `values` over time."""
         columns = [
             weight * (np.unwrap(column) if quantity == "angle" else column)
             for column, (_, quantity, weight) in zip(values.T, self.members, strict=True)

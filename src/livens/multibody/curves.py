@@ -1,4 +1,4 @@
-"""Points that stay on curves and surfaces of a part, which are given by functions that are zero on them."""
+"""Constraints of a point to an implicit curve or surface of a body."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _on(a: Placement, b: Placement, function: Callable[[Any], Any], count: int) 
 
 
 class OnCurve(Connection):
-    """A point of the second part stays where functions of its place in the first part are zero."""
+    """Point-on-implicit-curve or -surface constraint: functions of the relative position are zero."""
 
     def __init__(
         self,

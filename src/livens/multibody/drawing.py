@@ -1,4 +1,4 @@
-"""What a drawing of a mechanism holds, and how its parts are found: the ground floor of `livens.Multibody`."""
+"""Containers of a multibody model and the checks of names, bodies and joints: base class of `livens.Multibody`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from livens.multibody.parts import Marker, Part, point_in_space
 from livens.multibody.sampled import Sampled
 from livens.multibody.stops import DrawnStop
 
-if TYPE_CHECKING:  # most drawings have no contacts
+if TYPE_CHECKING:  # contact modules are imported on demand
     from livens.multibody.contacts.contact import Contact
     from livens.multibody.contacts.crowd import DrawnCrowd
     from livens.multibody.contacts.landing import Landing
 
 
 class Drawing:
-    """Bodies, joints and forces by name; the methods that add them are in the classes derived from this one."""
+    """Bodies, joints and force elements by name; derived classes contain the methods that add them."""
 
     def __init__(self, gravity: Any = None, *, planar: bool = False, redundant: str = "auto") -> None:
         if not isinstance(planar, bool):
@@ -42,43 +42,49 @@ class Drawing:
         self.redundant = redundant
         self.ground = Part("ground", None, np.zeros(self.dimension), np.eye(self.dimension))
         self.bodies: dict[str, Part] = {}
-        #: What holds two parts together: joints, rolling, points on curves.
+        #: Constraints between two bodies by name: joints, rolling, points on curves and surfaces.
         self.connections: dict[str, Connection] = {}
         self.couplings: dict[str, Coupling] = {}
-        #: Angles and ways within joints that have several freedoms.
+        #: Measured coordinates of joints with several degrees of freedom.
         self.gauges: dict[str, Gauge] = {}
         self.beams: dict[str, Beam] = {}
-        #: What was not taken over from the file that this was read from, or differently, in sentences.
+        #: Import warnings: content of the imported file that is ignored or approximated.
         self.notes: list[str] = []
         self._acting: dict[str, Element] = {}
-        #: What was drawn by the name of an element that acts: the method, and the points or the joint it was given.
+        #: Builder call by element name (method name, points or joint), for export.
         self._said: dict[str, tuple[str, tuple[Any, ...]]] = {}
-        #: What elements that act show, and by which names.
+        #: Outputs of force elements, with the names of the elements.
         self._exerting: list[tuple[str, Exerting]] = []
-        self._elastic: list[Element] = []  # of beams and trusses
+        self._elastic: list[Element] = []  # beams, trusses, plates
         self._targets: list[Target] = []
         self._links: list[Element] = []
-        self._drives: list[tuple[Element, str]] = []  # with the unit of what they exert
+        self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force
         self._observed: dict[str, Callable[..., Any]] = {}
         self._sampled: dict[str, Sampled] = {}
         self._stops: list[DrawnStop] = []
-        self._integrals: dict[str, tuple[Body, str]] = {}  # by their controllers, with their units
+        self._integrals: dict[str, tuple[Body, str]] = {}  # by controller name, with the unit
         self._watched: dict[str, tuple[Marker, Marker | None]] = {}
-        self._turned: dict[str, tuple[str, Marker | None]] = {}  # quantities in the axes of a frame
+        self._turned: dict[str, tuple[str, Marker | None]] = {}  # vectors resolved in the axes of a frame
         self._contacts: dict[str, Contact] = {}
         self._crowds: dict[str, DrawnCrowd] = {}
         self._holds: dict[str, Hold] = {}
         self._landings: dict[str, Landing] = {}
-        self._bounces: list[str] = []  # all places where bodies bounce, and land or not
+        self._bounces: list[str] = []  # names of all rigid contacts, persistent or not
 
     @property
     def joints(self) -> dict[str, Joint]:
-        """The connections that are joints of the table, and angles and ways within them that have names."""
+        """Joints by name, including the measured coordinates of joints with several degrees of freedom.
+
+        Returns
+        -------
+        dict of str to Joint
+            Joints of the joint table and joint coordinates.
+        """
         own = {name: one for name, one in self.connections.items() if isinstance(one, Joint)}
         return {**own, **self.gauges}
 
     def _new(self, name: str) -> None:
-        """Names are told apart from one another; results find things by them."""
+        """Check that a name is valid and unused, and discard the cached system."""
         if not isinstance(name, str) or not name or "." in name:
             raise InputError(f"a name is a text without dots, got {name!r}")
         taken = (self.bodies, self.connections, self.couplings, self.gauges, self._acting, self._watched, self._sampled)
@@ -94,7 +100,7 @@ class Drawing:
         return element
 
     def _end(self, name: str, given: Any) -> Any:
-        """A point for springs and links: of a body, or of space."""
+        """Return an attachment point for springs and links: ``(body element, X)`` or a point in space."""
         if isinstance(given, Part):
             given = given.centre
         if isinstance(given, Marker) and given.part.element is not None:
@@ -103,18 +109,18 @@ class Drawing:
         return point_in_space(name, given, self.dimension)
 
     def _ends(self, name: str, first: Any, second: Any) -> tuple[Any, Any]:
-        """Two points for a spring or a link: not of the same body, and not both of space."""
+        """Return two attachment points, on two different bodies or on a body and the ground."""
         ends = self._end(name, first), self._end(name, second)
         owners = [end[0] if isinstance(end, tuple) else None for end in ends]
         if owners[0] is owners[1]:
             words = (
-                f"both points belong to '{owners[0].name}'" if owners[0] is not None else "neither belongs to a body"
+                f"both points belong to '{owners[0].name}'" if owners[0] is not None else "no point belongs to a body"
             )
-            raise InputError(f"{name}: it is between points of two different parts, one of them a body; {words}")
+            raise InputError(f"{name}: the two points must belong to a body and another body or the ground; {words}")
         return ends
 
     def _seen(self, given: Any) -> tuple[Part, np.ndarray]:
-        """The part that a point belongs to, and where it is in it; a point of space belongs to the ground."""
+        """Return the body of a point and its body-fixed position; a point in space belongs to the ground."""
         if isinstance(given, Part):
             given = given.centre
         if isinstance(given, Marker) and given.part.element is not None:
@@ -130,24 +136,24 @@ class Drawing:
 
     def _known(self, name: str, part: Any) -> None:
         if not isinstance(part, Part) or (part is not self.ground and self.bodies.get(part.name) is not part):
-            raise InputError(f"{name}: {part!r} is no body of this mechanism, nor its ground")
+            raise InputError(f"{name}: {part!r} is not a body of this mechanism, nor its ground")
 
     def _between(self, name: str, first: Any, second: Any) -> None:
-        """Two different parts of this mechanism, one of them a body."""
+        """Check that two bodies belong to this model, differ, and are not both the ground."""
         for part in (first, second):
             self._known(name, part)
         if first is second or (first.element is None and second.element is None):
-            raise InputError(f"{name}: a joint is between two different parts, one of them a body")
+            raise InputError(f"{name}: a joint needs two different bodies; at most one of them may be the ground")
 
     def _after(self, joint: Any, word: str) -> str:
-        """What something in a joint is called if it has no name of its own."""
+        """Return the default name of a force element in a joint."""
         if not isinstance(joint, Joint):
-            raise InputError(f"a {word} is in a joint, and {joint!r} is no joint of this mechanism")
+            raise InputError(f"a {word} acts in a joint, and {joint!r} is not a joint of this mechanism")
         return f"{joint.name} {word}"
 
     def _is_joint(self, name: str, joint: Any) -> None:
         if not isinstance(joint, Joint) or self.joints.get(joint.name) is not joint:
-            raise InputError(f"{name}: {joint!r} is no joint of this mechanism")
+            raise InputError(f"{name}: {joint!r} is not a joint of this mechanism")
 
     def _needs(self, name: str, joint: Any, what: str) -> None:
         self._is_joint(name, joint)

@@ -1,4 +1,4 @@
-"""Elastic bodies of a drawing: beams, elastic rings, trusses."""
+"""Builder methods for flexible bodies: beams, elastic rings, trusses."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from livens.multibody.inertia import Inertia
 from livens.multibody.parts import Part, axes_about, direction, point_in_space
 from livens.multibody.sections import Section
 
-if TYPE_CHECKING:  # centre lines and modes are imported where there are elastic bodies: most drawings have none
+if TYPE_CHECKING:  # flexible-body modules are imported on demand
     from livens.multibody.centrelines import Centreline
     from livens.multibody.modal_ring import ModalRing
 
 
 class DrawnBeams(DrawnBodies):
-    """The methods of `livens.Multibody` that add elastic bodies."""
+    """Methods of `livens.Multibody` that add beams, elastic rings and trusses."""
 
     def beam(
         self,
@@ -44,14 +44,42 @@ class DrawnBeams(DrawnBodies):
         stations: Sequence[float] = (),
         damping: float = 0.0,
     ) -> Beam:
-        """A geometrically exact beam, relaxed as it is drawn: straight between two `points`, smoothly curved through
-        more of them, or along a function of a number from 0 to 1 that returns points.
+        """Add a geometrically exact beam, unstressed in the reference configuration.
 
-        Its nodes are bodies called ``name_0``, ``name_1`` and so on, found by ``beam.a``, ``beam.b``, ``beam.nodes``
-        and ``beam.at(s)``; `stations` are arc lengths at which there must be one. An end that `first` or `last` names
-        is clamped to that part: the ground, or a body (a node of another beam, too) whose centre is there. `across` is
-        the direction of the section's first axis at the first end. `damping` is the time of a material of Kelvin and
-        Voigt: stresses are those of ``strain + damping * strain rate``.
+        The nodes are bodies called ``name_0``, ``name_1`` and so on, available as ``beam.a``, ``beam.b``,
+        ``beam.nodes`` and ``beam.at(s)``. Results: ``name.position`` (m) of the nodes, ``name.force`` (N) and
+        ``name.moment`` (N m) of the elements in section axes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the beam.
+        points : sequence of array_like, or callable
+            Two points for a straight beam, more points for a spline through them, or a function of a number from 0 to 1
+            that returns points; in m.
+        section : Section
+            Cross-section: stiffness and mass per length.
+        elements : int, default 10
+            Number of elements.
+        clamp_first, clamp_last : Body, optional
+            Body or ground that the first or last node is clamped to. The centre of the body, which may be a node of
+            another beam, must be at the end of the beam.
+        section_axis : {"x", "y", "z"} or array_like of shape (3,), optional
+            Direction of the first axis of the section at the first end.
+        stations : sequence of float, optional
+            Arc lengths in m at which a node is required.
+        damping_time : float, default 0
+            Kelvin-Voigt time in s: stresses are those of ``strain + damping_time * strain rate``.
+
+        Returns
+        -------
+        Beam
+            Beam with its nodes and elements.
+
+        Raises
+        ------
+        InputError
+            If points coincide, stations are not on the beam, or a clamp is not at its end.
         """
         from livens.multibody.centrelines import centreline
 
@@ -72,13 +100,43 @@ class DrawnBeams(DrawnBodies):
         modes: int | None = None,
         damping: float = 0.0,
     ) -> Any:
-        """An elastic ring; its section's first axis points inwards, the other along the axis of the ring.
+        """Add an elastic ring; the first section axis points inwards, the second along the axis of the ring.
 
-        By `elements`, of which there are 24 if nothing is said, it is a beam that closes upon itself, and bends as far
-        as it likes. By `modes` it is one body that bends a little in its own plane, without stretching, with two
-        coordinates for 2, 3, ... and up to `modes` waves around it: far fewer than a beam has. ``ring.at(name, angle)``
-        is then its point at an angle. `damping` is the time of a material of Kelvin and Voigt.
+        With `elements`, the ring is a closed beam with large deflections. With `modes`, it is one body with small
+        inextensible bending in its plane: two coordinates each for 2, 3, ..., `modes` waves around the ring.
+        ``ring.at(name, angle)`` then adds a point at an angle.
 
+        Parameters
+        ----------
+        name : str
+            Name of the ring.
+        at : array_like or Marker
+            Centre in the reference configuration, in m.
+        radius : float
+            Radius of the centre line in m.
+        section : Section
+            Cross-section: stiffness and mass per length.
+        axis : {"x", "y", "z"} or array_like of shape (3,), default "z"
+            Direction of the ring axis.
+        elements : int, optional
+            Number of beam elements; 24 by default.
+        modes : int, optional
+            Largest number of waves; not together with `elements`.
+        damping_time : float, default 0
+            Kelvin-Voigt time in s.
+
+        Returns
+        -------
+        Beam or ModalRing
+            Closed beam, or body with modal coordinates ``name.a2``, ``name.b2`` and so on.
+
+        Raises
+        ------
+        InputError
+            If both `elements` and `modes` are given.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> mb = lv.Multibody(planar=True)
         >>> steel = lv.Section.rectangular(3.5e-3, 15e-3, E=206e9, density=7800)
@@ -89,7 +147,7 @@ class DrawnBeams(DrawnBodies):
         """
         if modes is not None:
             if elements is not None:
-                raise InputError(f"{name}: a ring is made of elements or of modes, not of both")
+                raise InputError(f"{name}: a ring needs either elements or modes, not both")
             return self._modal_ring(name, at, radius, section, axis, modes, damping)
         from livens.multibody.centrelines import circle
 
@@ -131,11 +189,37 @@ class DrawnBeams(DrawnBodies):
         fixed: Sequence[int] = (),
         prestrain: float = 0.0,
     ) -> list[Part]:
-        """Elastic bars between joints: particles called ``name_0``, ``name_1`` and so on, in the order of `points`.
+        """Add a truss: elastic bars between particles called ``name_0``, ``name_1`` and so on.
 
-        `bars` are pairs of numbers of points; each has the stiffness `EA` over its length and the `mass` per length,
-        half at each end. Points that are `fixed` are points of the ground. Bars are relaxed as they are drawn, or
-        longer than they would like to be by `prestrain`. Nets of cables are trusses that are stretched first.
+        Bars are unstressed in the reference configuration unless `prestrain` is given. Cable nets are trusses with
+        prestrain.
+
+        Parameters
+        ----------
+        name : str
+            Name of the truss.
+        points : sequence of array_like
+            Positions of the nodes in m.
+        bars : array_like of shape (n_bars, 2)
+            Pairs of node numbers.
+        EA : float
+            Axial stiffness of a bar in N.
+        mass_per_length : float
+            Mass per length of a bar in kg/m, lumped at its ends.
+        fixed : sequence of int, optional
+            Numbers of the nodes that are fixed to the ground.
+        prestrain : float, default 0
+            Strain of the bars in the reference configuration.
+
+        Returns
+        -------
+        list of Body
+            Nodes in the order of `points`; the ground for fixed nodes.
+
+        Raises
+        ------
+        InputError
+            If a bar does not connect two different nodes, or a free node has no bar.
         """
         self._new(name)
         d = self.dimension
@@ -160,7 +244,7 @@ class DrawnBeams(DrawnBodies):
                 found.append(self.ground)
                 continue
             if not own > 0:
-                raise InputError(f"{name}: no bar ends in point {i}, so it has no mass")
+                raise InputError(f"{name}: no bar is attached to point {i}, so it has no mass")
             element = particle(f"{name}_{i}", own, dimension=d)
             self._new(f"{name}_{i}")
             found.append(self._added(f"{name}_{i}", element, place, np.eye(d), None, ("particle",)))
@@ -174,7 +258,7 @@ class DrawnBeams(DrawnBodies):
             self._elastic.append(bar)
         return found
 
-    # -- how a beam is put together -----------------------------------------------------------------------------------
+    # -- assembly of a beam -------------------------------------------------------------------------------------------
     def _beam(
         self,
         name: str,
@@ -213,7 +297,7 @@ class DrawnBeams(DrawnBodies):
         for i, (a, b) in enumerate(itertools.pairwise(nodes)):
             if a is b or (a.element is None and b.element is None):
                 raise InputError(
-                    f"{name}: an element needs two different parts, one of them a body: take more elements"
+                    f"{name}: an element needs two different nodes, not both on the ground: use more elements"
                 )
             self._element(beam, a, b, line, i, viscosity)
         self.beams[name] = beam
@@ -225,10 +309,10 @@ class DrawnBeams(DrawnBodies):
         if part.element is None:
             return
         if not part.turns:
-            raise InputError(f"{name}: '{part.name}' is a particle, which no beam can be clamped to")
+            raise InputError(f"{name}: '{part.name}' is a particle; a beam cannot be clamped to it")
         if np.linalg.norm(part.position - place) > 1e-9 * (1 + np.linalg.norm(place)):
             raise InputError(
-                f"{name}: the centre of '{part.name}' is not at the end of the beam; hold the end by a joint instead, "
+                f"{name}: the centre of '{part.name}' is not at the end of the beam; use a joint at the end instead, "
                 "such as mb.fixed"
             )
 
@@ -272,7 +356,7 @@ class DrawnBeams(DrawnBodies):
 
 
 def _side(part: Part, axes: np.ndarray) -> tuple[End, np.ndarray]:
-    """How an element sees a part, and the axes of the section in it."""
+    """Return the beam end at a body, and the section axes in body axes."""
     inside = part.inwards(axes)
     if part.element is not None and np.abs(inside - np.eye(len(inside))).max() < 1e-12:
         return node_end(part.dimension), inside
@@ -280,7 +364,7 @@ def _side(part: Part, axes: np.ndarray) -> tuple[End, np.ndarray]:
 
 
 def heavier(part: Part, section: Section, share: float, axes: np.ndarray) -> None:
-    """Half of an element belongs to the body that it ends in."""
+    """Add the lumped mass and inertia of half an element to a body."""
     element = part.element
     assert element is not None
     values = element.parameters.values

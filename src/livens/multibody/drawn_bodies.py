@@ -1,4 +1,4 @@
-"""Bodies of a drawing: rods, boxes, cylinders, spheres, and any other with its inertia."""
+"""Builder methods for rigid bodies: rods, boxes, cylinders, rings, spheres, particles, general bodies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.multibody.parts import Part, axes_about, axes_along, direction, poin
 
 
 class DrawnBodies(Drawing):
-    """The methods of `livens.Multibody` that add bodies."""
+    """Methods of `livens.Multibody` that add rigid bodies."""
 
     def body(
         self,
@@ -32,18 +32,46 @@ class DrawnBodies(Drawing):
         shape: tuple[Any, ...] = (),
         rotor: bool = False,
     ) -> Part:
-        """A rigid body: its mass, its inertia about its centre of mass in its own axes, and where it is drawn.
+        """Add a rigid body with a given mass and inertia.
 
-        `inertia` is a tensor or its three principal values (in the plane: one number), `rotation` a matrix with the
-        body's axes as columns. Where another point than the centre of mass is at the `position`, `centre` is how far
-        from there that is, in the body's own axes, and the point is called ``origin``. `points` are named points, given
-        in space. A `rotor` is symmetric about its third axis and spins fast about it: its error in phase is taken out,
-        see `livens.bodies.director_body`.
+        Parameters
+        ----------
+        name : str
+            Name of the body. Results: ``name.position``, ``name.velocity``, ``name.rotation``, ``name.omega``.
+        mass : float
+            Mass in kg.
+        inertia : array_like of shape (3, 3) or (3,), or float
+            Inertia about the centre of mass in body axes, in kg m^2: a tensor or its three principal values; in the
+            plane one number.
+        centre : array_like, optional
+            Centre of mass relative to `position`, in body axes, in m. The point at `position` is then called
+            ``origin``. By default `position` is the centre of mass.
+        position : array_like or Marker, optional
+            Reference position in m; the origin by default.
+        rotation : array_like of shape (d, d), optional
+            Reference orientation: rotation matrix with the body axes as columns. By default the global axes.
+        points : mapping of str to array_like, optional
+            Named points, given in global coordinates of the reference configuration.
+        shape : tuple, optional
+            Solid shape for visuals and contacts: type and sizes, such as ``("cylinder", length, radius)``.
+        rotor : bool, default False
+            Whether the body spins fast about its third axis, about which it must be symmetric. Its phase error is then
+            reduced, see `livens.bodies.director_body`.
+
+        Returns
+        -------
+        Body
+            Body with its named points as attributes.
+
+        Raises
+        ------
+        InputError
+            If the name is in use, the inertia is not that of a rigid body, or `rotation` is not a rotation matrix.
         """
         self._new(name)
         spins = flag(f"{name}: rotor", rotor)
         if spins and self.dimension == 2:
-            raise InputError(f"{name}: a rotor is a body in space")
+            raise InputError(f"{name}: a rotor must be a spatial body, and the model is planar")
         d = self.dimension
         at = np.zeros(d) if position is None else point_in_space(f"{name}: position", position, d)
         R = np.eye(d) if rotation is None else array(f"{name}: rotation", rotation, (d, d))
@@ -65,10 +93,30 @@ class DrawnBodies(Drawing):
         return self._added(name, element, at, R, points, shape)
 
     def rod(self, name: str, *, a: Any, b: Any, mass: float, radius: float | None = None) -> Part:
-        """A round rod from one point to another.
+        """Add a cylindrical rod between two points.
 
-        Without a radius it is a fiftieth of the length, which adds 1.2e-3 to the moment of inertia of an ideally thin
-        rod about its centre, in units of that: nothing turns without inertia about its own axis.
+        Parameters
+        ----------
+        name : str
+            Name of the rod; its ends are the points ``a`` and ``b``.
+        a, b : array_like or Marker
+            Ends in the reference configuration, in m.
+        mass : float
+            Mass in kg.
+        radius : float, optional
+            Radius in m. The default is 0.02 of the length: a thin rod would have no inertia about its axis. This
+            default increases the transverse moment of inertia by a factor of 1 + 1.2e-3.
+
+        Returns
+        -------
+        Body
+            Rod whose first body axis points from `a` to `b`.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
         """
         ends = [point_in_space(f"{name}: {which}", x, self.dimension) for which, x in (("a", a), ("b", b))]
         length = positive(f"{name}: the length", np.linalg.norm(ends[1] - ends[0]))
@@ -80,23 +128,91 @@ class DrawnBodies(Drawing):
         return self.body(name, mass=mass, inertia=moments, position=centre, rotation=R, points=named, shape=shape)
 
     def box(self, name: str, *, at: Any, size: Any, mass: float, rotation: Any = None) -> Part:
-        """A box about its centre; in the plane, `size` may be two numbers."""
+        """Add a rectangular box.
+
+        Parameters
+        ----------
+        name : str
+            Name of the box.
+        at : array_like or Marker
+            Centre in the reference configuration, in m.
+        size : array_like of shape (3,) or (2,)
+            Edge lengths along the body axes in m; two in the plane.
+        mass : float
+            Mass in kg.
+        rotation : array_like of shape (d, d), optional
+            Rotation matrix with the body axes as columns. By default the global axes.
+
+        Returns
+        -------
+        Body
+            Homogeneous box.
+
+        Raises
+        ------
+        InputError
+            If an edge length is negative, or all are zero.
+        """
         edges = array(f"{name}: size", size)
         if edges.shape not in ((3,), (self.dimension,)) or not np.all(edges >= 0) or not edges.any():
-            raise InputError(f"{name}: size must be {self.dimension} numbers, not negative nor all zero, got {size!r}")
+            raise InputError(
+                f"{name}: size must be {self.dimension} non-negative numbers that are not all zero, got {size!r}"
+            )
         heavy = positive(f"{name}: the mass", mass)
         moments = shapes.box(np.append(edges, 0.0) if len(edges) == 2 else edges, heavy)
         shape = ("box", *edges.tolist())
         return self.body(name, mass=mass, inertia=moments, position=at, rotation=rotation, shape=shape)
 
     def plate(self, name: str, *, at: Any, size: Any, mass: float, rotation: Any = None) -> Part:
-        """A thin plate in its own first two axes."""
+        """Add a thin rectangular plate (rigid) in the plane of its first two body axes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the plate.
+        at : array_like or Marker
+            Centre in the reference configuration, in m.
+        size : array_like of shape (2,)
+            Edge lengths along the first two body axes, in m.
+        mass : float
+            Mass in kg.
+        rotation : array_like of shape (3, 3), optional
+            Rotation matrix with the body axes as columns. By default the global axes.
+
+        Returns
+        -------
+        Body
+            Homogeneous plate without thickness.
+        """
         return self.box(name, at=at, size=[*array(f"{name}: size", size, (2,)), 0.0], mass=mass, rotation=rotation)
 
     def cylinder(
         self, name: str, *, at: Any, axis: Any = "z", length: float, radius: float, mass: float, rotor: bool = False
     ) -> Part:
-        """A full cylinder about its centre; a `rotor` spins fast about its axis."""
+        """Add a solid cylinder.
+
+        Parameters
+        ----------
+        name : str
+            Name of the cylinder.
+        at : array_like or Marker
+            Centre in the reference configuration, in m.
+        axis : {"x", "y", "z"} or array_like of shape (3,), default "z"
+            Direction of the cylinder axis, which is the third body axis.
+        length : float
+            Length in m; zero for a disc.
+        radius : float
+            Radius in m.
+        mass : float
+            Mass in kg.
+        rotor : bool, default False
+            Whether the cylinder spins fast about its axis, see `body`.
+
+        Returns
+        -------
+        Body
+            Homogeneous cylinder.
+        """
         long, wide = not_negative(f"{name}: the length", length), positive(f"{name}: the radius", radius)
         heavy = positive(f"{name}: the mass", mass)
         moments, shape = shapes.cylinder(long, wide, heavy), ("cylinder", long, wide)
@@ -113,19 +229,74 @@ class DrawnBodies(Drawing):
         tube: float = 0.0,
         rotor: bool = False,
     ) -> Part:
-        """A ring about its centre, with a round section; a `rotor` spins fast about its axis."""
+        """Add a ring with a circular cross-section (torus).
+
+        Parameters
+        ----------
+        name : str
+            Name of the ring.
+        at : array_like or Marker
+            Centre in the reference configuration, in m.
+        axis : {"x", "y", "z"} or array_like of shape (3,), default "z"
+            Direction of the ring axis, which is the third body axis.
+        radius : float
+            Radius of the centre line in m.
+        mass : float
+            Mass in kg.
+        tube_radius : float, default 0
+            Radius of the cross-section in m.
+        rotor : bool, default False
+            Whether the ring spins fast about its axis, see `body`.
+
+        Returns
+        -------
+        Body
+            Homogeneous ring.
+        """
         wide, thick = positive(f"{name}: the radius", radius), not_negative(f"{name}: the tube", tube)
         moments = shapes.ring(wide, positive(f"{name}: the mass", mass), thick)
         return self._round(name, at, axis, moments, mass, ("ring", wide, thick), rotor)
 
     def sphere(self, name: str, *, at: Any, radius: float, mass: float) -> Part:
-        """A full sphere."""
+        """Add a solid sphere.
+
+        Parameters
+        ----------
+        name : str
+            Name of the sphere.
+        at : array_like or Marker
+            Centre in the reference configuration, in m.
+        radius : float
+            Radius in m.
+        mass : float
+            Mass in kg.
+
+        Returns
+        -------
+        Body
+            Homogeneous sphere.
+        """
         wide, heavy = positive(f"{name}: the radius", radius), positive(f"{name}: the mass", mass)
         moments, shape = shapes.sphere(wide, heavy), ("sphere", wide)
         return self.body(name, mass=mass, inertia=moments, position=at, shape=shape)
 
     def particle(self, name: str, *, at: Any, mass: float) -> Part:
-        """A point with mass."""
+        """Add a particle (point mass).
+
+        Parameters
+        ----------
+        name : str
+            Name of the particle.
+        at : array_like or Marker
+            Position in the reference configuration, in m.
+        mass : float
+            Mass in kg.
+
+        Returns
+        -------
+        Body
+            Particle; it has no orientation.
+        """
         self._new(name)
         place = point_in_space(f"{name}: at", at, self.dimension)
         element = particle(name, mass, dimension=self.dimension)

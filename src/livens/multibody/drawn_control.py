@@ -1,4 +1,4 @@
-"""Controllers of a drawing: continuous ones, with an integral or without, and sampled ones."""
+"""Builder methods for controllers: PD, PID, and sampled controllers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from livens.multibody.sampled import Sampled, acting
 
 
 class DrawnControl(DrawnForces):
-    """The methods of `livens.Multibody` that steer joints."""
+    """Methods of `livens.Multibody` that add controllers of joints."""
 
     def pd(
         self,
@@ -31,10 +31,31 @@ class DrawnControl(DrawnForces):
         feedforward: Any = 0.0,
         name: str = "",
     ) -> Element:
-        """A motor that steers a joint to an angle (position) and a rate (speed), constants or functions of time:
-        ``stiffness (target - angle) + damping (target rate - rate) + feedforward``.
+        """Add a PD controller of a joint: ``kp (reference - angle) + kd (reference_rate - rate) + feedforward``.
 
-        The error of an angle is taken within half a turn.
+        The error of an angle is within half a turn. The result is ``name.torque`` (N m) or ``name.force`` (N).
+
+        Parameters
+        ----------
+        joint : Joint
+            Controlled joint, with an angle or a displacement.
+        kp : float
+            Proportional gain in N m/rad or N/m.
+        kd : float, default 0
+            Derivative gain in N m s/rad or N s/m.
+        reference : float or callable, default 0
+            Reference angle in rad or displacement in m; a constant or a function of time.
+        reference_rate : float or callable, default 0
+            Reference rate in rad/s or m/s; a constant or a function of time.
+        feedforward : float or callable, default 0
+            Feedforward torque in N m or force in N; a constant or a function of time.
+        name : str, optional
+            Name of the controller; by default that of the joint, followed by "controller".
+
+        Returns
+        -------
+        Element
+            Force element.
         """
         name = name or self._after(joint, "controller")
         what = "angle" if isinstance(joint, Joint) and joint.kind.angle else "slide"
@@ -57,9 +78,34 @@ class DrawnControl(DrawnForces):
         feedforward: Any = 0.0,
         name: str = "",
     ) -> Element:
-        """As `pd`, and `integral` times the error summed up over time, which is shown as ``name.integral``.
+        """Add a PID controller of a joint, in continuous time: that of `pd` plus `ki` times the integrated error.
 
-        It acts at every instant and needs no samples. The error of an angle is taken within half a turn.
+        The error of an angle is within half a turn. Results: ``name.integral`` (rad s or m s), and ``name.torque``
+        (N m) or ``name.force`` (N).
+
+        Parameters
+        ----------
+        joint : Joint
+            Controlled joint, with an angle or a displacement.
+        kp : float
+            Proportional gain in N m/rad or N/m.
+        ki : float
+            Integral gain in N m/(rad s) or N/(m s).
+        kd : float, default 0
+            Derivative gain in N m s/rad or N s/m.
+        reference : float or callable, default 0
+            Reference angle in rad or displacement in m; a constant or a function of time.
+        reference_rate : float or callable, default 0
+            Reference rate in rad/s or m/s; a constant or a function of time.
+        feedforward : float or callable, default 0
+            Feedforward torque in N m or force in N; a constant or a function of time.
+        name : str, optional
+            Name of the controller; by default that of the joint, followed by "controller".
+
+        Returns
+        -------
+        Element
+            Force element.
         """
         name = name or self._after(joint, "controller")
         turns = isinstance(joint, Joint) and joint.kind.angle
@@ -89,17 +135,36 @@ class DrawnControl(DrawnForces):
         measure: Sequence[str] | str,
         state: Any = (),
     ) -> None:
-        """A Python function that looks at the motion every so often and says what motors in joints do until then.
+        """Add a sampled (discrete-time) controller: a Python function with zero-order hold.
 
-        ``law(t, measured)`` returns one torque or force for each joint; with a `state`, ``law(t, measured, state)``
-        returns these and the new state, which is kept in the run and in its file. `measure` are names of quantities,
-        such as ``"hinge.angle"``. What it says is shown as ``name.command``, of several joints ``name joint.command``.
+        The result is ``name.command``; with several joints ``name joint.command``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the controller.
+        *joints : Joint
+            Actuated joints, each with an angle or a displacement.
+        period : float
+            Sampling period in s.
+        law : callable
+            Control law ``law(t, measured)`` that returns one torque (N m) or force (N) per joint. With `state`,
+            ``law(t, measured, state)`` returns the commands and the new state.
+        inputs : str or sequence of str
+            Names of the measured outputs, such as ``"hinge.angle"``.
+        state : array_like, optional
+            Initial controller state; it is stored in the run and in its file.
+
+        Raises
+        ------
+        InputError
+            If there is no joint, a joint has no single coordinate, or `law` is not a function.
         """
         self._new(name)
         if not joints:
             raise InputError(f"{name}: a controller needs at least one joint")
         if not callable(law):
-            raise InputError(f"{name}: the law must be a function of time and of what is measured, got {law!r}")
+            raise InputError(f"{name}: the law must be a function of time and of the measured values, got {law!r}")
         for joint in joints:
             turns = isinstance(joint, Joint) and joint.kind.angle
             self._needs(name, joint, "angle" if turns else "slide")
@@ -117,7 +182,7 @@ class DrawnControl(DrawnForces):
 
 
 def _laws(name: str, **given: Any) -> list[Callable[..., Any]]:
-    """Functions of time, some of them constant."""
+    """Return functions of time; numbers become constant functions."""
     return [x if callable(x) else constant(number(f"{name}: the {word}", x)) for word, x in given.items()]
 
 
@@ -127,7 +192,7 @@ def _gains(name: str, **given: Any) -> dict[str, float]:
 
 @functools.lru_cache(maxsize=256)
 def _steering(target: Any, rate: Any, feedforward: Any, angle: bool) -> Callable[..., Any]:
-    """A law of time, angle and rate, with gains in k."""
+    """Return the PD law, a function of time, joint coordinate and rate, with gains in k."""
 
     def law(t: Any, now: Any, speed: Any, k: Any) -> Any:
         return k.stiffness * error(target(t) - now, angle) + k.damping * (rate(t) - speed) + feedforward(t)

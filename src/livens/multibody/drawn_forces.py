@@ -1,4 +1,4 @@
-"""Forces of a drawing: springs, dampers, motors, drives, loads."""
+"""Builder methods for force elements: springs, dampers, bushings, cables, motors, drives, limits, friction, loads."""
 
 from __future__ import annotations
 
@@ -23,13 +23,31 @@ from livens.multibody.stops import DrawnStop
 
 
 class DrawnForces(Drawing):
-    """The methods of `livens.Multibody` that let forces act."""
+    """Methods of `livens.Multibody` that add force elements."""
 
     def spring(self, name: str, first: Any, second: Any, *, stiffness: float, length: float | None = None) -> Element:
-        """A spring between two points; relaxed as it is drawn, unless a length is given.
+        """Add a linear spring between two points.
 
-        By name there are ``name.tension``, positive where it pulls, and ``name.length``.
+        Results: ``name.tension`` (N, positive in tension) and ``name.length`` (m).
 
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        point_a, point_b : Marker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
+        stiffness : float
+            Stiffness in N/m.
+        free_length : float, optional
+            Free length in m. By default the distance in the reference configuration.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
         >>> ball = mb.particle("ball", at=[0, 0, -1], mass=2.0)
@@ -45,7 +63,24 @@ class DrawnForces(Drawing):
         return element
 
     def damper(self, name: str, first: Any, second: Any, *, viscosity: float) -> Element:
-        """A damper between two points, along the line through both; by name there is ``name.tension``."""
+        """Add a linear damper between two points, along the line through them.
+
+        The result is ``name.tension`` in N.
+
+        Parameters
+        ----------
+        name : str
+            Name of the damper.
+        point_a, point_b : Marker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
+        damping : float
+            Damping coefficient in N s/m.
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
         ends = self._ends(name, first, second)
         element = self._act(name, forces.damper(*ends, viscosity), "damper", first, second)
         self._exerting.append((name, Line(element, self._seen(first), self._seen(second))))
@@ -54,33 +89,102 @@ class DrawnForces(Drawing):
     def spring_damper(
         self, name: str, first: Any, second: Any, *, stiffness: float, viscosity: float, length: float | None = None
     ) -> tuple[Element, Element]:
-        """Both between the same two points; the damper is called ``name damper``."""
-        not_negative(f"{name}: the viscosity", viscosity)  # before anything is drawn
+        """Add a linear spring and a damper between two points; the damper is called ``name damper``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        point_a, point_b : Marker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
+        stiffness : float
+            Stiffness in N/m.
+        damping : float
+            Damping coefficient in N s/m.
+        free_length : float, optional
+            Free length in m. By default the distance in the reference configuration.
+
+        Returns
+        -------
+        tuple of (Element, Element)
+            Spring and damper.
+        """
+        not_negative(f"{name}: the damping", viscosity)  # before the spring is added
         spring = self.spring(name, first, second, stiffness=stiffness, length=length)
         return spring, self.damper(f"{name} damper", first, second, viscosity=viscosity)
 
     def gravitation(self, name: str, first: Part, second: Part, *, constant: float = forces.GRAVITATION) -> Element:
-        """Two bodies attract each other as their masses would at their centres; SI units unless a constant is given.
+        """Add Newtonian gravitation between two bodies, with their masses at their centres.
 
-        What acts on the second body is ``name.force``.
+        The result is ``name.force`` (N) on the second body, in space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the force.
+        body_a, body_b : Body
+            Bodies; not the ground.
+        constant : float, default 6.6743e-11
+            Gravitational constant in m^3/(kg s^2).
+
+        Returns
+        -------
+        Element
+            Force element.
         """
         self._between(name, first, second)
         if first.element is None or second.element is None:
-            raise InputError(f"{name}: two bodies attract each other; the ground has no mass")
+            raise InputError(f"{name}: gravitation needs two bodies; the ground has no mass")
         element = self._act(name, forces.gravitation(first.element, second.element, constant))
         self._exerting.append((name, OnPart(element, second, np.zeros(self.dimension), ("force",))))
         return element
 
     def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest: float = 0.0) -> Element:
-        """A spring against the angle of a joint, within half a turn of its rest; it exerts ``name.torque``."""
+        """Add a torsion spring in a joint, with the angle within half a turn of the rest angle.
+
+        The result is ``name.torque`` in N m.
+
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        joint : Joint
+            Joint with an angle.
+        stiffness : float
+            Stiffness in N m/rad.
+        rest_angle : float, default 0
+            Rest angle in rad.
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
         given = dict(stiffness=not_negative(f"{name}: the stiffness", stiffness), rest=number(f"{name}: rest", rest))
         self._needs(name, joint, "angle")
         element = joint.acting(name, given, potential=actuators.torsion(joint.a, joint.b))
         return self._in(joint, True, self._act(name, element, "torsion_spring", joint))
 
     def torsion_damper(self, name: str, joint: Joint, *, viscosity: float) -> Element:
-        """A damper against the rate of a joint; it exerts ``name.torque``."""
-        given = dict(viscosity=not_negative(f"{name}: the viscosity", viscosity))
+        """Add a torsion damper in a joint.
+
+        The result is ``name.torque`` in N m.
+
+        Parameters
+        ----------
+        name : str
+            Name of the damper.
+        joint : Joint
+            Joint with an angle.
+        damping : float
+            Damping coefficient in N m s/rad.
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        given = dict(viscosity=not_negative(f"{name}: the damping", viscosity))
         self._needs(name, joint, "angle")
         element = joint.acting(name, given, dissipation=actuators.turning_damper(joint.a, joint.b))
         return self._in(joint, True, self._act(name, element, "torsion_damper", joint))
@@ -94,14 +198,36 @@ class DrawnForces(Drawing):
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
     ) -> Element:
-        """A torque in a joint that turns, or a force in one that slides, on both bodies.
+        """Add a motor in a joint: a torque or a force, given as a function of time and of the joint state.
 
-        It is a number or a law of time, angle and rate (position and speed), ``law(t, angle, rate)``, and of `k` if
-        there are parameters. The angle is that within half a turn of the drawn pose. What it exerts on the second body,
-        about the axis or along it, is ``name.torque`` or ``name.force``.
+        The result is ``name.torque`` (N m) about the joint axis, or ``name.force`` (N) along it, on the second body.
+
+        Parameters
+        ----------
+        joint : Joint
+            Joint with an angle (`torque`) or a displacement (`force`).
+        torque : float or callable, optional
+            Torque in N m: a number or ``law(t, angle, rate)``, with parameters ``law(t, angle, rate, k)``. The angle is
+            within half a turn of the reference configuration.
+        force : float or callable, optional
+            Force in N: a number or ``law(t, position, velocity)``, with parameters ``law(t, position, velocity, k)``.
+        parameters : mapping of str to float, optional
+            Parameters of the law.
+        name : str, optional
+            Name of the motor; by default that of the joint, followed by "motor".
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            Unless exactly one of `torque` and `force` is given, and the joint has that coordinate.
         """
         if (torque is None) == (force is None):
-            raise InputError("a motor has either a torque or a force")
+            raise InputError("a motor needs either a torque or a force")
         name = name or self._after(joint, "motor")
         self._needs(name, joint, "angle" if torque is not None else "slide")
         given = torque if torque is not None else force
@@ -111,7 +237,7 @@ class DrawnForces(Drawing):
         return self._in(joint, torque is not None, element)
 
     def _in(self, joint: Joint, turns: bool, element: Element) -> Element:
-        """It acts in a joint, and what it exerts there is shown by its name."""
+        """Register the output of a force element in a joint."""
         self._exerting.append((element.name, InJoint(element, joint, turns)))
         return element
 
@@ -125,15 +251,36 @@ class DrawnForces(Drawing):
         speed: Any = None,
         name: str = "",
     ) -> Element:
-        """The angle or position of a joint, or its rate or speed, is a function of time (or a constant).
+        """Prescribe the motion of a joint by a rheonomic constraint.
 
-        What the drive has to exert on the second body for that is ``name.torque``, or ``name.force``.
+        The result is the drive torque ``name.torque`` (N m) or force ``name.force`` (N) on the second body.
+
+        Parameters
+        ----------
+        joint : Joint
+            Driven joint.
+        angle, position : float or callable, optional
+            Angle in rad or displacement in m: a constant or a function of time.
+        rate, velocity : float or callable, optional
+            Angular rate in rad/s or sliding velocity in m/s: a constant or a function of time.
+        name : str, optional
+            Name of the drive; by default that of the joint, followed by "drive".
+
+        Returns
+        -------
+        Element
+            Constraint element.
+
+        Raises
+        ------
+        InputError
+            Unless exactly one motion is given, and the joint has that coordinate.
         """
         given = {
             k: law for k, law in dict(angle=angle, position=position, rate=rate, speed=speed).items() if law is not None
         }
         if len(given) != 1:
-            raise InputError("a drive is of an angle, a position, a rate or a speed, of one of them")
+            raise InputError("a drive needs exactly one of angle, position, rate and velocity")
         ((what, law),) = given.items()
         name, turns = name or self._after(joint, "drive"), what in ("angle", "rate")
         self._needs(name, joint, "angle" if turns else "slide")
@@ -158,11 +305,37 @@ class DrawnForces(Drawing):
         damping: float = 0.0,
         restitution: float | None = None,
     ) -> Element:
-        """Ends of the way of a joint: a spring beyond them, with a damping that grows with the depth.
+        """Limit the range of a joint.
 
-        Both ends of an angle must be given, less than a turn apart. With a `restitution` between 0 and 1 the joint is
-        thrown back at an end with this part of its rate, by an impulse that all bodies feel. Where bounces would last
-        less than a few steps it lands on the spring, which is there until the joint leaves the end.
+        Beyond the limits a spring pushes the joint back (soft stop). With `restitution`, the joint bounces (hard stop).
+        The result is ``name.torque`` (N m), or ``name.force`` (N) for sliding joints.
+
+        Parameters
+        ----------
+        name : str
+            Name of the limit.
+        joint : Joint
+            Joint with one rotation or one translation.
+        lower, upper : float, optional
+            Limits in rad or m, measured from the reference configuration. For rotations both are required and must be
+            less than one turn apart.
+        stiffness : float
+            Spring stiffness beyond the limits, in N m/rad or N/m.
+        damping : float, default 0
+            Hunt-Crossley damping in N m s/rad^2 or N s/m^2: the damping force is ``damping * penetration * rate``.
+        restitution : float, optional
+            Coefficient of restitution of a hard stop, between 0 and 1. The impact changes the velocities of all bodies.
+            When the bounces become shorter than a few steps, the joint comes to rest on the spring.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If a limit is missing, the range is empty or a full turn, or `restitution` is not between 0 and 1.
         """
         turns = isinstance(joint, Joint) and joint.kind.angle
         self._needs(name, joint, "angle" if turns else "slide")
@@ -175,7 +348,7 @@ class DrawnForces(Drawing):
         }
         way = given.get("upper", np.inf) - given.get("lower", -np.inf)
         if not way > 0 or (turns and way >= 2 * np.pi):
-            raise InputError(f"{name}: lower must be below upper, of an angle by less than a turn")
+            raise InputError(f"{name}: lower must be below upper, for an angle by less than one turn")
         sides = joint.a, joint.b, turns, tuple(given), restitution is not None
         given["stiffness"] = not_negative(f"{name}: the stiffness", stiffness)
         functions: dict[str, Any] = dict(potential=bushings.limited(*sides))
@@ -207,21 +380,46 @@ class DrawnForces(Drawing):
         stribeck: float = 0.1,
         smooth: float = 1e-3,
     ) -> Element:
-        """Dry friction in a joint, smooth below the rate `smooth`; `static` is its level at rest, if it is higher.
+        """Add dry friction in a joint: Stribeck friction, regularised at low rates; it never supplies energy.
 
-        By name there is ``name.torque`` or ``name.force``.
+        The result is ``name.torque`` in N m or ``name.force`` in N.
 
-        `stribeck` is the rate at which half of what `static` is above the level has gone. It never gives energy.
+        Parameters
+        ----------
+        name : str
+            Name of the friction.
+        joint : Joint
+            Joint with an angle (`torque`) or a displacement (`force`).
+        torque : float, optional
+            Kinetic friction torque in N m.
+        force : float, optional
+            Kinetic friction force in N.
+        static : float, optional
+            Static friction level in N m or N, if it is higher than the kinetic level.
+        stribeck : float, default 0.1
+            Stribeck rate in rad/s or m/s, at which half of the difference of static and kinetic level remains.
+        rate_tolerance : float, default 1e-3
+            Regularisation rate in rad/s or m/s; smaller than `stribeck`.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            Unless exactly one of `torque` and `force` is given, and `stribeck` exceeds `rate_tolerance`.
         """
         if (torque is None) == (force is None):
-            raise InputError(f"{name}: friction is either a torque or a force")
+            raise InputError(f"{name}: friction needs either a torque or a force")
         turns = torque is not None
         self._needs(name, joint, "angle" if turns else "slide")
         level = not_negative(f"{name}: the level", torque if turns else force)
         rest = level if static is None else not_negative(f"{name}: static", static)
         rates = dict(stribeck=positive(f"{name}: stribeck", stribeck), smooth=positive(f"{name}: smooth", smooth))
         if rates["stribeck"] <= rates["smooth"]:
-            raise InputError(f"{name}: stribeck must be greater than smooth")
+            raise InputError(f"{name}: stribeck must be greater than rate_tolerance")
         given = dict(level=level, static=rest, **rates)
         element = joint.acting(name, given, dissipation=bushings.friction(joint.a, joint.b, turns))
         return self._in(joint, turns, self._act(name, element, "friction", joint))
@@ -238,16 +436,43 @@ class DrawnForces(Drawing):
         to: Any = None,
         axes: Any = None,
     ) -> Element:
-        """An elastic support between two bodies at a point: six stiffnesses along and about its axes, or a 6x6 matrix.
+        """Add a bushing: an elastic connection of two bodies in all six directions.
 
-        The axes are those of space in the drawing, or the columns of `axes`; displacements are seen from the first
-        body. It is relaxed as it is drawn. Rotations enter as 2 tan(angle/2) about their axis. What it exerts on the
-        second body, in space, is ``name.force`` and about its point ``name.torque``.
+        The bushing is unloaded in the reference configuration. Displacements are resolved in the first body. Rotations
+        enter as ``2 tan(angle/2)`` about their axis. Results: ``name.force`` (N) and ``name.torque`` (N m, about its
+        point) on the second body, in space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the bushing.
+        body_a, body_b : Body
+            Bodies with orientation, one of them possibly the ground.
+        stiffness : array_like of shape (6,) or (6, 6)
+            Stiffness along the axes (N/m) and about them (N m/rad), or a symmetric matrix.
+        damping : array_like of shape (6,) or (6, 6), optional
+            Damping along the axes (N s/m) and about them (N m s/rad), or a symmetric matrix.
+        at : array_like of shape (3,) or Marker, optional
+            Position in the reference configuration, in m. By default the centre of the second body.
+        at_second : array_like of shape (3,) or Marker, optional
+            Position on the second body, if it differs from `at`.
+        axes : array_like of shape (3, 3), optional
+            Axes of the bushing as orthonormal columns; by default the global axes.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If the model is planar, a body is a particle, or a matrix is not symmetric and positive semidefinite.
         """
         self._new(name)
         self._between(name, first, second)
         if self.dimension != 3 or not (first.turns and second.turns):
-            raise InputError(f"{name}: a bushing is between bodies in space that can turn")
+            raise InputError(f"{name}: a bushing needs two bodies with orientation, in a spatial model")
         given = at if at is not None else (second if second.element else first).position
         place = point_in_space(f"{name}: at", given, 3)
         other = place if to is None else point_in_space(f"{name}: to", to, 3)
@@ -272,13 +497,36 @@ class DrawnForces(Drawing):
     def cable(
         self, name: str, *points: Any, stiffness: float, length: float | None = None, damping: float = 0.0
     ) -> Element:
-        """A cable from the first point to the last; it slides over those between them without friction.
+        """Add a cable from the first point to the last; it slides over the points between without friction.
 
-        It pulls where it is longer than `length`, by default that of the drawing, and never pushes. By name there are
-        ``name.tension`` and ``name.length``.
+        The cable is in tension if it is longer than its free length, and never pushes. Results: ``name.tension`` (N)
+        and ``name.length`` (m).
+
+        Parameters
+        ----------
+        name : str
+            Name of the cable.
+        *points : Marker, Body or array_like
+            At least two points of bodies or of space.
+        stiffness : float
+            Stiffness in N/m.
+        free_length : float, optional
+            Free length in m. By default the length in the reference configuration.
+        damping : float, default 0
+            Damping coefficient in N s/m, active while the cable is taut.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If there are fewer than two points, or no point belongs to a body.
         """
         if len(points) < 2:
-            raise InputError(f"{name}: a cable goes through at least two points")
+            raise InputError(f"{name}: a cable needs at least two points")
         ends = [Point(self._end(name, one)) for one in points]
         names = list(dict.fromkeys(str(c) for end in ends for c in end.coordinates))
         if not names:
@@ -305,15 +553,34 @@ class DrawnForces(Drawing):
     def wrench(
         self, name: str, body: Part, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
     ) -> None:
-        """A force at a point (by default the centre) and a torque on a body: constant, or functions of time.
+        """Apply a force at a point and a torque to a body, constant or as functions of time.
 
-        The force has components in "space" or in the axes of the "body", the torque in space; both are shown in space,
-        as ``name.force`` and ``name.torque``.
+        Results: ``name.force`` (N) and ``name.torque`` (N m), in space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the load.
+        body : Body
+            Loaded body.
+        force : array_like or callable, optional
+            Force in N, or a function of time.
+        torque : array_like, float or callable, optional
+            Torque in N m with components in space, or a function of time; one number in the plane.
+        at : array_like or Marker, optional
+            Point of application in the reference configuration, in m; by default the centre of mass.
+        frame : {"space", "body"}, default "space"
+            Axes of the components of the force.
+
+        Raises
+        ------
+        InputError
+            If neither force nor torque is given, or the body is the ground.
         """
         self._known(name, body)
         if body.element is None or (force is None and torque is None):
-            raise InputError(f"{name}: a wrench is a force or a torque on a body")
-        made: dict[str, Element] = {}  # both, before any of them is drawn
+            raise InputError(f"{name}: a wrench needs a force or a torque on a body")
+        made: dict[str, Element] = {}  # both elements are checked before one is added
         if force is not None:
             law = force if callable(force) else constant(array(f"{name}: force", force, (self.dimension,)))
             place = None if at is None else body.lever(point_in_space(name, at, self.dimension))
@@ -329,21 +596,29 @@ class DrawnForces(Drawing):
             self._exerting.append((name, OnPart(element, body, np.zeros(self.dimension), (what,))))
 
     def observe(self, name: str, expression: Callable[..., Any]) -> None:
-        """A quantity of your own: a function of q and v of the whole system, shown as ``run[name]``."""
+        """Define a user output: a function of the coordinates and velocities of the system.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output, shown as ``run[name]``.
+        expression : callable
+            Function of q and v, written with `livens.math`.
+        """
         self._new(name)
         if not callable(expression):
-            raise InputError(f"{name}: what is observed must be a function of q and v, got {expression!r}")
+            raise InputError(f"{name}: an observed quantity must be a function of q and v, got {expression!r}")
         self._observed[name] = expression
 
 
 def _six(what: str, given: Any) -> np.ndarray:
-    """Six numbers as a diagonal matrix, or a symmetric one of six rows."""
+    """Return a symmetric positive semidefinite 6x6 matrix from six diagonal entries or a matrix."""
     values = array(what, given)
     matrix = np.diag(values) if values.shape == (6,) else values
     if matrix.shape != (6, 6) or np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
         raise InputError(f"{what} must be six numbers or a symmetric 6x6 matrix, got shape {values.shape}")
     if np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
-        raise InputError(f"{what} must not be negative in any direction")
+        raise InputError(f"{what} must be positive semidefinite")
     return np.asarray(matrix)
 
 
@@ -353,5 +628,5 @@ def _same(values: tuple[float, ...], scalar: bool) -> Callable[..., Any]:
 
 
 def constant(value: Any) -> Callable[..., Any]:
-    """A law that always says the same; equal ones are one function, so that elements share their code."""
+    """Return a constant law; equal values share one function, so that elements share their code."""
     return _same(tuple(np.atleast_1d(value).tolist()), np.ndim(value) == 0)

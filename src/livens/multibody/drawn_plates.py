@@ -1,4 +1,4 @@
-"""Elastic plates of a drawing, as nets of beams."""
+"""Builder methods for elastic plates, as grillages of beams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from livens.multibody.sections import Section
 
 
 class DrawnPlates(DrawnBeams):
-    """The methods of `livens.Multibody` that add elastic plates."""
+    """Methods of `livens.Multibody` that add elastic plates."""
 
     def elastic_plate(
         self,
@@ -33,14 +33,49 @@ class DrawnPlates(DrawnBeams):
         edges: str = "free",
         damping: float = 0.0,
     ) -> list[list[Part]]:
-        """A rectangular plate as a net of beams that cross each other; returned are its nodes, row by row.
+        """Add a rectangular elastic plate as a grillage of crossing beams.
 
-        `size` are its edges along its first two axes, `at` is its centre, `cells` how many there are along each edge.
-        Every beam bends and twists as stiffly as the strip of plate that it stands for, ``D = E t^3/(12 (1 - nu^2))``
-        per width: small deflections under loads across it then are those of Kirchhoff's plate where its edges are held.
-        Along free edges it differs by how the plate contracts across. Stretching is that of the beams alone. `edges`
-        are "free" or "clamped" to the ground; nodes are bodies called ``name_i_j``, which take joints and loads.
+        Every beam has the bending and torsional stiffness of its plate strip, ``D = E t^3/(12 (1 - nu^2))`` per width.
+        Small transverse deflections converge to those of the Kirchhoff plate if the edges are supported. At free edges
+        the transverse contraction of the plate is missing. In-plane stretching is that of the beams.
 
+        Parameters
+        ----------
+        name : str
+            Name of the plate; its nodes are bodies called ``name_i_j``.
+        at : array_like of shape (3,) or Marker
+            Centre in the reference configuration, in m.
+        size : array_like of shape (2,)
+            Edge lengths in m.
+        thickness : float
+            Thickness in m.
+        E : float
+            Young's modulus in Pa.
+        density : float
+            Density in kg/m^3.
+        nu : float, default 0.3
+            Poisson's ratio.
+        normal : {"x", "y", "z"} or array_like of shape (3,), default "z"
+            Normal of the plate.
+        cells : int or pair of int, default 8
+            Number of cells along the edges.
+        edges : {"free", "clamped"}, default "free"
+            Support of the edges; "clamped" means clamped to the ground.
+        damping_time : float, default 0
+            Kelvin-Voigt time in s.
+
+        Returns
+        -------
+        list of list of Body
+            Nodes, row by row; the ground for clamped nodes.
+
+        Raises
+        ------
+        InputError
+            If the model is planar, or a size or material value is invalid.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
         >>> alu = dict(E=70e9, density=2700, thickness=1e-3)
@@ -50,7 +85,7 @@ class DrawnPlates(DrawnBeams):
         """
         self._new(name)
         if self.dimension != 3:
-            raise InputError(f"{name}: a plate is a body in space")
+            raise InputError(f"{name}: an elastic plate needs a spatial model")
         lengths = array(f"{name}: size", size, (2,))
         if not np.all(lengths > 0):
             raise InputError(f"{name}: both edges of a plate must be longer than 0, got {lengths.tolist()}")
@@ -96,8 +131,8 @@ class DrawnPlates(DrawnBeams):
         section: Section,
         viscosity: float,
     ) -> None:
-        """One of the beams, through nodes that are there and others that it makes."""
-        from livens.multibody.centrelines import Centreline  # as beams do
+        """Add one beam of the grillage, through existing and new nodes."""
+        from livens.multibody.centrelines import Centreline  # imported on demand
 
         points = np.array([places[i][j] for i, j in where])
         step = float(np.linalg.norm(points[1] - points[0]))
@@ -121,10 +156,10 @@ class DrawnPlates(DrawnBeams):
 
 
 def _strip(width: float, t: float, E: float, nu: float, density: float) -> Section:
-    """A strip of a plate as a beam: both families of beams carry half of the mass, and all of the bending of theirs.
+    """Return the beam section of a plate strip: half of the mass for each family of beams, and its full bending.
 
-    ``D (w_xxxx + w_yyyy)`` is what bending resists; the twisting stiffness D per width of both families makes the
-    ``2 D w_xxyy`` between them.
+    Bending contributes ``D (w_xxxx + w_yyyy)``; the torsional stiffness D per width of both families contributes
+    ``2 D w_xxyy``.
     """
     D, G, A = E * t**3 / (12 * (1 - nu**2)) * width, E / (2 * (1 + nu)), width * t
     line = density * A / 2

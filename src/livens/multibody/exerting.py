@@ -1,6 +1,6 @@
-"""What forces of a mechanism show by name: the tension of a spring, the torque of a motor, the force of a bushing.
+"""Named outputs of force elements (spring tension, motor torque, bushing wrench).
 
-All of it is computed from what the element itself does to its coordinates, ``-grad V - grad_v R + F``.
+All outputs are computed from the generalised force of the element, ``-grad V - grad_v R + F``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from livens.models.system import System
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part
 
-#: Below the square of any distance in metres: the direction between two points that are one is no number.
+#: Lower bound of a squared distance in m^2: avoids division by zero for coincident points.
 _NOTHING = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class Seat:
-    """Where an element is in its system: its model, its coordinates and parameters, and all coordinates by name."""
+    """Index of an element in its system: element model, coordinate and parameter indices, coordinates by name."""
 
     model: ElementModel
     coordinates: list[int]
@@ -41,13 +41,13 @@ class Seat:
 
     @functools.cached_property
     def forces(self) -> ca.Function:
-        """What the element does to its own coordinates."""
+        """Generalised force of the element on its coordinates."""
         one = self.model
         acting = -ca.gradient(one.V, one.q) - ca.gradient(one.R, one.v) + one.F
         return ca.Function("acting", [one.q, one.v, one.t, one.k], [ca.densify(acting)])
 
     def on(self, part: Part, q: Any, v: Any, t: Any, k: Any) -> Any:
-        """What it does to all coordinates of a part."""
+        """Return the generalised force on all coordinates of a body."""
         own = self.coordinates
         f = self.forces(q[own], v[own], t, k[self.parameters])
         at = {j: i for i, j in enumerate(own)}
@@ -55,12 +55,12 @@ class Seat:
         return ca.vertcat(*(ca.SX(0) if i is None else f[i] for i in where))
 
     def state(self, part: Part, q: Any) -> Any:
-        """The coordinates of a part."""
+        """Return the coordinates of a body."""
         return m.symbols(q[[self.place[str(c)] for c in part.coordinates]])
 
 
 class Exerting(Protocol):
-    """An element that acts, and what can be asked for."""
+    """Protocol of a force element with named outputs."""
 
     @property
     def element(self) -> Element: ...
@@ -69,7 +69,7 @@ class Exerting(Protocol):
 
 
 def force_and_torque(part: Part, q: Any, f: Any, lever: Any) -> tuple[Any, Any]:
-    """Force and torque about a point of a part, in space, from forces on its centre and directors."""
+    """Return force and torque about a body-fixed point, in space, from forces on the centre and the directors."""
     d = part.dimension
     directors = [(q[j : j + d], f[j : j + d]) for j in range(d, f.numel(), d)]
     arm = sum((float(x) * e for x, (e, _) in zip(lever, directors, strict=False)), ca.SX.zeros(d))
@@ -81,7 +81,7 @@ def force_and_torque(part: Part, q: Any, f: Any, lever: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Between two points: a spring, a damper; each end is a part and a lever, or the ground and a place."""
+    """Outputs of a point-to-point force (spring, damper); each end is a body and a local position."""
 
     element: Element
     first: tuple[Part, np.ndarray]
@@ -96,7 +96,7 @@ class Line:
             return ca.sqrt(ca.sumsqr(gap(q)))
 
         def tension(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-            # on the end that is on a body, towards the other one
+            # force on an end that belongs to a body, towards the other end
             end, sign = (self.second[0], -1) if self.second[0].element is not None else (self.first[0], 1)
             along, d = gap(q), end.dimension
             return sign * ca.dot(seat.on(end, q, v, t, k)[:d], along) / ca.sqrt(ca.fmax(ca.sumsqr(along), _NOTHING))
@@ -109,7 +109,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Rope:
-    """A cable: its length, and its tension by functions of its own coordinates, velocities and parameters."""
+    """Outputs of a cable: length and tension as functions of its coordinates, velocities and parameters."""
 
     element: Element
     length: Callable[..., Any]
@@ -129,14 +129,14 @@ class Rope:
         }
 
     def _named(self, k: Any) -> Any:
-        """The element's own parameters by name; those of the whole system come first."""
+        """Return the parameters of the element by name; shared parameters of the system precede them."""
         own = self.element.parameters
         return Namespace(own.symbols(k[k.numel() - own.size :]))
 
 
 @dataclass(frozen=True, eq=False)
 class InJoint:
-    """In a joint, on both of its parts: a torque about its axis or a force along it."""
+    """Output of a force element in a joint: torque about its axis or force along it."""
 
     element: Element
     joint: Joint
@@ -144,7 +144,7 @@ class InJoint:
 
     def quantities(self, name: str, seat: Seat) -> dict[str, Quantity]:
         joint = self.joint
-        # on the ground, what acts on the first part with the other sign
+        # if the second body is the ground: the force on the first body with opposite sign
         part, sign = (joint.second, 1) if joint.second.element is not None else (joint.first, -1)
         last = 2 if joint.first.dimension == 3 else 0
 
@@ -163,7 +163,7 @@ class InJoint:
 
 @dataclass(frozen=True, eq=False)
 class OnPart:
-    """On a part, in space: a force, a torque about a point, or both. What is asked for is said by `shows`."""
+    """Outputs of a force element on a body, in space: force and torque about a point, selected by `shows`."""
 
     element: Element
     part: Part

@@ -1,4 +1,4 @@
-"""Springs, dampers and gravity between bodies."""
+"""Point-to-point force elements: springs, dampers and Newtonian gravitation between bodies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from livens.multibody.placement import Placement, Quaternion
 
 @functools.cache
 def _squared(a: Placement, b: Placement) -> ModelFunction:
-    """The square of the distance."""
+    """Return the squared distance of two points as an invariant."""
 
     def invariants(q: Any, k: Any) -> Any:
         x = between(a, b, q, k)
@@ -31,10 +31,10 @@ def _squared(a: Placement, b: Placement) -> ModelFunction:
 # -- springs ----------------------------------------------------------------------------------------------------------
 @functools.cache
 def _elastic(a: Placement, b: Placement, slack: bool) -> Through:
-    """Through the square of the distance where points are linear in q.
+    """Return the spring energy as a function of the squared distance, if points are linear in q.
 
-    Else that would be of fourth degree, and the connecting vector is taken: it is at most quadratic and does not
-    change when everything is shifted, so linear momentum is conserved still.
+    Otherwise the squared distance would be of fourth degree, and the connecting vector is used. The vector is at most
+    quadratic and invariant under translations, so that linear momentum is still conserved.
     """
     linear = a.linear and b.linear
 
@@ -44,15 +44,31 @@ def _elastic(a: Placement, b: Placement, slack: bool) -> Through:
 
     def energy(w: Any, k: Any) -> Any:
         square = w[0] if linear else m.dot(w, w)
-        # without a natural length there is no root, whose slope at zero distance would be infinite
+        # without a free length there is no square root, whose derivative at zero distance is infinite
         return 0.5 * k.stiffness * ((m.sqrt(square) - k.length) ** 2 if slack else square)
 
     return through(invariants, energy)
 
 
 def spring(first: Any, second: Any, stiffness: float, length: float = 0.0) -> Element:
-    """A spring between two points, with energy ``stiffness/2 (distance - length)^2``.
+    """Return a linear spring between two points, with energy ``stiffness/2 (distance - free_length)^2``.
 
+    Parameters
+    ----------
+    point_a, point_b : BodyElement, (BodyElement, X) or array_like
+        Points: a body (its centre of mass), a body with a point X in its frame in m, or a point fixed in space.
+    stiffness : float
+        Stiffness in N/m.
+    free_length : float, default 0
+        Free length in m.
+
+    Returns
+    -------
+    Element
+        Force element.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> spring((particle("a", 1.0), [0, 0, 0]), [0, 0, 0], stiffness=10.0, length=1.0).name
     'spring a-ground'
@@ -69,7 +85,7 @@ def spring(first: Any, second: Any, stiffness: float, length: float = 0.0) -> El
 
 
 def _relative_rotation(q: Any) -> Any:
-    """The vector part of conj(q_a) o q_b: bilinear, and the same whatever rotation is applied to both."""
+    """Return the vector part of conj(q_a) o q_b: bilinear, and invariant under a common rotation."""
     return rot.product(rot.conjugate(q[:4]), q[4:])[1:]
 
 
@@ -77,8 +93,27 @@ _torsion = through(_relative_rotation, lambda w, k: 2 * k.stiffness * m.dot(w, w
 
 
 def torsion_spring(first: Body, second: Body, stiffness: float) -> Element:
-    """A spring that turns two quaternion bodies to the same orientation: energy ``stiffness (1 - cos(angle))``.
+    """Return a torsion spring that aligns two quaternion bodies, with energy ``stiffness (1 - cos(angle))``.
 
+    Parameters
+    ----------
+    body_a, body_b : BodyElement
+        Bodies parametrised by quaternions.
+    stiffness : float
+        Stiffness in N m/rad.
+
+    Returns
+    -------
+    Element
+        Force element.
+
+    Raises
+    ------
+    InputError
+        If a body is not parametrised by a quaternion.
+
+    Examples
+    --------
     >>> from livens.bodies import Inertia, quaternion_body
     >>> a, b = (quaternion_body(name, Inertia(1.0, [1, 1, 1])) for name in "ab")
     >>> torsion_spring(a, b, 2.0).name
@@ -87,20 +122,20 @@ def torsion_spring(first: Body, second: Body, stiffness: float) -> Element:
     for body in (first, second):
         a_body("a torsion spring", body)
     if not (isinstance(first.placement, Quaternion) and isinstance(second.placement, Quaternion)):
-        raise InputError("a torsion spring is between two bodies with quaternions")
+        raise InputError("a torsion spring needs two bodies with quaternions")
     both = [*first.coordinates[-4:], *second.coordinates[-4:]]
     name = f"torsion spring {first.name}-{second.name}"
     return Element(both, potential=_torsion, parameters=dict(stiffness=stiffness), name=name)
 
 
 # -- gravity between bodies ------------------------------------------------------------------------------------------
-#: Newton's constant of gravitation, in m^3/(kg s^2) (CODATA 2022).
+#: Newtonian constant of gravitation in m^3/(kg s^2) (CODATA 2022).
 GRAVITATION = 6.67430e-11
 
 
 @functools.cache
 def _attraction(a: Placement, b: Placement) -> Through:
-    """Through the square of the distance, or the connecting vector, as for springs."""
+    """Return the gravitational potential as a function of the squared distance or the connecting vector."""
     linear = a.linear and b.linear
 
     def invariants(q: Any, k: Any) -> Any:
@@ -114,17 +149,36 @@ def _attraction(a: Placement, b: Placement) -> Through:
 
 
 def gravitation(first: Body, second: Body, constant: float = GRAVITATION) -> Element:
-    """Two bodies attract each other as their masses would at their centres: energy ``-constant m1 m2/distance``.
+    """Return Newtonian gravitation between two bodies, with energy ``-constant m1 m2/distance`` of their centres.
 
-    The masses are those of the bodies, also where they are changed for a run.
+    The masses are the parameters of the bodies: they follow changes of these for a run.
 
+    Parameters
+    ----------
+    body_a, body_b : BodyElement
+        Bodies with a mass parameter.
+    constant : float, default 6.6743e-11
+        Gravitational constant in m^3/(kg s^2).
+
+    Returns
+    -------
+    Element
+        Force element.
+
+    Raises
+    ------
+    InputError
+        If a body only rotates about a fixed point, and so has no mass parameter.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> gravitation(particle("sun", 1.0), particle("earth", 3e-6), constant=39.5).name
     'gravitation sun-earth'
     """
     for body in (first, second):
         if "mass" not in a_body("gravitation", body).parameters.values:
-            raise InputError(f"gravitation: '{body.name}' only turns, so its mass is nowhere")
+            raise InputError(f"gravitation: '{body.name}' rotates about a fixed point and has no mass parameter")
     a, b, levers, name = pair((first, first.centre), (second, second.centre), "gravitation")
     masses = dict(mass=same_as(first, "mass"), other=same_as(second, "mass"))
     return Element(
@@ -139,7 +193,7 @@ def gravitation(first: Body, second: Body, constant: float = GRAVITATION) -> Ele
 @functools.cache
 def _viscous(a: Placement, b: Placement, axial: bool) -> ModelFunction | Through:
     if axial and a.linear and b.linear:
-        # the rate of the distance is that of its square, by twice the distance
+        # the rate of the distance is the rate of its square divided by twice the distance
         invariants = _squared(a, b)
         return through(invariants, lambda w, u, k: 0.5 * k.viscosity * u[0] ** 2 / (4 * w[0]))
 
@@ -155,11 +209,25 @@ def _viscous(a: Placement, b: Placement, axial: bool) -> ModelFunction | Through
 
 
 def damper(first: Any, second: Any, viscosity: float, axial: bool = True) -> Element:
-    """A damper between two points: Rayleigh's function is ``viscosity/2 (rate of distance)^2``.
+    """Return a linear damper between two points, with Rayleigh function ``damping/2 (distance rate)^2``.
 
-    Its force is along the line through both points. If it is not `axial`, it works against the relative velocity in
-    every direction; angular momentum is then lost as well.
+    Parameters
+    ----------
+    point_a, point_b : BodyElement, (BodyElement, X) or array_like
+        Points: a body (its centre of mass), a body with a point X in its frame in m, or a point fixed in space.
+    damping : float
+        Damping coefficient in N s/m.
+    axial : bool, default True
+        Whether the force acts along the line through both points. Otherwise it opposes the relative velocity in all
+        directions, and angular momentum is dissipated too.
 
+    Returns
+    -------
+    Element
+        Force element.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> damper((particle("a", 1.0), [0, 0, 0]), [1, 0, 0], viscosity=0.5).name
     'damper a-ground'
@@ -170,5 +238,5 @@ def damper(first: Any, second: Any, viscosity: float, axial: bool = True) -> Ele
         dissipation=_viscous(a.placement, b.placement, axial),
         look=looks.between(a.placement, b.placement, "damper"),
         name=name,
-        parameters=levers | dict(viscosity=not_negative(f"{name}: the viscosity", viscosity)),
+        parameters=levers | dict(viscosity=not_negative(f"{name}: the damping", viscosity)),
     )

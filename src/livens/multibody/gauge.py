@@ -1,4 +1,4 @@
-"""An angle or a way within a joint that has several freedoms: measured, steered and coupled as that of any joint."""
+"""Measured coordinate of a joint with several degrees of freedom, usable as the coordinate of any joint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from livens.multibody.parts import Part
 
 
 class Gauge(Joint):
-    """It holds nothing together, and so has no element: what does is the joint that it is in.
+    """Angle or displacement of a multi-dof joint. It adds no constraint; the constraints belong to the joint.
 
-    The angle of a gauge is that by which an axis of the second part, the first of `axes`, is turned about the third in
-    the first part; its position is that of `at` of the second part along the third.
+    The angle is that by which the first of `axes`, fixed in the second body, is rotated about the third axis in the
+    first body. The displacement is that of the point `at` of the second body along the third axis.
     """
 
     def __init__(self, name: str, first: Part, second: Part, at: np.ndarray, axes: np.ndarray, turns: bool) -> None:

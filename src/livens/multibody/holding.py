@@ -1,4 +1,4 @@
-"""Constraints by penalty: what a joint would lock is held by stiff springs and dampers instead (S003 4.1.1)."""
+"""Penalty joints: the constraints of a joint replaced by stiff springs and dampers (S003 4.1.1)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from livens.multibody.placement import Directors, Placement
 
 @functools.cache
 def _gaps(a: Placement, b: Placement, kind: Kind) -> ModelFunction:
-    """The constraints of a kind of joint, all of them seen from the first body.
+    """Return the constraint residuals of a joint type, resolved in the first body.
 
-    Nothing of that changes if both are moved as a whole, so neither springs nor dampers take a momentum.
+    The residuals are invariant under rigid motions of both bodies: springs and dampers conserve the momenta.
     """
 
     def gaps(q: Any, k: Any) -> Any:
         qa, qb = split(a, q)
         apart = b.point(qb, k.Y) - a.point(qa, k.X)
-        if isinstance(a, Directors) and not a.turns:  # a particle has no axes: along those of space
+        if isinstance(a, Directors) and not a.turns:  # a particle has no axes: use the global axes
             return [apart[i - 1] for i in kind.directions]
         found = [m.dot(a.vector(qa, k.A[:, i - 1]), apart) for i in kind.directions]
         return found + [m.dot(a.vector(qa, k.A[:, i - 1]), b.vector(qb, k.B[:, j - 1])) for i, j in kind.pairs]
@@ -39,7 +39,7 @@ def _gaps(a: Placement, b: Placement, kind: Kind) -> ModelFunction:
 
 @functools.cache
 def _energy(gaps: ModelFunction) -> Through:
-    """``sum stiffness_i g_i^2/2``, through invariants that are at most quadratic."""
+    """Return the energy ``sum stiffness_i g_i^2/2`` as a function of invariants that are at most quadratic."""
 
     def energy(w: Any, k: Any) -> Any:
         return sum(0.5 * stiffness * x**2 for stiffness, x in zip(k.stiffness, w, strict=True))
@@ -59,7 +59,7 @@ def _loss(gaps: ModelFunction) -> ModelFunction:
 
 @dataclass(frozen=True, eq=False)
 class Hold:
-    """A joint whose constraints are held by penalty: the joint says what, the element how."""
+    """Penalty joint: the joint defines the constraints, the element contains the springs and dampers."""
 
     joint: Joint
     element: Element
@@ -70,9 +70,9 @@ class Hold:
 
 
 def held(joint: Joint, frequency: float, ratio: float, beta: float) -> Hold:
-    """Every locked direction as a spring and damper, with the mass that it moves: ``k = m w^2``, ``c = 2 ratio m w``.
+    """Return a penalty joint with springs and dampers ``k = m w^2``, ``c = 2 ratio m w`` and effective masses m.
 
-    The element has its own `beta`: schemes that tell forces apart take it that part of the way through a step.
+    The element has its own `beta`: IMEX schemes evaluate it at the fraction `beta` of a step.
     """
     gaps = _gaps(joint.a, joint.b, joint.kind)
     masses = effective_masses(joint, gaps)
@@ -85,7 +85,7 @@ def held(joint: Joint, frequency: float, ratio: float, beta: float) -> Hold:
 
 
 def effective_masses(joint: Joint, gaps: ModelFunction) -> np.ndarray:
-    """What each constraint has to move, all others left alone: ``1/(G M^-1 G^T)`` in the drawing."""
+    """Return the effective mass ``1/(G M^-1 G^T)`` of each constraint in the reference configuration."""
     parts = [part for part in (joint.first, joint.second) if part.element is not None]
     start = np.concatenate([_drawn(part) for part in parts])
     q = ca.SX.sym("q", start.size)
@@ -106,7 +106,7 @@ def _drawn(part: Part) -> np.ndarray:
 
 
 def _moves(part: Part) -> tuple[np.ndarray, np.ndarray]:
-    """Velocities of a body's coordinates for unit velocities of its centre and unit rates, and its inverse mass."""
+    """Return the twist map of a body (velocity of the centre and angular velocity to qdot) and its inverse mass."""
     d, element = part.dimension, part.element
     assert element is not None
     values = element.parameters.values

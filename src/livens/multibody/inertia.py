@@ -11,10 +11,26 @@ from livens.expressions.numbers import array, positive
 
 
 class Inertia:
-    """Mass, centre of mass and inertia tensor, in the body frame.
+    """Spatial inertia of a rigid body: mass, centre of mass and inertia tensor, in the body frame.
 
-    `tensor` (3x3, or its three principal values) is about the centre of mass unless `about` names another point.
+    Parameters
+    ----------
+    mass : float
+        Mass in kg.
+    tensor : array_like of shape (3, 3) or (3,)
+        Inertia tensor in kg m^2, or its three principal values.
+    centre : array_like of shape (3,), default (0, 0, 0)
+        Centre of mass in the body frame, in m.
+    about : array_like of shape (3,), optional
+        Point of the body frame that `tensor` refers to; by default the centre of mass.
 
+    Raises
+    ------
+    ModelError
+        If the tensor is not symmetric, or violates the triangle inequality of the principal moments.
+
+    Examples
+    --------
     >>> rod = Inertia(3.0, [0.25, 0.0, 0.25])  # of length 1, along the second axis
     >>> rod.about([0, 0.5, 0]).diagonal().tolist()  # seen from its end: m l^2/3
     [1.0, 0.0, 1.0]
@@ -37,7 +53,7 @@ class Inertia:
             raise ModelError("inertia: the tensor must be symmetric")
         self.tensor = (given + given.T) / 2 - self.mass * _steiner(shift)
         moments = np.linalg.eigvalsh(self.tensor)
-        # each moment is at most the sum of the two others, or the mass would be negative somewhere
+        # triangle inequality of the principal moments: otherwise the mass density would be negative somewhere
         if moments[0] + moments[1] < moments[2] - 1e-12 * scale or moments[0] < -1e-12 * scale:
             shown = ", ".join(f"{moment:.6g}" for moment in moments)
             raise ModelError(
@@ -46,12 +62,29 @@ class Inertia:
             )
 
     def about(self, point: Any) -> np.ndarray:
-        """The inertia tensor about another point, by the theorem of parallel axes."""
+        """Return the inertia tensor about another point, by the parallel-axis theorem.
+
+        Parameters
+        ----------
+        point : array_like of shape (3,)
+            Point in the body frame, in m.
+
+        Returns
+        -------
+        ndarray of shape (3, 3)
+            Inertia tensor in kg m^2.
+        """
         return np.asarray(self.tensor + self.mass * _steiner(self.centre - array("point", point, (3,))))
 
     @property
     def euler_tensor(self) -> np.ndarray:
-        """``integral X X^T dm`` about the centre of mass: the inertia of the directors (S001 eq. 60)."""
+        """Euler tensor ``integral X X^T dm`` about the centre of mass: the inertia of the directors (S001 eq. 60).
+
+        Returns
+        -------
+        ndarray of shape (3, 3)
+            Euler tensor in kg m^2.
+        """
         return np.asarray(0.5 * np.trace(self.tensor) * np.eye(3) - self.tensor)
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Integral action of controllers: a number that grows with the error of a joint, as a coordinate of the system.
+"""PID controllers: the integrated error as an additional coordinate of the system.
 
-It is a body with one coordinate z and next to no mass whose velocity is held, ``z' = error(t, q)``. The constraint on
-velocity level acts on z alone, so nothing of it is felt by the joint; in a step, z grows by h times the error in its
-middle, and the controller sees the mean of both ends. Its work is part of the balance of energy, as that of motors is.
+The integrator state z is the coordinate of a body of negligible mass with the velocity constraint ``z' = error(t, q)``.
+The constraint force acts on z alone and does not affect the joint. In a step, z increases by h times the error at the
+midpoint, and the control law uses the mean of z at both ends. Its work is part of the energy balance, as for motors.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from livens.multibody.actuators import Law, angle_and_rate, invariants, on_invar
 from livens.multibody.bodies import Body
 from livens.multibody.placement import Directors, Placement
 
-#: In kilograms: an error of one radian has an energy of half of this.
+#: Mass of the integrator coordinate in kg: an error of one radian has half of this as kinetic energy in J.
 _MASS = 1e-8
 
 
 def accumulator(name: str) -> Body:
-    """The coordinate ``name.x`` of an integral."""
+    """Return the body with the integrator coordinate ``name.x``."""
     return Body(
         name,
         Directors(1, 0),
@@ -43,7 +43,7 @@ def _energy(v: Any, k: Any) -> Any:
 
 @functools.cache
 def integrating(a: Placement, b: Placement, target: Law, turns: bool) -> ModelFunction:
-    """``z' = target - angle`` (within half a turn), or of a position."""
+    """Return the constraint ``z' = target - angle`` (within half a turn), or that of a displacement."""
     of = invariants(a, b, turns)
 
     def rates(q: Any, v: Any, t: Any, k: Any) -> Any:
@@ -56,7 +56,7 @@ def integrating(a: Placement, b: Placement, target: Law, turns: bool) -> ModelFu
 
 @functools.cache
 def steered(a: Placement, b: Placement, law: Law, turns: bool) -> Through:
-    """A torque or force by a law of time, angle and rate, and ``k.integral`` times the integral."""
+    """Return the PID force: a law of time, joint coordinate and rate, plus ``k.integral`` times the integral."""
     of = invariants(a, b, turns)
 
     def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
@@ -67,5 +67,5 @@ def steered(a: Placement, b: Placement, law: Law, turns: bool) -> Through:
 
 
 def error(gap: Any, turns: bool) -> Any:
-    """A difference of angles within half a turn; of positions, as it is."""
+    """Return a difference of angles within half a turn; a difference of displacements is unchanged."""
     return m.atan2(m.sin(gap), m.cos(gap)) if turns else gap

@@ -1,4 +1,4 @@
-"""A joint of a mechanism: its constraints, and what it can be asked for by name."""
+"""Joints between two bodies: constraint element and joint coordinates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.multibody.parts import Part
 
 
 class Joint(Connection):
-    """Two parts and a kind of joint between them; of a screw, `lead` is how far it goes in one turn."""
+    """Joint between two bodies; `lead` is the displacement of a screw per turn, in metres."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Joint(Connection):
         given = sides[0].parameters(levers[0], frames[0], "XA", of_a)
         given |= sides[1].parameters(levers[1], frames[1], "YB", bool(kind.pairs))
         names, more = kind.names, dict[str, Any]()
-        if lead is not None:  # turning moves it along
+        if lead is not None:  # screw: translation coupled to rotation
             given = self.parameters | given | dict(pitch=lead / (2 * np.pi))
             names, more = (*names, "screw"), dict(velocity_constraints=screw(self.a, self.b))
         self.element = Element(
@@ -53,18 +53,18 @@ class Joint(Connection):
         )
 
     def acting(self, name: str, parameters: dict[str, Any], more: Sequence[Any] = (), **functions: Any) -> Element:
-        """An element on the coordinates of both parts (and `more` of them), which knows levers and axes.
+        """Return a force element on the coordinates of both bodies and `more`, with the joint geometry as parameters.
 
-        Axes of the joint that are axes of the body, and levers of length zero, are constants: what is multiplied by
-        zeros and ones need not be computed.
+        Joint axes that are body axes, and local positions of zero, are constants: products by zero and one are not
+        evaluated.
         """
         plain = {key: value for key, value in self.parameters.items() if np.isin(value, (-1.0, 0.0, 1.0)).all()}
         given = {key: value for key, value in self.parameters.items() if key not in plain} | parameters
         return Element((*self.coordinates, *more), parameters=given, constants=plain, name=name, **functions)
 
-    # -- what can be measured, from the coordinates of both parts -----------------------------------------------------
+    # -- joint coordinates, functions of the coordinates of both bodies -----------------------------------------------
     def angle(self, q: Any) -> Any:
-        """How far the second part is turned against the first from the drawn pose, within a turn."""
+        """Return the joint angle relative to the reference configuration, in (-pi, pi]."""
         cosine, sine = turn(self.a, self.b, q, self.parameters["A"], self.parameters["B"])
         return m.atan2(sine, cosine)
 
@@ -72,13 +72,13 @@ class Joint(Connection):
         return actuators.relative_rate(self.a, self.b, q, v, self.parameters["A"], self.parameters["B"])
 
     def position(self, q: Any) -> Any:
-        """How far the second part has moved along the axis of the first from the drawn pose."""
+        """Return the joint displacement along the axis of the first body, from the reference configuration."""
         qa, qb = split(self.a, q)
         gap = self.b.point(qb, self.parameters["Y"]) - self.a.point(qa, self.parameters["X"])
         return m.dot(self.a.vector(qa, self.axis), gap)
 
     def speed(self, q: Any, v: Any) -> Any:
-        """The rate of `position`, for a joint whose axis the point stays on."""
+        """Return the rate of the displacement, for a point that stays on the joint axis."""
         (qa, qb), (va, vb) = split(self.a, q), split(self.a, v)
         gap = self.b.point(qb, self.parameters["Y"]) - self.a.point(qa, self.parameters["X"])
         rate = self.b.velocity(qb, vb, self.parameters["Y"]) - self.a.velocity(qa, va, self.parameters["X"])
@@ -87,5 +87,5 @@ class Joint(Connection):
 
     @property
     def axis(self) -> np.ndarray:
-        """The direction of sliding, in the axes of the first part."""
+        """Direction of sliding, in the axes of the first body."""
         return np.asarray(self.parameters["A"][:, 2 if self.a.dimension == 3 else 0])

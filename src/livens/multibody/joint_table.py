@@ -1,8 +1,9 @@
-"""Joints from one table: which directions of the first body's frame are locked, and which pairs of axes stay normal.
+"""Table of joint types: locked translations and orthogonality conditions of axes.
 
-Both bodies have a frame at the joint, with axes a_1 a_2 a_3 and b_1 b_2 b_3 that agree in the drawing; the third is the
-axis of the joint. A locked direction i is ``a_i . (x_b - x_a) = 0``; where all are locked, the points coincide, which
-is linear. A locked pair ij is ``a_i . b_j = 0``. All of them are at most quadratic in directors.
+Both bodies have a frame at the joint, with axes a_1 a_2 a_3 and b_1 b_2 b_3 that coincide in the reference
+configuration; the third is the joint axis. A locked translation i is ``a_i . (x_b - x_a) = 0``. If all translations are
+locked, the points coincide, which is linear. An orthogonality condition ij is ``a_i . b_j = 0``. All constraints are at
+most quadratic in the directors.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from livens.multibody.placement import Ground, Placement
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of joint: locked directions, locked pairs of axes, and what is free and can be measured."""
+    """Joint type: locked translations, orthogonal pairs of axes, and free coordinates."""
 
     directions: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...] = ()
-    angle: bool = False  # turns about the third axis
-    slide: bool = False  # moves along the third axis
-    axis: bool = True  # an axis must be given
-    lead: bool = False  # turning moves it along
+    angle: bool = False  # rotation about the third axis
+    slide: bool = False  # translation along the third axis
+    axis: bool = True  # an axis is required
+    lead: bool = False  # screw: translation coupled to rotation
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the constraints."""
+        """Names of the constraints."""
         return (*(f"along {i}" for i in self.directions), *(f"axes {i}{j}" for i, j in self.pairs))
 
 
@@ -49,7 +50,7 @@ SPACE = {
     "point_on_line": Kind((1, 2), slide=True),
     "point_on_plane": Kind((3,)),
 }
-#: In the plane there are two axes: the joint moves along the first, and turns about the normal.
+#: Planar joint types: translation along the first axis, rotation about the normal of the plane.
 PLANE = {
     "fixed": Kind((1, 2), ((1, 2),), axis=False),
     "revolute": Kind((1, 2), angle=True, axis=False),
@@ -60,10 +61,10 @@ PLANE = {
 
 @dataclass(frozen=True)
 class Side:
-    """How a joint's frame lies in one of its bodies: what is zero, or an axis of the body itself, need not be computed.
+    """Joint frame on one body; zero components and axes that are body axes are not evaluated.
 
-    `lever` says which entries of the lever are not zero, `axes` which axis of the body each axis of the joint is, with
-    its sign; nothing if one of them is none of these.
+    `lever` marks the non-zero components of the local position. `axes` contains the body axis and the sign of each
+    joint axis, or None if a joint axis is not a body axis.
     """
 
     placement: Placement
@@ -72,7 +73,7 @@ class Side:
 
     @classmethod
     def of(cls, placement: Placement, lever: np.ndarray, axes: np.ndarray) -> Side:
-        """For a frame given by numbers."""
+        """Return the joint frame of a numerical position and axes."""
         if isinstance(placement, Ground):
             return cls(placement, (True,) * len(lever), None)
         found = [(int(np.argmax(np.abs(column))), int(np.sign(column[np.argmax(np.abs(column))]))) for column in axes.T]
@@ -83,13 +84,13 @@ class Side:
         return cls(placement, tuple(bool(x) for x in lever), tuple(found) if aligned else None)
 
     def parameters(self, lever: np.ndarray, axes: np.ndarray, names: str, turns: bool) -> dict[str, Any]:
-        """What an element with this side is given: ``X`` or its entries that are not zero, and ``A``, if need be."""
+        """Return the parameters of this side: ``X`` or its non-zero components, and ``A`` if it is needed."""
         X, A = names[0], names[1]
         all_ = {X: lever} if all(self.lever) else {f"{X}{i + 1}": lever[i] for i, used in enumerate(self.lever) if used}
         return all_ | ({A: axes} if self.axes is None and turns else {})
 
     def point(self, q: Any, k: Any, name: str) -> Any:
-        """Where the joint is."""
+        """Return the position of the joint on this body."""
         if all(self.lever):
             return self.placement.point(q, getattr(k, name))
         return self.placement.point(
@@ -97,7 +98,7 @@ class Side:
         )
 
     def axis(self, q: Any, k: Any, name: str, number: int) -> Any:
-        """An axis of the joint."""
+        """Return a joint axis in space."""
         if self.axes is None:
             return self.placement.vector(q, getattr(k, name)[:, number - 1])
         i, sign = self.axes[number - 1]
@@ -108,7 +109,7 @@ class Side:
 
 @functools.cache
 def locked(a: Side, b: Side, kind: Kind) -> ModelFunction:
-    """The constraints of a kind of joint between two bodies; k has levers X, Y and axes A, B (as columns)."""
+    """Return the constraint function of a joint type; k contains points X, Y and axes A, B (columns)."""
 
     def constraints(q: Any, k: Any) -> Any:
         qa, qb = split(a.placement, q)
@@ -123,13 +124,13 @@ def locked(a: Side, b: Side, kind: Kind) -> ModelFunction:
 
 
 def split(a: Placement, q: Any) -> tuple[Any, Any]:
-    """The coordinates of the first and of the second body."""
+    """Return the coordinates of the first and of the second body."""
     n = len(a.names)
     return q[:n], q[n:]
 
 
 def turn(a: Placement, b: Placement, q: Any, A: Any, B: Any) -> tuple[Any, Any]:
-    """Cosine and sine of the angle by which b is turned against a about the axis of their joint (times lengths)."""
+    """Return cosine and sine of the joint angle of b relative to a (times the lengths of the directors)."""
     qa, qb = split(a, q)
     first = b.vector(qb, B[:, 0])
     return m.dot(a.vector(qa, A[:, 0]), first), m.dot(a.vector(qa, A[:, 1]), first)

@@ -1,4 +1,4 @@
-"""Joints and rigid links: constraints between points of bodies."""
+"""Constraints between points of bodies: spherical joint and rigid link."""
 
 from __future__ import annotations
 
@@ -21,8 +21,25 @@ def _coincide(a: Placement, b: Placement) -> ModelFunction:
 
 
 def spherical_joint(first: Any, second: Any) -> Element:
-    """Two points coincide (S004 eq. 125); in the plane this is a pin.
+    """Return a spherical joint: two points coincide (S004 eq. 125); a pin in the plane.
 
+    Parameters
+    ----------
+    point_a, point_b : BodyElement, (BodyElement, X) or array_like
+        Points: a body (its centre of mass), a body with a point X in its frame in m, or a point fixed in space.
+
+    Returns
+    -------
+    Element
+        Constraint element.
+
+    Raises
+    ------
+    InputError
+        If no point belongs to a body, or if one is in space and the other in the plane.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> spherical_joint((particle("a", 1.0), [0, 0, 0]), [1, 2, 3]).name
     'joint a-ground'
@@ -48,11 +65,30 @@ def _keep_distance(a: Placement, b: Placement) -> ModelFunction:
 
 
 def rigid_link(first: Any, second: Any, length: float) -> Element:
-    """A massless rod between two points that depend linearly on the coordinates.
+    """Return a massless rigid link: a constant distance of two points that are linear in the coordinates.
 
-    Those of a quaternion body do so only in its centre of mass; elsewhere, give it a particle's coordinates by a
-    `spherical_joint` first.
+    The only such point of a quaternion body is its centre of mass; attach a particle to other points with a
+    `spherical_joint`.
 
+    Parameters
+    ----------
+    point_a, point_b : BodyElement, (BodyElement, X) or array_like
+        Points: a body (its centre of mass), a body with a point X in its frame in m, or a point fixed in space.
+    length : float
+        Distance in m.
+
+    Returns
+    -------
+    Element
+        Constraint element.
+
+    Raises
+    ------
+    InputError
+        If a point is not linear in the coordinates.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> rod = rigid_link((particle("a", 1.0), [0, 0, 0]), [0, 0, 0], 2.0)
     """

@@ -1,6 +1,6 @@
-"""Equilibria under loads that grow step by step: Newton's method with the whole stiffness, forces that turn included.
+"""Static equilibrium by load stepping: Newton's method with the full tangent stiffness, follower forces included.
 
-Elements are looked at type by type and the matrices are sparse, so that beams of thousands of elements are no trouble.
+Elements are evaluated by type and matrices are sparse, for beams with thousands of elements.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from livens.models.system import System
 from livens.multibody.assembly import Assembly, Motion
 from livens.multibody.statics import Equilibrium
 
+#: Largest number of Newton iterations per load step, and of halvings of the load step.
 _CORRECTIONS, _HALVINGS = 40, 10
-#: No correction turns a body by more than this, nor moves it by more than this part of the size of the whole.
+#: Largest rotation of a body per iteration in rad, and largest translation relative to the size of the model.
 _TURN, _MOVE = 0.5, 0.25
-#: Corrections this small, in radians and in sizes of the whole, are the last ones.
+#: Convergence tolerance of corrections, in rad and relative to the size of the model.
 _SMALL = 1e-11
-#: Constraints that follow from others have pivots of this size, relative to the stiffness.
+#: Regularisation of redundant constraints, relative to the stiffness.
 _SOFT = 1e-12
 
 
 class Balance:
-    """Forces of a system at rest under a part of its loads, and how they change with the motions of its bodies."""
+    """Static residual and tangent stiffness of a system under a load factor, in twist coordinates."""
 
     def __init__(self, system: System, motion: Motion, t: float) -> None:
         self.system, self.motion, self.t = system, motion, t
@@ -38,7 +39,7 @@ class Balance:
         self._mapped = [Mapped(f, group.count) for f, group in zip(functions, system.groups, strict=True)]
         self._places = [[f.sparsity_out(i).get_triplet() for i in (1, 3)] for f in functions]
         self._gravity = "gravity" in system.parameters
-        #: Where the numbers of a body stand among the motions.
+        #: First twist coordinate of each body.
         sizes = [frame.dimension + frame.turning for frame in motion.frames]
         self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
 
@@ -48,7 +49,7 @@ class Balance:
         return self.system.parameter_vector({"gravity": part * np.asarray(self.system.parameters["gravity"])})
 
     def at(self, q: np.ndarray, lam: np.ndarray, part: float) -> tuple[np.ndarray, Any, np.ndarray, Any]:
-        """Forces on the motions and their slopes, what constraints are open by, and their slopes."""
+        """Return generalised forces and their Jacobian, constraint residuals and their Jacobian."""
         n, m = self.system.n, self.system.m
         force, g, k = np.zeros(n), np.zeros(m), self._parameters(part)
         of_K: list[tuple[np.ndarray, ...]] = []
@@ -69,7 +70,7 @@ class Balance:
         return S.T @ force, S.T @ _sparse(of_K, (n, n)) @ S + turned, g[self.kept], G
 
     def _map(self, q: np.ndarray, force: np.ndarray) -> tuple[Any, Any]:
-        """What takes motions to changes of coordinates, and how the moments of forces change as their arms turn."""
+        """Return the kinematic matrix, and the geometric stiffness of the rotating lever arms."""
         rows, columns, values, blocks = list[int](), list[int](), list[float](), list[np.ndarray]()
         for frame, first in zip(self.motion.frames, self.first[:-1].tolist(), strict=True):
             d = frame.dimension
@@ -94,7 +95,7 @@ class Balance:
         return sp.csr_array((values, (rows, columns)), shape=shape), sp.block_diag(blocks, format="csr")
 
     def moved(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Positions after a motion, however far it turns."""
+        """Return the coordinates after a finite motion (exponential map)."""
         new = q.copy()
         for frame, first in zip(self.motion.frames, self.first[:-1].tolist(), strict=True):
             d = frame.dimension
@@ -103,12 +104,12 @@ class Balance:
                 R = _rotation(y[first + d : first + d + frame.turning])
                 places = np.array(frame.directors)
                 turned = q[places] @ R.T
-                u, _, vh = np.linalg.svd(turned)  # orthonormal to the last digit
+                u, _, vh = np.linalg.svd(turned)  # orthonormal to round-off
                 new[places] = u @ vh
         return new
 
     def limited(self, y: np.ndarray, size: float) -> tuple[float, float]:
-        """By how much a correction is shortened, and how long it is then."""
+        """Return the step scale that limits rotations and translations, and the scaled length."""
         turns = np.zeros(self.motion.size, dtype=bool)
         for frame, first in zip(self.motion.frames, self.first[:-1].tolist(), strict=True):
             turns[first + frame.dimension : first + frame.dimension + frame.turning] = True
@@ -118,9 +119,9 @@ class Balance:
 
 
 def loaded_equilibrium(system: System, assembly: Assembly, steps: int, t: float) -> Equilibrium:
-    """The position at rest under all loads, by way of those under parts of them."""
+    """Solve for the equilibrium under full load, by a sequence of load factors."""
     balance, q, lam = Balance(system, assembly.motion, t), assembly.position, np.zeros(system.m)
-    space = max(frame.dimension for frame in assembly.motion.frames)  # modes of a ring have fewer coordinates
+    space = max(frame.dimension for frame in assembly.motion.frames)  # modal frames have fewer coordinates
     centres = np.array([q[list(frame.position)] for frame in assembly.motion.frames if frame.dimension == space])
     size = float(np.linalg.norm(np.ptp(centres, axis=0))) or 1.0
     part, stride, halvings, total = 0.0, 1.0 / steps, 0, 0
@@ -135,8 +136,8 @@ def loaded_equilibrium(system: System, assembly: Assembly, steps: int, t: float)
         stride, halvings = stride / 2, halvings + 1
         if halvings > _HALVINGS:
             raise InputError(
-                f"no equilibrium was found beyond {part:.3g} of the loads: either something can move without any "
-                "resistance, or the structure gives way there; take more load_steps, or hold it"
+                f"no equilibrium found beyond a load factor of {part:.3g}: the model may move without resistance, or "
+                "the structure buckles there; use more load_steps, or add supports"
             )
     rest, slopes, _, G = balance.at(q, lam, 1.0)
     return Equilibrium(q, float(np.abs(rest).max(initial=0.0)), _stable(slopes, G), total)
@@ -163,7 +164,7 @@ def _settled(
         shorter, length = balance.limited(y, size)
         q = balance.moved(q, shorter * y)
         lam[balance.kept] += shorter * change[balance.motion.size :]
-        # the last digits of forces that cancel may keep corrections above round-off
+        # round-off of cancelling forces may keep corrections above the tolerance
         if shorter == 1.0 and (length < _SMALL or (length < 1e3 * _SMALL and length > before / 2)):
             return q, lam, correction
         before = length
@@ -171,7 +172,7 @@ def _settled(
 
 
 def _stable(slopes: Any, G: Any) -> bool:
-    """Whether the stiffness is positive for all that the constraints allow: by the signs of its pivots."""
+    """Return whether the stiffness is positive definite on the constraint manifold, by the signs of its pivots."""
     stiffness = -(slopes + slopes.T) / 2
     scale = float(np.abs(stiffness.data).max(initial=1.0))
     held = (stiffness + 1e3 * scale * (G.T @ G)).tocsc() if G.shape[0] else stiffness.tocsc()
@@ -184,7 +185,7 @@ def _stable(slopes: Any, G: Any) -> bool:
 
 
 def _rotation(w: np.ndarray) -> np.ndarray:
-    """The rotation about w by its length; in the plane, by an angle."""
+    """Return the rotation matrix of a rotation vector (Rodrigues); in the plane, of an angle."""
     if len(w) == 1:
         c, s = np.cos(w[0]), np.sin(w[0])
         return np.array([[c, -s], [s, c]])
@@ -201,7 +202,7 @@ def _sparse(parts: list[tuple[np.ndarray, ...]], shape: tuple[int, int]) -> Any:
 
 
 def _function(model: ElementModel) -> ca.Function:
-    """Of one type: forces at rest and their slopes, constraints and their slopes; loads are taken in part."""
+    """Return forces at rest, constraints and their Jacobians of one element type; loads scaled by the load factor."""
     lam, part = (ca.SX.sym("lam", model.m) if model.m else ca.SX(0, 1)), ca.SX.sym("part")
     force = part * model.F - ca.gradient(model.R, model.v) - ca.gradient(model.V, model.q)
     G = ca.jacobian(model.g, model.q)

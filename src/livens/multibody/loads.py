@@ -22,13 +22,28 @@ TimeFunction = Callable[[Any], Any]
 
 @functools.cache
 def weight(placement: Placement) -> ModelFunction:
-    """At most quadratic in q, so its discrete gradient keeps the symmetry about the vertical (S004 eq. 115)."""
+    """Return the gravitational potential: at most quadratic in q, so its discrete gradient keeps the symmetry about
+    the vertical (S004 eq. 115)."""
     return lambda q, k: -k.mass * m.dot(k.gravity, placement.point(q, k.X))
 
 
 def gravity(body: Body, g: Any = None) -> Element:
-    """The weight of a body; by default 9.81 against the last axis.
+    """Return the weight of a body.
 
+    Parameters
+    ----------
+    body : BodyElement
+        Body.
+    g : array_like of shape (d,), optional
+        Gravitational acceleration in m/s^2; by default 9.81 against the last axis.
+
+    Returns
+    -------
+    Element
+        Force element.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> gravity(particle("a", 2.0)).name
     'weight of a'
@@ -45,7 +60,7 @@ def gravity(body: Body, g: Any = None) -> Element:
 
 
 def _mass(body: Body) -> Any:
-    """The body's parameter; the energy of a body that only turns has none, so there the weight has one of its own."""
+    """Return the mass parameter of the body, or its value for a body that only rotates, which has no such parameter."""
     return same_as(body, "mass") if "mass" in body.parameters.values else body.mass
 
 
@@ -59,8 +74,31 @@ def _force(placement: Placement, f: TimeFunction, turns: bool) -> ModelFunction:
 
 
 def force(body: Body, f: TimeFunction, at: Any = None, frame: str = "space") -> Element:
-    """A force f(t) at a point of the body (by default its centre of mass), with components in "space" or "body".
+    """Return an applied force at a point of a body.
 
+    Parameters
+    ----------
+    body : BodyElement
+        Loaded body.
+    f : callable or array_like
+        Force in N: a function of time, or constant.
+    at : array_like, optional
+        Point in the body frame, in m; by default the centre of mass.
+    frame : {"space", "body"}, default "space"
+        Axes of the components of the force.
+
+    Returns
+    -------
+    Element
+        Force element.
+
+    Raises
+    ------
+    InputError
+        If `frame` is "body" and the body is a particle.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> push = force(particle("a", 2.0), lambda t: [m.sin(t), 0, 0])
     """
@@ -69,7 +107,7 @@ def force(body: Body, f: TimeFunction, at: Any = None, frame: str = "space") -> 
     f = _of_time("a force", f)
     turns = frame == "body"
     if turns and not body.placement.turns:
-        raise InputError(f"'{body.name}' is a particle: it has no frame of its own")
+        raise InputError(f"'{body.name}' is a particle: it has no body frame")
     point = Point((body, body.centre if at is None else at), whole=turns)
     return Element(
         point.coordinates,
@@ -85,8 +123,27 @@ def _torque(placement: Placement, tau: TimeFunction) -> ModelFunction:
 
 
 def torque(body: Body, tau: TimeFunction) -> Element:
-    """A torque tau(t) on the body, with components in space (one number, in the plane).
+    """Return an applied torque on a body.
 
+    Parameters
+    ----------
+    body : BodyElement
+        Loaded body.
+    tau : callable or array_like
+        Torque in N m with components in space (one number in the plane): a function of time, or constant.
+
+    Returns
+    -------
+    Element
+        Force element.
+
+    Raises
+    ------
+    InputError
+        If the body is a particle.
+
+    Examples
+    --------
     >>> from livens.bodies import Inertia, rotation_body
     >>> motor = torque(rotation_body("top", Inertia(1.0, [1, 1, 1])), lambda t: [0, 0, 2 * t])
     """
@@ -97,7 +154,7 @@ def torque(body: Body, tau: TimeFunction) -> Element:
 
 
 def _of_time(what: str, given: Any) -> TimeFunction:
-    """A function of time; numbers are constant."""
+    """Return a function of time; numbers become constant functions."""
     if callable(given):
         return given
     values = tuple(np.atleast_1d(array(what, given)).ravel().tolist())
@@ -106,5 +163,5 @@ def _of_time(what: str, given: Any) -> TimeFunction:
 
 @functools.cache
 def _constant(values: tuple[float, ...]) -> TimeFunction:
-    """One function for equal numbers: elements with the same functions are read once."""
+    """Return one constant function for equal values, so that elements share it."""
     return lambda t: list(values)

@@ -1,4 +1,4 @@
-"""What bodies, joints, springs and contacts look like if nobody says otherwise."""
+"""Default visual geometry of bodies, joints, springs and contacts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.models import shapes
 from livens.models.shapes import Shape
 from livens.multibody.placement import Placement
 
-#: A side of a box that has no inertia is drawn as this part of the longest one.
+#: Edge length of a box side without inertia, relative to the longest edge.
 _THIN = 0.04
 
 
 def of_body(placement: Placement, reference: np.ndarray, drawn: Callable[[Any], Sequence[Shape]]) -> ModelFunction:
-    """The look of a body from shapes in the body's own frame, which may depend on its parameters."""
+    """Return the visual of a body from shapes in the body frame, which may depend on its parameters."""
 
     def look(q: Any, k: Any) -> list[Shape]:
         def point(X: Any) -> Any:
@@ -33,12 +33,12 @@ def of_body(placement: Placement, reference: np.ndarray, drawn: Callable[[Any], 
 
 
 def ball(dimension: int) -> list[Shape]:
-    """A particle."""
+    """Return the visual of a particle."""
     return [shapes.sphere(np.zeros(dimension))]
 
 
 def box_of(mass: float, tensor: np.ndarray, centre: np.ndarray) -> list[Shape]:
-    """The box with this inertia about its centre.
+    """Return the box with a given inertia about its centre.
 
     >>> (box,) = box_of(12.0, np.diag([13.0, 10.0, 5.0]), np.zeros(3))  # m/12 (b^2 + c^2) and so on
     >>> [round(float(box.sizes[side]), 9) for side in ("length", "width", "depth")]
@@ -46,7 +46,7 @@ def box_of(mass: float, tensor: np.ndarray, centre: np.ndarray) -> list[Shape]:
     """
     euler = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     squares, axes = np.linalg.eigh(euler)
-    # the axes in the order and with the signs in which they are nearest to those of the body
+    # permute and flip the principal axes to be closest to the body axes
     order = _nearest(axes)
     squares, axes = squares[order], axes[:, order]
     axes = axes * np.where(np.diag(axes) < 0, -1.0, 1.0)
@@ -67,14 +67,14 @@ def _nearest(axes: np.ndarray) -> list[int]:
 
 
 def bar_of(mass: float, moment: float, centre: np.ndarray) -> list[Shape]:
-    """The bar along the first axis with this moment of inertia about its centre."""
+    """Return the bar along the first axis with a given moment of inertia about its centre."""
     half = float(np.sqrt(3 * moment / mass))
     return [shapes.rod(centre - [half, 0], centre + [half, 0], trace=0.5)]
 
 
 @functools.cache
 def between(a: Placement, b: Placement, kind: str) -> ModelFunction:
-    """A spring, a damper or a rod from one point to another, with the levers that k has."""
+    """Return the visual of a spring, damper or rod between two body-fixed points k.X and k.Y."""
     draw: Callable[..., Shape] = {"spring": shapes.spring, "damper": shapes.damper, "rod": shapes.rod}[kind]
     n = len(a.names)
     return lambda q, k: draw(a.point(q[:n], k.X), b.point(q[n:], k.Y))
@@ -82,7 +82,7 @@ def between(a: Placement, b: Placement, kind: str) -> ModelFunction:
 
 @functools.cache
 def joint(a: Placement, b: Placement) -> ModelFunction:
-    """A support where one of the points is fixed in space; a small ball where two bodies meet."""
+    """Return the visual of a point constraint: a support on the ground, or a small sphere between two bodies."""
     n = len(a.names)
 
     def look(q: Any, k: Any) -> Any:
@@ -93,11 +93,11 @@ def joint(a: Placement, b: Placement) -> ModelFunction:
     return look
 
 
-# -- drawings ---------------------------------------------------------------------------------------------------------
+# -- model bodies -----------------------------------------------------------------------------------------------------
 def drawn(shape: tuple[Any, ...], dimension: int) -> list[Shape] | None:
-    """A body of a drawing, in its own frame, from the word and the sizes of its shape."""
+    """Return the visual of a body in its body frame, from the type and the sizes of its solid shape."""
     kind, *sizes = shape
-    if kind == "shapes":  # as they are
+    if kind == "shapes":  # already visual shapes
         return sizes
     origin, x, z = np.zeros(dimension), np.eye(dimension)[0], np.eye(dimension)[-1]
     frame = np.eye(dimension)
@@ -117,7 +117,7 @@ def drawn(shape: tuple[Any, ...], dimension: int) -> list[Shape] | None:
 
 
 def hinge(a: Placement, b: Placement, levers: Any) -> ModelFunction:
-    """A joint of a drawing: a support on the ground, a small ball where two bodies meet."""
+    """Return the visual of a joint: a support on the ground, or a small sphere between two bodies."""
     n = len(a.names)
 
     def look(q: Any) -> list[Shape]:
@@ -132,20 +132,20 @@ def hinge(a: Placement, b: Placement, levers: Any) -> ModelFunction:
 
 # -- contacts ---------------------------------------------------------------------------------------------------------
 def _round(at: Any, radius: float) -> list[Shape]:
-    """A ball; a point, which is a ball of radius zero, is not drawn."""
+    """Return a sphere; a sphere of radius zero is not displayed."""
     return [shapes.sphere(at, radius, trace=None)] if radius > 0 else []
 
 
 @functools.cache
 def balls(a: Placement, b: Placement, radius: float, other: float) -> ModelFunction:
-    """Two balls about the points of a pair."""
+    """Return two spheres about the points of a pair."""
     n = len(a.names)
     return lambda q, k: [*_round(a.point(q[:n], k.X), radius), *_round(b.point(q[n:], k.Y), other)]
 
 
 @functools.cache
 def ball_on_plane(a: Placement) -> ModelFunction:
-    """A ball and the plane below it."""
+    """Return a sphere and the plane below it."""
 
     def look(q: Any, k: Any) -> list[Shape]:
         n = k.normal
@@ -162,12 +162,12 @@ def ball_on_plane(a: Placement) -> ModelFunction:
 
 @functools.cache
 def ball_in_box(a: Placement) -> ModelFunction:
-    """A ball and the edges of the box around it."""
+    """Return a sphere and the edges of the box around it."""
     return lambda q, k: [*outline(k.lower, k.upper), *_round(a.point(q, k.X), k.reach)]
 
 
 def outline(lower: Any, upper: Any) -> list[Shape]:
-    """The edges of a box, or of a rectangle, between two corners."""
+    """Return the edges of a box, or of a rectangle, between two corners."""
     (x, y), (X, Y) = lower[:2], upper[:2]
     flat = [(x, y), (X, y), (X, Y), (x, Y), (x, y)]
     if len(lower) == 2:

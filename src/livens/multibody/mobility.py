@@ -1,4 +1,4 @@
-"""What a mechanism can do: mobility, redundant constraints, and whether its start was reached."""
+"""Mobility report: degrees of freedom, redundant constraints, and initial values reached."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from livens.multibody.connection import Connection
 
 @dataclass(frozen=True)
 class Report:
-    """The answer of `Multibody.check`."""
+    """Mobility report, returned by `Multibody.check`."""
 
     bodies: int
     constraints: int
-    rank: int  # of the constraints at a generic position
+    rank: int  # of the constraint Jacobian at a generic configuration
     rank_at_start: int
     mobility: int
-    gruebler: int  # the mobility by counting alone
-    #: Elements whose single reactions are not determined, as their constraints depend on one another.
+    gruebler: int  # mobility by the Gruebler count
+    #: Elements with indeterminate reactions, because their constraints are linearly dependent.
     undetermined: tuple[str, ...]
     targets: tuple[tuple[str, float, float], ...]
-    #: Joints that close a loop, each the last one of its loop to be drawn.
+    #: Loop-closing joints; the last joint of each loop in the order of definition.
     loops: tuple[str, ...] = ()
-    #: What was not taken over from the file that the mechanism was read from.
+    #: Import warnings.
     notes: tuple[str, ...] = ()
 
     @property
     def redundant(self) -> int:
-        """How many constraints follow from others."""
+        """Number of redundant constraints."""
         return self.constraints - self.rank
 
     def __str__(self) -> str:
@@ -42,22 +42,24 @@ class Report:
             f"mobility         {self.mobility} by rank, {self.gruebler} by Gruebler's count",
         ]
         if not self.mobility:
-            lines.append("mobility         nothing can move: there are as many independent constraints as freedoms")
+            lines.append("mobility         no motion: as many independent constraints as degrees of freedom")
         if self.loops:
             lines.append(f"loops            {len(self.loops)}, closed by {', '.join(self.loops)}")
         if self.rank_at_start < self.rank:
-            lines.append(f"start            a singular position, of rank {self.rank_at_start}")
+            lines.append(f"start            singular configuration, of rank {self.rank_at_start}")
         if self.redundant:
-            lines.append(f"redundant        {self.redundant}; not unique: reactions of {', '.join(self.undetermined)}")
+            lines.append(
+                f"redundant        {self.redundant}; indeterminate reactions: {', '.join(self.undetermined)}"
+            )
         lines += [
-            f"start            {name} = {reached:.6g} (asked for {asked:.6g})" for name, asked, reached in self.targets
+            f"start            {name} = {reached:.6g} (target {asked:.6g})" for name, asked, reached in self.targets
         ]
         lines += [f"note             {note}" for note in self.notes]
         return "\n".join(lines)
 
 
 def report(system: System, assembly: Assembly, joints: Mapping[str, Connection]) -> Report:
-    """Ranks by singular values, at the start and at a position with nothing special about it."""
+    """Return the mobility report, with ranks at the initial and at a generic configuration."""
     rows = assembly.joint_rows(assembly.generic())
     rank, left = _rank(rows)
     at_start, _ = _rank(assembly.joint_rows(assembly.position))
@@ -78,7 +80,7 @@ def report(system: System, assembly: Assembly, joints: Mapping[str, Connection])
 
 
 def closing(joints: Mapping[str, Connection]) -> list[str]:
-    """The joints between parts that other joints connect already."""
+    """Return the loop-closing joints: those between bodies that other joints already connect."""
     root: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -96,7 +98,7 @@ def closing(joints: Mapping[str, Connection]) -> list[str]:
 
 
 def _rank(rows: np.ndarray) -> tuple[int, np.ndarray]:
-    """The rank, and the combinations of rows that vanish."""
+    """Return the rank and a basis of the left null space."""
     if not rows.size:
         return 0, np.zeros((0, 0))
     u, sizes, _ = np.linalg.svd(rows)

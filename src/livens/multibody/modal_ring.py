@@ -1,4 +1,4 @@
-"""Elastic rings of a drawing, by modes: a rigid body, and coordinates in which it bends."""
+"""Elastic rings by modes: a rigid-body frame and modal coordinates."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from livens.multibody.parts import Marker, Part
 from livens.multibody.ring_modes import RingModes, RingPlacement
 from livens.multibody.sections import Section
 
-#: Where elastic parts are taken in a step by schemes that tell forces apart: in the middle, which keeps their energy.
+#: Fraction of the step at which IMEX schemes evaluate elastic forces: the midpoint, which conserves their energy.
 ELASTIC = 0.5
-#: How many pieces a ring is drawn with.
+#: Number of segments of the visual geometry of a ring.
 _PIECES = 72
 
 
 @dataclass(eq=False)
 class ModalRing(Part):
-    """A ring that bends in its plane: joints, springs, loads and contacts take its points, which move with it.
+    """Ring with in-plane bending modes; joints, springs, loads and contacts take its points, which move with it.
 
-    `at` says where a point of it is. Its modal coordinates are called ``name.a2``, ``name.b2`` and so on.
+    `at` adds a point. Its modal coordinates are called ``name.a2``, ``name.b2`` and so on.
     """
 
     modes: RingModes = field(kw_only=True)
 
     def at(self, name: str, angle: float) -> Marker:
-        """A named point of the ring at an angle from its first axis, in the drawing."""
+        """Add a named point of the ring at an angle from its first axis, in the reference configuration."""
         radius, level = self.modes.radius, [0.0] * (self.dimension - 2)
         lever = radius * np.array([np.cos(angle), np.sin(angle), *level])
         return self.point(name, self.position + self.rotation @ lever)
 
 
 def ring_body(name: str, modes: RingModes, section: Section, dimension: int) -> Body:
-    """The ring as a rigid body, whose points move with the modes."""
+    """Return the rigid-body part of the ring, with modal coordinates in its parametrisation."""
     length = 2 * np.pi * modes.radius
     mass, (across, inwards, about) = section.mass * length, (section.inertia * length).tolist()
     polar = mass * modes.radius**2 + about
-    # the section turns with the ring: about a diameter half of it lies along, half across
+    # about a diameter: the section moments are averaged around the ring
     flat = mass * modes.radius**2 / 2 + (across + inwards) / 2
     made = planar_body(name, mass, polar, look=[]) if dimension == 2 else None
     body = made or director_body(name, Inertia(mass, [flat, flat, polar]), look=[])
@@ -55,7 +55,7 @@ def ring_body(name: str, modes: RingModes, section: Section, dimension: int) -> 
 
 
 def ring_elements(body: Body, modes: RingModes, section: Section, damping: float) -> list[Element]:
-    """Masses of all modes, what resists them, and how the ring looks."""
+    """Return the elements of a ring: modal masses, stiffnesses and dampers, and its visual."""
     placement, found = body.placement, list[Element]()
     assert isinstance(placement, RingPlacement)
     for i, n in enumerate(modes.waves):
@@ -66,7 +66,7 @@ def ring_elements(body: Body, modes: RingModes, section: Section, damping: float
 
 
 def mode_elements(own: Any, name: str, n: int, modes: RingModes, damping: float) -> list[Element]:
-    """The mass of both modal coordinates with n waves, and the spring and damper that each has."""
+    """Return the modal mass of both coordinates with n waves, and their spring and damper."""
     springs: dict[str, Any] = dict(potential=_spring, parameters=dict(stiffness=modes.stiffness(n)))
     if damping:
         springs |= dict(dissipation=_damper, parameters=dict(stiffness=modes.stiffness(n), damping=damping))
@@ -77,7 +77,7 @@ def mode_elements(own: Any, name: str, n: int, modes: RingModes, damping: float)
     ]
 
 
-# -- functions of the elements, made once so that elements share their code -------------------------------------------
+# -- functions of the elements, defined once so that elements share their code ----------------------------------------
 def _moving(v: Any, k: Any) -> Any:
     return k.mass / 2 * m.dot(v, v)
 
@@ -91,13 +91,13 @@ def _damper(v: Any, k: Any) -> Any:
 
 
 def _nothing(q: Any) -> list[shapes.Shape]:
-    """What modes look like is seen in the ring."""
+    """Return no shapes: the visual of the ring shows its modes."""
     return []
 
 
 @functools.cache
 def _look(placement: RingPlacement, radius: float, thick: float) -> Any:
-    """The bent line of the ring, as a chain of short cylinders."""
+    """Return the visual of the deformed ring, as a chain of short cylinders."""
     angles = np.linspace(0, 2 * np.pi, _PIECES + 1)
     level = [0.0] * (placement.dimension - 2)
 

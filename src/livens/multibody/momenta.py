@@ -1,4 +1,4 @@
-"""Symmetries of systems of bodies, to be given as ``System(symmetries=...)``: linear and angular momentum."""
+"""Symmetries of systems of bodies for ``System(symmetries=...)``: linear and angular momentum."""
 
 from __future__ import annotations
 
@@ -13,8 +13,25 @@ from livens.multibody.bodies import Body, all_bodies
 
 
 def linear_momentum(bodies: Sequence[Body]) -> Callable[[Any], Any]:
-    """The shift of all bodies along each axis. The bodies must be all of the system, in the order of its coordinates.
+    """Return the generator of translations of all bodies along each axis (linear momentum).
 
+    Parameters
+    ----------
+    bodies : sequence of BodyElement
+        All bodies of the system, in the order of its coordinates.
+
+    Returns
+    -------
+    callable
+        Function of q that returns the generator, of shape (d, n).
+
+    Raises
+    ------
+    InputError
+        If a body rotates about a fixed point.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> linear_momentum([particle("a", 1.0), particle("b", 1.0)])(np.zeros(6)).tolist()[0]
     [1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
@@ -22,17 +39,29 @@ def linear_momentum(bodies: Sequence[Body]) -> Callable[[Any], Any]:
     bodies = all_bodies(bodies)
     fixed = [body.name for body in bodies if not body.placement.translates]
     if fixed:
-        raise InputError(f"linear momentum is not conserved: '{fixed[0]}' turns about a fixed point")
+        raise InputError(f"linear momentum is not conserved: '{fixed[0]}' rotates about a fixed point")
     d = bodies[0].placement.dimension
     blocks = [np.eye(d, len(body.coordinates)) for body in bodies]
     return lambda q: np.hstack(blocks)
 
 
 def angular_momentum(bodies: Sequence[Body], axis: Any = None) -> Callable[[Any], Any]:
-    """The rotation of all bodies about each axis through the origin, or about one axis only (S004 eq. 65).
+    """Return the generator of rotations of all bodies about the axes through the origin (S004 eq. 65).
 
-    The bodies must be all of the system, in the order of its coordinates.
+    Parameters
+    ----------
+    bodies : sequence of BodyElement
+        All bodies of the system, in the order of its coordinates.
+    axis : array_like of shape (3,), optional
+        Single axis of rotation; by default all axes.
 
+    Returns
+    -------
+    callable
+        Function of q that returns the generator, of shape (3, n), or (n,) with `axis`.
+
+    Examples
+    --------
     >>> from livens.bodies import particle
     >>> angular_momentum([particle("a", 1.0)], axis=[0, 0, 1])(np.array([2.0, 3.0, 5.0])).tolist()
     [-3.0, 2.0, 0.0]

@@ -1,4 +1,4 @@
-"""What a mechanism's results show by name: ``hinge.angle``, ``slider.position``, ``pin.force``."""
+"""Named outputs of a model: ``hinge.angle``, ``slider.position``, ``pin.force``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
-    """All that can be asked for."""
+    """Return all outputs of a model by name."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     numbers = {id(element): i for i, element in enumerate(system.elements)}
     found: dict[str, Quantity] = {}
@@ -67,7 +67,7 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         own = system.multiplier_slices[numbers[id(landing.element)]]
         add(landing.name, _of_landing(landing.name, own.start))
     if drawing._contacts or drawing._crowds:
-        from livens.multibody.contacts import sensors  # most drawings have none
+        from livens.multibody.contacts import sensors  # imported on demand
 
         for contact in drawing._contacts.values():
             add(contact.name, sensors.quantities(contact, system, numbers))
@@ -79,19 +79,19 @@ def quantities(system: System, drawing: Drawing) -> dict[str, Quantity]:
         add(name, _of_sensor(name, marker, frame, place))
     for name, (of, frame) in drawing._turned.items():
         if of not in found:
-            raise InputError(f"{name}: there is no '{of}' to show{suggestion(of, found)}")
+            raise InputError(f"{name}: there is no output '{of}'{suggestion(of, found)}")
         found[name] = _turned(name, found[of], frame, place)
     return found
 
 
 def _turned(name: str, quantity: Quantity, frame: Marker | None, place: Mapping[str, int]) -> Quantity:
-    """A vector in the axes of a frame of a body."""
+    """Return a vector output resolved in the axes of a frame of a body."""
     if frame is None:
         return quantity
     d = frame.part.dimension
     if quantity.shape != (d,):
         raise InputError(
-            f"{name}: only a vector of {d} numbers can be seen from a frame, which {quantity.words} is not"
+            f"{name}: only a vector of {d} numbers can be resolved in a frame, which {quantity.words} is not"
         )
 
     def seen(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
@@ -105,11 +105,11 @@ def _turned(name: str, quantity: Quantity, frame: Marker | None, place: Mapping[
 
 
 def _integral(name: str, place: int, unit: str) -> Quantity:
-    return Quantity(f"error summed up by {name}", unit, lambda q, v, lam, t, k: q[place])
+    return Quantity(f"integrated error of {name}", unit, lambda q, v, lam, t, k: q[place])
 
 
 def _of_sensor(name: str, marker: Marker, frame: Marker | None, place: Mapping[str, int]) -> dict[str, Quantity]:
-    """A point seen from a frame: ``A^T (x - x_frame)`` and its rate."""
+    """Return position ``A^T (x - x_frame)`` and velocity of a point relative to a frame."""
     d, own = marker.part.dimension, [place[str(c)] for c in marker.part.coordinates]
 
     def seen(q: Any) -> Any:
@@ -126,7 +126,7 @@ def _of_sensor(name: str, marker: Marker, frame: Marker | None, place: Mapping[s
         moved = ca.Function("rate", [symbol, v], [ca.jtimes(seen(symbol), symbol, v)])
         return moved(q, v)
 
-    where = "" if frame is None else f" seen from {frame.part.name}.{frame.name}"
+    where = "" if frame is None else f" relative to {frame.part.name}.{frame.name}"
     return {
         "position": Quantity(f"position of {name}{where}", "m", lambda q, v, lam, t, k: seen(q), shape=(d,)),
         "velocity": Quantity(f"velocity of {name}{where}", "m/s", rate, shape=(d,)),
@@ -134,7 +134,7 @@ def _of_sensor(name: str, marker: Marker, frame: Marker | None, place: Mapping[s
 
 
 def _driving(drive: Element, multiplier: int, unit: str) -> Quantity:
-    """What a drive has to exert on the second part of its joint; its constraint has slope one in angle or position."""
+    """Return the drive force on the second body; its constraint has derivative one in angle or displacement."""
     words = f"{'force' if unit == 'N' else 'torque'} of {drive.name}"
     return Quantity(words, unit, lambda q, v, lam, t, k: -lam[multiplier], force=True)
 
@@ -159,13 +159,13 @@ def _of_coupling(coupling: Coupling, multiplier: int, i: list[int]) -> dict[str,
 
 
 def _of_landing(name: str, multiplier: int) -> dict[str, Quantity]:
-    """How hard two bodies that have landed press; its constraint is the gap, and without a touch nothing presses."""
+    """Return the normal force of a rigid contact, the multiplier of the gap constraint; zero while it is open."""
     words = f"normal force of {name}"
     return dict(normal=Quantity(words, "N", lambda q, v, lam, t, k: -lam[multiplier], force=True))
 
 
 def _tension(link: Element, multiplier: int, length: int) -> Quantity:
-    """The force along a rod without mass, positive where it pulls; its constraint is ``(x.x - length^2)/2``."""
+    """Return the tension of a rigid link, positive in tension; its constraint is ``(x.x - length^2)/2``."""
     return Quantity(f"tension of {link.name}", "N", lambda q, v, lam, t, k: lam[multiplier] * k[length], force=True)
 
 
@@ -230,7 +230,7 @@ def _of_connection(system: System, one: Connection, number: int, i: list[int]) -
         found["violation"] = Quantity(f"violation of {name}", "m", gap, shape=(model.on_position,))
     d = one.a.dimension
 
-    # written down when it is asked for: most forces of a large mechanism never are
+    # built on demand: most reactions of a large model are never evaluated
     @functools.cache
     def reaction() -> ca.Function:
         return _reaction(model, one)
@@ -250,13 +250,13 @@ def _of_connection(system: System, one: Connection, number: int, i: list[int]) -
 
 
 def _of_hold(system: System, hold: Hold, number: int, place: Mapping[str, int]) -> dict[str, Quantity]:
-    """Of a constraint by penalty: how far it gives way, and what it does to the second part."""
+    """Return the outputs of a penalty joint: constraint residuals and force on the second body."""
     model, where, joint = system.models[number], list(system.parameter_indices[number]), hold.joint
     i, d = [place[str(c)] for c in joint.coordinates], joint.a.dimension
     invariants = model.through["potential"].of
     acting = -ca.gradient(model.V, model.q) - ca.gradient(model.R, model.v)
     first = len(joint.first.coordinates)
-    # on the ground, what acts on the first part with the other sign
+    # if the second body is the ground: the force on the first body with opposite sign
     on = acting[first : first + d] if joint.second.element is not None else -acting[:d]
     both = ca.Function("hold", [model.q, model.v, model.k], [ca.densify(invariants), ca.densify(on)])
 
@@ -273,14 +273,14 @@ def _of_hold(system: System, hold: Hold, number: int, place: Mapping[str, int]) 
 
 
 def _reaction(model: ElementModel, joint: Connection) -> ca.Function:
-    """Force and torque about the joint on the second part, from multipliers."""
+    """Return the reaction force and torque about the joint on the second body, from multipliers."""
     lam = ca.SX.sym("lam", model.m)
     slopes = ca.jacobian(model.g, model.q)
     if model.rates is not None:
         slopes[model.on_position :, :] = ca.jacobian(model.rates.a, model.v)
     f = -slopes.T @ lam
     first = len(joint.first.coordinates)
-    # on the ground, what acts on the first part with the other sign
+    # if the second body is the ground: the force on the first body with opposite sign
     part, sign = (joint.second, 1) if joint.second.element is not None else (joint.first, -1)
     own = slice(first, None) if sign == 1 else slice(0, first)
     force, torque = force_and_torque(part, model.q[own], f[own], joint.parameters["Y" if sign == 1 else "X"])

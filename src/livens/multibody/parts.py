@@ -1,4 +1,4 @@
-"""Parts of a mechanism as they are drawn: bodies with named points and frames, and the ground."""
+"""Bodies of a model in the reference configuration, with named points and frames (markers), and the ground."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 @dataclass(frozen=True, eq=False)
 class Marker:
-    """A named point of a part, with axes if it is a frame: usable wherever a point is."""
+    """Named point or frame fixed in a body; it can be used wherever a point is expected."""
 
     part: Part
     name: str
-    lever: np.ndarray  # from the centre, in the part's own axes
+    lever: np.ndarray  # from the centre of mass, in body axes
     axes: np.ndarray
 
     @property
     def at(self) -> np.ndarray:
-        """Where it is in the drawing."""
+        """Position in the reference configuration, in metres."""
         return self.part.position + self.part.rotation @ self.lever
 
     def __repr__(self) -> str:
@@ -35,14 +35,14 @@ class Marker:
 
 @dataclass(eq=False)
 class Part:
-    """A body of a mechanism in its drawn pose, or the ground (which has no element)."""
+    """Body of a model in the reference configuration, or the ground (which has no element)."""
 
     name: str
     element: Body | None
     position: np.ndarray
-    rotation: np.ndarray  # its columns are the part's axes
+    rotation: np.ndarray  # columns are the body axes
     markers: dict[str, Marker] = field(default_factory=dict)
-    #: How it looks: a word and sizes.
+    #: Solid shape: type and sizes.
     shape: tuple[Any, ...] = ()
 
     @property
@@ -62,13 +62,13 @@ class Part:
         return self.element is None or self.element.placement.turns
 
     def point(self, name: str, at: Any) -> Marker:
-        """A named point, given where it is in the drawing."""
+        """Add a named point at a position of the reference configuration."""
         return self.frame(name, at, None)
 
     def frame(self, name: str, at: Any, axes: Any = None) -> Marker:
-        """A named point with axes of its own, the columns of a matrix in space; by default those of space."""
+        """Add a named frame: a point and axes, the columns of a matrix in space (by default the global axes)."""
         if name in self.markers or hasattr(type(self), name):
-            raise InputError(f"'{self.name}' has a '{name}' already")
+            raise InputError(f"'{self.name}' already has a '{name}'")
         place = point_in_space(f"{self.name}.{name}", at, self.dimension)
         turned = np.eye(self.dimension) if axes is None else array(f"{self.name}.{name}: axes", axes)
         lever = self.rotation.T @ (place - self.position)
@@ -76,11 +76,11 @@ class Part:
         return self.markers[name]
 
     def lever(self, at: np.ndarray) -> np.ndarray:
-        """A point of space in the part's own axes, from its centre, in the drawn pose; of the ground, as it is."""
+        """Return a point of space in body axes, from the centre of mass; points of the ground are unchanged."""
         return np.asarray(at if self.element is None else self.rotation.T @ (at - self.position))
 
     def inwards(self, directions: np.ndarray) -> np.ndarray:
-        """Directions of space, as columns, in the part's own axes."""
+        """Return directions of space (columns) in body axes."""
         return np.asarray(directions if self.element is None else self.rotation.T @ directions)
 
     def __getattr__(self, name: str) -> Marker:
@@ -95,7 +95,7 @@ class Part:
 
 
 def point_in_space(what: str, given: Any, dimension: int) -> np.ndarray:
-    """Where a point is in the drawing: given by numbers, or as a named point."""
+    """Return the position of a point argument in the reference configuration: numbers or a marker."""
     if isinstance(given, Marker):
         return given.at
     found = array(what, given)
@@ -107,7 +107,7 @@ def point_in_space(what: str, given: Any, dimension: int) -> np.ndarray:
 
 
 def direction(what: str, given: Any, dimension: int = 3) -> np.ndarray:
-    """A direction of unit length: "x", "y", "z" or a vector."""
+    """Return a unit vector from "x", "y", "z" or a vector."""
     if isinstance(given, str):
         if given not in _AXES:
             raise InputError(f"{what} must be 'x', 'y', 'z' or a vector, got {given!r}")
@@ -122,17 +122,17 @@ def direction(what: str, given: Any, dimension: int = 3) -> np.ndarray:
 
 
 def axes_about(third: np.ndarray, first: np.ndarray | None = None) -> np.ndarray:
-    """Orthonormal axes, as columns, whose third is given; the first as near as can be to another direction."""
+    """Return a right-handed orthonormal frame (columns) with a given third axis; the first is closest to `first`."""
     if first is None:
         first = np.eye(3)[int(np.argmin(np.abs(third)))]
     x = first - third * (third @ first)
     x = x / np.linalg.norm(x)
-    (a, b, c), (d, e, f) = third.tolist(), x.tolist()  # of three numbers, NumPy's product takes ten times as long
+    (a, b, c), (d, e, f) = third.tolist(), x.tolist()  # scalars: np.cross of three numbers takes ten times as long
     return np.array([[d, b * f - c * e, a], [e, c * d - a * f, b], [f, a * e - b * d, c]])
 
 
 def axes_along(first: np.ndarray) -> np.ndarray:
-    """Orthonormal axes, as columns, whose first is given; in the plane or in space."""
+    """Return an orthonormal frame (columns) with a given first axis, in the plane or in space."""
     if len(first) == 2:
         return np.array([[first[0], -first[1]], [first[1], first[0]]])
     about = axes_about(first)

@@ -1,6 +1,6 @@
-"""How the points of a body follow from its coordinates, and what that means for velocities, forces and symmetries.
+"""Kinematic parametrisation of bodies: points, velocities and generalised forces as functions of the coordinates.
 
-Placements are values: equal ones are interchangeable, so that elements built on them share their functions.
+Parametrisations are values: equal ones are interchangeable, so that elements built on them share their functions.
 """
 
 from __future__ import annotations
@@ -16,74 +16,74 @@ from livens import rotations as rot
 
 @dataclass(frozen=True)
 class Placement:
-    """What every way to place a body has. X is the lever from the placement's reference point, in the body frame."""
+    """Kinematic parametrisation of a body. X is a body-fixed point relative to the reference point, in body axes."""
 
     dimension: int = 3
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coordinates of a body, by their short names."""
+        """Short names of the coordinates of a body."""
         raise NotImplementedError
 
     @property
     def linear(self) -> bool:
-        """Points depend linearly on the coordinates."""
+        """True if points depend linearly on the coordinates."""
         return True
 
     @property
     def translates(self) -> bool:
-        """The first coordinates are those of the reference point."""
+        """True if the first coordinates are those of the reference point."""
         return True
 
     @property
     def turns(self) -> bool:
-        """Whether there is an orientation."""
+        """True if the body has an orientation."""
         return True
 
     def point(self, q: Any, X: Any) -> Any:
-        """Where the point X is."""
+        """Return the position of the body-fixed point X in space."""
         raise NotImplementedError
 
     def vector(self, q: Any, X: Any) -> Any:
-        """A vector that is fixed in the body, in space."""
+        """Return a body-fixed vector in space."""
         return self.frame(q) @ X
 
     def velocity(self, q: Any, v: Any, X: Any) -> Any:
-        """How fast the point X moves."""
+        """Return the velocity of the body-fixed point X."""
         raise NotImplementedError
 
     def force(self, q: Any, X: Any, f: Any) -> Any:
-        """The generalised force of a force f at the point X: its power is ``f . velocity(q, v, X)``."""
+        """Return the generalised force of a force f at the point X; its power is ``f . velocity(q, v, X)``."""
         raise NotImplementedError
 
     def pull(self, X: Any, f: Any) -> Any:
-        """The generalised force on a vector X that is fixed in the body: its power is ``f . d/dt vector(q, X)``."""
+        """Return the generalised force on a body-fixed vector X; its power is ``f . d/dt vector(q, X)``."""
         raise NotImplementedError
 
     def torque(self, q: Any, tau: Any) -> Any:
-        """The generalised force of a torque in space: its power is ``tau . omega``."""
+        """Return the generalised force of a spatial torque; its power is ``tau . omega``."""
         raise NotImplementedError
 
     def frame(self, q: Any) -> Any:
-        """The matrix that takes body-fixed components to spatial ones."""
+        """Return the rotation matrix from body axes to space."""
         raise NotImplementedError
 
     def turned(self, q: Any) -> Any:
-        """How q changes when space turns about each axis: one row per axis (one in all, in the plane)."""
+        """Return the infinitesimal generators of rotations about the spatial axes, one row per axis (plane: one)."""
         raise NotImplementedError
 
     def coordinates(self, position: Any, R: np.ndarray) -> np.ndarray:
-        """q of a body at a position, with the columns of R as its frame."""
+        """Return the coordinates q of a pose; the columns of R are the body axes."""
         raise NotImplementedError
 
     def rates(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
-        """v of a body whose reference point moves with a velocity, and that turns with omega."""
+        """Return the velocities v of a twist: velocity of the reference point and angular velocity."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Ground(Placement):
-    """Space itself: a point is where it is."""
+    """Inertial frame: no coordinates."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,9 +104,9 @@ class Ground(Placement):
 
 @dataclass(frozen=True)
 class Directors(Placement):
-    """A reference point and body-fixed vectors in space or in the plane: ``x = phi + X_i d_i`` (S001 eq. 58).
+    """Director parametrisation: reference point and body-fixed vectors, ``x = phi + X_i d_i`` (S001 eq. 58).
 
-    Without directors this is a particle.
+    A particle has no directors.
     """
 
     directors: int = 3
@@ -121,7 +121,7 @@ class Directors(Placement):
         return self.directors > 0
 
     def parts(self, q: Any) -> list[Any]:
-        """The reference point and the directors."""
+        """Return the reference point and the directors."""
         d = self.dimension
         return [q[d * i : d * (i + 1)] for i in range(1 + self.directors)]
 
@@ -139,8 +139,8 @@ class Directors(Placement):
         return np.concatenate([0.0 * f, *(X[i] * f for i in range(self.directors))])
 
     def torque(self, q: Any, tau: Any) -> Any:
-        # forces (A^-1 tau) x d_i with A = sum (d_i.d_i I - d_i d_i^T): their moment is tau, and so is their power
-        # tau.omega, also in the middle of a step, where the directors are shorter than one and not quite orthogonal
+        # forces (A^-1 tau) x d_i with A = sum (d_i.d_i I - d_i d_i^T): their moment is tau and their power tau.omega,
+        # also at the midpoint of a step, where the directors are shorter than one and not exactly orthogonal
         origin, *directors = self.parts(q)
         squares = sum((m.dot(d, d) for d in directors), 0.0)
         if self.dimension == 2:
@@ -160,7 +160,7 @@ class Directors(Placement):
     def turned(self, q: Any) -> Any:
         if self.dimension == 2:
             return m.array([np.concatenate([_turn(1.0, part) for part in self.parts(q)])])
-        rows: list[list[Any]] = [[], [], []]  # of e_i x part, without products by zero and one
+        rows: list[list[Any]] = [[], [], []]  # e_i x part, without products by zero and one
         for x, y, z in self.parts(q):
             for row, turned in zip(rows, ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)), strict=True):
                 row += turned
@@ -175,7 +175,7 @@ class Directors(Placement):
 
 @dataclass(frozen=True)
 class Quaternion(Placement):
-    """``x = phi + R(q) X`` with a unit quaternion q, or ``x = R(q) X`` about a fixed point (S004 3.3, 5.5)."""
+    """Euler parameters: ``x = phi + R(q) X`` with a unit quaternion, or ``x = R(q) X`` (S004 3.3, 5.5)."""
 
     fixed: bool = False
 
@@ -212,7 +212,7 @@ class Quaternion(Placement):
         return self._joined(f, -2 * (rot.G(rot.E(quaternion).T @ f).T @ X))
 
     def torque(self, q: Any, tau: Any) -> Any:
-        # (128), divided by q.q = 1: at the middle of a step q is a little shorter, and the torque must not be
+        # (128), divided by q.q = 1: at the midpoint of a step |q| < 1, and the torque must not change
         origin, quaternion = self._split(q)
         return self._joined(0.0 * origin, 2 / m.dot(quaternion, quaternion) * (rot.E(quaternion).T @ tau))
 
@@ -235,13 +235,13 @@ class Quaternion(Placement):
 
 
 def _solved(A: Any, b: Any) -> Any:
-    """``A^-1 b`` of a symmetric matrix of three rows, by its cofactors."""
+    """Solve a symmetric 3x3 system by cofactors."""
     cofactors = [m.cross(A[(i + 1) % 3], A[(i + 2) % 3]) for i in range(3)]
     return m.array([m.dot(c, b) for c in cofactors]) / m.dot(A[0], cofactors[0])
 
 
 def _turn(omega: Any, d: Any) -> Any:
-    """``omega x d``; in the plane omega is one number."""
+    """Return ``omega x d``; in the plane omega is a scalar."""
     if len(d) == 3:
         return m.cross(omega, d)
     (rate,) = np.atleast_1d(omega)

@@ -1,10 +1,9 @@
-"""Rings that bend in their plane without stretching, by modes: S003 4.3, cases 1b and 3.
+"""Inextensible in-plane bending modes of thin rings: S003 4.3, cases 1b and 3.
 
 With the angle theta around a ring, points move outwards by ``w = sum a_n cos(n theta) + b_n sin(n theta)`` and along it
-by u with ``u' = -w``, so that its length stays as it is. Modes begin with n = 2: n = 1 is a rigid motion. They are
-orthogonal in energy, each with its own mass and stiffness, and the sums over them are those of the thin ring of the
-books. They bring no linear momentum, and none of rotation. Deflections are small: what turns with the ring feels no
-centrifugal force that depends on how it is bent.
+by u with ``u' = -w``, so that its length is constant. Modes begin with n = 2, since n = 1 is a rigid motion. They are
+orthogonal in energy, each with its own mass and stiffness of classical thin-ring theory. They have no linear and no
+angular momentum. Deflections are small: centrifugal forces do not depend on the deformation.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ import numpy as np
 from livens import math as m
 from livens.multibody.placement import Directors
 
-#: Levers are kept this far from zero where they are divided by.
+#: Lower bound of a squared radius in m^2: avoids division by zero at the centre.
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class RingModes:
-    """A thin ring: its radius, the bending stiffness E I in its plane, its mass per length, and its numbers of waves.
+    """Bending modes of a thin ring: radius, in-plane bending stiffness E I, mass per length, numbers of waves.
 
     >>> ring = RingModes(24e-3, 206e9 * 15e-3 * 3.5e-3**3 / 12, 7800 * 15e-3 * 3.5e-3, (2, 3, 4))
     >>> [round(ring.frequency(n) / 1e3, 2) for n in ring.waves]  # in kHz
@@ -37,25 +36,25 @@ class RingModes:
     waves: tuple[int, ...] = ()
 
     def mass(self, n: int) -> float:
-        """Of each of the two coordinates with n waves: ``pi rho A R (1 + 1/n^2)``."""
+        """Return the modal mass of each of the two coordinates with n waves: ``pi rho A R (1 + 1/n^2)``."""
         return float(np.pi * self.line * self.radius * (1 + 1 / n**2))
 
     def stiffness(self, n: int) -> float:
-        """``pi E I (n^2 - 1)^2/R^3``"""
+        """Return the modal stiffness ``pi E I (n^2 - 1)^2/R^3``."""
         return float(np.pi * self.bending * (n**2 - 1) ** 2 / self.radius**3)
 
     def frequency(self, n: int) -> float:
-        """In Hz."""
+        """Return the natural frequency in Hz."""
         return float(np.sqrt(self.stiffness(n) / self.mass(n)) / (2 * np.pi))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the modal coordinates are called."""
+        """Names of the modal coordinates."""
         return tuple(f"{letter}{n}" for n in self.waves for letter in "ab")
 
 
 def around(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
-    """``cos(n theta)`` and ``sin(n theta)`` for every n, from those of theta by the addition theorem."""
+    """Return ``cos(n theta)`` and ``sin(n theta)`` for every n, by the addition theorem."""
     found, last = [], (c, s)
     for n in range(2, max(waves, default=1) + 1):
         last = last[0] * c - last[1] * s, last[1] * c + last[0] * s
@@ -65,7 +64,7 @@ def around(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
 
 
 def moves(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
-    """How far each modal coordinate moves the point at an angle, outwards and along the ring."""
+    """Return the mode shapes at an angle: radial and tangential displacement per modal coordinate."""
     found = []
     for n, (cosine, sine) in zip(waves, around(c, s, waves), strict=True):
         found += [(cosine, -sine / n), (sine, cosine / n)]
@@ -74,10 +73,10 @@ def moves(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
 
 @dataclass(frozen=True)
 class RingPlacement(Directors):
-    """A rigid frame in which a ring bends: its first two axes are in the plane of the ring.
+    """Floating frame of a ring with modal coordinates; its first two axes are in the plane of the ring.
 
-    ``x = phi + (X_i + sum_j r_j D_ji(theta)) d_i`` with the modal coordinates r, theta the angle at which the point X
-    is; the centre, which is no point of the ring, does not move in the frame.
+    ``x = phi + (X_i + sum_j r_j D_ji(theta)) d_i`` with the modal coordinates r and the angle theta of the point X.
+    The centre, which is not a point of the ring, is fixed in the frame.
     """
 
     waves: tuple[int, ...] = ()
@@ -92,18 +91,18 @@ class RingPlacement(Directors):
 
     @property
     def rigid(self) -> int:
-        """How many coordinates the frame has."""
+        """Number of coordinates of the frame."""
         return self.dimension * (1 + self.directors)
 
     def _moves(self, X: Any) -> list[Any]:
-        """How each modal coordinate moves the point X, in the frame."""
+        """Return the mode shapes at the point X, in the frame."""
         away = m.sqrt(X[0] ** 2 + X[1] ** 2 + _TINY)
         c, s = X[0] / away, X[1] / away
         level = [0.0] * (self.dimension - 2)
         return [m.array([w * c - u * s, w * s + u * c, *level]) for w, u in moves(c, s, self.waves)]
 
     def _bent(self, r: Any, X: Any) -> Any:
-        """The way from where the point X is on the relaxed ring."""
+        """Return the modal displacement of the point X."""
         return sum((r[j] * one for j, one in enumerate(self._moves(X))), m.array([0.0] * self.dimension))
 
     def point(self, q: Any, X: Any) -> Any:

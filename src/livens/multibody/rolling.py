@@ -1,8 +1,8 @@
-"""Rolling without slip on a fixed plane: a ball, a thin disc, a wheel; and the blade of a skate.
+"""Nonholonomic rolling without slip on a fixed plane (ball, thin disc), and knife-edge constraints.
 
 With the normal n of the plane, the height z of the centre above it and the axis e of a thin disc of radius r, the disc
-touches the plane if ``z^2 = r^2 (1 - (n.e)^2)``, and it touches at ``r^2/z ((n.e) e - n)`` from its centre: there its
-velocity along the plane is zero. The first is quadratic in directors, the second a constraint on velocity level.
+touches the plane if ``z^2 = r^2 (1 - (n.e)^2)``. The contact point is at ``r^2/z ((n.e) e - n)`` from its centre; its
+tangential velocity is zero. The first condition is quadratic in directors, the second is a velocity constraint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROLLING = Kind((), axis=False)
 
 @functools.cache
 def _height(b: Placement, thin: bool) -> ModelFunction:
-    """The disc or the ball touches the plane."""
+    """Return the touching constraint of a disc or a ball on the plane."""
 
     def constraints(q: Any, k: Any) -> Any:
         z = m.dot(k.plane[2], q[:3] - k.origin)
@@ -39,7 +39,7 @@ def _height(b: Placement, thin: bool) -> ModelFunction:
 
 
 def contact_arm(b: Placement, q: Any, k: Any, thin: bool) -> Any:
-    """From the centre to where it touches."""
+    """Return the vector from the centre to the contact point."""
     n = k.plane[2]
     if not thin:
         return -k.radius * n
@@ -49,7 +49,7 @@ def contact_arm(b: Placement, q: Any, k: Any, thin: bool) -> Any:
 
 @functools.cache
 def _no_slip(b: Placement, thin: bool) -> ModelFunction:
-    """The velocity of the point that touches, along two directions of the plane."""
+    """Return the tangential velocity components of the contact point."""
 
     def rates(q: Any, v: Any, k: Any) -> Any:
         slip = v[:3] + m.cross(angular_velocity(b, q, v), contact_arm(b, q, k, thin))
@@ -67,14 +67,14 @@ def _blade(b: Placement) -> ModelFunction:
 
 
 class Rolling(Connection):
-    """A ball, or a thin disc about its axle, that rolls on a plane of the ground without slip."""
+    """Ball, or thin disc about its axis, rolling without slip on a plane of the ground."""
 
     def __init__(
         self, name: str, first: Part, second: Part, *, radius: float, at: Any, normal: np.ndarray, axle: Any
     ) -> None:
         super().__init__(name, "rolling", _ROLLING, first, second)
         thin = axle is not None
-        plane = clean(axes_about(normal).T)  # two directions along the plane, and its normal, as rows
+        plane = clean(axes_about(normal).T)  # rows: two tangents of the plane and its normal
         given: dict[str, Any] = dict(radius=radius, origin=at, plane=plane)
         if thin:
             given["axle"] = clean(second.inwards(axle))
@@ -89,7 +89,7 @@ class Rolling(Connection):
 
 
 class KnifeEdge(Connection):
-    """A point of the second part does not move along one of its own directions: a skate, a wheel that steers."""
+    """Knife-edge constraint: a point of the second body has no velocity along a body-fixed direction."""
 
     def __init__(self, name: str, first: Part, second: Part, *, at: Any, across: np.ndarray) -> None:
         super().__init__(name, "knife edge", _ROLLING, first, second)

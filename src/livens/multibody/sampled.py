@@ -1,4 +1,4 @@
-"""Sampled controllers of a drawing: which joints they drive, what they measure."""
+"""Sampled (discrete-time) controllers: actuated joints, measurement functions and command outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """A controller as it is drawn: the elements that act on its joints, and what it looks at."""
+    """Definition of a sampled controller: its force elements, measured outputs and initial state."""
 
     name: str
     every: float
@@ -37,7 +37,7 @@ class Sampled:
 
 @functools.cache
 def commanded(a: Placement, b: Placement, angle: bool) -> Through:
-    """The torque, or the force, that a controller says."""
+    """Return the force or torque that is held between samples (zero-order hold)."""
     return motor(a, b, _command, True, angle)
 
 
@@ -46,12 +46,12 @@ def _command(t: Any, position: Any, speed: Any, k: Any) -> Any:
 
 
 def acting(joint: Joint, name: str) -> Element:
-    """What a controller does in one joint."""
+    """Return the force element of a sampled controller in one joint."""
     return joint.acting(name, dict(command=0.0), forces=commanded(joint.a, joint.b, joint.kind.angle))
 
 
 def connect(system: System, drawn: Mapping[str, Sampled]) -> dict[str, Quantity]:
-    """Tell the system which parameters are commands, and who gives them; quantities that show these."""
+    """Register the command parameters and controllers of a system; return the outputs of the commands."""
     numbers = {id(element): i for i, element in enumerate(system.elements)}
     shown: dict[str, Quantity] = {}
     controls: list[int] = []
@@ -61,7 +61,7 @@ def connect(system: System, drawn: Mapping[str, Sampled]) -> dict[str, Quantity]
         for element, unit in zip(one.elements, one.units, strict=True):
             places.append(len(controls))
             controls.append(system.parameter_indices[numbers[id(element)]][-1])
-            words = f"what {one.name} says"
+            words = f"command of {one.name}"
             shown[f"{element.name}.command"] = Quantity(words, unit, lambda *_: ca.SX(0), command=places[-1])
         measure = measuring(system, one)
         controllers.append(Controller(one.name, one.every, one.law, measure, tuple(places), one.state))
@@ -70,14 +70,14 @@ def connect(system: System, drawn: Mapping[str, Sampled]) -> dict[str, Quantity]
 
 
 def measuring(system: System, one: Sampled) -> ca.Function:
-    """What a controller looks at, of ``(q, v, t, k)``; angles within half a turn of the drawn pose."""
+    """Return the measurement function of ``(q, v, t, k)``; angles are within half a turn of the reference."""
     q, v, t = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n), ca.SX.sym("t")
     lam, k = ca.SX.sym("lam", system.m), ca.SX.sym("k", system.parameter_count)
     found = []
     for name in one.measure:
         if name not in system.quantities:
-            raise InputError(f"{one.name}: there is no '{name}' to measure{suggestion(name, system.quantities)}")
+            raise InputError(f"{one.name}: there is no output '{name}' to measure{suggestion(name, system.quantities)}")
         if system.quantities[name].force:
-            raise InputError(f"{one.name}: '{name}' is a force, which is not known before the step is taken")
+            raise InputError(f"{one.name}: '{name}' is a constraint force, which is unknown before the step is solved")
         found.append(ca.vec(ca.densify(system.quantities[name].expression(q, v, lam, t, k))))
     return ca.Function("measured", [q, v, t, k], [ca.vertcat(*found) if found else ca.SX(0, 1)])

@@ -1,4 +1,4 @@
-"""Sections of beams: what resists stretching, shearing, twisting and bending, and what has mass."""
+"""Cross-sections of beams: stiffness, mass and inertia per length."""
 
 from __future__ import annotations
 
@@ -10,17 +10,33 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.numbers import array, number, positive
 
-#: No section is wider than this.
+#: Largest size of a section in m; its fourth power must not overflow.
 _LONGEST = 1e60
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Stiffness and mass of a beam per length; its first axis is along the beam, the others are those of the section.
+    """Cross-section of a beam: stiffness and mass per length; the first axis is along the beam.
 
-    `stiffness` are ``EA GA2 GA3 GJ EI2 EI3`` (stretching, shearing along both axes, twisting, bending about both
-    axes), or a symmetric matrix that couples them. `mass` and `inertia` are per length, `radius` is for drawing.
+    Parameters
+    ----------
+    stiffness : array_like of shape (6,) or (6, 6)
+        ``EA GA2 GA3 GJ EI2 EI3`` in N and N m^2: axial, shear along both section axes, torsion, bending about both
+        axes; or a symmetric positive definite matrix that couples them.
+    mass : float
+        Mass per length in kg/m.
+    inertia : array_like of shape (3,)
+        Moments of inertia per length about the three axes, in kg m.
+    radius : float
+        Radius of the visual geometry in m.
 
+    Raises
+    ------
+    InputError
+        If the stiffness is not positive definite, or the moments violate the triangle inequality.
+
+    Examples
+    --------
     >>> steel = dict(E=210e9, nu=0.3, density=7850)
     >>> bar = Section.rectangular(0.02, 0.01, **steel)
     >>> round(float(bar.stiffness[0]))  # E A
@@ -45,7 +61,7 @@ class Section:
             raise InputError("the stiffness of a section must be symmetric")
         if not np.linalg.eigvalsh(whole)[0] > 0:
             words = "EA GA2 GA3 GJ EI2 EI3 must all be positive" if values.ndim == 1 else "it must be positive definite"
-            raise InputError(f"the stiffness of a section would give energy: {words}, got {values.tolist()}")
+            raise InputError(f"the stiffness of a section is not positive definite: {words}, got {values.tolist()}")
         inertia = np.diag(array("the inertia of a section", self.inertia, (3,)))
         mass, radius = positive("the mass of a section", self.mass), positive("the radius", self.radius)
         moments = np.sort(np.diag(inertia))
@@ -59,11 +75,28 @@ class Section:
 
     @property
     def full(self) -> bool:
-        """Whether stiffnesses are coupled."""
+        """True if the stiffnesses are coupled by a 6x6 matrix.
+
+        Returns
+        -------
+        bool
+            True for a matrix.
+        """
         return bool(np.ndim(self.stiffness) == 2)
 
     def planar(self) -> np.ndarray:
-        """Stretching, shearing and bending in the plane of the first two axes."""
+        """Return the stiffnesses ``EA GA EI`` in the plane of the first two axes.
+
+        Returns
+        -------
+        ndarray of shape (3,)
+            Axial, shear and bending stiffness.
+
+        Raises
+        ------
+        InputError
+            If the stiffness is a 6x6 matrix.
+        """
         if self.full:
             raise InputError("a section in the plane has three stiffnesses, EA, GA and EI: it takes no 6x6 matrix")
         return np.asarray(self.stiffness[[0, 1, 5]])
@@ -72,15 +105,35 @@ class Section:
     def general(
         cls, *, EA: float, GA: Any, GJ: float, EI: Any, mass: float, inertia: Any, radius: float | None = None
     ) -> Section:
-        """Any section by its stiffnesses: `GA` and `EI` are one number or two, for the two axes of the section.
+        """Return a section with given stiffnesses.
 
-        `mass` and the three moments of `inertia` are per length.
+        Parameters
+        ----------
+        EA : float
+            Axial stiffness in N.
+        GA : float or pair of float
+            Shear stiffness in N, equal or separate for the two section axes.
+        GJ : float
+            Torsional stiffness in N m^2.
+        EI : float or pair of float
+            Bending stiffness in N m^2, equal or separate for the two section axes.
+        mass : float
+            Mass per length in kg/m.
+        inertia : float or array_like of shape (3,)
+            Moments of inertia per length in kg m.
+        radius : float, optional
+            Radius of the visual geometry in m; by default that of a homogeneous round section.
+
+        Returns
+        -------
+        Section
+            Cross-section.
         """
         shear, bending = _for_both_axes("GA", GA), _for_both_axes("EI", EI)
         stiffness = [number("EA", EA), *shear, number("GJ", GJ), *bending]
         moments = array("the inertia", inertia)
         about = np.broadcast_to(moments, (3,)) if moments.ndim == 0 else moments
-        if radius is None:  # of the round section of one material with these stiffnesses, as far as there is one
+        if radius is None:  # radius of the homogeneous round section with these stiffnesses
             radius = 2 * float(np.sqrt(abs(bending[0] / stiffness[0]))) if stiffness[0] else 1.0
         return cls(stiffness, mass, about, radius)
 
@@ -95,9 +148,27 @@ class Section:
         inner: float = 0.0,
         shear_factor: float | None = None,
     ) -> Section:
-        """A round section, or a tube with an `inner` radius.
+        """Return a circular or annular section.
 
-        The shear factor is Cowper's for a full circle, 6 (1 + nu)/(7 + 6 nu), and 0.5 for a tube, if none is given.
+        Parameters
+        ----------
+        radius : float
+            Outer radius in m.
+        E : float
+            Young's modulus in Pa.
+        density : float
+            Density in kg/m^3.
+        nu : float, default 0.3
+            Poisson's ratio.
+        inner : float, default 0
+            Inner radius in m.
+        shear_factor : float, optional
+            Shear correction factor. By default 6 (1 + nu)/(7 + 6 nu) (Cowper) for a solid circle and 0.5 for a tube.
+
+        Returns
+        -------
+        Section
+            Cross-section.
         """
         r, hole = _length("radius", radius), number("inner", inner)
         if not 0 <= hole < r:
@@ -110,7 +181,28 @@ class Section:
     def rectangular(
         cls, width: float, height: float, *, E: float, density: float, nu: float = 0.3, shear_factor: float = 5 / 6
     ) -> Section:
-        """A full rectangle: `width` along its first axis (the second of the beam), `height` along the other."""
+        """Return a solid rectangular section.
+
+        Parameters
+        ----------
+        width : float
+            Width along the first section axis (second axis of the beam), in m.
+        height : float
+            Height along the second section axis, in m.
+        E : float
+            Young's modulus in Pa.
+        density : float
+            Density in kg/m^3.
+        nu : float, default 0.3
+            Poisson's ratio.
+        shear_factor : float, default 5/6
+            Shear correction factor.
+
+        Returns
+        -------
+        Section
+            Cross-section.
+        """
         b, h = _length("width", width), _length("height", height)
         torsion = _rectangle_torsion(b, h)
         bending = b * h**3 / 12, h * b**3 / 12
@@ -128,7 +220,7 @@ class Section:
         factor: float,
         radius: float,
     ) -> Section:
-        """One material: `torsion` is the torsion constant, `bending` the two second moments of area."""
+        """Return a homogeneous section; `torsion` is the torsion constant, `bending` the second moments of area."""
         E, rho, factor = positive("E", E), positive("density", density), positive("shear_factor", factor)
         if not -1 < number("nu", nu) <= 0.5:
             raise InputError(f"nu must be above -1 and at most 0.5, got {nu!r}")
@@ -146,7 +238,7 @@ def _for_both_axes(name: str, given: Any) -> np.ndarray:
 
 
 def _length(name: str, value: float) -> float:
-    """A length whose powers are numbers."""
+    """Return a checked length whose powers do not overflow."""
     length = positive(name, value)
     if length > _LONGEST:
         raise InputError(f"{name} must be at most {_LONGEST:g}, got {length:g}")
@@ -154,7 +246,7 @@ def _length(name: str, value: float) -> float:
 
 
 def _rectangle_torsion(width: float, height: float) -> float:
-    """Saint-Venant's torsion constant of a rectangle, by his series."""
+    """Return the Saint-Venant torsion constant of a rectangle, by its series."""
     a, b = max(width, height), min(width, height)
     n = np.arange(1, 40, 2)
     return float(a * b**3 / 3 * (1 - 192 / np.pi**5 * b / a * np.sum(np.tanh(n * np.pi * a / (2 * b)) / n**5)))

@@ -1,4 +1,4 @@
-"""Inertia of bodies of simple shape, about their centre and in their own principal axes."""
+"""Principal moments of inertia of homogeneous solids about their centre, in kg m^2."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from typing import Any
 
 import numpy as np
 
-#: A rod without thickness has no moment about its own axis; it gets that of a round one this thin, in lengths.
+#: Default ratio of radius to length of a rod: without thickness, it has no inertia about its axis.
 SLENDER = 0.02
 
 
 def rod(length: float, mass: float, radius: float | None = None) -> np.ndarray:
-    """A round rod along the first axis."""
+    """Return the principal moments of a cylindrical rod along the first axis."""
     r = SLENDER * length if radius is None else radius
     across = mass * (3 * r**2 + length**2) / 12
     return np.array([mass * r**2 / 2, across, across])
 
 
 def box(size: Any, mass: float) -> np.ndarray:
-    """A box with edges along the axes."""
+    """Return the principal moments of a box with edges along the axes."""
     x, y, z = np.asarray(size, dtype=float) ** 2
     return mass / 12 * np.array([y + z, x + z, x + y])
 
 
 def cylinder(length: float, radius: float, mass: float) -> np.ndarray:
-    """A full cylinder about the third axis."""
+    """Return the principal moments of a solid cylinder about the third axis."""
     across = mass * (3 * radius**2 + length**2) / 12
     return np.array([across, across, mass * radius**2 / 2])
 
 
 def sphere(radius: float, mass: float) -> np.ndarray:
-    """A full sphere."""
+    """Return the principal moments of a solid sphere."""
     return np.full(3, 0.4 * mass * radius**2)
 
 
 def ring(radius: float, mass: float, tube: float = 0.0) -> np.ndarray:
-    """A ring about the third axis, with a round section of radius `tube`."""
+    """Return the principal moments of a torus about the third axis, with the cross-section radius `tube_radius`."""
     return mass * np.array([radius**2 / 2 + 5 * tube**2 / 8] * 2 + [radius**2 + 3 * tube**2 / 4])

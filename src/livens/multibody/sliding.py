@@ -1,4 +1,4 @@
-"""Springs and dampers along the axis of a joint that slides."""
+"""Springs and dampers along the axis of a sliding joint."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from livens.multibody.placement import Placement
 
 @functools.cache
 def spring(a: Placement, b: Placement) -> Through:
-    """``stiffness/2 (position - rest)^2`` through the position, which is quadratic in directors."""
+    """Return the potential ``stiffness/2 (displacement - rest)^2``; the displacement is quadratic in directors."""
     return through(invariants(a, b, False), lambda w, k: 0.5 * k.stiffness * (w[0] - k.rest) ** 2)
 
 
 @functools.cache
 def damper(a: Placement, b: Placement) -> Through:
-    """Rayleigh's function ``viscosity/2 speed^2``."""
+    """Return the Rayleigh function ``damping/2 velocity^2``."""
     return through(invariants(a, b, False), lambda u, k: 0.5 * k.viscosity * u[0] ** 2)

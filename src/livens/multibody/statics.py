@@ -1,4 +1,4 @@
-"""Where a mechanism rests: positions at which nothing accelerates, found downhill from the drawing."""
+"""Static equilibrium by Newton's method with an energy line search."""
 
 from __future__ import annotations
 
@@ -13,15 +13,25 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.multibody.assembly import Assembly, Motion, null_space
 
+#: Largest number of iterations, largest step (rad, m), relative force tolerance, largest number of step halvings.
 _STEPS, _STRIDE, _STILL, _HALVINGS = 200, 0.3, 1e-9, 30
 
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A position at rest: coordinates, forces that are left over (round-off), and whether it is stable.
+    """Static equilibrium.
 
-    `stable` says that the potential energy has a minimum there among all that the joints allow; with forces that have
-    no potential it is about the stiffness that they have at rest. `steps` are those it took.
+    Parameters
+    ----------
+    position : ndarray of shape (n,)
+        Coordinates of the system.
+    residual : float
+        Largest remaining generalised force in the directions that the joints allow.
+    stable : bool
+        Whether the potential energy has a minimum on the constraint manifold. For forces without a potential, the
+        symmetric part of the tangent stiffness at rest decides.
+    iterations : int
+        Number of Newton iterations.
     """
 
     position: np.ndarray
@@ -31,7 +41,7 @@ class Equilibrium:
 
 
 class Statics:
-    """Forces and stiffness of a system at rest, seen by the motions of its bodies."""
+    """Static residual and tangent stiffness of a system in twist coordinates."""
 
     def __init__(self, system: System, motion: Motion) -> None:
         self.system, self.motion = system, motion
@@ -45,7 +55,7 @@ class Statics:
         f, V, _ = acting(moved, d.t, d.k)
         G = acting(moved, d.t, d.k)[2]
         spread = ca.jacobian(moved, y)
-        # the motion is right to second order, so these are the forces and their slopes at y = 0
+        # the retraction is accurate to second order, so forces and their derivatives at y = 0 are exact
         balance = spread.T @ (f - G.T @ lam) if system.m else spread.T @ f
         rows = [balance, ca.jacobian(balance, y), V]
         at_zero = [ca.densify(ca.substitute(row, y, ca.SX.zeros(motion.size))) for row in rows]
@@ -53,12 +63,12 @@ class Statics:
         self._k = system.parameter_vector()
 
     def at(self, q: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Generalised forces on the motions, their slopes, and the potential energy."""
+        """Return generalised forces, their Jacobian, and the potential energy."""
         balance, slopes, V = self._function(q, lam, 0.0, self._k)
         return np.array(balance).ravel(), np.array(slopes), float(V)
 
     def _moved(self, q: Any, y: Any) -> Any:
-        """Positions after a small motion, to second order."""
+        """Return the coordinates after a small motion, accurate to second order (retraction)."""
         new, first = ca.SX(q), 0
         for frame in self.motion.frames:
             d, turning = frame.dimension, frame.turning
@@ -74,7 +84,7 @@ class Statics:
 
 
 def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
-    """Newton steps along what the joints allow, with negative stiffnesses turned round so that they lead downhill."""
+    """Solve for a static equilibrium by Newton's method in the null space of the constraints, with |stiffness|."""
     statics, motion = Statics(system, assembly.motion), assembly.motion
     q = assembly.position
     between = list(motion.constraints)
@@ -97,13 +107,13 @@ def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
         y *= min(1.0, _STRIDE / float(np.abs(y).max()))
         q = _downhill(statics, assembly, q, y, V) if downhill else assembly.closed(motion.moved(q, y))
     raise InputError(
-        f"no equilibrium was found in {_STEPS} steps: the forces may have none, or it is far from the drawing; "
-        "give another start"
+        f"no equilibrium found in {_STEPS} iterations: the forces may have none, or it is far from the initial "
+        "configuration; set other initial values"
     )
 
 
 def _downhill(statics: Statics, assembly: Assembly, q: np.ndarray, y: np.ndarray, energy: float) -> np.ndarray:
-    """A step that lowers the energy: shorter ones are tried where the valley bends, or its stiffness jumps."""
+    """Return a step that lowers the energy, by step halving (line search)."""
     found, none = q, np.zeros(statics.system.m)
     for _ in range(_HALVINGS):
         found = assembly.closed(assembly.motion.moved(q, y))

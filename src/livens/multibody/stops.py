@@ -1,11 +1,11 @@
-"""Ends of the way of joints that are hit with a coefficient of restitution.
+"""Joint stops: joint limits with a coefficient of restitution.
 
-An impact changes velocities at once, by impulses in the joints and at the stop alone: of all velocities that the joints
-allow and that turn the rate of the joint round, ``rate+ = -e rate-``, it is the one with the least kinetic energy of
-the change. What it takes out of the energy is ``(1 - e^2)/2 rate-^2`` times the inertia that the stop feels.
+An impact changes velocities instantaneously, by impulses in the joints and at the stop. Among all velocities that
+satisfy the joints and ``rate+ = -e rate-``, it selects the change of least kinetic energy (Gauss principle). The
+dissipated energy is ``(1 - e^2)/2 rate-^2`` times the effective inertia at the stop.
 
-Bounces become shorter and shorter. Before steps cannot tell them from one another, the joint lands, without a rate, on
-a spring that is there while it touches the stop.
+Successive bounces become shorter. When a flight would last only a few steps, the joint comes to rest on a spring, which
+is active while the joint is in contact with the stop.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from livens.models.system import System
 from livens.multibody.assembly import Motion, least_change
 from livens.multibody.joint import Joint
 
-#: A flight of fewer steps is too short to be seen; what touches an end may move away from it by so much (m, rad).
+#: Shortest flight in steps; tolerance in m or rad within which an active stop is not released.
 _STEPS, _CLEAR = 4, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnStop:
-    """One end of the way of a joint: `sign` is +1 for the upper one.
+    """Joint stop: one limit of a joint; `sign` is +1 for the upper limit.
 
-    Where a flight would last less than a few steps, the joint lands on the spring of the `limit`.
+    When a flight would last less than a few steps, the joint comes to rest on the spring of the `limit`.
     """
 
     name: str
@@ -44,32 +44,32 @@ class DrawnStop:
     limit: str
 
     def beyond(self, q: Any) -> Any:
-        """Negative before the end and positive beyond it; of an angle, the sine of how far it is."""
+        """Return the signed penetration: negative inside the range; for an angle, its sine."""
         value = self.joint.angle(q) if self.joint.kind.angle else self.joint.position(q)
         return m.sin(self.sign * (value - self.at)) if self.joint.kind.angle else self.sign * (value - self.at)
 
 
 class Impact:
-    """What happens to the velocities of a system at one of its stops."""
+    """Impact at a joint stop of a system."""
 
     def __init__(self, system: System, stop: DrawnStop, places: list[int], switch: int) -> None:
         self.system, self.stop, self.places, self.motion = system, stop, places, Motion(system)
-        #: Where ``touching`` is among the parameters.
+        #: Index of ``touching`` among the parameters.
         self.switch = switch
 
     def hit(self, q: Any, k: Any) -> Any:
-        """Crosses zero upwards where the joint reaches the end, unless it touches it already."""
+        """Return the impact guard: crosses zero upwards when the joint reaches an inactive stop."""
         return (1 - k[self.switch]) * self._beyond(q) - k[self.switch]
 
     def left(self, q: Any, k: Any) -> Any:
-        """Crosses zero downwards where the joint leaves the end that it touches, by more than it may tremble."""
+        """Return the release guard: crosses zero downwards when the joint leaves an active stop by the tolerance."""
         return k[self.switch] * (self._beyond(q) + _CLEAR) - (1 - k[self.switch])
 
     def _beyond(self, q: Any) -> Any:
         return m.expression(m.array([self.stop.beyond(m.symbols(q[self.places]))]))
 
     def touches(self, q: np.ndarray) -> bool:
-        """Whether it is at the end, or beyond it."""
+        """Return whether the joint is at the stop or beyond it."""
         angle, value = self.stop.joint.kind.angle, float(self._value(q))
         gap = self.stop.sign * (value - self.stop.at)
         return bool(gap > -1e-9 and not (angle and gap > np.pi))
@@ -83,8 +83,8 @@ class Impact:
 
     @functools.cached_property
     def _linear(self) -> ca.Function:
-        """Rate of the joint by velocities, masses, and constraints between bodies by velocities; what makes it faster:
-        the system of accelerations, and the part of the joint's own that velocities have."""
+        """Jacobian of the joint rate, mass matrix, Jacobian of the constraints between bodies, the system of
+        accelerations, and the velocity-dependent part of the joint acceleration."""
         system, d, kept = self.system, dynamics(self.system), list(self.motion.constraints)
         G = d.G[kept, :] if kept else ca.SX(0, system.n)
         row = ca.jacobian(self._beyond(d.q), d.q)
@@ -92,11 +92,11 @@ class Impact:
         return ca.Function("impact", [d.q, d.v, d.t, d.k], [ca.densify(part) for part in parts])
 
     def rebound(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
-        """The joint is thrown back; or it lands, where the next flight would last for a few steps only."""
+        """Apply the impact law; the contact becomes persistent if the next flight would last only a few steps."""
         row, mass, G, matrix, right, own = (np.array(part) for part in self._linear(q, v, t, k))
         rate = float((row @ v).item())
         far = self.stop.joint.kind.angle and np.cos(float(self._value(q)) - self.stop.at) < 0
-        if rate <= 0 or far:  # the sine of how far it is vanishes on the other side of the turn as well
+        if rate <= 0 or far:  # the sine of the penetration also vanishes half a turn away
             return {}
         back = self.stop.restitution * rate
         pressed = float((row @ np.linalg.lstsq(matrix, right, rcond=1e-12)[0][: q.size] + own).item())
@@ -114,7 +114,7 @@ class Impact:
 
 
 def impacts_of(system: System, drawn: Sequence[DrawnStop]) -> list[Impact]:
-    """The stops of a drawing in its system."""
+    """Return the impacts of all joint stops of a system."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     last = {
         element.name: where[-1]
@@ -125,7 +125,7 @@ def impacts_of(system: System, drawn: Sequence[DrawnStop]) -> list[Impact]:
 
 
 def stops_of(system: System, drawn: Sequence[DrawnStop]) -> tuple[Stop, ...]:
-    """Two for each end: where it is hit, and where it is left again."""
+    """Return two guarded events for each stop: impact and release."""
     found = []
     for one in impacts_of(system, drawn):
         found.append(Stop(one.stop.name, one.hit, 1, one.rebound))

@@ -1,8 +1,8 @@
-"""Pictures of a run, ready for a paper.
+"""Publication-ready plots of a run.
 
-Every function takes a Result and returns a matplotlib Figure; ``result.plot.energy()`` is the same as
-``livens.plot.energy(result)``, and opens a window at ``plt.show()`` where there is a screen. With ``path="energy.pdf"``
-the picture goes to a file instead (png, pdf or svg).
+Every function takes a Result and returns a matplotlib Figure. ``result.plot.energy()`` equals
+``livens.plot.energy(result)``, and opens a window at ``plt.show()`` if a display is available. With
+``path="energy.pdf"`` the figure is saved to a file instead (png, pdf or svg).
 
 >>> import livens as lv
 >>> from livens import plot
@@ -80,9 +80,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of picture, the variables it is made of, and the runs it makes sense for.
+    """Plot type: drawing function, required variables, and the runs to which it applies.
 
-    Among the variables, "state" stands for all that observables of the model are made of.
+    Among the required variables, "state" stands for all state variables of the model.
     """
 
     draw: Callable[[Any], Figure]
@@ -98,7 +98,7 @@ class Kind:
         return needs <= set(result.stored) and self.sensible(result)
 
 
-#: Every kind of picture by its name.
+#: Plot types by name.
 PICTURES = {
     "energy": Kind(energy, "state", has_energy),
     "balance": Kind(balance, "state", has_exchange),
@@ -118,50 +118,175 @@ PICTURES = {
 
 
 class Plots:
-    """The pictures of one run. With `path`, a picture goes to that file: png, pdf or svg by its suffix.
+    """Plots of one run, available as ``run.plot``.
 
-    With `ax`, it is drawn into axes of yours; several panels, and those in space, then stand within these axes.
+    With `path`, a figure is saved to a file: png, pdf or svg by its suffix. With `ax`, it is drawn into existing axes;
+    several panels, and three-dimensional axes, become insets of these axes.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
     """
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
     def energy(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """Kinetic and potential energy, and the conserved one."""
+        """Plot kinetic and potential energy, and the conserved energy.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(energy, path, ax)
 
     def balance(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """Energy stored, supplied and dissipated since the start, and by how much they disagree."""
+        """Plot stored, supplied and dissipated energy since the initial time, and the defect of the energy balance.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(balance, path, ax)
 
     def energy_increments(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """Relative change of energy from step to step, with a band that marks round-off."""
+        """Plot the relative change of energy per step, with a band that marks round-off.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(energy_increments, path, ax)
 
     def constraints(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """The largest violation of the constraints, of positions and of velocities."""
+        """Plot the largest constraint violation on position and on velocity level.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(constraints, path, ax)
 
     def momenta(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """How far momenta and other invariants are from their initial values."""
+        """Plot the deviation of momenta and other invariants from their initial values.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(momenta, path, ax)
 
     def forces(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """The forces of joints in newtons, at most the eight largest."""
+        """Plot the reaction forces of joints in newtons, at most the eight largest.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(forces, path, ax)
 
     def multipliers(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """The Lagrange multipliers, at most the eight largest."""
+        """Plot the Lagrange multipliers, at most the eight largest.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(multipliers, path, ax)
 
     def coordinates(
         self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None, *, ax: Any = None
     ) -> Figure:
-        """The chosen coordinates or states against time; without a choice all of them, or eight of many."""
+        """Plot coordinates or states over time; by default all, or a selection of eight.
+
+        Parameters
+        ----------
+        chosen : str or sequence of str, optional
+            Names of coordinates or states.
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(coordinates, path, ax, chosen)
 
     def algebraic(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """The algebraic variables of a model of first order, at most the eight largest."""
+        """Plot the algebraic variables of a first-order model, at most the eight largest.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(algebraic, path, ax)
 
     def phase_portrait(
@@ -172,25 +297,96 @@ class Plots:
         *,
         ax: Any = None,
     ) -> Figure:
-        """A coordinate against its velocity or momentum, a state against another one."""
+        """Plot a coordinate against its velocity or momentum, or a state against another one.
+
+        Parameters
+        ----------
+        coordinate : str, optional
+            Coordinate or state of the horizontal axis.
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        against : str, optional
+            Coordinate or state of the vertical axis.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(phase_portrait, path, ax, coordinate, against)
 
     def newton(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """Newton corrections and step sizes."""
+        """Plot Newton corrections and step sizes over time.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(newton, path, ax)
 
     def step_sizes(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """The sizes of steps that differ, on a logarithmic axis."""
+        """Plot variable step sizes on a logarithmic axis.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(step_sizes, path, ax)
 
     def trajectory(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
-        """The paths of points in the plane or in space; of three states, the orbit."""
+        """Plot the trajectories of points in the plane or in space; for three states, the orbit.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(trajectory, path, ax)
 
     def snapshots(
         self, times: Sequence[float] | None = None, path: str | Path | None = None, *, ax: Any = None
     ) -> Figure:
-        """The mechanism at several instants, as its scene says."""
+        """Plot the scene of the mechanism at several instants.
+
+        Parameters
+        ----------
+        times : sequence of float, optional
+            Instants; by default distributed along the motion.
+        path : str or Path, optional
+            File to save to; png, pdf or svg by its suffix.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return self._drawn(snapshots, path, ax, times)
 
     def _drawn(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: Any) -> Figure:
@@ -204,22 +400,58 @@ class Plots:
 
 
 def check_names(what: str | Sequence[str]) -> list[str]:
-    """Names of pictures as they stand in `PICTURES`, from a list or with commas; a dash is as good as an underscore."""
+    """Return plot names as in `PLOTS`, from a list or a comma-separated string; a dash equals an underscore.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Names of plots.
+
+    Returns
+    -------
+    list of str
+        Checked names.
+
+    Raises
+    ------
+    InputError
+        If a plot is unknown.
+    """
     listed = what.split(",") if isinstance(what, str) else what
     checked = [name.strip().replace("-", "_") for name in listed]
     for name in checked:
         if name not in PICTURES:
-            raise InputError(f"there is no picture '{name}'{suggestion(name, PICTURES)}")
+            raise InputError(f"unknown plot '{name}'{suggestion(name, PICTURES)}")
     return checked
 
 
 def save_all(
     result: Result, folder: str | Path, what: str | Sequence[str] | None = None, suffix: str = "png"
 ) -> list[Path]:
-    """Draw what makes sense for the run, or what is asked for, and return the files written.
+    """Save all applicable plots of a run, or the requested ones, and return the files written.
 
-    `what` is a list of names, or names with commas (``"energy,constraints"``). The folder is made if need be.
-    Files are called after the result file, or else after the problem: ``double-four-bar-energy.png``.
+    Files are named after the result file, otherwise after the problem: ``double-four-bar-energy.png``.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+    folder : str or Path
+        Target folder, created if necessary.
+    names : str or sequence of str, optional
+        Names of plots, also as a comma-separated string (``"energy,constraints"``). Default: all applicable plots.
+    suffix : {"png", "pdf", "svg"}, default "png"
+        File format.
+
+    Returns
+    -------
+    list of Path
+        Files written.
+
+    Raises
+    ------
+    InputError
+        If a plot or the suffix is unknown, or if a file cannot be written.
     """
     folder, suffix = Path(folder), suffix.removeprefix(".")
     style.check_suffix(suffix)
@@ -227,7 +459,7 @@ def save_all(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot make the folder '{folder}': {error.strerror}") from None
+        raise InputError(f"cannot create the folder '{folder}': {error.strerror}") from None
     stem = result.path.stem if result.path is not None else result.facts.problem or "run"
     return [
         style.save(PICTURES[name].draw(result), folder / f"{stem}-{name.replace('_', '-')}.{suffix}") for name in chosen

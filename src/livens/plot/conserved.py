@@ -1,4 +1,4 @@
-"""Pictures of what a run conserves."""
+"""Plots of conserved quantities: energy, energy balance, constraints and momenta."""
 
 from __future__ import annotations
 
@@ -22,9 +22,19 @@ if TYPE_CHECKING:
 
 @house_style()
 def energy(result: Result) -> Figure:
-    """The energy the run watches over, and of which it consists: kinetic and potential energy, where it has these.
+    """Plot the monitored energy, and kinetic and potential energy if the model has them.
 
-    With forces, its balance too: the energy without what came in and with what was lost.
+    With non-conservative forces the energy balance (energy minus net supplied energy) is plotted too.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
     """
     name = _watched(result)
     figure = new_figure(COLUMN, 2.5)
@@ -45,14 +55,30 @@ def energy(result: Result) -> Figure:
 
 @house_style()
 def balance(result: Result) -> Figure:
-    """Where the energy went: stored, supplied and dissipated since the start; below, by how much they disagree."""
+    """Plot stored, supplied and dissipated energy since the initial time; below, the defect of the energy balance.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the run records no supplied or dissipated energy.
+    """
     name = _watched(result)
     if result.system.conservative or "supplied_energy" not in result.system.layout:
-        raise InputError("nothing supplies or takes energy that the run keeps account of: there is nothing to draw")
+        raise InputError("the run records no supplied or dissipated energy: there is nothing to draw")
     stored, unit = result.observe(name), scale(result)
     figure = new_figure(COLUMN, 3.6)
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 2])
-    # wide and light: where nothing is lost, what is stored is what was supplied, and lies below it
+    # wide and light: without losses the stored energy equals the supplied energy and lies below it
     curve(upper, result.t, stored - stored[0], label="stored", color=PALETTE[6], linewidth=3.0, alpha=0.35)
     curve(upper, result.t, result.supplied_energy, label="supplied", color=PALETTE[0])
     curve(upper, result.t, result.dissipated_energy, label="dissipated", color=PALETTE[1], linestyle="--")
@@ -71,7 +97,18 @@ def balance(result: Result) -> Figure:
 
 @house_style()
 def energy_increments(result: Result) -> Figure:
-    """Relative change of energy from step to step; zeros lie at the bottom, the band is round-off."""
+    """Plot the relative change of energy per step; zeros lie at the bottom, the band marks round-off.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     need_steps(result)
     name = _watched(result)
     size, words = scale(result)
@@ -89,7 +126,23 @@ def energy_increments(result: Result) -> Figure:
 
 @house_style()
 def constraints(result: Result) -> Figure:
-    """The largest violation of the constraints: of positions and, below, of velocities, if there are any."""
+    """Plot the largest constraint violation on position level and, if defined, on velocity level.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the system has no constraints.
+    """
     if not has_constraints(result):
         raise InputError("the system has no constraints: there is nothing to draw")
     labels = {"constraint": "max $|g|$" if result.facts.algebraic else "max $|g(q)|$"}
@@ -98,7 +151,7 @@ def constraints(result: Result) -> Figure:
     figure = new_figure(COLUMN, 0.6 + 1.4 * len(labels))
     panels = figure.subplots(len(labels), sharex=True, squeeze=False)[:, 0]
     rounding = round_off(result, "constraint")
-    # where only positions are held, their roundings are roundings over h of the velocities
+    # if only position constraints are enforced, their round-off divided by h appears in the velocities
     held = "velocity_constraint" in promises(result)
     for axes, (name, label) in zip(panels, labels.items(), strict=True):
         worst = np.abs(result.observe(name)).max(axis=1)
@@ -113,10 +166,26 @@ def constraints(result: Result) -> Figure:
 
 @house_style()
 def momenta(result: Result) -> Figure:
-    """How far momenta and other invariants are from their initial values, relative to their size."""
+    """Plot the deviation of momenta and other invariants from their initial values, relative to their size.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the system has no invariants.
+    """
     symmetries = list(result.summary.momentum_drift)
     if not symmetries:
-        raise InputError("the system has no symmetry and no invariant to be conserved: there is nothing to draw")
+        raise InputError("the system has no symmetries or invariants: there is nothing to draw")
     curves, rounding = {}, 0.0
     for name in symmetries:
         momentum = result.observe(name).reshape(len(result.t), -1)
@@ -134,17 +203,17 @@ def momenta(result: Result) -> Figure:
 
 
 def has_energy(result: Result) -> bool:
-    """Whether the run says enough about its energy."""
+    """Return True if the run stores everything needed for its energy."""
     return has_model(result) and bool(result.summary.energy) and recorded(result)
 
 
 def has_exchange(result: Result) -> bool:
-    """Whether the run kept account of energy that came in or went out."""
+    """Return True if the run records supplied and dissipated energy."""
     return has_energy(result) and not result.system.conservative and "supplied_energy" in result.stored
 
 
 def has_constraints(result: Result) -> bool:
-    """Whether the model has any."""
+    """Return True if the model has constraints."""
     return "constraint" in result.system.view.names and bool(expression(result.system, "constraint").numel())
 
 
@@ -155,5 +224,5 @@ def _watched(result: Result) -> str:
 
 
 def _walk(result: Result, rounding: float) -> float:
-    """Roundings add up like a random walk."""
+    """Return the random-walk bound of accumulated round-off."""
     return float(rounding * np.sqrt(max(result.statistics.steps, 100) / 100))

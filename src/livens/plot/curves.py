@@ -1,4 +1,4 @@
-"""Curves as a picture can show them: thinned, with zeros on a logarithmic axis, with round-off marked."""
+"""Drawing of curves: thinning, logarithmic axes with zeros, and round-off bands."""
 
 from __future__ import annotations
 
@@ -31,16 +31,33 @@ __all__ = [
     "time_axis",
 ]
 
-#: A page at print resolution is about this many pixels wide.
+#: Width of a page in pixels at print resolution.
 COLUMNS = 2000
-#: Longer curves become an image inside a pdf or svg, which readers could not open otherwise.
+#: Number of points above which a curve is rasterised in pdf and svg files.
 _VECTOR_POINTS = 20_000
-#: What some steps of a computation make of the rounding of its numbers.
+#: Upper end of the round-off band, in units of a single rounding.
 _ROUNDINGS = 100
 
 
 def thin(t: np.ndarray, y: np.ndarray, columns: int = COLUMNS) -> tuple[np.ndarray, np.ndarray]:
-    """A curve with fewer points that looks the same: first, last, least and greatest value of every pixel column.
+    """Thin a curve without visible change: keep first, last, smallest and largest value of every pixel column.
+
+    Parameters
+    ----------
+    t : ndarray of shape (n,)
+        Increasing abscissae.
+    y : ndarray of shape (n,)
+        Ordinates.
+    columns : int, default 2000
+        Number of pixel columns.
+
+    Returns
+    -------
+    t, y : ndarray
+        Thinned curve.
+
+    Examples
+    --------
 
     >>> t, y = np.arange(1e6), np.zeros(10**6)
     >>> y[123_456] = 1.0
@@ -59,7 +76,7 @@ def thin(t: np.ndarray, y: np.ndarray, columns: int = COLUMNS) -> tuple[np.ndarr
 
 
 def thin_path(points: np.ndarray, cells: int = COLUMNS) -> np.ndarray:
-    """A path (one row per point) without the points that fall into the pixel of the one before."""
+    """Thin a path (one row per point): remove points in the same pixel as their predecessor."""
     extent = np.ptp(points, axis=0)
     extent = np.maximum(extent, 1e-9 * extent.max()) if extent.any() else np.ones_like(extent)
     pixel = np.floor((points - points.min(axis=0)) / extent * cells)
@@ -68,7 +85,7 @@ def thin_path(points: np.ndarray, cells: int = COLUMNS) -> np.ndarray:
 
 
 def curve(axes: Axes, t: np.ndarray, y: np.ndarray, **style: Any) -> None:
-    """Draw y against time."""
+    """Draw y over time."""
     axes.plot(*thin(t, y), **style)
 
 
@@ -79,7 +96,7 @@ def path(axes: Any, points: np.ndarray, **style: Any) -> None:
 
 
 def steady_limits(axes: Axes, y: np.ndarray) -> None:
-    """Do not blow up the round-off of something constant until it fills the picture."""
+    """Set the limits of a constant curve so that its round-off does not fill the panel."""
     size = float(np.abs(y).max())
     if np.ptp(y) < 1e-9 * size or size < 1e-12:
         middle, half = float(np.mean(y)), 0.5 * size if size > 1e-12 else 1.0
@@ -87,23 +104,23 @@ def steady_limits(axes: Axes, y: np.ndarray) -> None:
 
 
 def has_model(result: Result) -> bool:
-    """Whether observables can be computed: the file of a user's own system does not hold the model."""
+    """Return True if the model is available; the file of a user-defined system does not contain it."""
     return result._system is not None or result.facts.problem is not None
 
 
 def need_steps(result: Result) -> None:
-    """A run that failed at once is a single state."""
+    """Raise an InputError if the run has no steps."""
     if len(result.t) < 2:
         raise InputError("the run has no steps: there is nothing to draw")
 
 
 def few_ticks(axes: Axes) -> None:
-    """So few that their labels do not touch in a paper's column."""
+    """Reduce the number of ticks so that labels do not overlap in a paper's column."""
     axes.locator_params(nbins=6, steps=[1, 2, 5, 10])
 
 
 def time_axis(axes: Axes, result: Result) -> None:
-    """The whole run, also where the curves begin with its first step."""
+    """Set limits and label of the time axis for the whole run."""
     span = float(result.t[-1] - result.t[0]) or 1.0
     axes.set_xlim(result.t[0] - 0.01 * span, result.t[-1] + 0.01 * span)
     axes.set_xlabel("$t$ (s)")
@@ -112,10 +129,11 @@ def time_axis(axes: Axes, result: Result) -> None:
 def log_curves(
     axes: Axes, t: np.ndarray, curves: dict[str, np.ndarray], rounding: float, largest_rounding: float = 0.0
 ) -> Patch:
-    """Draw absolute values on a logarithmic axis, with a band where they are but round-off.
+    """Draw absolute values on a logarithmic axis, with a band that marks round-off.
 
-    `rounding` is what one rounding amounts to; the band ends at a hundred of them, or of `largest_rounding` if that is
-    more. Zeros, and what is far below a rounding, lie on a floor with the tick "0". Returns the band for a legend.
+    `rounding` is the effect of a single rounding; the band ends at a hundred times `rounding` or `largest_rounding`,
+    whichever is larger. Zeros and values far below `rounding` lie on a floor with the tick label "0". Returns the band
+    for a legend.
     """
     band = _ROUNDINGS * max(rounding, largest_rounding)
     floor = 10.0 ** np.floor(np.log10(rounding / 50))

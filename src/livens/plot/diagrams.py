@@ -1,4 +1,4 @@
-"""Diagrams of studies: several runs side by side."""
+"""Diagrams of studies: convergence, work-precision and comparison of schemes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 _MARKERS = "osD^vPX*"
-#: A comparison has at most this many panels for invariants.
+#: Maximum number of invariants in a comparison.
 _INVARIANTS = 3
-_SIZES = (6.0, 4.0, 3.0, 2.5)  # smaller ones lie on top: schemes with the same errors can be told apart
+_SIZES = (6.0, 4.0, 3.0, 2.5)  # decreasing, so that schemes with equal errors remain visible
 
 
 @house_style()
 def order_diagram(study: Convergence) -> Figure:
-    """Errors at the end of a motion against the step, with the fitted orders. Hollow points are at the floor."""
+    """Plot errors at the final time over the step size, with the fitted orders. Hollow points are at the floor."""
     labels = [f"{scheme.scheme}: {fit}" for scheme in study.curves for fit in list(scheme.fits.values())[:1]]
     figure = new_figure(COLUMN, 0.4 + (2.1 + LEGEND_ROW * legend_rows(labels)) * len(study.variables))
     panels = figure.subplots(len(study.variables), sharex=True, squeeze=False)[:, 0]
@@ -69,7 +69,7 @@ def _order_curve(axes: Axes, study: Curve, name: str, i: int) -> Line2D:
 
 
 def _slopes(axes: Axes, study: Convergence, name: str) -> None:
-    """A broken line for every promised order, beside the points."""
+    """Draw a dashed line for every declared order next to the points."""
     for order in sorted({scheme.promised for scheme in study.curves}):
         found = [
             (p.h, p.errors[name])
@@ -92,9 +92,9 @@ def _slopes(axes: Axes, study: Convergence, name: str) -> None:
 
 @house_style()
 def work_precision_diagram(study: Convergence, variable: str | None = None) -> Figure:
-    """Errors against wall time and against evaluations of the equations of a step. Hollow points are at the floor.
+    """Plot errors over wall time and over evaluations of the equations of a step. Hollow points are at the floor.
 
-    Without a name, errors in q, or in x of a model of first order.
+    The default variable is q, or x of a first-order model.
     """
     variable = study.variables[0] if variable is None else variable
     if variable not in study.variables:
@@ -120,7 +120,7 @@ def work_precision_diagram(study: Convergence, variable: str | None = None) -> F
 
 
 def _points(axes: Axes, x: np.ndarray, y: np.ndarray, hollow: np.ndarray, i: int, connected: bool) -> Line2D:
-    """Points of one scheme, those at the floor hollow; returns an entry for a legend."""
+    """Draw the points of one scheme, hollow at the floor; return a legend entry."""
     colour, marker, size = PALETTE[i % len(PALETTE)], _MARKERS[i % len(_MARKERS)], _SIZES[min(i, len(_SIZES) - 1)]
     visible = np.isfinite(x) & np.isfinite(y) & (y > 0)
     style: dict[str, Any] = dict(color=colour, marker=marker, markersize=size, markeredgewidth=0.8)
@@ -133,7 +133,7 @@ def _points(axes: Axes, x: np.ndarray, y: np.ndarray, hollow: np.ndarray, i: int
 
 
 def _log_axes(axes: Axes) -> None:
-    """Logarithmic, with room around the points, and with labels that do not touch."""
+    """Set logarithmic axes with margins and non-overlapping labels."""
     axes.margins(0.06)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -152,9 +152,9 @@ def _power(value: float, position: int) -> str:
 
 @house_style()
 def comparison_diagram(results: Mapping[str, Result]) -> Figure:
-    """How far the energy is from its start, and the constraints from zero, for several runs of one problem.
+    """Plot the change of energy and the constraint violations of several runs of a problem.
 
-    Of a model without energy, how far its invariants are from their start.
+    For a model without energy the deviations of its invariants are plotted.
     """
     if not results:
         raise InputError("there is no run to draw")
@@ -176,7 +176,7 @@ def comparison_diagram(results: Mapping[str, Result]) -> Figure:
 
 
 def _compared(run: Result) -> dict[str, Callable[[Result], np.ndarray]]:
-    """What the panels of a comparison show."""
+    """Return the quantities of the panels of a comparison by label."""
     curves: dict[str, Callable[[Result], np.ndarray]] = {}
     if run.summary.energy:
         curves["change of energy, relative"] = _energy_change
@@ -206,7 +206,7 @@ def _error(name: str) -> str:
 
 
 def _decades(axes: Axes, t: np.ndarray, y: np.ndarray, label: str, i: int) -> None:
-    """A curve on a logarithmic axis, from the first step on. Later ones are thinner, so that equal ones can be seen."""
+    """Draw a curve on a logarithmic axis, from the first step on; later curves are thinner, so that equal ones show."""
     few = 1 if len(t) > 1 else 0
     width, dashes = max(0.6, 1.4 - 0.3 * i), "-" if i < len(PALETTE) else "--"
     colour = PALETTE[i % len(PALETTE)]

@@ -1,4 +1,4 @@
-"""Pictures of what studies found: fits, exponents, modes, bands of uncertainty."""
+"""Plots of study results: fits, Lyapunov exponents, eigenvalues and uncertainty bands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from livens.analysis.study.monte_carlo import Uncertainty
     from livens.analysis.study.stability import Lyapunov
 
-#: At most this many curves of one picture can be told apart.
+#: Maximum number of distinguishable curves in a plot.
 _CURVES = 6
 
 
@@ -29,7 +29,20 @@ def _saved(figure: Figure, path: str | Path | None) -> Figure:
 
 @house_style()
 def fit(found: ParameterFit, path: str | Path | None = None) -> Figure:
-    """Data with their standard deviation, the motion that was fitted, and what is left between them."""
+    """Plot the data with standard deviations, the fitted motion, and the residuals.
+
+    Parameters
+    ----------
+    result : ParameterFit
+        Result of `livens.study.fit`.
+    path : str or Path, optional
+        File to save to; png, pdf or svg by its suffix.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     figure = new_figure(COLUMN, 3.2)
     top, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
     order = np.argsort(found.t)
@@ -55,7 +68,20 @@ def fit(found: ParameterFit, path: str | Path | None = None) -> Figure:
 
 @house_style()
 def exponents(found: Lyapunov, path: str | Path | None = None) -> Figure:
-    """How the estimates of Lyapunov exponents settle."""
+    """Plot the convergence of Lyapunov exponents over time.
+
+    Parameters
+    ----------
+    result : Lyapunov
+        Result of `livens.study.lyapunov`.
+    path : str or Path, optional
+        File to save to; png, pdf or svg by its suffix.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     figure = new_figure(COLUMN, 2.2)
     axes = figure.subplots()
     for i, exponent in enumerate(found.exponents):
@@ -69,7 +95,20 @@ def exponents(found: Lyapunov, path: str | Path | None = None) -> Figure:
 
 @house_style()
 def eigenvalues(found: Linearisation, path: str | Path | None = None) -> Figure:
-    """The eigenvalues of small motions in the complex plane: stable ones lie to the left."""
+    """Plot the eigenvalues of a linearisation in the complex plane; stable ones lie to the left.
+
+    Parameters
+    ----------
+    result : Linearisation
+        Result of `livens.linearise`.
+    path : str or Path, optional
+        File to save to; png, pdf or svg by its suffix.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     figure = new_figure(COLUMN, 2.6)
     axes = figure.subplots()
     values = found.eigenvalues
@@ -85,10 +124,30 @@ def eigenvalues(found: Linearisation, path: str | Path | None = None) -> Figure:
 
 @house_style()
 def band(found: Uncertainty, name: str, path: str | Path | None = None) -> Figure:
-    """An output over time: its median, and where half and nine tenths of all members are; the end as a histogram."""
+    """Plot an uncertain output over time: median, 50 % and 90 % bands, and the final histogram.
+
+    Parameters
+    ----------
+    result : Uncertainty
+        Result of `livens.study.uncertainty`.
+    name : str
+        Name of a scalar output.
+    path : str or Path, optional
+        File to save to; png, pdf or svg by its suffix.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the output is not a scalar.
+    """
     values = found.quantiles(name, (0.05, 0.25, 0.5, 0.75, 0.95))
     if values.ndim != 2:
-        raise InputError(f"the output '{name}' has several numbers: draw one that is a single number")
+        raise InputError(f"the output '{name}' is not a scalar: plot a scalar output")
     figure = new_figure(COLUMN, 2.3)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(4, 1))
     left.fill_between(found.t, values[0], values[4], color=PALETTE[0], alpha=0.2, linewidth=0, label="90 %")

@@ -1,4 +1,4 @@
-"""A mechanism, drawn as it stands at several instants."""
+"""Snapshots of a mechanism at several instants."""
 
 from __future__ import annotations
 
@@ -34,14 +34,32 @@ _FADING = LinearSegmentedColormap.from_list("fading", ["#B9D6EA", "#0072B2", "#0
 
 @house_style()
 def snapshots(result: Result, times: Sequence[float] | None = None, count: int = 6) -> Figure:
-    """The mechanism at several instants, from light to dark, with triangles where it stands on the ground.
+    """Plot the mechanism at several instants, from light to dark, with triangles at ground points.
 
-    What is drawn is the scene of the model (see `livens.shapes`). Without `times`, the instants are spread along the
-    motion until it first comes back to its beginning.
+    The scene of the model is drawn (see `livens.shapes`).
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+    times : sequence of float, optional
+        Instants. Default: distributed along the motion until it first returns to its initial configuration.
+    count : int, default 6
+        Number of default instants.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the model has no visuals.
     """
     if not has_mechanism(result):
         raise InputError(
-            "there is no mechanism to draw: the model does not say how it looks. Give it a look, see livens.shapes"
+            "there is no mechanism to draw: the model has no visuals. Define visuals, see livens.shapes"
         )
     scene = result.scene
     instants = _instants(result, count) if times is None else [int(np.abs(result.t - time).argmin()) for time in times]
@@ -79,7 +97,7 @@ def snapshots(result: Result, times: Sequence[float] | None = None, count: int =
 
 
 def _part(axes: Any, outline: Outline, keep: slice, colour: Any, label: str) -> str:
-    """Draw one shape; the first one of an instant has the entry in the legend, the others get none."""
+    """Draw one shape; return the legend label for the next one, as only the first shape of an instant has an entry."""
     pins = outline.kind == "rod"
     for line in outline.lines:
         style = "o-" if pins or len(line) == 1 else "-"
@@ -98,24 +116,24 @@ def _part(axes: Any, outline: Outline, keep: slice, colour: Any, label: str) -> 
 
 
 def has_mechanism(result: Result) -> bool:
-    """Whether there is more to draw than points: a shape that joins or fills something."""
+    """Return True if the scene contains shapes other than points and surroundings."""
     simple = ("sphere", *SURROUNDINGS)
     return bool(motion(result)) and any(shape.kind not in simple for shape in result.scene.shapes)
 
 
 def _state(result: Result) -> np.ndarray:
-    """What the scene is a function of."""
+    """Return the variable that the scene depends on."""
     return np.asarray(getattr(result, motion(result)))
 
 
 def _instants(result: Result, count: int) -> list[int]:
-    """Rows at equal distances along the motion, until it first comes back near its beginning."""
+    """Return rows at equal arc lengths along the motion, until it first returns near its initial configuration."""
     state = _state(result)
     away = np.linalg.norm(state - state[0], axis=1)
     left = np.flatnonzero(away > 0.5 * away.max())
     back = left[0] + np.flatnonzero(away[left[0] :] < 0.05 * away.max()) if len(left) else left
     end = int(back[0]) + 1 if len(back) else len(away)
     way = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(state[:end], axis=0), axis=1))]
-    # where the motion comes back, its beginning is not drawn twice
+    # for a closed motion the initial configuration is not drawn twice
     marks = np.linspace(0, way[-1], count, endpoint=not len(back))
     return sorted({int(i) for i in np.searchsorted(way, marks).clip(0, end - 1)})

@@ -1,4 +1,4 @@
-"""Pictures of how a model moves: coordinates, states, multipliers against time, and one against another."""
+"""Plots of the motion: coordinates, states, multipliers and forces over time, and phase portraits."""
 
 from __future__ import annotations
 
@@ -18,18 +18,36 @@ from livens.plot.style import COLUMN, PAGE, PALETTE, caption, escaped, house_sty
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: More panels than this cannot be read on a page.
+#: Maximum number of panels on a page.
 _PANELS = 8
 
 
 def motion(result: Result) -> str:
-    """The variable that says where the model is: q, or x of a model of first order; nothing if it was not stored."""
+    """Return the name of the position variable: q, or x of a first-order model; empty if not stored."""
     return next((name for name in ("q", "x") if name in result.stored), "")
 
 
 @house_style()
 def coordinates(result: Result, chosen: str | Sequence[str] | None = None) -> Figure:
-    """Coordinates or states against time, a panel each: those chosen, or all; of more than eight, some."""
+    """Plot coordinates or states over time, one panel each: the chosen ones, all, or a selection of eight.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+    chosen : str or sequence of str, optional
+        Names of coordinates or states.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown.
+    """
     known, values = result.facts.coordinates, _moving(result)
     asked = [chosen] if isinstance(chosen, str) else chosen
     if asked is not None and not isinstance(asked, (list, tuple)):
@@ -43,7 +61,23 @@ def coordinates(result: Result, chosen: str | Sequence[str] | None = None) -> Fi
 
 @house_style()
 def algebraic(result: Result) -> Figure:
-    """The algebraic variables of a model of first order; if there are more than eight, the largest."""
+    """Plot the algebraic variables of a first-order model, at most the eight largest.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the model has no algebraic variables.
+    """
     known = result.facts.algebraic
     if not known:
         raise InputError("the model has no algebraic variables: there is nothing to draw")
@@ -52,9 +86,24 @@ def algebraic(result: Result) -> Figure:
 
 @house_style()
 def multipliers(result: Result) -> Figure:
-    """The Lagrange multipliers; if there are more than eight, the largest.
+    """Plot the Lagrange multipliers, at most the eight largest.
 
-    Those of constraints that only hold a body together are left out where there are others.
+    Multipliers of rigidity constraints of single bodies are omitted if there are others.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the system has no constraints.
     """
     known = result.facts.constraint_names
     if not known:
@@ -66,7 +115,23 @@ def multipliers(result: Result) -> Figure:
 
 @house_style()
 def forces(result: Result) -> Figure:
-    """The forces of joints in newtons, as they act in space; if there are more than eight, the largest."""
+    """Plot the magnitudes of the reaction forces of joints in newtons, at most the eight largest.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If no constraint acts on a point.
+    """
     found = sizes(joint_forces(result))
     if not found:
         raise InputError("no constraint of the system acts on a point: there are no forces to draw")
@@ -75,7 +140,7 @@ def forces(result: Result) -> Figure:
 
 
 def has_forces(result: Result) -> bool:
-    """Whether joints act on points of bodies."""
+    """Return True if joints act on points of bodies."""
     if not has_model(result) or "q" not in result.stored:
         return False
     count = len(result.facts.constraint_names)
@@ -85,7 +150,7 @@ def has_forces(result: Result) -> bool:
 def _largest(
     result: Result, words: str, labels: Sequence[str], values: np.ndarray, hidden: Collection[int] = ()
 ) -> Figure:
-    """A panel for each column; if there are more than eight, for the largest, first of those that are not hidden."""
+    """Draw one panel per column, at most the eight largest columns, those in `hidden` last."""
     order = sorted(range(len(labels)), key=lambda i: (i in hidden, -float(np.abs(values[:, i]).max())))
     shown = [i for i in order if i not in hidden] or order
     index = sorted(shown[:_PANELS])
@@ -96,11 +161,30 @@ def _largest(
 
 @house_style()
 def phase_portrait(result: Result, coordinate: str | None = None, against: str | None = None) -> Figure:
-    """One quantity against another, from the circle to the dot.
+    """Plot a phase portrait, from the circle to the dot.
 
-    A coordinate of a mechanical system against its velocity, of a Hamiltonian against its momentum; a state against
-    its rate or momentum if one of the others is called that (``v_x``, ``p_x``), else against the next one. `against`
-    names another coordinate or state instead. Without a name, a coordinate that moves most, or the first state.
+    By default a coordinate of a mechanical system is plotted against its velocity, and a coordinate of a Hamiltonian
+    against its momentum. A state is plotted against its rate or momentum (``v_x``, ``p_x``) if there is one, otherwise
+    against the next state.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+    coordinate : str, optional
+        Coordinate or state. Default: the coordinate with the largest range, or the first state.
+    against : str, optional
+        Coordinate or state of the vertical axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or if the model has a single state.
     """
     values = _moving(result)
     i = _index(result, coordinate) if coordinate else _liveliest(result) if motion(result) == "q" else 0
@@ -126,22 +210,22 @@ def phase_portrait(result: Result, coordinate: str | None = None, against: str |
 
 
 def has_plane(result: Result) -> bool:
-    """Whether there are two things to draw against each other."""
+    """Return True if there are two variables to plot against each other."""
     if motion(result) == "x":
         return len(result.facts.coordinates) > 1
     return motion(result) == "q" and ("p" if _canonical(result) else "v") in result.stored
 
 
 def _canonical(result: Result) -> bool:
-    """Whether the model is written in momenta; a file without its model does not say."""
+    """Return True if the model is formulated in momenta; False if the model is not available."""
     return has_model(result) and "p" in result.system.error_variables
 
 
 def _partner(result: Result, i: int) -> int:
-    """What a state is drawn against: its own rate or momentum, or the next state."""
+    """Return the index of the variable of the vertical axis: rate or momentum of the state, or the next state."""
     known = result.facts.coordinates
     if len(known) < 2:
-        raise InputError("the model has but one state: there is nothing to draw it against")
+        raise InputError("the model has only one state: there is no second one to draw it against")
     own = [known.index(f"{letter}_{known[i]}") for letter in "vp" if f"{letter}_{known[i]}" in known]
     return own[0] if own else (i + 1) % len(known)
 
@@ -151,13 +235,13 @@ def _moving(result: Result) -> np.ndarray:
 
 
 def _label(result: Result, i: int) -> str:
-    """Units are known of coordinates, not of states: ``x`` may be a concentration."""
+    """Return the label of a coordinate with unit, or of a state without: its unit is unknown."""
     name = result.facts.coordinates[i]
     return names.label(name) if motion(result) == "q" else names.symbol(name)
 
 
 def _panels(result: Result, labels: Sequence[str], values: np.ndarray) -> Figure:
-    """One panel per column of values."""
+    """Return a figure with one panel per column of values."""
     wide = len(labels) > _PANELS // 2
     rows = -(-len(labels) // 2) if wide else len(labels)
     figure = new_figure(PAGE if wide else COLUMN, 0.6 + (1.15 if rows > 1 else 1.8) * rows)
@@ -177,7 +261,7 @@ def _panels(result: Result, labels: Sequence[str], values: np.ndarray) -> Figure
 
 
 def _some_coordinates(result: Result) -> list[int]:
-    """All that change if they are few; else some points; else some that move."""
+    """Return the indices of all changing coordinates if there are few, otherwise of some points or some coordinates."""
     known = result.facts.coordinates
     reach = np.ptp(_moving(result), axis=0)
     changing = [int(i) for i in np.flatnonzero(reach > 1e-9 * reach.max())] or list(range(len(known)))
@@ -191,7 +275,7 @@ def _some_coordinates(result: Result) -> list[int]:
 
 
 def _liveliest(result: Result) -> int:
-    """The coordinate that moves most; of several, one of a point."""
+    """Return the index of the coordinate with the largest range; among equals, that of a point."""
     reach = np.ptp(result.q, axis=0)
     most = np.flatnonzero(reach >= 0.99 * reach.max())
     located = {i for where in names.points(result.facts.coordinates).values() for i in where}

@@ -1,4 +1,4 @@
-"""What the names of coordinates say: symbols and units."""
+"""Axis labels: symbols and units of coordinates and observables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SYMBOL = re.compile(rf"({'|'.join(_GREEK)}|[A-Za-z])_?(\d*)")
 
 
 def symbol(name: str, dot: bool = False) -> str:
-    """A coordinate, or its rate, as a formula where the name is one (``x1``, ``theta``), else as it is written."""
+    """Return a coordinate, or its rate, as a formula if the name is a symbol (``x1``, ``theta``), otherwise as text."""
     found = _SYMBOL.fullmatch(name)
     if not found:
         return f"rate of {escaped(name)}" if dot else escaped(name)
@@ -28,13 +28,13 @@ def symbol(name: str, dot: bool = False) -> str:
 
 
 def momentum(name: str) -> str:
-    """The momentum of a coordinate."""
+    """Return the symbol of the momentum of a coordinate."""
     found = symbol(name)
     return f"$p_{{{found.strip('$')}}}$" if found.startswith("$") else f"momentum of {found}"
 
 
 def quantity(name: str) -> str:
-    """An observable in words, or as a formula where its name is one (``p_phi``)."""
+    """Return an observable as text, or as a formula if its name is one (``p_phi``)."""
     letter, _, index = name.partition("_")
     if len(letter) != 1 or not index.isalnum():
         return escaped(name).replace("_", " ")
@@ -42,7 +42,7 @@ def quantity(name: str) -> str:
 
 
 def label(name: str, rate: bool = False) -> str:
-    """Symbol and, where it is known, unit of a coordinate or of its rate."""
+    """Return symbol and, if known, unit of a coordinate or of its rate."""
     last = name.rpartition(".")[2]
     units = (
         ("m", "m/s") if _LENGTH.fullmatch(last)
@@ -55,7 +55,7 @@ def label(name: str, rate: bool = False) -> str:
 
 
 def spread(items: Sequence[int], count: int) -> list[int]:
-    """At most `count` of some items, evenly spread."""
+    """Return at most `count` items, evenly spaced."""
     if len(items) <= count:
         return list(items)
     return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]

@@ -1,4 +1,4 @@
-"""A run as a notebook shows it: what it is, and two small pictures."""
+"""Notebook representation of a run: table and two small plots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from livens.models import html
 from livens.plot import PICTURES
 from livens.results.result import Result
 
-#: Pictures that say most, in this order; two of them are shown.
+#: Plots in order of preference; the first two applicable ones are shown.
 _FIRST = ("snapshots", "trajectory", "energy", "coordinates")
 _COUNT, _DPI = 2, 90
 
@@ -45,7 +45,7 @@ def _pictures(result: Result) -> list[str]:
                 continue
             buffer = io.BytesIO()
             PICTURES[name].draw(result).savefig(buffer, format="png", dpi=_DPI)
-        except LivensError:  # not every run has everything
+        except LivensError:  # plot not available for this run
             continue
         found.append(f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}">')
     return found

@@ -1,4 +1,4 @@
-"""The paths of points, in the plane or in space."""
+"""Trajectories of points, in the plane or in space."""
 
 from __future__ import annotations
 
@@ -33,10 +33,25 @@ if TYPE_CHECKING:
 
 @house_style()
 def trajectory(result: Result) -> Figure:
-    """The paths of points, from the circle to the dot; of more than eight points, eight are drawn.
+    """Plot the trajectories of points, from the circle to the dot; at most eight points are drawn.
 
-    Which points these are, the scene of the model says (see `livens.shapes`). Of a model of first order with three
-    states this is its orbit in the space of these.
+    The points are those traced in the scene of the model (see `livens.shapes`). For a first-order model with three
+    states the orbit in state space is plotted.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If the model has no traced points.
     """
     known, variable = result.facts.coordinates, motion(result)
     if variable == "x" and len(known) == 3:
@@ -47,7 +62,7 @@ def trajectory(result: Result) -> Figure:
     every = scene.traced
     if not every:
         raise InputError(
-            "there is no path to draw: the model does not say where its points are. Give it a look, see livens.shapes"
+            "there is no trajectory to plot: the model has no visual points. Define visuals, see livens.shapes"
         )
     shown = [every[i] for i in names.spread(range(len(every)), len(PALETTE))]
     note = f"{len(shown)} of {len(every)} points" if len(shown) < len(every) else ""
@@ -66,7 +81,7 @@ def trajectory(result: Result) -> Figure:
 
 
 def has_paths(result: Result) -> bool:
-    """Whether there is a path to draw."""
+    """Return True if there is a trajectory to plot."""
     orbit = motion(result) == "x" and len(result.facts.coordinates) == 3
     return bool(motion(result)) and (orbit or bool(result.scene.traced))
 
@@ -88,7 +103,7 @@ def _in_space(paths: dict[str, np.ndarray], labels: Sequence[str]) -> Figure:
     height = 3.0 + LEGEND_ROW * legend_rows(list(paths))
     figure = new_figure(COLUMN, height)
     axes: Any = figure.add_subplot(projection="3d")
-    # a point without z stays in the plane z = 0
+    # points in the plane have z = 0
     placed = {name: np.pad(points, ((0, 0), (0, 3 - points.shape[1]))) for name, points in paths.items()}
     _draw(axes, placed)
     axes.set(xlabel=labels[0], ylabel=labels[1], zlabel=labels[2])

@@ -1,4 +1,4 @@
-"""Axes in space: equal units, walls that do not outshine what they hold, labels that are not cut off."""
+"""Three-dimensional axes with equal units, plain panes and uncut labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.plot.within import Within
 
 
 def room(axes: Any) -> np.ndarray:
-    """Walls that do not outshine the paths, with few ticks. Returns the size that gives all axes equal units."""
+    """Set equal units, white panes and few ticks on 3-D axes; return the half ranges as box aspect."""
     limits = np.array([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()])
     half = np.ptp(limits, axis=1) / 2
     half = np.maximum(half, 0.3 * half.max())
@@ -23,20 +23,20 @@ def room(axes: Any) -> np.ndarray:
         wall.set_pane_color((1.0, 1.0, 1.0))
         wall.set_major_locator(MaxNLocator(nbins=max(2, round(4 * reach / half.max())), steps=[1, 2, 5, 10]))
     axes.tick_params(pad=-1)
-    axes.zaxis.set_rotate_label(False)  # it would stand on its head on the left
+    axes.zaxis.set_rotate_label(False)  # keeps the label upright on the left
     axes.zaxis.label.set_rotation(90)
     return half
 
 
 def fill(figure: Figure, axes: Any, size: np.ndarray, top: float) -> None:
-    """Let the room fill the figure up to `top`: matplotlib's own layouts cut off the labels of such axes."""
-    if isinstance(figure, Within):  # the room is what the user gave
+    """Zoom 3-D axes to fill the figure up to `top`, because matplotlib's layouts cut off their labels."""
+    if isinstance(figure, Within):  # user axes keep their size
         axes.set_box_aspect(size)
         return
     figure.set_layout_engine("none")
     corners = np.array(list(itertools.product(axes.get_xlim(), axes.get_ylim(), axes.get_zlim(), [1.0])))
     zoom, place = 0.8, np.zeros(2)
-    for _ in range(5):  # labels keep their size while the room grows, so the first guess is not quite right
+    for _ in range(5):  # labels keep their size while the box grows: fixed-point iteration
         axes.set_box_aspect(size, zoom=zoom)
         axes.set_position((*place, 1.0, top))
         figure.draw_without_rendering()
@@ -50,7 +50,7 @@ def fill(figure: Figure, axes: Any, size: np.ndarray, top: float) -> None:
 
 
 def azimuth(paths: list[np.ndarray]) -> float:
-    """The side that shows more of the paths: one that runs towards the eye cannot be seen."""
+    """Return the azimuth, of two, at which the paths appear wider."""
 
     def width(angle: float) -> float:
         across = np.array([-np.sin(np.radians(angle)), np.cos(np.radians(angle))])

@@ -1,4 +1,4 @@
-"""The house style: one look for every picture, whatever the user's own settings of matplotlib are."""
+"""House style of all figures, independent of the user's matplotlib settings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from livens.plot.within import given
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: Widths of a paper's column and page, in inches.
+#: Column and page width of a paper, in inches.
 COLUMN, PAGE = 3.5, 7.2
-#: Colours of Okabe and Ito that can be told apart by the colour-blind; without their yellow, too pale on paper.
+#: Colour-blind safe colours of Okabe and Ito, without yellow, which is too pale on paper.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-#: For what is not data: captions and the mark of round-off.
+#: Colours of captions and of the round-off band.
 GREY, BAND = "#555555", "#E4E4E4"
 #: Height of a row of a legend, in inches.
 LEGEND_ROW = 0.15
@@ -70,14 +70,14 @@ _SETTINGS = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Matplotlib as livens wants it, for as long as the context lasts; also a decorator."""
+    """Apply the house style of matplotlib within the context; also a decorator."""
     colours = matplotlib.rcsetup.cycler(color=list(PALETTE))
     with matplotlib.style.context(["default", {**_SETTINGS, "axes.prop_cycle": colours}]):
         yield
 
 
 class Picture(Figure):
-    """A figure that keeps the house style when it is saved, and that a notebook shows."""
+    """Figure that is saved in the house style and shown in notebooks."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
         with house_style():
@@ -94,7 +94,7 @@ _windows: ContextVar[bool] = ContextVar("windows", default=False)
 
 @contextmanager
 def windows(wanted: bool) -> Iterator[None]:
-    """Whether figures made in this context belong to pyplot, so that ``plt.show()`` opens windows for them."""
+    """Create figures in this context with pyplot, so that ``plt.show()`` opens windows for them."""
     token = _windows.set(wanted and _display())
     try:
         yield
@@ -103,13 +103,13 @@ def windows(wanted: bool) -> Iterator[None]:
 
 
 def _display() -> bool:
-    """A screen that is not a notebook's: a notebook would show a figure of pyplot twice."""
+    """Return True if there is a display other than a notebook, which would show a pyplot figure twice."""
     screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     return screen and "ipykernel" not in sys.modules
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches. It needs no closing unless it belongs to pyplot."""
+    """Return an empty figure of a size in inches; only pyplot figures need to be closed."""
     axes = given()
     if axes is not None:
         return axes
@@ -118,28 +118,28 @@ def new_figure(width: float, height: float) -> Figure:
 
         return pyplot.figure(figsize=(width, height), layout="constrained", FigureClass=Picture)
     figure = Picture(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)  # no screen, no window, whatever backend is set
+    FigureCanvasAgg(figure)  # off-screen, independent of the selected backend
     return figure
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure to a file; its suffix says how: png, pdf or svg."""
-    path = Path(path_of("the path of a picture", path))
+    """Write a figure to a file: png, pdf or svg by its suffix."""
+    path = Path(path_of("the path of a figure", path))
     check_suffix(path.suffix.removeprefix("."))
     try:
         figure.savefig(path)
     except OSError as error:
-        raise InputError(f"cannot write the picture '{path}': {error.strerror or error}") from None
+        raise InputError(f"cannot write the figure '{path}': {error.strerror or error}") from None
     return path
 
 
 def check_suffix(suffix: str) -> None:
     if suffix.lower() not in SUFFIXES:
-        raise InputError(f"a picture cannot be written as '{suffix}'{suggestion(suffix, SUFFIXES)}")
+        raise InputError(f"a figure cannot be written as '{suffix}'{suggestion(suffix, SUFFIXES)}")
 
 
 def caption(figure: Figure, result: Result, note: str = "") -> None:
-    """Say above the picture which run it shows."""
+    """Add a caption with problem, scheme and step size above the plot."""
     facts = result.facts
     step = "controlled steps" if facts.control else f"h = {facts.h:g}" + (" (fictive)" if fictive(result) else " s")
     words = [escaped(facts.problem) if facts.problem else "", facts.scheme, step, note]
@@ -147,7 +147,7 @@ def caption(figure: Figure, result: Result, note: str = "") -> None:
 
 
 def legend(axes: Axes, *entries: Artist) -> None:
-    """Above the panel, where it covers nothing: the entries given, or all curves with a name."""
+    """Place a legend above the panel: the given entries, or all labelled curves."""
     handles = list(entries) or axes.get_legend_handles_labels()[0]
     columns = legend_columns([str(handle.get_label()) for handle in handles])
     axes.legend(
@@ -156,8 +156,8 @@ def legend(axes: Axes, *entries: Artist) -> None:
 
 
 def legend_columns(labels: Sequence[str]) -> int:
-    """How many entries of a legend stand side by side in a paper's column."""
-    widths = [0.36 + 0.05 * len(label.replace("$", "")) for label in labels]  # inches, as far as one can tell
+    """Return the number of legend entries side by side in a paper's column."""
+    widths = [0.36 + 0.05 * len(label.replace("$", "")) for label in labels]  # estimated, in inches
     room = COLUMN - 0.7
     fitting = max(1, len(labels) if sum(widths) <= room else int(room / max(widths)))
     rows = -(-len(labels) // fitting)
@@ -165,17 +165,17 @@ def legend_columns(labels: Sequence[str]) -> int:
 
 
 def legend_rows(labels: Sequence[str]) -> int:
-    """How many rows such a legend has."""
+    """Return the number of rows of a legend."""
     return -(-len(labels) // legend_columns(labels)) if labels else 0
 
 
 def equal_height(points: np.ndarray, labels: Sequence[str]) -> float:
-    """Of a picture in a column with equal units on both axes and a legend, so that no room is left over."""
+    """Return the height of a column-wide figure with equal units on both axes and a legend, without unused space."""
     width, height = np.ptp(points, axis=0)
     panel = np.clip(height / (width or 1.0) * (COLUMN - 0.6), 0.8, 4.5)
     return float(panel + 0.55 + LEGEND_ROW * legend_rows(labels))
 
 
 def escaped(name: str) -> str:
-    """A name that is not read as a formula."""
+    """Return a name with dollar signs escaped, so that it is not rendered as a formula."""
     return name.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Axes of the user's own, which a picture is drawn into as if they were a figure."""
+"""User axes: adapter that lets plots be drawn into existing axes as if they were a figure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 
 from livens.errors import InputError
 
-#: Entries of a legend that stand side by side, as far as one can tell.
+#: Estimated number of legend entries side by side.
 _ENTRIES = 3
-#: Room between panels, as a part of the axes.
+#: Gap between panels, as a fraction of the axes.
 _GAP = 0.14
 
 _into: ContextVar[Axes | None] = ContextVar("into", default=None)
 
 
 class Within:
-    """Answers to what pictures ask of a figure; several panels, and those in space, are axes within the axes."""
+    """Figure interface of user axes; several panels, and 3-D axes, become insets of the axes."""
 
     def __init__(self, axes: Axes) -> None:
         self._axes = axes
@@ -67,14 +67,14 @@ class Within:
         panel.legend(loc="upper left", ncols=options.get("ncols", 1))
 
     def align_ylabels(self) -> None:
-        """That is up to the figure of the user."""
+        """Do nothing: alignment belongs to the user's figure."""
 
 
 @contextmanager
 def within(axes: Any) -> Iterator[None]:
-    """Pictures made in this context are drawn into these axes; with None, they have a figure of their own."""
+    """Draw figures of this context into the given axes; with None, into new figures."""
     if axes is not None and not isinstance(axes, Axes):
-        raise InputError(f"ax must be axes of matplotlib, such as those of plt.subplots(), got {axes!r}")
+        raise InputError(f"ax must be axes of matplotlib, for example from plt.subplots(), got {axes!r}")
     token = _into.set(axes)
     try:
         yield
@@ -83,6 +83,6 @@ def within(axes: Any) -> Iterator[None]:
 
 
 def given() -> Figure | None:
-    """What stands for the figure, if there are axes to draw into."""
+    """Return the adapter of the active user axes, or None."""
     axes = _into.get()
     return None if axes is None else cast(Figure, Within(axes))

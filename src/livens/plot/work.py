@@ -1,4 +1,4 @@
-"""Pictures of the work of a run: corrections and sizes of its steps."""
+"""Plots of the solver: Newton corrections and step sizes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,29 @@ from livens.plot.style import COLUMN, PALETTE, caption, house_style, legend, new
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: With more steps than this, a mean says more about Newton's method than dots.
+#: Number of steps above which the mean of Newton corrections is plotted too.
 _DOTS = 300
 
 
 @house_style()
 def newton(result: Result) -> Figure:
-    """Newton corrections of every step, with their mean over a while in long runs, and the step sizes."""
+    """Plot the Newton corrections of every step, with their moving mean in long runs, and the step sizes.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     need_steps(result)
     t, count, h = result.t[1:], result.newton_iterations[1:], result.step_size[1:]
     figure = new_figure(COLUMN, 3.0)
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[2, 1])
-    # dots of one pixel column and one height are one dot
+    # one dot per pixel column and value
     cells = np.column_stack([np.floor((t - t[0]) / (np.ptp(t) or 1.0) * COLUMNS / 4), count])
     seen = np.unique(cells, axis=0, return_index=True)[1]
     upper.plot(t[seen], count[seen], ".", color=PALETTE[5], markersize=4, markeredgewidth=0, label="every step")
@@ -52,7 +63,23 @@ def newton(result: Result) -> Figure:
 
 @house_style()
 def step_sizes(result: Result) -> Figure:
-    """The sizes of steps that differ, each drawn where it ends; not the last, which is as long as it has to be."""
+    """Plot variable step sizes, each at the end of its step; the last step, shortened to the final time, is omitted.
+
+    Parameters
+    ----------
+    result : Result
+        Run to plot.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        If all steps are equal.
+    """
     need_steps(result)
     if not sizes_of.differ(result):
         raise InputError("the steps of the run are equal: there is nothing to draw")
@@ -62,7 +89,7 @@ def step_sizes(result: Result) -> Figure:
     axes = figure.add_subplot()
     curve(axes, t, h, color=PALETTE[1], drawstyle="steps-pre", linewidth=0.8)
     axes.set_yscale("log")
-    # not the last digits of nearly equal ones over the whole panel
+    # at least a factor of 3, so that nearly equal steps do not fill the panel
     low, high = float(h.min()), float(h.max())
     axes.set_ylim(min(low / 1.3, high / 3), max(high * 1.3, low * 3))
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0)))

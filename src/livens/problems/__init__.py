@@ -1,4 +1,4 @@
-"""Ready problems: models with their data, initial values and usual step.
+"""Built-in problems: models with parameters, initial values, step size, end time and scheme.
 
 >>> from livens import problems
 >>> problem = problems.load("simple-pendulum")
@@ -30,7 +30,21 @@ __all__ = ["Entry", "Problem", "all", "entry", "load", "problem"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A ready problem before its options are chosen."""
+    """Registered built-in problem before its options are chosen.
+
+    Parameters
+    ----------
+    name : str
+        Name of the problem, as in ``problems.load(name)``.
+    summary : str
+        Description in one line.
+    source : str
+        Reference in the literature, or an empty string.
+    factory : callable
+        Function that returns the `Problem`; its keyword arguments are the options.
+    default_scheme : str, default ""
+        Name of the default scheme. If empty, the problem is built to find its scheme.
+    """
 
     name: str
     summary: str
@@ -40,12 +54,24 @@ class Entry:
 
     @functools.cached_property
     def scheme(self) -> str:
-        """Its usual scheme; where that is not declared, the problem is built to know it."""
+        """Default scheme of the problem.
+
+        Returns
+        -------
+        str
+            Name of the scheme: `default_scheme`, or the scheme of the built problem if `default_scheme` is empty.
+        """
         return self.declared or self.build().scheme
 
     @functools.cached_property
     def options(self) -> Mapping[str, Any]:
-        """What can be changed, with the values it has otherwise."""
+        """Options of the problem with their default values.
+
+        Returns
+        -------
+        Mapping of str to object
+            Read-only mapping from the name of the option to its default value.
+        """
         found = {name: p.default for name, p in inspect.signature(self.build).parameters.items()}
         return MappingProxyType(found)
 
@@ -56,9 +82,25 @@ _entries: dict[str, Entry] = {}
 def problem(
     name: str, *, summary: str, source: str, scheme: str = ""
 ) -> Callable[[Callable[..., Problem]], Callable[..., Problem]]:
-    """Decorator that makes a ready problem of a function; its keyword arguments are the problem's options.
+    """Return a decorator that registers a function as a built-in problem.
 
-    Lists of problems are made faster if its usual `scheme` is said here.
+    The function returns a `Problem`; its keyword arguments are the options of the problem.
+
+    Parameters
+    ----------
+    name : str
+        Name of the problem, as in ``problems.load(name)``.
+    summary : str
+        Description in one line, shown by ``livens list``.
+    source : str
+        Reference in the literature, or an empty string.
+    scheme : str, default ""
+        Name of the default scheme. If given, lists of problems do not have to build the problem.
+
+    Returns
+    -------
+    callable
+        Decorator that returns the function unchanged.
     """
 
     def register(build: Callable[..., Problem]) -> Callable[..., Problem]:
@@ -75,7 +117,10 @@ def _discover() -> None:
 
 
 def _found_alone(name: str) -> bool:
-    """Whether the problem is in a file that has its name, or else mentions it: then no other has to be imported."""
+    """Import the module that defines the problem; return whether the problem is registered.
+
+    The module is the file of the same name, or else the first file that contains the quoted name of the problem.
+    """
     files = _files()
     for path in files:
         if name not in _entries and path.stem == name.replace("-", "_"):
@@ -91,18 +136,40 @@ def _files() -> list[Path]:
 
 
 def _registry() -> dict[str, Entry]:
-    """All problems there are now: a user's own may be defined at any time."""
+    """Return all registered problems, sorted by name; user-defined problems may be registered at any time."""
     _discover()
     return dict(sorted(_entries.items()))
 
 
 def all() -> list[Entry]:
-    """Every ready problem."""
+    """Return all registered problems, sorted by name.
+
+    Returns
+    -------
+    list of ProblemEntry
+        Built-in problems and problems registered with `problem`.
+    """
     return list(_registry().values())
 
 
 def entry(name: str) -> Entry:
-    """A ready problem by its name."""
+    """Return the registered problem of a given name.
+
+    Parameters
+    ----------
+    name : str
+        Name of the problem, such as ``"simple-pendulum"``.
+
+    Returns
+    -------
+    ProblemEntry
+        Name, summary, source, options and default scheme.
+
+    Raises
+    ------
+    InputError
+        If no problem has this name.
+    """
     known = isinstance(name, str) and (name in _entries or _found_alone(name))
     if not known:
         _discover()
@@ -112,7 +179,29 @@ def entry(name: str) -> Entry:
 
 
 def load(name: str, *, h: float | None = None, t_end: float | None = None, **options: Any) -> Problem:
-    """A ready problem, with another step, another end or other options if given."""
+    """Build a problem by its name, optionally with another step size, end time or other options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the problem, such as ``"simple-pendulum"``.
+    h : float, optional
+        Step size in the time unit of the problem. Default: the step size of the problem.
+    t_end : float, optional
+        End time. Default: the end time of the problem.
+    **options
+        Options of the problem, see `ProblemEntry.options`.
+
+    Returns
+    -------
+    Problem
+        Model with initial values, scheme, step size and end time.
+
+    Raises
+    ------
+    InputError
+        If the problem or an option does not exist, or if the value of an option is invalid.
+    """
     changes: dict[str, Any] = {key: value for key, value in dict(h=h, t_end=t_end).items() if value is not None}
     found = entry(name)
     for option, value in options.items():
@@ -125,7 +214,7 @@ def load(name: str, *, h: float | None = None, t_end: float | None = None, **opt
 
 
 def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is an option of the problem, and what must then be a parameter of its model, such as ``door.mass``.
+    """Split changes into options of the problem and parameters of its model, such as ``door.mass``.
 
     >>> split("simple-pendulum", {"l": 2.0, "door.mass": 5.0})
     ({'l': 2.0}, {'door.mass': 5.0})
@@ -136,7 +225,7 @@ def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
-    """A ready problem with changed options, and with changed parameters of its model."""
+    """Build a problem with changed options and changed parameters of its model."""
     options, parameters = split(name, changes)
     found = load(name, **options)
     own = found.system.parameters if parameters else {}
@@ -151,10 +240,10 @@ def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
 
 
 def _checked(option: str, value: Any, default: Any) -> Any:
-    """A value of the default's kind: a word, a whole number, a number, or as many numbers."""
+    """Return the value as the type of the default: string, integer, float or tuple of floats of the same length."""
     if isinstance(default, str):
         if not isinstance(value, str):
-            raise InputError(f"option '{option}' must be a word such as '{default}', got {value!r}")
+            raise InputError(f"option '{option}' must be a string such as '{default}', got {value!r}")
         return value
     whole = isinstance(default, int)
     try:

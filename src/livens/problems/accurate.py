@@ -1,4 +1,4 @@
-"""Reference motions without a closed form: ordinary differential equations solved to nearly all digits of a double."""
+"""Reference solutions without closed form: ordinary differential equations solved by DOP853 close to round-off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from livens.models.summed import dynamics
 from livens.models.system import System
 
-#: What DOP853 is asked for; it takes no less than 100 units of round-off.
+#: Relative and absolute error tolerance of DOP853, whose smallest relative tolerance is 100 units of round-off.
 _RELATIVE, _ABSOLUTE = 2.3e-14, 1e-14
 
 Rate = Callable[[float, np.ndarray], np.ndarray]
@@ -19,7 +19,7 @@ Reference = Callable[[float], dict[str, np.ndarray]]
 
 
 def accurate_solution(rate: Rate, y0: np.ndarray, t0: float = 0.0) -> Callable[[float], np.ndarray]:
-    """The solution of ``y' = rate(t, y)`` from y0 as a function of time, by an explicit method of order 8.
+    """Return the solution of ``y' = rhs(t, y)``, ``y(t0) = y0``, as a function of time, by DOP853 (order 8).
 
     >>> float(accurate_solution(lambda t, y: y, np.ones(1))(1.0)[0])  # doctest: +ELLIPSIS
     2.7182818284590...
@@ -27,7 +27,7 @@ def accurate_solution(rate: Rate, y0: np.ndarray, t0: float = 0.0) -> Callable[[
 
     @functools.lru_cache(maxsize=64)
     def end(t: float) -> np.ndarray:
-        from scipy.integrate import solve_ivp  # takes a while to load, and few who load problems need it
+        from scipy.integrate import solve_ivp  # imported here because the import is slow
 
         return np.asarray(solve_ivp(rate, (t0, t), y0, method="DOP853", rtol=_RELATIVE, atol=_ABSOLUTE).y[:, -1])
 
@@ -35,11 +35,11 @@ def accurate_solution(rate: Rate, y0: np.ndarray, t0: float = 0.0) -> Callable[[
 
 
 def accurate_motion(system: System, q0: np.ndarray, v0: np.ndarray) -> Reference:
-    """The motion from q0, v0 at t = 0 as a function of time that gives ``q``, ``v`` and ``multipliers``.
+    """Return the motion from q0, v0 at t = 0 as a function of time, with ``q``, ``v`` and ``multipliers``.
 
-    Accelerations and multipliers come from ``M a + G^T lam = f, G a = -c``, the equations of index 1, which every
-    position and velocity determines if the mass is regular on the constraints. Errors of the constraints then grow, but
-    from 1e-16 and only with t^2. For motions that are neither stiff nor long.
+    Accelerations and multipliers solve the index-1 equations ``M a + G^T lam = f, G a = -c``. The solution is unique if
+    the mass matrix is regular on the null space of G. The constraint drift grows like t^2 from about 1e-16. Suitable
+    for motions that are neither stiff nor long.
 
     >>> import livens as lv
     >>> pendulum = lv.problems.load("simple-pendulum")
@@ -49,7 +49,7 @@ def accurate_motion(system: System, q0: np.ndarray, v0: np.ndarray) -> Reference
     """
     n, k = system.n, system.parameter_vector()
 
-    @functools.cache  # derived when first asked for: loading a problem stays quick
+    @functools.cache  # derived at the first evaluation, so that loading a problem stays fast
     def equations() -> ca.Function:
         d = dynamics(system)
         return ca.Function("f", [d.q, d.v, d.t, d.k], [ca.densify(ca.horzcat(*d.acceleration_system))])

@@ -1,4 +1,4 @@
-"""Andrews' squeezing mechanism: seven bodies in the plane, driven by a motor, held by a spring.
+"""Andrews' squeezing mechanism: seven planar bodies, driven by a motor and supported by a spring.
 
 A benchmark of the test set for initial value problems (Bari) and of the IFToMM library; after Hairer and Wanner,
 Solving Ordinary Differential Equations II, VII.7. All links end in one point, which the crank moves.
@@ -40,10 +40,10 @@ def _across(angle: Any) -> Any:
 
 
 def _kinetic(q: Any, v: Any, k: Any) -> Any:
-    """Bodies 1, 3, 5, 7 turn about fixed points, and 2, 4, 6 ride on 1, 5, 7, at angles measured from these.
+    """Return the kinetic energy: bodies 1, 3, 5, 7 rotate about fixed points, and 1, 5, 7 carry 2, 4, 6.
 
-    A point at the distances a and b along two arms with the angle x between them has, with the arms' rates w and s,
-    the squared velocity ``(a w)^2 + (b s)^2 + 2 a b w s cos(x)``.
+    Angles of bodies 2, 4, 6 are relative to their carriers. A point at distances a and b along two arms that enclose
+    the angle x and rotate with w and s has the squared velocity ``(a w)^2 + (b s)^2 + 2 a b w s cos(x)``.
     """
     _, theta, _, phi, _, omega, _ = q
     turned = m.array([v[0], v[0] + v[1], v[2], v[3] + v[4], v[4], v[5] + v[6], v[6]])
@@ -62,13 +62,13 @@ def _kinetic(q: Any, v: Any, k: Any) -> Any:
 
 
 def _spring(q: Any, k: Any) -> Any:
-    """From C to the point D of body 3."""
+    """Return the potential energy of the spring between C and the point D of body 3."""
     end = k.B + k.sd * _along(q[2]) - k.sc * _across(q[2])
     return 0.5 * k.c0 * (m.norm(end - k.C) - k.l0) ** 2
 
 
 def _loops(q: Any, k: Any) -> Any:
-    """Three links meet the end of the coupler, body 2."""
+    """Return the loop-closure constraints: three links end in the common point, the end of the coupler (body 2)."""
     beta, theta, gamma, phi, delta, omega, epsilon = q
     end = k.rr * _along(beta) - k.d * _along(beta + theta)
     return [
@@ -79,7 +79,7 @@ def _loops(q: Any, k: Any) -> Any:
 
 
 def _look(q: Any, k: Any) -> list[shapes.Shape]:
-    """The crank at O, the coupler to the common point, the plate at B with the spring, two pairs of links at A."""
+    """Return the crank at O, the coupler, the plate at B with the spring, and two pairs of links at A."""
     beta, theta, gamma, _, delta, _, epsilon = q
     crank = k.rr * _along(beta)
     end = crank - k.d * _along(beta + theta)
@@ -110,7 +110,7 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
     scheme="livens-em",
 )
 def andrews_squeezer(mom: float = 0.033, c0: float = 4530.0, l0: float = 0.07785) -> Problem:
-    """`mom` is the torque of the motor, `c0` and `l0` are stiffness and length of the spring at rest."""
+    """Build the mechanism: motor torque `mom` (N m), spring stiffness `c0` (N/m), free length `l0` (m)."""
     system = System(
         "beta theta gamma phi delta omega epsilon",
         kinetic=_kinetic,

@@ -1,4 +1,4 @@
-"""A deep-groove ball bearing: balls on races, a cage, a drive; the example of S003, paper V and chapter 4."""
+"""Deep-groove ball bearing: balls on races, cage and drive (S003, paper V and chapter 4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from livens.problems.bearing.rollers import RollerBearing
 from livens.problems.bearing.start import axial_seat, radial_seat
 
 CASES = ("axial", "axial-step", "radial", "radial-step", "elastic", "rollers")
-#: Before a step of the load, it is this part of what it is after.
+#: Load before a load step, relative to the load after the step; used for the initial equilibrium.
 _BEFORE = 0.1
 
 
@@ -44,16 +44,21 @@ def ball_bearing(
     scale: float = 1.0,
     penalty: float = 1e6,
 ) -> Problem:
-    """`case` is "axial", "axial-step" (the load grows tenfold at the start), "radial", "radial-step", "elastic" or
-    "rollers".
+    """Build a deep-groove ball bearing or a spherical roller bearing.
 
-    `load` in N acts on the inner ring, which a drive turns at `rpm`; "elastic" is the radial case with an outer ring
-    that bends in `modes` modal coordinates (16 if none of any part are said); the inner ring and the cage bend in
-    `inner_modes` and `cage_modes`. "rollers" is a spherical roller bearing with two rows of as many rollers as there
-    would be `balls`, each in so many `slices`, under a radial load. `damping` of contacts in s/m is 0.25 where the
-    bearing starts in equilibrium, and 0.02 where the load steps, unless it is given. `scale` times all lengths (1.7 for
-    balls of 0.01 kg). An inner race that is `oval` goes in and out by so many metres, twice around it. `penalty` in Hz
-    is how stiff the housing and the drive are.
+    `case` is "axial", "axial-step" (the load grows tenfold at t = 0), "radial", "radial-step", "elastic" or "rollers".
+    `load` in N acts on the inner ring, which the drive rotates at `rpm`.
+
+    "elastic" is the radial case with flexible parts: the outer ring has `modes` modal coordinates, the inner ring
+    `inner_modes`, the cage `cage_modes`. If all three are 0, the outer ring has 16.
+
+    "rollers" is a spherical roller bearing under a radial load, with two rows of `balls` rollers each. Each roller is
+    divided into `slices` slices.
+
+    `contact_dissipation` is the Hunt-Crossley parameter in s/m. The value 0 selects the default: 0.25 for a start in
+    equilibrium, 0.02 for a load step. `scale` multiplies all lengths (1.7 gives balls of 0.01 kg). `ovality` in m is
+    the amplitude of the radial deviation of the inner race, with two waves. `penalty_frequency` in Hz is the natural
+    frequency of the penalty springs of housing and drive.
     """
     one_of("case", case, CASES)
     step = case.endswith("-step")
@@ -62,7 +67,7 @@ def ball_bearing(
         given = dict(friction=friction, damping=damping or 0.25, clearance=clearance, slices=slices)
         stiff = positive("option 'penalty'", penalty)
         if modes or inner_modes or cage_modes or oval or scale != 1:
-            raise InputError("rollers run in one size, between rings that are rigid and round")
+            raise InputError("case 'rollers' has rigid and round rings of one size: remove modes, oval and scale")
         r = RollerBearing(balls, speed=rpm * np.pi / 30, radial=-load, penalty_frequency=stiff, **given)  # type: ignore[arg-type]
         q0, v0 = roller_start(r, roller_seat(r))
         return Problem("ball-bearing", roller_system(r), q0, v0, "semi-explicit:0.5,0.8", 1e-6, 6e-4)
@@ -90,7 +95,7 @@ def ball_bearing(
 
 
 def _scaled(b: Bearing, scale: float) -> Bearing:
-    """Another size of the same shape: masses grow with its cube; the clearance is what was asked for."""
+    """Return a bearing scaled in all lengths, and in its masses with the cube; the clearance is not scaled."""
     if scale == 1:
         return b
     lengths = (

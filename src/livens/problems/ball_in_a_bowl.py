@@ -1,4 +1,4 @@
-"""A ball that rolls in a round bowl."""
+"""Ball rolling in a spherical bowl, with Hertz contact and Coulomb friction."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ BOWL, RADIUS, MASS = 0.3, 0.04, 0.2
 
 
 def bowl_mechanism(angle: float = 0.2, turning: float = 0.0, friction: float = 0.5) -> Multibody:
-    """The ball starts at rest, `angle` up the bowl, or goes round with the rate `turning`."""
+    """Build a ball at `angle` (rad) from the lowest point, at rest or circling with `orbit_rate` (rad/s)."""
     mb = Multibody(gravity=[0, 0, -9.81])
     out = np.array([math.sin(angle), 0.0, -math.cos(angle)])
-    # as deep as its weight presses it, where it starts
+    # static penetration under the normal component of the weight
     depth = (MASS * 9.81 * math.cos(angle) / 1e8) ** (2 / 3)
     ball = mb.sphere("ball", at=(BOWL - RADIUS + depth) * out, radius=RADIUS, mass=MASS)
     rubbing = Friction(friction, smooth=1e-3) if friction > 0 else 0.0
@@ -29,8 +29,8 @@ def bowl_mechanism(angle: float = 0.2, turning: float = 0.0, friction: float = 0
 
 
 @problem(
-    "ball-in-a-bowl", summary="a ball rolls in a round bowl, with the period of rolling", source="", scheme="lie-em"
+    "ball-in-a-bowl", summary="ball rolling in a spherical bowl: period of pure rolling", source="", scheme="lie-em"
 )
 def ball_in_a_bowl(angle: float = 0.2, turning: float = 0.0, friction: float = 0.5) -> Problem:
-    """A full ball that rolls swings with ``omega^2 = 5/7 g/(R - r)``; without friction it slides, and faster."""
+    """Build the problem: a rolling solid ball oscillates with ``omega^2 = 5/7 g/(R - r)``, a sliding ball faster."""
     return bowl_mechanism(angle, turning, friction).problem("ball-in-a-bowl", h=5e-4, t_end=3.0)

@@ -1,4 +1,4 @@
-"""Many balls that fall into a box: contacts are found by cells while they move."""
+"""Many balls falling into a box, with collision detection by a cell grid."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from livens.models.problem import Problem
 from livens.problems import problem
 
 _RADIUS, _MASS = 0.01, 0.01
-#: Places of balls in the loose grid that they start in, in diameters.
+#: Distance of neighbouring balls in the initial grid, in ball diameters.
 _APART = 1.15
 
 
 @problem(
     "balls-in-a-box",
-    summary="N balls fall into a box and come to rest in a heap; contacts are found by cells",
+    summary="N balls fall into a box and come to rest; contacts are detected with a cell grid",
     source="livens",
     scheme="semi-explicit-2:0.5",
 )
 def balls_in_a_box(N: int = 100, friction: float = 0.3, damping: float = 0.5, stiffness: float = 2e4) -> Problem:
-    """The box is as wide as its N balls need in about five layers, so that heaps of all sizes are alike.
+    """Build N balls in about five layers; the width of the box grows with N so that all heaps have the same depth.
 
-    They start in layers, a little shaken so that none stands on another. At rest the floor carries their weight.
+    Initial positions are randomly perturbed, so that no ball stands exactly on another. At rest, the floor carries the
+    weight of all balls.
     """
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")

@@ -1,4 +1,4 @@
-"""A clamped, inextensible beam of many segments under a force at its tip (Hairer and Wanner IV.1; IVP test set)."""
+"""Clamped inextensible beam of n segments with a tip force (Hairer and Wanner IV.1; IVP test set, Bari)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from livens.problems import problem
 
 
 class _Segments:
-    """The equations for n angles, with the tridiagonal matrices C and D of their differences."""
+    """Equations of motion of n segment angles, with the tridiagonal matrices C and D of the angle differences."""
 
     def __init__(self, n: int, released: bool) -> None:
         self.n, self._released = n, released
 
     def _bending(self, angle: Any, t: Any, k: Any) -> list[Any]:
-        """Moments of springs between the segments, and of the force ``(-phi, phi)`` at the tip."""
+        """Return the moments of the springs between segments and of the tip force ``(-phi, phi)``."""
         n = self.n
         load = k.F * m.sin(t) ** 2
         if self._released:
@@ -35,7 +35,7 @@ class _Segments:
         return moments
 
     def _matrices(self, angle: Any) -> tuple[Any, Any]:
-        """Products with C and with D, as functions of a vector."""
+        """Return the functions x -> C x and x -> D x."""
         n = self.n
         apart = [b - a for a, b in itertools.pairwise(angle[i] for i in range(n))]
         cosine, sine = [m.cos(a) for a in apart], [m.sin(a) for a in apart]
@@ -58,14 +58,14 @@ class _Segments:
         return even, odd
 
     def rates(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
-        """``theta'' = C v + D w``"""
+        """Return ``theta'`` and ``theta'' = C v + D w``."""
         angle = x[: self.n]
         v = self._bending(angle, t, k)
         even, odd = self._matrices(angle)
         return [*(x[self.n + i] for i in range(self.n)), *(a + b for a, b in zip(even(v), odd(y), strict=True))]
 
     def forces(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
-        """``C w = D v + theta'^2``: what keeps the segments together."""
+        """Return the residual of the internal forces w, ``C w = D v + theta'^2``."""
         angle = x[: self.n]
         v = self._bending(angle, t, k)
         even, odd = self._matrices(angle)
@@ -87,15 +87,15 @@ class _Segments:
 
 @problem(
     "beam-bari",
-    summary="clamped inextensible beam of n segments, pushed at its tip and released: stiff, 2 n states",
+    summary="clamped inextensible beam of n segments, loaded at its tip and released: stiff, 2 n states",
     source="Hairer and Wanner IV.1; IVP test set (Bari)",
     scheme="radau-iia-2",
 )
 def beam_bari(n: int = 40, released: bool = True) -> Problem:
-    """Angles and their rates are the states, internal forces the algebraic variables; lengths and times have no units.
+    """Build the beam: states are angles and their rates, algebraic variables are internal forces; dimensionless.
 
-    The force ``F sin(t)^2`` up and to the left ends at ``t = pi``; without `released` it goes on, and everything is
-    smooth.
+    The force ``F sin(t)^2`` in the direction (-1, 1) ends at ``t = pi``. With ``released=False`` it continues, and the
+    solution is smooth.
     """
     if n < 3:
         raise InputError(f"option 'n' must be at least 3, got {n}")

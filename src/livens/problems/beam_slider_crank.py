@@ -1,4 +1,4 @@
-"""A slider-crank whose connecting rod bends: the classic of flexible mechanisms, with a beam."""
+"""Slider-crank mechanism with a flexible connecting rod, modelled as a geometrically exact beam."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CRANK, ROD, RATE = 0.15, 0.3, 150.0
 
 
 def beam_slider_crank_mechanism(N: int = 8, damping: float = 1e-6) -> Multibody:
-    """In the plane, stretched out along x at the start; the rod is straight and turns as a rigid one.
+    """Build the planar mechanism, extended along x; the initial velocities of the rod are those of a rigid body.
 
-    So waves run along the rod from the start on, faster than any step for its bending follows: `damping` of the
-    material, a time in seconds, takes them away and leaves bending as it is.
+    This start excites axial waves in the rod that are too fast for steps which resolve bending. The stiffness-
+    proportional material `damping` (in s) damps the waves with little effect on bending.
     """
     if N < 2 or N % 2:
         raise InputError(f"option 'N' must be an even number of at least 2, got {N}")
@@ -43,5 +43,5 @@ def beam_slider_crank_mechanism(N: int = 8, damping: float = 1e-6) -> Multibody:
     scheme="lie-em",
 )
 def beam_slider_crank(N: int = 8, damping: float = 1e-6) -> Problem:
-    """The rod is a beam of N elements; `flexible-slider-crank` has it in two bending modes and a linear theory."""
+    """Build the problem with a beam of N elements; `flexible-slider-crank` uses two bending modes and linear theory."""
     return beam_slider_crank_mechanism(N, damping).problem("beam-slider-crank", h=1e-5, t_end=0.1)

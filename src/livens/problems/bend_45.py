@@ -1,4 +1,4 @@
-"""The 45 degree bend (Bathe and Bolourchi): a curved cantilever under a force out of its plane bends and twists."""
+"""45-degree bend (Bathe and Bolourchi): curved cantilever under an out-of-plane tip force, in bending and torsion."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.multibody.builder import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
-#: The force has grown to its full size by then.
+#: Time in s after which the force has its full value.
 RAMP = 100.0
 
 
 def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
-    """An eighth of a circle of radius 100 with a unit square as its section, clamped at the origin."""
+    """Build a 45-degree arc of radius 100 with a unit square section, clamped at the origin."""
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
     E, G = 1e7, 5e6
@@ -39,10 +39,10 @@ def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
 
 @problem(
     "45-degree-bend",
-    summary="a curved cantilever of N elements under a force out of its plane",
+    summary="curved cantilever of N elements under an out-of-plane tip force",
     source="Bathe and Bolourchi 1979",
     scheme="lie-em",
 )
 def bend_45(N: int = 8, force: float = 600.0) -> Problem:
-    """The force grows for a hundred seconds; the mass is one per length, which statics does not ask for."""
+    """Build the problem: the force grows linearly for 100 s; unit mass per length (without effect on the statics)."""
     return bent_beam(N, force).problem("45-degree-bend", h=0.5, t_end=120.0)

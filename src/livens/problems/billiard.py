@@ -17,7 +17,7 @@ from livens.models.system import System
 from livens.problems import problem
 
 _RADIUS, _STIFFNESS = 0.1, 1e4
-#: Where the balls are on the path of the first one, as the time it would take to get there if it were alone.
+#: Initial positions of the balls on the path of the first ball: travel times along the path without collisions.
 _PLACES = np.array([0.02, 1.1, 1.26, 1.42])
 
 
@@ -34,7 +34,7 @@ def _place(q: Any, k: Any) -> Any:
 
 
 def _walls(w: Any, k: Any) -> Any:
-    """The distances of a ball from the walls of the unit square."""
+    """Return the signed distances between a ball and the four walls of the unit square."""
     return [*(w - k.r), *(1 - k.r - w)]
 
 
@@ -53,14 +53,15 @@ def _gap(w: Any, k: Any) -> Any:
     scheme="livens-em",
 )
 def billiard(smooth: float = 1e-4) -> Problem:
-    """The first ball has the velocity (1, 1), the others rest in its way.
+    """Build four balls of unit mass; the first moves with velocity (1, 1), the others are at rest on its path.
 
-    Alone it would go round on a rectangle. A wall throws a ball of unit mass and velocity (1, 1) back after the time
-    ``pi/sqrt(K)``, as if it were rigid and deeper by half of that: this gives the rectangle. The first ball goes round
-    two of its corners and hits the second, third and fourth in a row: each hands on its velocity and stops, the last
-    goes on the same way. At t = 2 the others are at rest: the sum of their speeds is the error.
+    Without the other balls, the path of the first ball is a closed rectangle. A wall reflects a ball of unit mass and
+    velocity (1, 1) after the time ``pi/sqrt(K)``, like a rigid wall that lies deeper by half of this time.
 
-    Adaptive steps follow the stiffness, where contacts set in over a length `smooth`.
+    The first ball passes two corners and hits the second, third and fourth ball in sequence: each collision exchanges
+    the velocities. At t = 2 the last ball moves with velocity (1, 1), and the sum of the other speeds is the error.
+
+    The adaptive step size follows the stiffness; contacts are smoothed over a length `smooth`.
     """
     if not smooth > 0:
         raise InputError(f"option 'smooth' must be greater than 0, got {smooth:g}")

@@ -1,4 +1,4 @@
-"""A rubber ball that is thrown with spin and bounces on a floor."""
+"""Rubber ball thrown with spin onto a floor: Hertz contact with dissipation and Coulomb friction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from livens.problems import problem
 def bouncing_ball_mechanism(
     height: float = 0.5, speed: float = 0.4, spin: float = -40.0, damping: float = 0.1, friction: float = 0.3
 ) -> Multibody:
-    """The ball has a radius of 5 cm and weighs 100 g; its lowest point is at the `height`."""
+    """Build a ball of radius 5 cm and mass 100 g; its lowest point is at `height` (m)."""
     mb = Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, height + 0.05], radius=0.05, mass=0.1)
     rubbing = Friction(friction, smooth=0.02) if friction > 0 else 0.0
@@ -22,16 +22,16 @@ def bouncing_ball_mechanism(
 
 @problem(
     "bouncing-ball",
-    summary="a rubber ball with spin bounces on a floor, with all that it loses",
+    summary="rubber ball with spin bounces on a floor, with contact dissipation and friction",
     source="",
     scheme="lie-em",
 )
 def bouncing_ball(
     height: float = 0.5, speed: float = 0.4, spin: float = -40.0, damping: float = 0.1, friction: float = 0.3
 ) -> Problem:
-    """`spin` is about the axis across its way: negative, it turns back against the way it flies.
+    """Build the problem; `spin` (rad/s) is about the horizontal axis normal to the path, negative for backspin.
 
-    With Hunt and Crossley's `damping` c it leaves with a speed v1 after it came with v0, as
-    ``c (v0 + v1) = ln((1 + c v0)/(1 - c v1))`` says.
+    With Hunt-Crossley `damping` c, approach speed v0 and rebound speed v1 satisfy
+    ``c (v0 + v1) = ln((1 + c v0)/(1 - c v1))``.
     """
     return bouncing_ball_mechanism(height, speed, spin, damping, friction).problem("bouncing-ball", h=2e-4, t_end=3.0)

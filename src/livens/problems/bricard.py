@@ -1,4 +1,4 @@
-"""Bricard's mechanism (IFToMM A04): five rods and six hinges that move although counting says they cannot."""
+"""Bricard's mechanism (IFToMM A04): overconstrained loop of five rods and six hinges with one degree of freedom."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AXES = "yzxyzx"
 
 
 def bricard_mechanism(mass: float = 1.0, width: float = 0.1, g: float = 9.81) -> Multibody:
-    """Rods of length one along the edges of a cube, the first and the last hinged to the ground."""
+    """Build rods of length 1 along the edges of a cube; the first and the last are hinged to the ground."""
     mb = Multibody(gravity=[0, -g, 0])
     before = mb.ground
     for i, (a, b) in enumerate(itertools.pairwise(_CORNERS)):
@@ -30,10 +30,10 @@ def bricard_mechanism(mass: float = 1.0, width: float = 0.1, g: float = 9.81) ->
 
 @problem(
     "bricard",
-    summary="five rods and six hinges in space with a redundant constraint: 60 coordinates, one degree of freedom",
+    summary="overconstrained spatial loop of five rods and six hinges: 60 coordinates, one degree of freedom",
     source="IFToMM A04",
     scheme="lie-em",
 )
 def bricard(mass: float = 1.0, width: float = 0.1, g: float = 9.81) -> Problem:
-    """From rest, along the edges of a cube; it swings with a period of about five seconds."""
+    """Build the problem from rest; the period is about 5 s."""
     return bricard_mechanism(mass, width, g).problem("bricard", h=1e-3, t_end=10.0)

@@ -1,4 +1,4 @@
-"""The axis of a car on a bumpy road: constraints that depend on time (IVP test set, Bari)."""
+"""Car axis on a bumpy road: time-dependent constraints (IVP test set, Bari)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from livens.problems.accurate import accurate_motion
 
 
 def _right_wheel(t: Any, k: Any) -> Any:
-    """The left wheel stands at the origin, the right one at distance L follows the road."""
+    """Return the position of the right wheel, at distance L from the left wheel (origin) and on the road profile."""
     height = k.r * m.sin(k.omega * t)
     return m.array([m.sqrt(k.L**2 - height**2), height])
 
 
 def _springs(q: Any, t: Any, k: Any) -> Any:
-    """From each wheel to an end of the axis; their stiffness is 1 in the scaling of the test set."""
+    """Return the potential energy of gravity and of both springs; the stiffness is 1 in the scaling of the test set."""
     left, right = m.norm(q[:2]), m.norm(q[2:] - _right_wheel(t, k))
     weight = k.M * k.eps**2 / 2 * k.g * (q[1] + q[3])
     return 0.5 * (left - k.L0) ** 2 + 0.5 * (right - k.L0) ** 2 + weight
 
 
 def _guides(q: Any, t: Any, k: Any) -> Any:
-    """The left spring stays across the line between the wheels; the axis keeps its length."""
+    """Return the constraints: left spring normal to the line between the wheels, axis of constant length."""
     axis = q[2:] - q[:2]
     return [m.dot(q[:2], _right_wheel(t, k)), m.dot(axis, axis) - k.L**2]
 
 
 def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
-    """Wheels on the road, springs on the wheels, the axis on the springs."""
+    """Return wheels, springs and axis."""
     left, right, wheel, road = q[:2], q[2:], [0.0, 0.0], _right_wheel(t, k)
     return [
         shapes.ring(wheel, 0.12 * k.L, name="left wheel"),
@@ -50,7 +50,7 @@ def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
 
 @problem(
     "car-axis",
-    summary="axis of a car on two springs and a bumpy road: constraints that depend on time",
+    summary="car axis on two springs and a bumpy road: time-dependent constraints",
     source="IVP test set (Bari)",
     scheme="livens-em",
 )
@@ -63,7 +63,7 @@ def car_axis(
     omega: float = 10.0,
     g: float = 1.0,
 ) -> Problem:
-    """Two masses ``eps^2 M/2``; `r` and `omega` are height and frequency of the bumps, `L0` is the springs' length.
+    """Build two masses ``eps^2 M/2``; `r`, `omega`: amplitude and frequency of the road, `L0`: free spring length.
 
     The multipliers are those of the test set with the opposite sign.
     """

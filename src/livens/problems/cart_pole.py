@@ -1,4 +1,4 @@
-"""A pole that swings below a light cart: quiet for most of the time, then very fast."""
+"""Pole below a light cart: short phases of very high velocity."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
 
 @problem(
     "cart-pole",
-    summary="pole below a light cart, with peaks of speed",
+    summary="pole below a light cart: nearly singular mass matrix, short phases of high velocity",
     source="a mass matrix nearly singular",
     scheme="kahan-li-8:adaptive-variational:0.5,0.5",
 )
 def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, length: float = 1.0) -> Problem:
-    """From rest at the angle `theta0`; `ratio` is the mass of the cart over that of the pole's end.
+    """Build the problem from rest at the angle `theta0`; `ratio` is the mass of the cart over that of the pole's end.
 
-    A light cart gives way, so that the end of the pole falls straight down. Near its lowest point the pole turns round
-    with the inertia of the cart alone, ``(ratio/(1 + ratio))^(-1/2)`` times faster than a pole on a fixed pivot. The
+    With a light cart, the end of the pole falls almost vertically. Near the lowest point, only the inertia of the cart
+    resists the rotation, which is ``(ratio/(1 + ratio))^(-1/2)`` times faster than with a fixed pivot. The step-size
     scaling is the inertia of the pole on its free cart, relative to that on a fixed pivot.
     """
     if min(ratio, g, length) <= 0:
@@ -45,7 +45,7 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
         raise InputError(f"option 'theta0' must be between 0 and pi, got {theta0:g}")
 
     def energy(q: Any, p: Any, k: Any) -> Any:
-        # the inverse of the mass matrix, with ratio + sin^2 for its determinant: 1 + ratio - cos^2 would cancel
+        # inverse of the mass matrix with the determinant ratio + sin^2; 1 + ratio - cos^2 suffers from cancellation
         cos, determinant = m.cos(q[1]), k.length**2 * (k.ratio + m.sin(q[1]) ** 2)
         square = (k.length * p[0]) ** 2 - 2 * k.length * cos * p[0] * p[1] + (1 + k.ratio) * p[1] ** 2
         return square / (2 * determinant) - k.g * k.length * cos
@@ -76,15 +76,15 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
 
 
 class _Exact:
-    """The motion by one integral: with ``sin(theta/2) = sin(theta0/2) sin(phi)`` time is a function of phi.
+    """Exact motion by quadrature: with ``sin(theta/2) = sin(theta0/2) sin(phi)``, time is an integral over phi.
 
-    The momentum of the cart is zero, so that the angle is left, with ``T = length^2 I(theta) theta'^2/2``.
+    The total horizontal momentum is zero, so one degree of freedom remains, ``T = length^2 I(theta) theta'^2/2``.
     """
 
     def __init__(self, ratio: float, theta0: float, g: float, length: float) -> None:
         self.ratio, self.theta0, self.length = ratio, theta0, length
         self.k, self.rate = np.sin(theta0 / 2), np.sqrt(g / length)
-        # phi = width sinh(u) spreads the narrow peak of the speed at phi = 0 out
+        # the substitution phi = width sinh(u) resolves the narrow velocity peak at phi = 0
         self.width = np.sqrt(ratio / (1 + ratio)) / (2 * self.k)
         self.top = np.arcsinh(np.pi / 2 / self.width)
         self.nodes, self.weights = np.polynomial.legendre.leggauss(320)
@@ -97,18 +97,18 @@ class _Exact:
         return 2 * np.arcsin(self.k * np.sin(self.width * np.sinh(u)))
 
     def _time(self, u: float) -> float:
-        """The time since the lowest point."""
+        """Return the time since the lowest point, by Gauss-Legendre quadrature."""
         at = u / 2 * (1 + self.nodes)
         theta = self.theta(at)
         density = np.sqrt(self.inertia(theta)) / np.cos(theta / 2) * self.width * np.cosh(at) / self.rate
         return float(u / 2 * (self.weights @ density))
 
     def __call__(self, t: float) -> dict[str, np.ndarray]:
-        after = (t + self.quarter) % (4 * self.quarter)  # since the pole came up through the lowest point
+        after = (t + self.quarter) % (4 * self.quarter)  # time since the upward passage of the lowest point
         falling = self.quarter < after < 3 * self.quarter
         since = 2 * self.quarter - after if falling else after - 4 * self.quarter * (after >= 3 * self.quarter)
         sign = np.sign(since)
-        from scipy.optimize import brentq  # it takes long to import, and few ask for this
+        from scipy.optimize import brentq  # imported here because the import is slow
 
         u = sign * brentq(lambda u: self._time(u) - abs(since), 0.0, self.top, xtol=1e-15, rtol=1e-15) if since else 0.0
         theta = self.theta(u)

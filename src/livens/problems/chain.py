@@ -1,9 +1,9 @@
-"""A chain of rods in space, of any length: what large systems are measured with.
+"""Spatial chain or random tree of N rods: scalable problem for performance measurements.
 
-Rods are rigid bodies with the position of their centre and three directors, the first along the rod: twelve coordinates
-each, or six unknowns where they are taken as frames. At the start the chain is folded in zigzag, at rest; with `fold`
-zero it is straight, with a right angle it goes up and down in place. A random tree of the same rods has its joints
-elsewhere: each rod hangs at the end of one that came before.
+Rods are rigid bodies with the position of the centre and three directors, the first along the rod: 12 coordinates
+each, or 6 unknowns if the directors are treated as frames. Initially the chain is folded in zigzag, at rest; with
+``fold=0`` it is straight, with a right angle it goes up and down in place. In a random tree, each rod hangs at the end
+of a rod with a smaller index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COORDINATES = tuple(f"{part}{axis}" for part in ("", "d1", "d2", "d3") for axis
 
 
 def _kinetic(v: Any, k: Any) -> Any:
-    """A cylinder of length l and radius l/10: the directors' inertia is m l^2/12 along, m r^2/4 across."""
+    """Return the kinetic energy of a cylinder of length l, radius l/10; director inertia m l^2/12 and m r^2/4."""
     along, across = k.l**2 / 12, (k.l / 10) ** 2 / 4
     turning = along * m.dot(v[3:6], v[3:6]) + across * m.dot(v[6:], v[6:])
     return 0.5 * k.m * (m.dot(v[:3], v[:3]) + turning)
@@ -41,22 +41,22 @@ def _rigid(q: Any) -> Any:
 
 
 def _hung(q: Any, k: Any) -> Any:
-    """The first end of a rod, with coordinates (x, d1), stays in the origin."""
+    """Return the constraint that fixes the first end of a rod, with coordinates (x, d1), at the origin."""
     return q[:3] - k.l / 2 * q[3:6]
 
 
 def _ball(q: Any, k: Any) -> Any:
-    """The second end of one rod and the first of the next coincide; both with coordinates (x, d1)."""
+    """Return the spherical joint between second and first end of two rods, each with coordinates (x, d1)."""
     return q[:3] + k.l / 2 * q[3:6] - q[6:9] + k.l / 2 * q[9:12]
 
 
 def _hinge_on_ground(q: Any, k: Any) -> Any:
-    """A rod, with coordinates (x, d1, d2), turns about the y axis through the origin."""
+    """Return the revolute joint of a rod, with coordinates (x, d1, d2), about the y axis through the origin."""
     return [*_hung(q, k), q[3 + 1], q[6 + 0]]
 
 
 def _hinge(q: Any, k: Any) -> Any:
-    """Two rods, the first with coordinates (x, d1, d2), the second with (x, d1, d3), turn about d2 of the first."""
+    """Return the revolute joint about d2 of the first rod (x, d1, d2); the second rod has coordinates (x, d1, d3)."""
     axis, d1, d3 = q[6:9], q[12:15], q[15:18]
     ends = q[:3] + k.l / 2 * q[3:6] - q[9:12] + k.l / 2 * d1
     return [*ends, m.dot(axis, d1), m.dot(axis, d3)]
@@ -105,7 +105,7 @@ def _system(parents: list[int], revolute: bool, frames: bool, parameters: dict[s
 
 
 def _placed(parents: list[int], l: float, angle: np.ndarray) -> np.ndarray:  # noqa: E741
-    """Positions and directors: rods go down by an angle each, in the plane of x and z."""
+    """Return positions and directors of all rods; rod i has the angle ``angle[i]`` below x in the x, z plane."""
     zero, one = np.zeros(len(parents)), np.ones(len(parents))
     d1 = np.stack([np.cos(angle), zero, -np.sin(angle)], axis=1)
     d2 = np.stack([zero, one, zero], axis=1)
@@ -115,9 +115,7 @@ def _placed(parents: list[int], l: float, angle: np.ndarray) -> np.ndarray:  # n
     return np.hstack([ends - l / 2 * d1, d1, d2, np.cross(d1, d2)]).ravel()
 
 
-@problem(
-    "chain", summary="N rods in space, with ball joints or hinges, fall from a zigzag", source="livens", scheme="lie-em"
-)
+@problem("chain", summary="N rods in space with ball joints or hinges, from a zigzag", source="livens", scheme="lie-em")
 def chain(
     N: int = 10,
     m: float = 1.0,
@@ -129,11 +127,11 @@ def chain(
     frames: int = 1,
     tree: int = 0,
 ) -> Problem:
-    """A chain hung up at one end; `spin` is the rate at which all rods turn about their own axes at the start.
+    """Build a chain fixed at one end; `spin` is the initial rate of all rods about their axes.
 
-    With ``revolute=1`` joints are hinges about the y axis, and nothing spins; with ``frames=0`` the rods keep their
-    directors as coordinates. ``tree=1``, ``tree=2``, ... are random trees instead of a chain, turned by random angles
-    of at most `fold`.
+    ``revolute=1`` replaces spherical joints by hinges about the y axis, without spin. ``frames=0`` uses the directors
+    as coordinates. ``tree=1``, ``tree=2``, ... select random trees instead of a chain, with random angles of at most
+    `fold`.
     """
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")

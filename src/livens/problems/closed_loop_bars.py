@@ -1,10 +1,10 @@
-"""Four bars in a ring, joined at their ends, pushed and twisted for one second and then left alone (S004 5.5).
+"""Closed loop of four bars with spherical joints, loaded by a force and a torque for one second (S004 5.5).
 
-Once with quaternions, as in the source, once with directors. After the load, both keep energy and linear momentum to
-round-off. Angular momentum is exact with directors only. With quaternions the joints change it by O(h^2): the mean of
-two unit quaternions is shorter than one, so in the middle of a step, where its force acts, a joint is slightly open.
-As nothing is gained by them, the kinetic energy does not go through invariants: with joints, they make energy-momentum
-schemes unstable (docs/notes.md).
+The loop is formulated with quaternions, as in the source, and with directors. After the load, both formulations
+conserve energy and linear momentum to round-off; only directors conserve angular momentum. With quaternions the joints
+change angular momentum by O(h^2): the mean of two unit quaternions has a norm below 1, so the joint is slightly open at
+the midpoint, where its force acts. The kinetic energy is not written as a function of invariants: with joints, this
+makes energy-momentum schemes unstable (docs/notes.md).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 
-#: Where the bars are at the start, and the axis each is along: a square around the origin.
+#: Initial centres of the bars, in half bar lengths, and the coordinate axis of each bar: a square around the origin.
 _CENTRES = ((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0, -1, 0))
 _ALONG = (1, 0, 1, 0)
 
 
 def _ramp(t: Any) -> Any:
-    """From 0 to 1 at t = 1/2, and back to 0 at t = 1 (127)."""
+    """Return the load function (127): linear from 0 to 1 at t = 1/2, back to 0 at t = 1."""
     return m.where(t < 0.5, 2 * t, m.where(t < 1, 2 * (1 - t), 0.0))
 
 
@@ -48,7 +48,7 @@ def _ring(
         bars.append(body(f"bar{i + 1}", bodies.Inertia(mass, moments)))
     corners = [(l / 2, l / 2, 0), (-l / 2, l / 2, 0), (-l / 2, -l / 2, 0), (l / 2, -l / 2, 0)]
     centres = l / 2 * np.array(_CENTRES)
-    # nothing is turned at the start: a corner minus the centre of a bar is where the joint is in the bar's own frame
+    # initial orientations are the identity: corner minus centre is the body-fixed position of the joint
     joints = [
         bodies.spherical_joint((bars[i], corners[i] - centres[i]), (bars[i - 3], corners[i] - centres[i - 3]))
         for i in range(4)
@@ -68,18 +68,18 @@ def _ring(
 
 @problem(
     "closed-loop-bars",
-    summary="four bars in a ring with spherical joints, quaternions: 28 coordinates, 16 constraints",
+    summary="closed loop of four bars with spherical joints, quaternions: 28 coordinates, 16 constraints",
     source="S004 5.5",
     scheme="livens-em",
 )
 def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741
-    """`f_m` is the greatest value of the load's time function; force and torque are 8 and 6 times that."""
+    """Build the loop; `f_m` is the maximum of the load function, force and torque are 8 and 6 times as large."""
     return _ring("closed-loop-bars", functools.partial(bodies.quaternion_body, equivariant=False), l, width, rho, f_m)
 
 
 @problem(
     "closed-loop-bars-directors",
-    summary="the same with directors, which conserve angular momentum: 48 coordinates, 36 constraints",
+    summary="closed loop of four bars with directors, angular momentum conserved: 48 coordinates, 36 constraints",
     source="S004 5.5",
     scheme="livens-em",
 )
@@ -89,5 +89,5 @@ def closed_loop_bars_directors(
     rho: float = 1.0,
     f_m: float = 100.0,
 ) -> Problem:
-    """The same ring as `closed-loop-bars`, with directors instead of quaternions."""
+    """Build the loop of `closed-loop-bars` with directors instead of quaternions."""
     return _ring("closed-loop-bars-directors", bodies.director_body, l, width, rho, f_m)

@@ -1,4 +1,4 @@
-"""Dominoes that knock each other over."""
+"""Row of planar dominoes with contact and friction."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WIDTH, HEIGHT, MASS = 0.0075, 0.048, 0.01
 
 
 def dominoes_mechanism(count: int = 4, spacing: float = 0.02, push: float = 3.0) -> Multibody:
-    """In the plane; the first one turns with the rate `push`. Each stands on two corners and hits with a third."""
+    """Build the planar dominoes; each has two corners on the floor and one that hits the next domino."""
     if not 2 <= count <= 8:
-        raise InputError("there are two to eight dominoes")
+        raise InputError("option 'count' must be between 2 and 8")
     if not WIDTH < spacing < HEIGHT:
-        raise InputError(f"dominoes that reach each other stand {WIDTH:g} to {HEIGHT:g} apart, got {spacing:g}")
+        raise InputError(f"option 'spacing' must be between {WIDTH:g} and {HEIGHT:g}, got {spacing:g}")
     mb = Multibody(gravity=[0, -9.81], planar=True)
     floor, rubbing = HalfSpace(mb.ground), Friction(0.3, smooth=5e-3)
     drawn = []
@@ -31,17 +31,17 @@ def dominoes_mechanism(count: int = 4, spacing: float = 0.02, push: float = 3.0)
         mb.contact(Points(one, corners), floor, stiffness=3e3, damping=5.0, friction=rubbing, name=f"floor{i + 1}")
         drawn.append((one, corners[2]))
     for i, ((one, corner), (other, _)) in enumerate(itertools.pairwise(drawn)):
-        # the tip never leaves the face that it hits, so that may be a plane
+        # the corner stays on the face that it hits, so a half-space replaces the box
         tip, face = Points(one, [corner]), HalfSpace(other, at=other.position - [WIDTH / 2, 0.0], normal=[-1, 0])
         mb.contact(tip, face, stiffness=3e3, damping=1.0, friction=Friction(0.1, smooth=5e-3), name=f"hit{i + 1}")
     first = drawn[0][0]
-    # about the corner that it tips over
+    # rotation about the lower corner
     arm = first.position - [WIDTH / 2, 0.0]
     mb.start(first, omega=-push, velocity=-push * np.array([-arm[1], arm[0]]))
     return mb
 
 
-@problem("dominoes", summary="dominoes in a row, each of which knocks over the next", source="", scheme="lie-em")
+@problem("dominoes", summary="row of falling dominoes, each hits the next", source="", scheme="lie-em")
 def dominoes(count: int = 4, spacing: float = 0.02, push: float = 3.0) -> Problem:
-    """The first one is pushed with the rate `push` about the edge that it tips over; the others follow in turn."""
+    """Build the problem; the first domino starts with the rate `push` (rad/s) about its lower corner."""
     return dominoes_mechanism(count, spacing, push).problem("dominoes", h=2.5e-5, t_end=0.6)

@@ -1,4 +1,4 @@
-"""The double pendulum of S002 7.3, in Cartesian coordinates: either mass may be zero if there is viscosity."""
+"""Double pendulum of S002 7.3 in Cartesian coordinates; with viscosity, either mass may be zero."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import Reference, accurate_motion, accurate_solution
 
-#: Below this ratio of the masses the motion is too stiff for an explicit reference.
+#: Smallest ratio of the masses for the explicit reference solution; smaller ratios are too stiff.
 _LIGHT = 1e-3
 
 
@@ -35,13 +35,13 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 
 def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: float) -> Reference:
-    """The motion with ``m2 = 0``, in the angles of the rods.
+    """Return the reference motion for ``m2 = 0`` in the angles of the rods.
 
-    The second rod pulls its end against the viscosity, which therefore moves along the rod: ``v2 = (v1.e2) e2``.
+    The tension of the second rod balances the viscous force, so its end moves along the rod: ``v2 = (v1.e2) e2``.
     """
 
     def rods(y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Directions of both rods, velocities of both ends."""
+        """Return the directions of both rods and the velocities of both ends."""
         across = np.array([-np.sin(y[0]), np.cos(y[0])])
         e1, e2, v1 = np.array([across[1], -across[0]]), np.array([np.cos(y[1]), np.sin(y[1])]), l1 * y[2] * across
         return e1, e2, v1, (v1 @ e2) * e2
@@ -57,7 +57,7 @@ def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: flo
     def reference(t: float) -> dict[str, np.ndarray]:
         y = state(t)
         e1, e2, v1, v2 = rods(y)
-        second = -kappa * (v2 @ e2)  # forces in the rods
+        second = -kappa * (v2 @ e2)  # tension
         first = mass * (l1 * y[2] ** 2 - g * e1[1]) + second * (e1 @ e2)
         return {
             "q": np.concatenate([l1 * e1, l1 * e1 + l2 * e2]),
@@ -83,19 +83,19 @@ def double_pendulum(
     u1: float = 0.0,
     kappa: float = 0.0,
 ) -> Problem:
-    """Released with both rods horizontal; `kappa` is the viscosity of what surrounds the masses.
+    """Build the problem with horizontal rods; `kappa` is the viscosity of the surrounding medium.
 
-    `u1` is the speed of the first mass at the start, upwards: across its rod, which lets it move no other way.
+    `u1` is the initial speed of the first mass, upwards and normal to its rod.
 
-    A mass of zero needs viscosity. The second mass then follows along its rod; the first one, as long as the rods are
-    in line, is held. Both are at rest at the start, as without mass they must be.
+    A zero mass requires viscosity. With ``m2 = 0`` the second end moves along its rod; with ``m1 = 0`` the first end is
+    at rest while the rods are aligned. A massless end starts at rest.
     """
     if min(m1, m2, kappa) < 0 or max(m1, m2) == 0:
         raise InputError("masses and viscosity must not be negative, and one mass must be greater than 0")
     if min(m1, m2) == 0 and kappa == 0:
-        raise InputError("a mass of zero needs viscosity, as nothing else says how it moves: set kappa > 0")
+        raise InputError("a mass of zero needs viscosity (its motion is undetermined otherwise): set kappa > 0")
     if m1 == 0 and u1 != 0:
-        raise InputError("without mass the first body is held by the viscosity while the rods are in line: set u1 = 0")
+        raise InputError("with m1 = 0 the viscosity holds the first end at rest while the rods are aligned: set u1 = 0")
     system = System(
         "x1 y1 x2 y2",
         kinetic=lambda v, k: 0.5 * k.m1 * (v[:2] @ v[:2]) + 0.5 * k.m2 * (v[2:] @ v[2:]),

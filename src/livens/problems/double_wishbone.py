@@ -1,4 +1,4 @@
-"""A wheel on a double wishbone: two arms, an upright between ball joints, a tie rod, a spring and a damper."""
+"""Double-wishbone suspension: two control arms, upright, tie rod, spring and damper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from livens.problems import problem
 def wishbone_mechanism(
     stiffness: float = 4e4, damping: float = 2e3, load: float = 3000.0, wheel: float = 20.0
 ) -> Multibody:
-    """The chassis is the ground, x forwards, y outwards, z upwards; the tyre carries `load` from the start on."""
+    """Build the suspension; the chassis is the ground, x forwards, y outwards, z upwards; constant force `load`."""
     mb = Multibody(gravity=[0, 0, -9.81])
     lower = mb.plate("lower arm", at=[0, 0.5, 0.2], size=[0.3, 0.4], mass=4)
     upper = mb.plate("upper arm", at=[0, 0.5, 0.5], size=[0.25, 0.3], mass=2)
@@ -29,10 +29,10 @@ def wishbone_mechanism(
 
 @problem(
     "double-wishbone",
-    summary="a wheel suspension with two arms, an upright, a tie rod and a spring: one degree of freedom",
+    summary="double-wishbone suspension with a tie rod and a spring: one degree of freedom",
     source="livens",
     scheme="lie-em",
 )
 def double_wishbone(stiffness: float = 4e4, damping: float = 2e3, load: float = 3000.0, wheel: float = 20.0) -> Problem:
-    """`load` is the force of the road, `wheel` the mass of what is not sprung."""
+    """Build the problem; `load` (N) is the tyre force, `wheel` (kg) the unsprung mass."""
     return wishbone_mechanism(stiffness, damping, load, wheel).problem("double-wishbone", h=1e-3, t_end=1.0)

@@ -1,4 +1,4 @@
-"""Four-bar linkages in a row (IFToMM A02), drawn with the multibody library; `n-four-bar` has the published form."""
+"""Row of N four-bar linkages (IFToMM A02) built with `Multibody`; `n-four-bar` has the published formulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from livens.problems.four_bar import exact_motion
 
 
 def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Multibody:  # noqa: E741
-    """N + 1 thin bars stand on the ground, N join their tops, which move to the right."""
+    """Build N + 1 vertical bars on the ground and N bars between their tops, which move to the right."""
     mb = Multibody(gravity=[0, -g], planar=True)
 
     def bar(name: str, a: list[float], b: list[float], upright: bool) -> None:
@@ -36,12 +36,12 @@ def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.
 
 @problem(
     "drawn-four-bar",
-    summary="N four-bar loops in a row, drawn as bodies and joints",
+    summary="N four-bar linkages in a row, built with Multibody",
     source="IFToMM A02",
     scheme="lie-em",
 )
 def drawn_four_bar(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
-    """As `n-four-bar`; `speed` is that of the upper bars at the start."""
+    """Build the problem as `n-four-bar`; `speed` (m/s) is the initial speed of the upper bars."""
     if N < 1 or min(m, l) <= 0:
         raise InputError("options N, m and l must be greater than 0")
     reference = exact_motion(N, m, l, g, speed) if speed > 0 and g > 0 else None

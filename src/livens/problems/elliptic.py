@@ -1,20 +1,20 @@
-"""Jacobi's elliptic functions by the arithmetic-geometric mean: what exact motions of pendulums and tops are made of.
+"""Jacobi elliptic functions by the arithmetic-geometric mean, for exact motions of pendulums and tops.
 
-SciPy has them too, but takes longer to import than many a study of these problems takes to run.
+This module avoids the import of SciPy, which takes longer than many runs of these problems.
 """
 
 from __future__ import annotations
 
 import math
 
-#: Means that differ by less than this, relative to their size, are equal.
+#: Relative tolerance of the arithmetic-geometric mean iteration.
 _ALIKE = 1e-16
 
 
 def quarter_period(m: float) -> float:
-    """The complete elliptic integral of the first kind ``K(m)``: a quarter of the period of sn and cn.
+    """Return the complete elliptic integral of the first kind ``K(m)``, a quarter of the period of sn and cn.
 
-    The parameter m is the square of the modulus, from 0 to below 1; for others the result is not a number.
+    The parameter m is the squared modulus, ``0 <= m < 1``; NaN is returned otherwise.
 
     >>> quarter_period(0.0) == math.pi / 2
     True
@@ -25,9 +25,9 @@ def quarter_period(m: float) -> float:
 
 
 def jacobi(u: float, m: float) -> tuple[float, float, float]:
-    """``sn(u|m)``, ``cn(u|m)`` and ``dn(u|m)``, by Landen's descending transformation.
+    """Return ``sn(u|m)``, ``cn(u|m)`` and ``dn(u|m)`` by Landen's descending transformation.
 
-    The parameter m is the square of the modulus, from 0 to below 1; for others the results are not numbers.
+    The parameter m is the squared modulus, ``0 <= m < 1``; NaN is returned otherwise.
 
     >>> sn, cn, dn = jacobi(quarter_period(0.5), 0.5)
     >>> [round(x, 12) + 0.0 for x in (sn, cn, dn**2)]
@@ -44,7 +44,7 @@ def jacobi(u: float, m: float) -> tuple[float, float, float]:
 
 
 def _means(m: float) -> list[tuple[float, float]]:
-    """Arithmetic means, until they equal the geometric ones, each with half the difference of those before it."""
+    """Return the arithmetic-geometric mean sequence: arithmetic means, each with half the previous difference."""
     a, b, c = 1.0, math.sqrt(1 - m), math.sqrt(m)
     found = [(a, c)]
     while c > _ALIKE * a:

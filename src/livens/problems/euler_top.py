@@ -1,4 +1,4 @@
-"""Euler's top: the free rotation of a rigid body in its own frame (S003 paper IV, 4.1)."""
+"""Euler top: free rotation of a rigid body in the body frame (S003 paper IV, 4.1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from livens.schemes.scaling import speed
     scheme="nambu-t",
 )
 def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.2) -> Problem:  # noqa: E741
-    """The angular momentum starts near the middle axis of inertia, turned by `angle` towards the third."""
+    """Build the problem; the angular momentum starts at `angle` (rad) from the middle axis towards the third axis."""
     inertia = np.array(I, dtype=float)
     if inertia.shape != (3,) or not np.all(inertia > 0):
         raise InputError(f"option 'I' must be three numbers greater than 0, got {I!r}")
@@ -53,10 +53,10 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
 
 
 def _exact(inertia: np.ndarray, start: np.ndarray) -> Any:
-    """By Jacobi's elliptic functions, for ``I1 < I2 < I3``: x1, x2, x3 go as cn, sn and dn."""
+    """Return the exact motion for ``I1 < I2 < I3`` by Jacobi elliptic functions: x1, x2, x3 vary as cn, sn, dn."""
     rate = 1 / np.roll(inertia, 1) - 1 / np.roll(inertia, -1)  # x1' = (1/I3 - 1/I2) x2 x3 and so on
     _, c, s = start
-    grown = s**2 - rate[2] / rate[1] * c**2  # the largest of x3^2
+    grown = s**2 - rate[2] / rate[1] * c**2  # maximum of x3^2
     frequency, modulus = np.sqrt(-rate[0] * rate[1] * grown), -rate[2] / rate[1] * c**2 / grown
 
     def reference(t: float) -> dict[str, np.ndarray]:

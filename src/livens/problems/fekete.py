@@ -1,4 +1,4 @@
-"""Points on a sphere that push each other apart, until they have come to rest (IVP test set, Bari)."""
+"""Fekete points: points on a sphere with logarithmic repulsion and friction (IVP test set, Bari)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import accurate_motion
 
-#: Rings of points at the start: how many, by how much they are turned, and their latitude, in parts of pi.
+#: Initial rings of points: number of points, angular offset and latitude, angles in units of pi.
 _RINGS = ((3, 1 / 13, 3 / 8), (7, 1 / 29, 1 / 8), (6, 1 / 7, -2 / 15), (4, 1 / 17, -3 / 10))
 _POINTS = sum(count for count, _, _ in _RINGS)
 
@@ -22,7 +22,7 @@ _POINTS = sum(count for count, _, _ in _RINGS)
 def _start() -> np.ndarray:
     found = []
     for ring, (count, turned, latitude) in enumerate(_RINGS):
-        first = 0 if ring == len(_RINGS) - 1 else 1  # the last ring of the test set begins one place earlier
+        first = 0 if ring == len(_RINGS) - 1 else 1  # as in the test set, where the last ring starts at index 0
         for i in range(first, first + count):
             a, b = np.pi * (2 * i / count + turned), np.pi * latitude
             found.append([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)])
@@ -34,7 +34,7 @@ def _points(q: Any) -> list[Any]:
 
 
 def _repulsion(q: Any) -> Any:
-    """Minus the logarithm of the product of all distances, which Fekete's points make as large as it can be."""
+    """Return the potential energy: minus the logarithm of the product of all distances, minimal at Fekete points."""
     total = 0.0
     for a, b in itertools.combinations(_points(q), 2):
         total = total - 0.5 * m.log(m.dot(a - b, a - b))
@@ -42,7 +42,7 @@ def _repulsion(q: Any) -> Any:
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """The points, and three great circles of their sphere."""
+    """Return the points and three great circles of the sphere."""
     around = np.linspace(0.0, 2 * np.pi, 37)
     circle = np.stack([np.cos(around), np.sin(around), np.zeros(37)], axis=1)
     circles = [shapes.path([list(at[list(turn)]) for at in circle]) for turn in ((0, 1, 2), (2, 0, 1), (1, 2, 0))]
@@ -52,14 +52,14 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "fekete",
-    summary="twenty points on a sphere that push each other apart, with friction: 60 coordinates, 20 constraints",
+    summary="twenty points on a sphere with repulsion and friction: 60 coordinates, 20 constraints",
     source="IVP test set (Bari)",
     scheme="rattle",
 )
 def fekete(alpha: float = 0.5) -> Problem:
-    """Unit masses with friction `alpha` and the potential ``-log`` of all distances; the constraints are ``p.p - 1``.
+    """Build unit masses with friction `alpha`, potential ``-log`` of all distances and constraints ``p.p - 1``.
 
-    Multipliers are those of the test set with the opposite sign: all of them end at 4.75.
+    The multipliers have the opposite sign of those of the test set; all converge to 4.75.
     """
     system = System(
         [f"{axis}{i + 1}" for i in range(_POINTS) for axis in "xyz"],

@@ -1,4 +1,4 @@
-"""A slider-crank whose connecting rod bends and stretches (Simeon 1996; IVP test set, Bari)."""
+"""Slider-crank mechanism with a flexible connecting rod (Simeon 1996; IVP test set, Bari)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.accurate import accurate_motion
 
-#: Kilograms, metres, and what the test set takes for pi.
+#: Data of the test set in kg and m, with its value of pi.
 _ROD, _SLIDER = 0.151104, 0.075552
 _L1, _L2 = 0.15, 0.30
 _CRANK_INERTIA, _ROD_INERTIA = 0.002727, 0.0045339259
 _E, _SIDE, _DENSITY = 2e11, 0.008, 7870.0
 _PI = 3.1415927
-#: Deflections and their rates at the start of the test set: those of a motion without quick vibrations.
+#: Initial deflections and their rates of the test set, chosen for a motion without fast vibrations.
 _DEFLECTION = (0.0, 0.0, 1.03339863e-5, 1.69327969e-5)
 _RATE = (0.444896105, 0.00463434311, -1.78591076e-6, -2.68938672e-6)
 
@@ -34,8 +34,8 @@ def _matrix(*entries: tuple[int, int, float]) -> np.ndarray:
     return found
 
 
-#: Mass, stiffness and coupling of the rod, in two sines across it and a parabola along it (its middle and its end).
-#: The mass along the rod has 8, 1, 2 without the 1/15 of a finite element: the numbers of the test set depend on it.
+#: Mass, stiffness and coupling matrices of the rod: two sine modes for bending, a quadratic element for extension.
+#: The axial mass has the entries 8, 1, 2 without the factor 1/15 of a finite element, as in the test set.
 _MASS = _DENSITY * _VOLUME * _matrix((0, 0, 0.5), (1, 1, 0.5), (2, 2, 8), (2, 3, 1), (3, 2, 1), (3, 3, 2))
 _BENDING = _E * _SIDE**4 / 24 * _PI**4 / _L2**3
 _STRETCH = _E * _SIDE**2 / (3 * _L2)
@@ -49,7 +49,7 @@ _C12, _C21 = _VOLUME * _L2 * np.array([0, 0, 1 / 3, 1 / 6]), _VOLUME * _L2 * np.
 
 
 def _kinetic(q: Any, v: Any) -> Any:
-    """Crank and slider are rigid; the rod is described in a frame that turns with the line through its joints."""
+    """Return the kinetic energy; the rod is described in a floating frame through its joints."""
     d, rate = q[3:], v[3:]
     between = q[0] - q[1]
     sine, cosine = m.sin(between), m.cos(between)
@@ -72,7 +72,7 @@ def _joints(q: Any, t: Any, k: Any) -> list[Any]:
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """The deflection across the rod is shown fifty times as large, or nobody would see it."""
+    """Return the mechanism with the bending deflection magnified 50 times."""
     joint = m.array([_L1 * m.cos(q[0]), _L1 * m.sin(q[0])])
     along, across = m.array([m.cos(q[1]), m.sin(q[1])]), m.array([-m.sin(q[1]), m.cos(q[1])])
     line = []
@@ -89,14 +89,15 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "flexible-slider-crank",
-    summary="slider-crank at constant speed whose rod bends and stretches: stiff, constraints that depend on time",
+    summary="slider-crank with a flexible rod at constant crank speed: stiff, time-dependent constraints",
     source="Simeon 1996; IVP test set (Bari)",
     scheme="livens-em",
 )
 def flexible_slider_crank(omega: float = 150.0) -> Problem:
-    """Angles of crank and rod, place of the slider, four coordinates of the rod's deflection.
+    """Build the problem: angles of crank and rod, position of the slider, four deflection coordinates.
 
-    The crank turns with `omega`. The start is that of the test set for 150 rad/s, with almost no quick vibrations.
+    The crank rotates with `omega` (rad/s). The initial values of the test set hold for 150 rad/s, where they avoid fast
+    vibrations.
     """
     system = System(
         "phi1 phi2 x3 q1 q2 q3 q4",

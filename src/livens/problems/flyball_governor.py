@@ -1,4 +1,4 @@
-"""Watt's flyball governor with stiff springs (IFToMM A05)."""
+"""Flyball governor with stiff springs (IFToMM A05)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.problems import problem
 
 
 def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: float = 2 * math.pi) -> Multibody:
-    """A shaft with two rods that carry balls, and a slider that springs and dampers hold between the rods."""
+    """Build a shaft with two rods that carry balls, and a slider on springs and dampers between the rods."""
     mb = Multibody(gravity=[0, 0, -9.81])
     shaft = mb.box("shaft", at=[0, 0, 0.5], size=[0.01, 0.01, 1.0], mass=0.3)
     slider = mb.box("slider", at=[0, 0, 0.5], size=[0.1, 0.1, 0.1], mass=3.0)
@@ -23,7 +23,7 @@ def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: fl
     for side, name in ((1, "right"), (-1, "left")):
         top, down = np.array([0.05 * side, 0, 1.0]), math.radians(30)
         along = np.array([side * math.cos(down), 0, -math.sin(down)])
-        # rod and ball are one body: its centre is near the ball, its moments are about that
+        # rod and ball form one body; the moments of inertia are about the common centre of mass
         mass, ball = 0.3, 5.0
         centre = (mass * 0.5 + ball * 1.0) / (mass + ball)
         moments = shapes.box([1.0, 0.01, 0.01], mass)
@@ -45,10 +45,10 @@ def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: fl
 
 @problem(
     "flyball-governor",
-    summary="a governor with stiff springs and dampers: 48 coordinates, four degrees of freedom",
+    summary="flyball governor with stiff springs and dampers: 48 coordinates, four degrees of freedom",
     source="IFToMM A05",
     scheme="lie-em",
 )
 def flyball_governor(stiffness: float = 8e5, viscosity: float = 4e4, speed: float = 2 * math.pi) -> Problem:
-    """`speed` is that of the shaft at the start."""
+    """Build the problem; `speed` (rad/s) is the initial rotation rate of the shaft."""
     return governor_mechanism(stiffness, viscosity, speed).problem("flyball-governor", h=1e-3, t_end=10.0)

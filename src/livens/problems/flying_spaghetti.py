@@ -1,4 +1,4 @@
-"""Flying spaghetti (Simo and Vu-Quoc): a very flexible beam, free in space, is pushed and turned at one end."""
+"""Flying spaghetti (Simo and Vu-Quoc): free, very flexible beam, loaded by a force and a torque at one end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.problems import problem
 
 
 def _triangle(t: Any) -> Any:
-    """0 at the start, 200 at 2.5 and 0 from 5 on."""
+    """Return the triangular load: 0 at t = 0, 200 at t = 2.5, 0 from t = 5 on."""
     return m.where(t < 2.5, 80.0 * t, m.where(t < 5.0, 400.0 - 80.0 * t, 0.0))
 
 
@@ -26,7 +26,7 @@ def _turn_in_space(t: Any) -> Any:
 
 
 def _step(t: Any) -> Any:
-    """As long as the load lasts."""
+    """Return 1 while the planar load acts (t < 2.5), then 0."""
     return m.where(t < 2.5, 1.0, 0.0)
 
 
@@ -35,12 +35,12 @@ def _push_in_plane(t: Any) -> Any:
 
 
 def _turn_in_plane(t: Any) -> Any:
-    # about y in the plane x, z of the paper, which is against the normal of x, y
+    # the torque of the paper is about y in the plane x, z: the opposite of the normal of x, y
     return [-80.0 * _step(t)]
 
 
 def spaghetti_in_space(N: int = 20, EI: float = 500.0, loaded: bool = True, damping: float = 0.0) -> Multibody:
-    """Straight from (0, 0, 8) to (6, 0, 0), where the loads act."""
+    """Build a straight beam from (0, 0, 8) to (6, 0, 0), where the loads act."""
     mb = Multibody()
     section = Section.general(EA=1e4, GA=1e4, GJ=EI, EI=EI, mass=1.0, inertia=[20.0, 10.0, 10.0], radius=0.15)
     ends = [[0, 0, 8], [6, 0, 0]]
@@ -51,7 +51,7 @@ def spaghetti_in_space(N: int = 20, EI: float = 500.0, loaded: bool = True, damp
 
 
 def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
-    """Straight from (0, 8) to (6, 0), where the loads act."""
+    """Build a straight planar beam from (0, 8) to (6, 0), where the loads act."""
     mb = Multibody(planar=True)
     section = Section.general(EA=1e4, GA=1e4, GJ=EI, EI=EI, mass=1.0, inertia=[10.0, 10.0, 10.0], radius=0.15)
     beam = mb.beam("spaghetti", points=[[0, 8], [6, 0]], section=section, elements=N)
@@ -61,23 +61,23 @@ def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
 
 @problem(
     "flying-spaghetti-3d",
-    summary="a flexible beam of N elements, pushed and turned at one end for 5 s, tumbles through space",
+    summary="free flexible beam of N elements in space, loaded at one end for 5 s",
     source="Simo and Vu-Quoc 1988",
     scheme="lie-em",
 )
 def flying_spaghetti_3d(N: int = 10, EI: float = 500.0) -> Problem:
-    """Energy, momentum and angular momentum are exact after the push."""
+    """Build the spatial problem; energy and momenta are conserved exactly after the load."""
     return spaghetti_in_space(_elements(N), EI).problem("flying-spaghetti-3d", h=0.02, t_end=10.0)
 
 
 @problem(
     "flying-spaghetti-2d",
-    summary="a flexible beam of N elements in the plane, pushed and turned at one end for 2.5 s",
+    summary="free flexible beam of N elements in the plane, loaded at one end for 2.5 s",
     source="Simo and Vu-Quoc 1986",
     scheme="lie-em",
 )
 def flying_spaghetti_2d(N: int = 10, EI: float = 100.0) -> Problem:
-    """With a bending stiffness of 100 it folds up, with 500 it waves."""
+    """Build the planar problem; the beam folds with the bending stiffness 100 and undulates with 500."""
     return spaghetti_in_plane(_elements(N), EI).problem("flying-spaghetti-2d", h=0.02, t_end=10.0)
 
 

@@ -1,4 +1,4 @@
-"""A folded cable whose one end is let go: it falls faster than a stone."""
+"""Folded cable with one end released: the free end falls faster than a free particle."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from livens.problems import problem
 
 
 def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3, mass: float = 1.0) -> Multibody:
-    """Both ends at the same height, the bight below; the first end is held, the other free.
+    """Build the cable with both ends at the same height; the first end is fixed, the other free.
 
-    The cable is made of bars without bending stiffness, relaxed as it is drawn.
+    The cable consists of bars without bending stiffness, stress-free in the reference configuration.
     """
     if N < 4 or N % 2:
         raise InputError(f"option 'N' must be an even number of at least 4, got {N}")
@@ -30,10 +30,10 @@ def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3,
 
 @problem(
     "cable-drop",
-    summary="a folded cable of N points, one end of which is let go, falls faster than a stone",
+    summary="folded cable of N points with one end released: falls faster than a free particle",
     source="Calkin and March 1989",
     scheme="lie-em",
 )
 def cable_drop(N: int = 24, length: float = 1.0, gap: float = 0.02, EA: float = 2e3) -> Problem:
-    """Energy says how fast the end falls: ``v^2 = g x (2 L - x)/(L - x)`` after the way x."""
+    """Build the problem; energy conservation gives ``v^2 = g x (2 L - x)/(L - x)`` after the fall height x."""
     return folded(N, length, gap, EA).problem("cable-drop", h=1.25e-4, t_end=0.4)

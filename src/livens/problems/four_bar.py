@@ -1,8 +1,8 @@
-"""Four-bar linkages in a row (IFToMM A02; with two loops the example of S001 5.2).
+"""Row of N four-bar linkages (IFToMM A02; N = 2 is the example of S001 5.2).
 
-Bars are rigid bodies in the plane, written with the position of their centre and two directors: six coordinates
+Bars are planar rigid bodies, described by the position of the centre and two directors: six coordinates
 ``(x, y, d1x, d1y, d2x, d2y)`` each. N + 1 lower bars stand on the ground at distance l, N upper bars join their tops.
-In the horizontal position all bars are in line: the mechanism has N + 1 degrees of freedom there instead of one.
+The horizontal configuration, with all bars aligned, is singular: N + 1 degrees of freedom instead of one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COORDINATES = ("x", "y", "d1x", "d1y", "d2x", "d2y")
 
 
 def _kinetic(v: Any, k: Any) -> Any:
-    """The directors' inertia is half the bar's moment of inertia m l^2/12 each."""
+    """Return the kinetic energy; each director has half of the moment of inertia m l^2/12."""
     return 0.5 * k.m * (m.dot(v[:2], v[:2]) + k.l**2 / 24 * m.dot(v[2:], v[2:]))
 
 
@@ -40,13 +40,13 @@ def _rigid(q: Any) -> Any:
 
 
 def _on_ground(q: Any, k: Any) -> Any:
-    """The lower end of a bar, with coordinates (x, y, d1x, d1y), stays at (k.at, 0)."""
+    """Return the constraint that fixes the lower end of a bar (x, y, d1x, d1y) at (k.at, 0)."""
     return [q[0] - k.l / 2 * q[2] - k.at, q[1] - k.l / 2 * q[3]]
 
 
 @functools.cache
 def _pin(a: int, b: int) -> Callable[..., Any]:
-    """End a (+1 or -1) of one bar and end b of another coincide; both with coordinates (x, y, d1x, d1y)."""
+    """Return the revolute joint between end a (+1 or -1) of one bar and end b of another (x, y, d1x, d1y)."""
 
     def constraints(q: Any, k: Any) -> Any:
         return q[0:2] + a * k.l / 2 * q[2:4] - q[4:6] - b * k.l / 2 * q[6:8]
@@ -55,9 +55,9 @@ def _pin(a: int, b: int) -> Callable[..., Any]:
 
 
 def _drag(v: Any, k: Any) -> Any:
-    """Rayleigh's function of a damper from the ground to the right end of an upper bar (S001 eq. 77).
+    """Return the Rayleigh dissipation of a damper from the ground to the right end of an upper bar (S001 eq. 77).
 
-    The other end is fixed, so it works against the absolute velocity; its matrix is symmetric and not negative.
+    The other end is fixed, so the damper acts on the absolute velocity; its matrix is symmetric positive semidefinite.
     """
     rate = v[0:2] + k.l / 2 * v[2:4]
     return 0.5 * k.eta * m.dot(rate, rate)
@@ -73,7 +73,7 @@ def _support(k: Any) -> shapes.Shape:
 
 
 def _dashpot(i: int) -> Callable[..., Any]:
-    """From the support of one lower bar to the top of the next."""
+    """Return the visual of the damper from the support of a lower bar to the top of the next one."""
     return lambda q, k: shapes.damper([i * k.l, 0.0], q[:2] + k.l / 2 * q[2:4])
 
 
@@ -125,7 +125,7 @@ def _system(N: int, parameters: dict[str, float], frames: bool = False) -> Syste
 
 
 def _upright(N: int, l: float, speed: float) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """Lower bars vertical, their tops moving to the right; velocities of the directors consistent with that."""
+    """Return the upright configuration, with consistent velocities: the tops move to the right with `speed`."""
     rate = speed / l
     q = [[i * l, l / 2, 0, 1, -1, 0] for i in range(N + 1)] + [[(i + 0.5) * l, l, 1, 0, 0, 1] for i in range(N)]
     v = [[speed / 2, 0, rate, 0, 0, rate]] * (N + 1) + [[speed, 0, 0, 0, 0, 0]] * N
@@ -133,10 +133,10 @@ def _upright(N: int, l: float, speed: float) -> tuple[np.ndarray, np.ndarray]:  
 
 
 def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callable[[float], dict[str, np.ndarray]]:  # noqa: E741
-    """The one degree of freedom: phi, the lower bars' angle from the downward vertical, is a pendulum's.
+    """Return the exact motion: the angle phi of the lower bars from the downward vertical is that of a pendulum.
 
     ``T = 1/2 I phi'^2`` with ``I = (N+1) m l^2/3 + N m l^2`` and ``V = -P cos(phi)`` with ``P = ((N+1)/2 + N) m g l``.
-    Started upright it goes round: ``sin(phi/2)`` is a Jacobi function of modulus ``kappa < 1``.
+    From the upright start the bars rotate: ``sin(phi/2)`` is a Jacobi elliptic function of modulus ``kappa < 1``.
     """
     inertia, weight = ((N + 1) / 3 + N) * m_ * l**2, ((N + 1) / 2 + N) * m_ * g * l
     energy = 0.5 * inertia * (speed / l) ** 2 + weight
@@ -144,7 +144,7 @@ def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callabl
     frequency = np.sqrt((energy + weight) / (2 * inertia))
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        # phi/2 = am(frequency t + K) is pi/2 at the start: upright; it grows while the bars turn to the right
+        # phi/2 = am(frequency t + K) is pi/2 at the upright start and grows while the bars rotate to the right
         sn, cn, dn = jacobi(frequency * t + quarter_period(modulus), modulus)
         d1 = np.array([-2 * sn * cn, sn**2 - cn**2])
         d1_rate = -2 * frequency * dn * _turned(d1)
@@ -158,7 +158,7 @@ def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callabl
 
 
 def _turned(d: np.ndarray) -> np.ndarray:
-    """By a quarter, to the left."""
+    """Return the vector rotated by 90 degrees counterclockwise."""
     return np.array([-d[1], d[0]])
 
 
@@ -183,18 +183,18 @@ def _problem(
 
 @problem(
     "double-four-bar",
-    summary="five bars in the plane through singular positions: 30 coordinates, 29 constraints",
+    summary="five planar bars passing singular configurations: 30 coordinates, 29 constraints",
     source="S001 5.2, IFToMM A02",
     scheme="livens-em",
 )
 def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
-    """Two loops; `speed` is that of the upper bars at the start."""
+    """Build two loops; `speed` (m/s) is the initial speed of the upper bars."""
     return _problem("double-four-bar", 2, m, l, g, speed, 10.0)
 
 
 @problem(
     "double-four-bar-damped",
-    summary="the same with two dampers, from P1 to P5 and from P2 to P6",
+    summary="double four-bar linkage with two dampers, from P1 to P5 and from P2 to P6",
     source="S001 5.2 (77)",
     scheme="livens-em",
 )
@@ -205,16 +205,17 @@ def double_four_bar_damped(
     speed: float = 1.0,
     eta: float = 0.5,
 ) -> Problem:
-    """The dampers end in fixed points: they act on the velocities of P5 and P6, the right ends of the upper bars.
+    """Build the problem with dampers to fixed points, which act on the velocities of P5 and P6.
 
-    With the lower bars' inclination theta, ``3 m l^2 theta'' = -7/2 m g l cos(theta) - 2 eta l^2 theta'``.
+    P5 and P6 are the right ends of the upper bars. With the inclination theta of the lower bars,
+    ``3 m l^2 theta'' = -7/2 m g l cos(theta) - 2 eta l^2 theta'``.
     """
     q0, v0 = _upright(2, l, speed)
     system = _system(2, dict(m=m, l=l, g=g, eta=eta))
     return Problem("double-four-bar-damped", system, q0, v0, "livens-em", 1e-3, 10.0)
 
 
-@problem("n-four-bar", summary="N four-bar loops in a row", source="IFToMM A02", scheme="livens-em")
+@problem("n-four-bar", summary="N four-bar linkages in a row", source="IFToMM A02", scheme="livens-em")
 def n_four_bar(
     N: int = 4,
     m: float = 1.0,
@@ -223,5 +224,5 @@ def n_four_bar(
     speed: float = 1.0,
     frames: int = 0,
 ) -> Problem:
-    """As `double-four-bar`, with any number of loops; with ``frames=1`` a bar has three unknowns, see `lie-em`."""
+    """Build `double-four-bar` with N loops; with ``frames=1`` a bar has three unknowns, see `lie-em`."""
     return _problem("n-four-bar", N, m, l, g, speed, 10.0, bool(frames))

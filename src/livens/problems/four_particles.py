@@ -1,6 +1,7 @@
-"""Four particles in space, held together by two rigid links, two springs and two dampers: a free system.
+"""Four particles in space with two rigid links, two springs and two dampers: a free system.
 
-Springs and dampers act along lines between particles, so linear and angular momentum are constant whatever is lost.
+Springs and dampers act along the lines between particles, so linear and angular momentum are conserved in spite of
+dissipation.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from livens.models.system import System
 from livens.problems import problem
 
 _CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=float)
-#: Relative velocities across the links 1-2 and 3-4 are perpendicular to them.
+#: Initial velocities; relative velocities of the links 1-2 and 3-4 are perpendicular to the links.
 _SPEEDS = np.array([[0, 0, 2], [0, 1, -1], [1, 0, 0], [1, -1, 0.5]], dtype=float)
 
 
@@ -29,9 +30,9 @@ def four_particles(
     l: float = 1.0,  # noqa: E741
     viscosity: float = 0.2,
 ) -> Problem:
-    """Links 1-2 and 3-4 of length `l` are opposite sides of a square, springs and dampers 1-3 and 2-4 the other two.
+    """Build links 1-2 and 3-4 of length `l` as opposite sides of a square, springs and dampers as the other two.
 
-    With ``viscosity=0`` energy is conserved too.
+    With ``viscosity=0`` energy is conserved as well.
     """
     particles = [bodies.particle(f"m{i + 1}", mass) for i, mass in enumerate(m)]
     a, b, c, d = [(particle, np.zeros(3)) for particle in particles]

@@ -1,4 +1,4 @@
-"""Chains of springs that are not quite linear: where does the energy go? (Fermi, Pasta, Ulam, Tsingou, 1955)."""
+"""Fermi-Pasta-Ulam-Tsingou chain of slightly nonlinear springs (1955)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from livens.problems import problem
 
 @problem(
     "fput",
-    summary="a chain of slightly nonlinear springs, first mode",
+    summary="Fermi-Pasta-Ulam-Tsingou chain, started in its first mode",
     source="Fermi, Pasta, Ulam, Tsingou (1955)",
     scheme="stormer-verlet",
 )
 def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
-    """Unit masses between fixed ends, forces ``d + alpha d^2``; starts in the lowest mode of the linear chain."""
+    """Build unit masses between fixed ends, forces ``d + alpha d^2``, from the lowest mode of the linear chain."""
     if springs < 3:
         raise InputError(f"option 'springs' must be at least 3, got {springs}")
     n = springs - 1
@@ -34,7 +34,7 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
         return total
 
     def look(q: Any) -> list[shapes.Shape]:
-        """Every mass above its place: the deflection stands upright, ten times as large."""
+        """Return the masses; displacements are plotted vertically and magnified 10 times."""
         traces = [0.0 if i == n // 2 else None for i in range(n)]
         return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=trace) for i, trace in enumerate(traces)]
 
@@ -51,14 +51,14 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
 
 @problem(
     "fput-stiff",
-    summary="soft nonlinear and stiff linear springs in turn",
+    summary="alternating soft nonlinear and stiff linear springs",
     source="Hairer, Lubich, Wanner, I.5.1",
     scheme="kahan-li-8:stormer-verlet",
 )
 def fput_stiff(omega: float = 50.0) -> Problem:
-    """Three stiff springs between soft ones; x are places of their middles, y their stretches, times ``sqrt(2)``.
+    """Build three stiff springs between soft ones; x are their scaled midpoints, y their elongations over ``sqrt(2)``.
 
-    The energies of the stiff springs wander from one to the next, and their sum hardly changes.
+    The stiff springs exchange energy, while the sum of their energies is nearly constant.
     """
     if omega <= 0:
         raise InputError(f"option 'omega' must be positive, got {omega:g}")

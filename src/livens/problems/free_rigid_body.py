@@ -1,4 +1,4 @@
-"""The free rotation of a rigid body, as a unit quaternion (S004 5.3)."""
+"""Free rotation of a rigid body with a unit quaternion (S004 5.3)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from livens.problems import problem
 
 @problem(
     "free-rigid-body",
-    summary="free rotation of a rigid body as a unit quaternion: singular mass matrix that depends on q",
+    summary="free rotation of a rigid body with a unit quaternion: singular, configuration-dependent mass matrix",
     source="S004 5.3",
     scheme="livens-em",
 )
 def free_rigid_body(
     J: tuple[float, float, float] = (6.0, 8.0, 3.0), Omega: tuple[float, float, float] = (10.0, 20.0, 20.0)
 ) -> Problem:
-    """`J` are the principal moments, `Omega` is the angular velocity at the start; both in the body frame."""
-    body = bodies.rotation_body("body", bodies.Inertia(1.0, J))  # the mass of a body at rest in space does not matter
+    """Build the body with principal moments `J` and initial angular velocity `Omega`, both in the body frame."""
+    body = bodies.rotation_body("body", bodies.Inertia(1.0, J))  # the mass has no effect on the rotation
     system = System(
         bodies.coordinates([body]), elements=[body], symmetries=dict(angular_momentum=bodies.angular_momentum([body]))
     )

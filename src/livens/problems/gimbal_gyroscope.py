@@ -1,4 +1,4 @@
-"""A gyroscope in two gimbals: a fast rotor in an inner ring in an outer ring, with a weight that makes it precess."""
+"""Gyroscope in two gimbals, with a weight that causes precession."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from livens.problems import problem
 
 
 def gimbal_mechanism(spin: float = 100.0, weight: float = 0.1) -> Multibody:
-    """The outer ring turns about z, the inner one about y, the rotor about x; a weight hangs on the inner ring."""
+    """Build the outer ring about z, the inner ring about y, the rotor about x, and a weight on the inner ring."""
     mb = Multibody(gravity=[0, 0, -9.81])
     outer = mb.ring("outer", at=[0, 0, 0], axis="y", radius=0.2, mass=0.5, tube=0.01)
     inner = mb.ring("inner", at=[0, 0, 0], axis="z", radius=0.15, mass=0.3, tube=0.01)
@@ -25,10 +25,10 @@ def gimbal_mechanism(spin: float = 100.0, weight: float = 0.1) -> Multibody:
 
 @problem(
     "gimbal-gyroscope",
-    summary="a fast rotor in two gimbal rings with a weight: 39 coordinates, three degrees of freedom",
+    summary="fast rotor in two gimbal rings with a weight: 39 coordinates, three degrees of freedom",
     source="livens",
     scheme="lie-em",
 )
 def gimbal_gyroscope(spin: float = 100.0, weight: float = 0.1) -> Problem:
-    """`spin` is the rate of the rotor in the inner ring at the start."""
+    """Build the problem; `spin` (rad/s) is the initial rate of the rotor relative to the inner ring."""
     return gimbal_mechanism(spin, weight).problem("gimbal-gyroscope", h=2.5e-4, t_end=3.0)

@@ -1,4 +1,4 @@
-"""A net of elastic cords, hung up at its corners: it falls into its shape from the plane, and waves."""
+"""Net of elastic cords fixed at its corners, falling from a plane configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from livens.problems import problem
 
 
 def hung_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Multibody:
-    """N x N knots in a square, flat at the start, with cords along rows and columns."""
+    """Build N x N knots in a plane square, with cords along rows and columns."""
     if N < 2:
         raise InputError(f"option 'N' must be at least 2, got {N}")
     row, column = np.divmod(np.arange(N * N), N)
@@ -31,10 +31,10 @@ def hung_net(N: int = 6, side: float = 1.0, EA: float = 50.0, mass: float = 0.1)
 
 @problem(
     "hanging-net",
-    summary="a net of N x N knots and elastic cords, held at its corners, falls from the plane",
+    summary="net of N x N knots and elastic cords, fixed at its corners, falls from a plane",
     source="livens",
     scheme="lie-em",
 )
 def hanging_net(N: int = 5, side: float = 1.0, EA: float = 50.0, mass: float = 0.1) -> Problem:
-    """`mass` is that of the cords per length, `EA` their stiffness; they are a hundredth longer than relaxed."""
+    """Build the problem; `mass` (kg/m) and `EA` (N) are those of the cords, which have an initial strain of 0.01."""
     return hung_net(N, side, EA, mass).problem("hanging-net", h=5e-4, t_end=2.0)

@@ -1,6 +1,6 @@
-"""A cone that stands on its tip and precesses steadily under its weight.
+"""Heavy symmetric top: cone on its tip in steady precession.
 
-As a unit quaternion about the tip (S004 5.4), and with directors in its centre of mass (S001 5.1): the same motion.
+The same motion with a unit quaternion about the tip (S004 5.4) and with directors at the centre of mass (S001 5.1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UP = np.array([0.0, 0.0, 1.0])
 
 @dataclass(frozen=True)
 class _Cone:
-    """A cone of height a and radius a/2 on its tip, leaning by theta0, in steady precession at the rate omega_p."""
+    """Cone of height a and radius a/2 on its tip, nutation angle theta0, in steady precession at the rate omega_p."""
 
     rho: float
     a: float
@@ -31,7 +31,7 @@ class _Cone:
 
     @property
     def inertia(self) -> bodies.Inertia:
-        """(113); the origin of the body frame is the tip."""
+        """Inertia (113); the origin of the body frame is the tip."""
         r = self.a / 2
         mass = self.rho * np.pi * r**2 * self.a / 3
         across, along = 3 / 80 * mass * (4 * r**2 + self.a**2), 3 / 10 * mass * r**2
@@ -39,7 +39,7 @@ class _Cone:
 
     @property
     def spin(self) -> float:
-        """The spin that makes the precession steady (118), with the moments about the tip."""
+        """Spin rate of steady precession (118), with the moments of inertia about the tip."""
         J1, _, J3 = np.diag(self.inertia.about([0, 0, 0]))
         turning = self.inertia.mass * self.g * self.inertia.centre[2]
         return float(turning / (J3 * self.omega_p) + (J1 - J3) / J3 * self.omega_p * np.cos(self.theta0))
@@ -49,21 +49,21 @@ class _Cone:
         return shapes.cone([0, 0, 0], [0, 0, self.a], self.a / 2, np.eye(3))
 
     def motion(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """Orientation and spatial angular velocity (119): precession, nutation and spin one after the other."""
+        """Return orientation and spatial angular velocity (119): precession, nutation and spin as zxz Euler angles."""
         q = rot.from_euler_angles([self.omega_p * t, self.theta0, self.spin * t], "zxz")
         return q, self.omega_p * _UP + self.spin * rot.rotate(q, _UP)
 
 
 @problem(
     "heavy-top",
-    summary="steady precession of a heavy top, as a unit quaternion about its tip",
+    summary="steady precession of a heavy top with a unit quaternion about its tip",
     source="S004 5.4",
     scheme="livens-em",
 )
 def heavy_top(
     rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0
 ) -> Problem:
-    """`theta0` is the nutation, `omega_p` the rate of precession; the spin follows."""
+    """Build the problem; `theta0` is the nutation angle, `omega_p` the precession rate, which determine the spin."""
     cone = _Cone(rho, a, g, theta0, omega_p)
     top = bodies.rotation_body("top", cone.inertia, look=cone.look)
 
@@ -83,14 +83,14 @@ def heavy_top(
 
 @problem(
     "gyroscopic-top",
-    summary="the same top with directors: 12 coordinates, 9 constraints, constant mass matrix",
+    summary="steady precession of a heavy top with directors: 12 coordinates, 9 constraints, constant mass matrix",
     source="S001 5.1",
     scheme="ggl-variational",
 )
 def gyroscopic_top(
     rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0
 ) -> Problem:
-    """As `heavy-top`; a joint holds the tip (S001 eq. 64)."""
+    """Build `heavy-top` with directors; a spherical joint fixes the tip (S001 eq. 64)."""
     cone = _Cone(rho, a, g, theta0, omega_p)
     top = bodies.director_body("top", cone.inertia, look=cone.look)
 

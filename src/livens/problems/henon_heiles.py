@@ -1,4 +1,4 @@
-"""A star in the mean field of a galaxy: regular motion and chaos side by side (Henon and Heiles, 1964)."""
+"""Henon-Heiles system: a star in the mean field of a galaxy, with regular and chaotic motion (1964)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def _potential(q: Any) -> Any:
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """The star, and the triangle that holds it below the energy 1/6."""
+    """Return the star and the triangle that bounds its motion for energies below 1/6."""
     corners = [[0.0, 1.0], [-np.sqrt(0.75), -0.5], [np.sqrt(0.75), -0.5], [0.0, 1.0]]
     return [shapes.path(corners, name="edge"), shapes.sphere(q, 0.03, name="star")]
 
 
 @problem(
     "henon-heiles",
-    summary="a star in a galaxy: order and chaos",
+    summary="Henon-Heiles system: regular and chaotic motion of a star in a galaxy",
     source="Henon, Heiles (1964)",
     scheme="kahan-li-8:stormer-verlet",
 )
 def henon_heiles(energy: float = 0.15) -> Problem:
-    """Starts at (0, 0.1) in the direction of x with this energy; above 1/6 the star may escape."""
+    """Build the problem; the star starts at (0, 0.1) along x with the given energy and may escape above 1/6."""
     q0 = np.array([0.0, 0.1])
     rest = 2 * (energy - float(_potential(q0)))
     if not rest >= 0 or energy > 1 / 6:

@@ -1,4 +1,4 @@
-"""One small mechanism for every kind of joint: a body on the ground, or two wheels, with nothing else to look at."""
+"""One minimal mechanism for each joint type: a body on the ground, or two wheels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BODY: dict[str, Any] = dict(mass=2.0, inertia=[0.1, 0.2, 0.3])
 
 
 def revolute() -> Multibody:
-    """A body on a skew axis."""
+    """Body on a hinge with a skew axis."""
     mb = Multibody(gravity=_G)
     body = mb.body("body", position=[0.5, 0.2, -0.3], **_BODY)
     joint = mb.revolute("joint", mb.ground, body, at=[0, 0, 0], axis=[1, 1, 1])
@@ -26,7 +26,7 @@ def revolute() -> Multibody:
 
 
 def prismatic() -> Multibody:
-    """A body that slides down a skew line, against a spring."""
+    """Body on a prismatic joint along a skew line, with a spring."""
     mb, along = Multibody(gravity=_G), np.array([1.0, 2.0, -2.0]) / 3
     body = mb.body("body", **_BODY)
     joint = mb.prismatic("joint", mb.ground, body, axis=along)
@@ -40,7 +40,7 @@ def _pull(t: float, position: float, speed: float) -> float:
 
 
 def cylindrical() -> Multibody:
-    """A body that falls along a skew axis and swings about it."""
+    """Body on a cylindrical joint with a skew axis."""
     mb = Multibody(gravity=_G)
     body = mb.body("body", position=[0.3, 0.16, -0.12], **_BODY)
     joint = mb.cylindrical("joint", mb.ground, body, at=[0, 0, 0], axis=[0, 0.6, 0.8])
@@ -49,7 +49,7 @@ def cylindrical() -> Multibody:
 
 
 def universal() -> Multibody:
-    """A pendulum in a universal joint: about x of space, then about its own y."""
+    """Pendulum on a universal joint: spatial x axis, body-fixed y axis."""
     mb = Multibody(gravity=_G)
     first, second = _about(0, 0.6), _about(1, -0.3)
     R = first @ second
@@ -61,7 +61,7 @@ def universal() -> Multibody:
 
 
 def spherical() -> Multibody:
-    """A body that hangs in a ball joint and spins."""
+    """Spinning body on a spherical joint."""
     mb = Multibody(gravity=_G)
     body = mb.body("body", position=[0.2, 0.1, -0.5], **_BODY)
     mb.spherical("joint", mb.ground, body, at=[0, 0, 0])
@@ -70,7 +70,7 @@ def spherical() -> Multibody:
 
 
 def planar() -> Multibody:
-    """A body on an inclined plane, on a spring that does not hold it at its centre."""
+    """Body on an inclined plane with an eccentric spring."""
     mb = Multibody(gravity=_G)
     e1, e2 = np.array([math.cos(math.pi / 6), 0, -0.5]), np.array([0.0, 1.0, 0.0])
     at = 0.1 * e1 - 0.2 * e2
@@ -82,7 +82,7 @@ def planar() -> Multibody:
 
 
 def screw() -> Multibody:
-    """A body on a tilted thread, off its axis: it winds itself down."""
+    """Body on a screw joint with a tilted axis, centre of mass off the axis."""
     mb = Multibody(gravity=_G)
     body = mb.body("body", position=[0.1, 0.08, -0.06], **_BODY)
     joint = mb.screw("joint", mb.ground, body, at=[0, 0, 0], axis=[0, 0.6, 0.8], lead=0.05)
@@ -91,7 +91,7 @@ def screw() -> Multibody:
 
 
 def shafts() -> Multibody:
-    """Two shafts at thirty degrees with a universal joint between them: the output goes round unevenly."""
+    """Two shafts at 30 degrees with a universal joint: non-uniform output speed."""
     mb, bent = Multibody(), math.pi / 6
     out = np.array([math.cos(bent), math.sin(bent), 0])
     one = mb.body("input", mass=1.0, inertia=[0.02, 0.02, 0.02], position=[-0.2, 0, 0])
@@ -104,10 +104,10 @@ def shafts() -> Multibody:
 
 
 def gear() -> Multibody:
-    """Two wheels that mesh; the larger one carries a mass off its axle."""
+    """Gear pair with an eccentric mass on the larger wheel."""
     mb = Multibody(gravity=_G)
     one = mb.body("small wheel", mass=1.0, inertia=[0.01] * 3)
-    # a mass of 1 kg at 0.1 m on a wheel without mass but with a moment of inertia of 0.08 kg m2
+    # a mass of 1 kg at 0.1 m on a massless wheel with a moment of inertia of 0.08 kg m2
     two = mb.body("large wheel", mass=1.0, inertia=[0.08] * 3, position=[0.4, 0, 0])
     first = mb.revolute("one", mb.ground, one, axis=[0, -1, 0])
     second = mb.revolute("two", mb.ground, two, at=[0.3, 0, 0], axis=[0, -1, 0])
@@ -117,7 +117,7 @@ def gear() -> Multibody:
 
 
 def rack() -> Multibody:
-    """A pinion drives a rack against a spring."""
+    """Pinion and rack with a spring."""
     mb = Multibody()
     pinion = mb.body("pinion", mass=1.0, inertia=[0.01] * 3)
     bar = mb.body("bar", mass=2.0, inertia=[0.1] * 3, position=[0, 0, -0.1])
@@ -134,7 +134,7 @@ def _return(t: float, position: float, speed: float) -> float:
 
 
 def curve() -> Multibody:
-    """A bead on a parabola."""
+    """Bead on a parabola."""
     mb = Multibody(gravity=_G)
     bead = mb.particle("bead", at=[1, 0, 0.5], mass=1)
     mb.point_on_curve("wire", mb.ground, bead, curve=_parabola)
@@ -146,7 +146,7 @@ def _parabola(x: np.ndarray) -> list[float]:
 
 
 def helix() -> Multibody:
-    """A bead on a helix, given by two functions that are zero on it."""
+    """Bead on a helix, defined by two implicit functions."""
     mb = Multibody(gravity=_G)
     bead = mb.particle("bead", at=[0.5, 0, 0], mass=1)
     mb.point_on_curve("wire", mb.ground, bead, curve=_helix)
@@ -161,7 +161,7 @@ def _helix(x: np.ndarray) -> list[float]:
 
 
 def _about(axis: int, angle: float) -> np.ndarray:
-    """A rotation about an axis of space."""
+    """Return the rotation matrix about a coordinate axis."""
     c, s = math.cos(angle), math.sin(angle)
     i, j = (axis + 1) % 3, (axis + 2) % 3
     R = np.eye(3)

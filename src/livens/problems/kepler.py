@@ -1,4 +1,4 @@
-"""The Kepler problem (S003 paper III, example 1)."""
+"""Kepler problem (S003 paper III, example 1)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from livens.problems import problem
 
 
 def _eccentric_anomaly(mean: float, e: float) -> float:
-    """Kepler's equation ``E - e sin(E) = mean`` for a mean anomaly between -pi and pi, by Newton's method."""
-    E = np.pi * np.sign(mean)  # from the far side it converges monotonically for every e
+    """Solve Kepler's equation ``E - e sin(E) = mean`` for a mean anomaly in [-pi, pi] by Newton's method."""
+    E = np.pi * np.sign(mean)  # from here the iteration converges monotonically for every e
     for _ in range(60):
         step = (E - e * np.sin(E) - mean) / (1 - e * np.cos(E))
         E -= step
@@ -26,9 +26,9 @@ def _eccentric_anomaly(mean: float, e: float) -> float:
     return float(E)
 
 
-@problem("kepler", summary="a planet on an ellipse, period 2 pi", source="S003 paper III, 1", scheme="livens-em")
+@problem("kepler", summary="planet on an ellipse, period 2 pi", source="S003 paper III, 1", scheme="livens-em")
 def kepler(e: float = 0.8) -> Problem:
-    """Starts nearest to the sun; `e` is the eccentricity, the longer semi-axis is 1. Steps scale as ``r^(3/2)``."""
+    """Build the problem from perihelion; eccentricity `e`, semi-major axis 1. Steps scale as ``r^(3/2)``."""
     if not 0 <= e < 1:
         raise InputError(f"option 'e' must be at least 0 and less than 1, got {e:g}")
     system = System(

@@ -1,4 +1,4 @@
-"""The heavy top of Geradin and Cardona, the usual benchmark of integrators on Lie groups."""
+"""Heavy top of Geradin and Cardona, the standard benchmark of Lie-group integrators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from livens.problems import problem
 
 
 def lie_heavy_top_mechanism(spin: float = 150.0, drift: float = -4.61538) -> Multibody:
-    """Its centre is at (0, 1, 0) of its own axes, which are those of space at the start; the origin is held."""
+    """Build the top with its centre of mass at (0, 1, 0) in body axes, fixed at the origin by a spherical joint."""
     mb = Multibody(gravity=[0, 0, -9.81])
     top = mb.body(
         "top",
@@ -26,10 +26,10 @@ def lie_heavy_top_mechanism(spin: float = 150.0, drift: float = -4.61538) -> Mul
 
 @problem(
     "lie-heavy-top",
-    summary="a fast heavy top on a ball joint that passes the hanging position: 12 coordinates",
+    summary="fast heavy top on a spherical joint that passes the hanging position: 12 coordinates",
     source="Bruels, Cardona, Arnold 2012",
     scheme="lie-em",
 )
 def lie_heavy_top(spin: float = 150.0, drift: float = -4.61538) -> Problem:
-    """`spin` is the rate about its axis, `drift` that about z of the body at the start."""
+    """Build the problem; `spin` and `drift` are the initial rates about the axis and the z axis (rad/s)."""
     return lie_heavy_top_mechanism(spin, drift).problem("lie-heavy-top", h=2.5e-4, t_end=2.0)

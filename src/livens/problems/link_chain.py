@@ -1,4 +1,4 @@
-"""A chain of rods with ball joints or hinges, hung up at one end: any number of bodies of one type."""
+"""Chain of N rods with spherical joints or hinges, fixed at one end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from livens.problems import problem
 
 
 def chain_mechanism(N: int = 10, length: float = 0.1, mass: float = 0.1, hinges: bool = False) -> Multibody:
-    """Along x at the start, the first rod hung up in the origin."""
+    """Build the chain along x, with the first rod fixed at the origin."""
     mb = Multibody(gravity=[0, 0, -9.81])
     before = mb.ground
     for i in range(N):
@@ -27,13 +27,13 @@ def chain_mechanism(N: int = 10, length: float = 0.1, mass: float = 0.1, hinges:
     "link-chain", summary="N rods with ball joints swing down from the horizontal", source="livens", scheme="lie-em"
 )
 def link_chain(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Problem:
-    """A chain from rest."""
+    """Build a horizontal chain with spherical joints, at rest."""
     return chain_mechanism(_at_least_one(N), length, mass).problem("link-chain", h=1e-3, t_end=2.0)
 
 
-@problem("hinge-chain", summary="N rods with hinges about y and z in turn swing down", source="livens", scheme="lie-em")
+@problem("hinge-chain", summary="N rods with alternating y and z hinges swing down", source="livens", scheme="lie-em")
 def hinge_chain(N: int = 10, length: float = 0.1, mass: float = 0.1) -> Problem:
-    """A chain from rest, every other hinge about y."""
+    """Build a horizontal chain with alternating hinge axes y and z, at rest."""
     return chain_mechanism(_at_least_one(N), length, mass, hinges=True).problem("hinge-chain", h=1e-3, t_end=2.0)
 
 

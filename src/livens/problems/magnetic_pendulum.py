@@ -1,4 +1,4 @@
-"""A pendulum with a magnet beside it (S003 paper III, example 4)."""
+"""Pendulum repelled by a magnet (S003 paper III, example 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from livens.problems import problem
 
 
 def _look(q: Any, k: Any) -> list[shapes.Shape]:
-    """The bob, and the magnet at the height of the pivot."""
+    """Return the pendulum and the magnet at the height of the pivot."""
     bob, magnet = [m.sin(q[0]), -m.cos(q[0])], [1 + k.delta + 0.06, 0.0]
     return [
         shapes.ground([0, 0]),
@@ -28,15 +28,15 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
 
 @problem(
     "magnetic-pendulum",
-    summary="pendulum that a magnet at its side repels",
+    summary="pendulum repelled by a magnet beside its path",
     source="S003 paper III, 4",
     scheme="stormer-verlet",
 )
 def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> Problem:
-    """``V = g (1 - cos q) + mu/r^2`` with the distance r from a magnet at height 0, `delta` beyond the bob's circle.
+    """Build ``V = g (1 - cos q) + mu/r^2``, with a magnet at the height of the pivot, `delta` outside the bob's circle.
 
-    The energy of gravitation is counted from the lowest point, so that V is positive everywhere and can scale the
-    steps, by ``V^(-1/2)``.
+    The gravitational energy is zero at the lowest point. V is then positive, as required by the step-size scaling
+    ``V^(-1/2)``.
     """
     if min(g, delta, mu) <= 0:
         raise InputError("g, delta and mu must be greater than 0")

@@ -1,4 +1,4 @@
-"""Two masses between two walls on three springs, with dampers and a push (S002 7.2)."""
+"""Two masses between two walls on three springs, with dampers and a constant force (S002 7.2)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 
-#: Rates up to which the matrix exponential is trusted.
+#: Largest entry (1/s) of the system matrix for which the matrix exponential is accurate enough as a reference.
 _FASTEST = 1e5
 
 
 def _potential(q: Any, k: Any) -> Any:
-    """The walls are at such a distance that all three springs can be at rest."""
+    """Return the spring energy; the distance of the walls is the sum of the free lengths."""
     stretched = q[0] - k.r[0], q[1] - q[0] - k.r[1], q[1] - k.r[0] - k.r[1]
     return 0.5 * sum(stiffness * x**2 for stiffness, x in zip(k.k, stretched, strict=True))
 
 
 def _look(q: Any, k: Any) -> list[shapes.Shape]:
-    """Two boxes between two walls; dampers on the floor below the springs."""
+    """Return two boxes between two walls, with dampers below the springs."""
     end, side = sum(k.r), 0.08 * sum(k.r)
     floor = -side
     found = [
@@ -56,12 +56,12 @@ def _problem(
     t_end: float,
     scheme: str = "livens-em",
 ) -> Problem:
-    """`balanced` says which masses start with the velocity at which springs and damper balance."""
+    """Build the problem; masses in `starts_balanced` start with the velocity at which spring and damper balance."""
     if min(m + d) < 0 or max(m) == 0:
         raise InputError("masses and dampers must not be negative, and one mass must be greater than 0")
     for i in (0, 1):
         if balanced[i] and d[i] == 0:
-            raise InputError(f"nothing but a damper can hold a mass of zero: set d{i + 1} greater than 0")
+            raise InputError(f"a mass of zero needs a damper: set d{i + 1} greater than 0")
     system = System(
         "p1 p2",
         kinetic=lambda v, k: 0.5 * (k.m @ v**2),
@@ -82,19 +82,19 @@ def _problem(
 def _exact(
     m: np.ndarray, d: np.ndarray, K: np.ndarray, middle: np.ndarray, p0: np.ndarray, v0: np.ndarray
 ) -> Callable[[float], dict[str, np.ndarray]] | None:
-    """The matrix exponential of ``x' = A x``, where x are the distances from the middle, and the velocities."""
+    """Return the exact motion by the matrix exponential of ``x' = A x``, x: offsets from equilibrium and velocities."""
     A = np.zeros((4, 4))
     for i in (0, 1):
         if m[i] > 0:
             A[i, 2 + i], A[2 + i, :2], A[2 + i, 2 + i] = 1.0, -K[i] / m[i], -d[i] / m[i]
-        else:  # the velocity is that of balance, and no variable of its own
+        else:  # the velocity follows from the force balance and is not a state
             A[i, :2] = -K[i] / d[i]
     if np.abs(A).max() > _FASTEST:
         return None
     start = np.concatenate([p0 - middle, v0])
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        from scipy.linalg import expm  # takes a while to load, and few who load problems need it
+        from scipy.linalg import expm  # imported here because the import is slow
 
         x = expm(t * A) @ start
         return {"q": middle + x[:2], "v": (A @ x)[:2]}
@@ -104,7 +104,7 @@ def _exact(
 
 @problem(
     "mass-spring-damper",
-    summary="two masses on three springs, with dampers and a push: a linear system",
+    summary="two masses on three springs with dampers and a constant force: a linear system",
     source="S002 7.2",
     scheme="livens-em",
 )
@@ -118,9 +118,9 @@ def mass_spring_damper(
     r: tuple[float, float, float] = (10.0, 10.0, 10.0),
     p0: tuple[float, float] = (6.0, 24.0),
 ) -> Problem:
-    """`d1`, `d2` are the dampers, `alpha` pushes the first mass; released at rest from `p0`.
+    """Build the problem, released at rest from `p0`; dampers `d1`, `d2`, force `alpha` on the first mass.
 
-    A mass may be zero where its damper is not: it then starts with the velocity at which springs and damper balance.
+    A mass may be zero if its damper is not: it starts with the velocity at which springs and damper balance.
     """
     light = [m1 == 0, m2 == 0]
     return _problem("mass-spring-damper", (m1, m2), (d1, d2), k, r, alpha, p0, light, 0.01, 2000.0)
@@ -128,15 +128,15 @@ def mass_spring_damper(
 
 @problem(
     "vanishing-mass",
-    summary="two masses on three springs, the second of nearly or exactly zero",
+    summary="two masses on three springs, the second mass vanishing",
     source="S002 7.2.3",
     scheme="radau-iia-3",
 )
 def vanishing_mass(m2: float = 0.0, d2: float = 1e-4, p0: tuple[float, float] = (4.275, 15.0)) -> Problem:
-    """Whatever `m2`, the second mass starts with the velocity at which its springs and its damper balance.
+    """Build the problem; the second mass starts with the velocity at which springs and damper balance, for any `m2`.
 
-    From the printed `p0` that is 4e4, and dies out within 1e-3 s. With ``p0=(6, 18)`` there is no such layer: the
-    second mass starts at rest, where its springs alone balance.
+    For the printed `p0` this velocity is 4e4 and decays within 1e-3 s. With ``p0=(6, 18)`` there is no boundary layer:
+    the second mass starts at rest, in the equilibrium of its springs.
     """
     k, r = (1.0, 1.0, 1.0), (10.0, 10.0, 10.0)
     return _problem("vanishing-mass", (1.0, m2), (0.0, d2), k, r, 0.0, p0, [False, True], 2e-4, 30.0, "radau-iia-3")

@@ -13,7 +13,7 @@ from livens.problems import problem
 
 
 def _look(q: Any, k: Any) -> list[shapes.Shape]:
-    """Both springs have the natural length l10, both masses the width w."""
+    """Return two springs with the free length l10 and two masses of width w."""
     first, second = k.l10 + q[0], k.l10 + q[1] + q[2] + k.l10
     return [
         shapes.path([[0, -2 * k.w], [0, 2 * k.w]], name="wall"),
@@ -27,7 +27,7 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
 
 @problem(
     "mass-spring-redundant",
-    summary="two masses, two springs, one coordinate too many: the mass matrix is singular",
+    summary="two masses and two springs in redundant coordinates: singular mass matrix",
     source="S000 6.1, S004 5.1",
     scheme="livens-em",
 )
@@ -38,7 +38,7 @@ def mass_spring_redundant(
     w: float = 0.1,
     potential_factor: float = 0.25,
 ) -> Problem:
-    """``V = potential_factor sum k_i (x_i^2 + x_i^4)``; the figures of the papers were made with a factor of 1/2."""
+    """Build ``V = potential_factor sum k_i (x_i^2 + x_i^4)``; the figures of the papers use a factor of 1/2."""
     system = System(
         "x1 q2 x2",
         kinetic=lambda v, k: 0.5 * k.m[0] * v[0] ** 2 + 0.5 * k.m[1] * (v[1] + v[2]) ** 2,

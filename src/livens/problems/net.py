@@ -1,6 +1,7 @@
-"""A net of rigid rods in space, of any size: knots on a lattice, rods along its rows and columns, springs across.
+"""Net of rigid rods in space, of any size: knots on a lattice, rods along rows and columns, diagonal springs.
 
-No large system of this kind is a chain or a tree, however one looks at it: its equations fill up when they are solved.
+The connectivity is two-dimensional, so the sparse factorisation of the equations has fill-in, unlike that of chains and
+trees.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _weight(q: Any, k: Any) -> Any:
 
 
 def _square(q: Any) -> Any:
-    """The squared distance of two knots."""
+    """Return the squared distance of two knots."""
     d = q[3:] - q[:3]
     return [m.dot(d, d)]
 
@@ -37,7 +38,7 @@ def _rod(q: Any, k: Any) -> Any:
 
 
 def _stretch(w: Any, k: Any) -> Any:
-    """The energy of a spring across a square of the net, whose rest length is that of its diagonal."""
+    """Return the energy of a diagonal spring, which is stress-free in a square cell."""
     return k.c / 8 * (w[0] - 2 * k.l**2) ** 2
 
 
@@ -54,14 +55,14 @@ _SPRING = through(_square, _stretch)
 
 @problem(
     "net",
-    summary="a square net of N x N knots and rigid rods, nailed at a corner, falls",
+    summary="square net of N x N knots and rigid rods, fixed at a corner, falls",
     source="livens",
     scheme="livens-em",
 )
 def net(N: int = 12, m: float = 0.01, l: float = 1.0, g: float = 9.81, c: float = 50.0, speed: float = 1.0) -> Problem:  # noqa: E741
-    """A net of rods of length `l` between knots of mass `m`; springs of stiffness `c` keep its squares from folding.
+    """Build rods of length `l` between knots of mass `m`; diagonal springs of stiffness `c` resist shear.
 
-    At the start it is flat, and waves run across it: `speed` is that of the knots.
+    The initial configuration is plane; `speed` (m/s) is the amplitude of the initial transverse velocity.
     """
     if N < 2:
         raise InputError(f"option 'N' must be at least 2, got {N}")

@@ -1,4 +1,4 @@
-"""Newton's cradle: balls in a row, each on its wire."""
+"""Newton's cradle: balls on wires with Hertz contact."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ STIFFNESS = 1e8
 
 
 def cradle_mechanism(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: float = 1e-3) -> Multibody:
-    """In the plane; the first `raised` balls hang at an angle to the left."""
+    """Build the planar cradle; the first `raised` balls are displaced to the left by `angle` (rad)."""
     if not 2 <= balls <= 12 or not 1 <= raised < balls:
-        raise InputError("a cradle has two to twelve balls, of which at least one is raised and one is not")
+        raise InputError("a cradle has 2 to 12 balls; 'raised' must be at least 1 and less than 'balls'")
     mb = Multibody(gravity=[0, -9.81], planar=True)
     drawn = []
     for i in range(balls):
@@ -33,12 +33,10 @@ def cradle_mechanism(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: f
     return mb
 
 
-@problem(
-    "newtons-cradle", summary="balls in a row on wires: as many fly off as were raised", source="", scheme="lie-em"
-)
+@problem("newtons-cradle", summary="Newton's cradle: balls in a row on wires", source="", scheme="lie-em")
 def newtons_cradle(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: float = 1e-3) -> Problem:
-    """Balls hang a `gap` apart, so that blows come one after the other and each hands on its velocity.
+    """Build the cradle; the `gap` (m) between balls makes collisions successive, so that each exchanges velocities.
 
-    Without a gap, touching balls share a blow: the last one then gets a little less.
+    Without a gap, collisions are simultaneous, and the last ball leaves with less than the incoming velocity.
     """
     return cradle_mechanism(balls, raised, angle, gap).problem("newtons-cradle", h=2e-5, t_end=1.2)

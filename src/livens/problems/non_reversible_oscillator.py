@@ -1,4 +1,4 @@
-"""An oscillator between two repelling walls that turning round does not run backwards (S003 paper III, 2 and 3)."""
+"""Non-reversible oscillator between two repelling walls (S003 paper III, 2 and 3)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "non-reversible-oscillator",
-    summary="oscillator with a kinetic energy that is not even in the momentum",
+    summary="oscillator whose kinetic energy is not even in the momentum: not reversible",
     source="S003 paper III, 2 and 3",
     scheme="stormer-verlet",
 )
 def non_reversible_oscillator(eps: float = 0.01) -> Problem:
-    """``H = p^2/2 - eps p^3/3 + 1/q^2 + 1/(q - 10)^2 + eps q``; with eps = 0 it is reversible.
+    """Build ``H = p^2/2 - eps p^3/3 + 1/q^2 + 1/(q - 10)^2 + eps q``; reversible for ``eps=0``.
 
-    Steps are scaled by ``V^(-1/2)``, as in example 2.
+    The step-size scaling is ``V^(-1/2)``, as in example 2.
     """
     if not 0 <= eps < 0.5:
         raise InputError(f"option 'eps' must be at least 0 and less than 0.5, got {eps:g}")

@@ -1,4 +1,4 @@
-"""The pendulum in its angle, with unit length and weight (S003 1.1 and 2.9.6)."""
+"""Pendulum in its angle, with unit length and weight (S003 1.1 and 2.9.6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _look(q: Any) -> list[shapes.Shape]:
     scheme="livens-em",
 )
 def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
-    """Released at rest from `theta0`: ``sin(theta/2) = k sn(K - t)`` with ``k = sin(theta0/2)``. Two periods."""
+    """Build the problem at rest at `theta0`: ``sin(theta/2) = k sn(K - t)``, ``k = sin(theta0/2)``. Two periods."""
     if not 0 < abs(theta0) < np.pi:
         raise InputError(f"option 'theta0' must lie between -pi and pi, and not be 0, got {theta0:g}")
     system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]), look=_look)

@@ -1,4 +1,4 @@
-"""The sun and its five outer planets (Hairer, Lubich, Wanner, I.2.4)."""
+"""Sun and five outer planets (Hairer, Lubich, Wanner, I.2.4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.models.problem import Problem
 from livens.problems import problem
 
 _G = 2.95912208286e-4
-#: Masses, positions and velocities on September 5, 1994, at noon; the sun has the inner planets with it.
+#: Masses, positions and velocities on September 5, 1994, at noon; the mass of the sun includes the inner planets.
 _BODIES = {
     "sun": (1.00000597682, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
     "jupiter": (0.000954786104043, (-3.5023653, -3.8169847, -1.5507963), (0.00565429, -0.00412490, -0.00190589)),
@@ -25,7 +25,7 @@ _SIZES = (1.2, 0.9, 0.8, 0.6, 0.6, 0.4)
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """Not to scale, or there would be nothing to see."""
+    """Return the bodies as spheres, not to scale."""
     return [
         shapes.sphere(q[3 * i : 3 * i + 3], size, name=name)
         for i, (name, size) in enumerate(zip(_BODIES, _SIZES, strict=True))
@@ -34,12 +34,12 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "outer-solar-system",
-    summary="the sun, four outer planets and Pluto",
+    summary="sun, four outer planets and Pluto",
     source="Hairer, Lubich, Wanner, I.2.4",
     scheme="kahan-li-8:stormer-verlet",
 )
 def outer_solar_system() -> Problem:
-    """Astronomical units, days and solar masses; the sun starts at rest in the origin."""
+    """Build the problem in astronomical units, days and solar masses; the sun starts at rest at the origin."""
     masses, positions, velocities = zip(*_BODIES.values(), strict=True)
     system = PointMasses(list(_BODIES), masses, _G, look=_look)
     return Problem(

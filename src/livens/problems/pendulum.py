@@ -1,4 +1,4 @@
-"""The pendulum of S002 7.3: that of the IFToMM library, released on the other side."""
+"""Pendulum of S002 7.3: the pendulum of the IFToMM library, released on the right side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MIRROR = np.array([-1.0, 1.0])
     scheme="livens-em",
 )
 def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
-    """From (l, 0) at rest; the rod pulls with ``lam l``, where ``lam = m (v.v - g y)/l^2``."""
+    """Build the problem from (l, 0) at rest; the rod force is ``lam l``, where ``lam = m (v.v - g y)/l^2``."""
     other = simple_pendulum(m, l, g)
     exact = other.reference
     assert exact is not None

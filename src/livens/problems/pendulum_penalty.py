@@ -1,4 +1,4 @@
-"""A pendulum whose rod is a stiff spring (S003 paper V, 6.2)."""
+"""Pendulum with a penalty spring instead of a rigid rod (S003 paper V, 6.2)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.problems import problem
 
 @problem(
     "pendulum-penalty",
-    summary="a pendulum on a stiff spring, with fast oscillations",
+    summary="pendulum on a stiff spring, with fast oscillations",
     source="S003 paper V, 6.2",
     scheme="semi-explicit:0.5,0.5",
 )
 def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:
-    """``q'' = (0, -1) - stiffness (|q|^2 - 1) q``, released at rest, level, stretched; weight counts as expensive."""
+    """Build ``q'' = (0, -1) - stiffness (|q|^2 - 1) q`` from rest, horizontal; gravity is the expensive force."""
     if stiffness <= 0 or stretch <= -1:
         raise InputError("stiffness must be greater than 0, and stretch greater than -1")
     model = Hamiltonian(

@@ -1,4 +1,4 @@
-"""Seven stars in the plane, with encounters that are nearly collisions (Hairer, Norsett, Wanner II.10)."""
+"""Pleiades: seven stars in the plane with close encounters (Hairer, Norsett, Wanner II.10)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "pleiades",
-    summary="seven stars in the plane, close encounters",
+    summary="seven stars in the plane with close encounters",
     source="IVP test set; Hairer, Norsett, Wanner",
     scheme="taylor",
 )
 def pleiades() -> Problem:
-    """Masses 1 to 7 and G = 1; the closest encounters are at t = 1.23 and 1.68."""
+    """Build masses 1 to 7 with G = 1; the closest encounters are at t = 1.23 and 1.68."""
     names = [f"{axis}{i + 1}" for i in range(7) for axis in "xy"]
     system = PointMasses(7, range(1, 8), dimension=2, coordinates=names, look=_look)
     q0, v0 = np.array(_POSITIONS, dtype=float).ravel(), np.array(_VELOCITIES, dtype=float).ravel()

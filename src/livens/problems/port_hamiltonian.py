@@ -1,4 +1,4 @@
-"""Ready port-Hamiltonian problems: the examples of `livens.port_hamiltonian`, with a step and an end."""
+"""Built-in port-Hamiltonian problems: the examples of `livens.port_hamiltonian` with step size and end time."""
 
 from __future__ import annotations
 
@@ -41,16 +41,18 @@ def viscous_pendulum(
     alpha: float = 2.0,
     potential: int = 0,
 ) -> Problem:
-    """Viscosity `kappa`; the airflow pushes with ``alpha m`` along x. It is an input, or with ``potential=1`` a part of
-    the Hamiltonian: one motion, two power balances."""
+    """Build the pendulum with viscosity `kappa` in an airflow with the force ``alpha m`` along x.
+
+    The airflow is an input or, with ``potential=1``, a term of the Hamiltonian: same motion, different power balances.
+    """
     example = examples.pendulum("potential" if potential else "port", m, l, g, kappa, alpha)
-    # with an even number of stages, multipliers of index 2 are of order s - 1 only
+    # with an even number of stages s, index-2 multipliers only have order s - 1
     return _problem("viscous-pendulum", example, sketches.pendulum, 0.01, 10.0, scheme="gauss-3")
 
 
 @problem(
     "spring-chain",
-    summary="two masses on three springs, with dampers and a push, as a port-Hamiltonian system",
+    summary="two masses on three springs with dampers and a constant force, as a port-Hamiltonian system",
     source="S002 7.2.2",
     scheme="gauss-2",
 )
@@ -62,7 +64,7 @@ def spring_chain(
     r: tuple[float, float, float] = (10.0, 10.0, 10.0),
     p0: tuple[float, float] = (6.0, 24.0),
 ) -> Problem:
-    """`mass-spring-damper` with the dampers `d` and the push `alpha` as an input; released at rest from `p0`."""
+    """Build `mass-spring-damper` with dampers `d` and the force `alpha` as an input, released at rest from `p0`."""
     example = examples.mass_spring_damper(m, k, r, d, alpha, p0)
     exact = mass_spring_damper(*m, *d, alpha, k, r, p0).reference
 
@@ -88,8 +90,10 @@ def rlc_circuit(
     R_R: float = 3.0,
     voltage: float = 1.0,
 ) -> Problem:
-    """Inductance and resistance of the line, capacitors at its ends, resistances of generator and load; without charge
-    the constant `voltage` is switched on."""
+    """Build the circuit: line (L, R_L), capacitors C at its ends, resistances of generator and load.
+
+    The constant `voltage` is switched on at t = 0 with all charges zero.
+    """
     return _problem("rlc-circuit", examples.circuit(L, C, R_L, R_G, R_R, voltage), sketches.circuit, 0.005, 5.0)
 
 
@@ -102,18 +106,18 @@ def rlc_circuit(
 def motor_slider_crank(
     constant: float = 0.3, voltage: float = 2.0, L: float = 0.05, R: float = 0.5, friction: float = 0.05
 ) -> Problem:
-    """The `constant` of the motor turns current into torque and speed into voltage; it starts at rest."""
+    """Build the problem from rest; `constant` is the motor constant (torque per current, voltage per angular speed)."""
     example = examples.motor_slider_crank(constant, voltage, L, R, friction)
     return _problem("motor-slider-crank", example, sketches.slider_crank, 0.01, 10.0, scheme="gauss-3")
 
 
 @problem(
     "loudspeaker",
-    summary="voice coil on a membrane that stiffens, fed with an alternating voltage",
+    summary="voice coil on a membrane with hardening stiffness, alternating voltage",
     source="S002 4.2.4, an interconnection",
     scheme="gauss-2",
 )
 def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Problem:
-    """Starts at rest; the Hamiltonian is of fourth degree in the displacement."""
+    """Build the problem from rest; the Hamiltonian is of fourth degree in the displacement."""
     example = examples.loudspeaker(constant, amplitude, frequency)
     return _problem("loudspeaker", example, sketches.loudspeaker, 2e-4, 0.2)

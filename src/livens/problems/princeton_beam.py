@@ -1,4 +1,4 @@
-"""The Princeton beam experiment (Dowell, Traybar and Hodges): a flat cantilever under a tip load at an angle."""
+"""Princeton beam experiment (Dowell, Traybar and Hodges): flat cantilever under a tip load at an angle."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.multibody.builder import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
-#: The load has grown to its full size by then.
+#: Time in s after which the load has its full value.
 RAMP = 1.0
 
 
 def princeton_cantilever(N: int = 10, load: float = 13.345, angle: float = 45.0) -> Multibody:
-    """Along x, thin along y and high along z; at 0 degrees the load is along its height, at 90 across it."""
+    """Build a cantilever along x, thin along y, high along z; at 0 degrees the load acts along the height."""
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
     section = Section.rectangular(3.2024e-3, 12.377e-3, E=71.7e9, nu=0.31, density=2700.0)
@@ -36,10 +36,10 @@ def princeton_cantilever(N: int = 10, load: float = 13.345, angle: float = 45.0)
 
 @problem(
     "princeton-beam",
-    summary="a flat cantilever of N elements bends about both axes and twists under a tip load at an angle",
+    summary="flat cantilever of N elements in biaxial bending and torsion under a tip load at an angle",
     source="Dowell, Traybar and Hodges 1977",
     scheme="lie-em",
 )
 def princeton_beam(N: int = 10, load: float = 13.345, angle: float = 45.0) -> Problem:
-    """The load grows for a second; `angle` is in degrees, 0 along the height of the section."""
+    """Build the problem; the load grows for 1 s, `angle` is in degrees from the height of the section."""
     return princeton_cantilever(N, load, angle).problem("princeton-beam", h=5e-3, t_end=1.2)

@@ -1,4 +1,4 @@
-"""A rattleback: a stone that spins willingly one way, and turns round if it is spun the other way."""
+"""Rattleback: a stone that reverses its spin when spun in the unstable direction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ LOW = 0.01
 
 
 def rattleback_mechanism(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Multibody:
-    """Half of an ellipsoid with its centre of mass below that of the ellipsoid; `skew` is the product of inertia by
-    which its principal axes are turned against those of its surface."""
+    """Build half of an ellipsoid with its centre of mass below the centre of the ellipsoid.
+
+    `skew` is the product of inertia that rotates the principal axes of inertia against the axes of the surface.
+    """
     mb = Multibody(gravity=[0, 0, -9.81])
     inertia = np.array([[2e-4, skew, 0], [skew, 1.6e-3, 0], [0, 0, 1.7e-3]])
     R = _tilted(tilt)
@@ -30,7 +32,7 @@ def rattleback_mechanism(spin: float = -5.0, tilt: float = 0.01, skew: float = -
         shape=("shapes", shapes.mesh([0, 0, LOW], _lower_half(), frame=np.eye(3))),
     )
     centre = np.array(R @ [0, 0, LOW])
-    # it just touches the plane, as deep as its weight presses it
+    # static penetration under the weight
     reach = float(np.sqrt(np.sum((np.array(HALF) * R[2]) ** 2)))
     depth = 9.81 / 1e5
     stone.position[:] = [0, 0, reach - depth - centre[2]]
@@ -46,7 +48,7 @@ def _tilted(angle: float) -> np.ndarray:
 
 
 def _lower_half(around: int = 24, down: int = 6) -> Triangles:
-    """The surface of the lower half of the ellipsoid, and its flat top."""
+    """Return the triangulated surface of the lower half of the ellipsoid with its flat top."""
     rows = [
         [HALF[0] * np.sin(p) * np.cos(t), HALF[1] * np.sin(p) * np.sin(t), -HALF[2] * np.cos(p)]
         for p in np.linspace(0, np.pi / 2, down + 1)[1:]
@@ -68,10 +70,10 @@ def _lower_half(around: int = 24, down: int = 6) -> Triangles:
 
 @problem(
     "rattleback",
-    summary="a stone that is spun the wrong way rattles and turns round",
+    summary="rattleback: a spinning stone that reverses its direction of rotation",
     source="Kane and Levinson 1982",
     scheme="lie-em",
 )
 def rattleback(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Problem:
-    """With the data of Kane and Levinson, on a table with friction instead of without any slip."""
+    """Build the problem with the data of Kane and Levinson, with friction instead of the no-slip condition."""
     return rattleback_mechanism(spin, tilt, skew).problem("rattleback", h=2.5e-4, t_end=8.0)

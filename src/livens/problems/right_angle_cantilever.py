@@ -1,4 +1,4 @@
-"""The right-angle cantilever (Simo and Vu-Quoc): two beams with a common node, pushed at the elbow."""
+"""Right-angle cantilever (Simo and Vu-Quoc): two beams with a common node, loaded at the elbow."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.problems import problem
 
 
 def _push(t: Any) -> Any:
-    """50 after one second, nothing from the second on."""
+    """Return the triangular force: 50 at t = 1, 0 from t = 2 on."""
     return [0.0, 0.0, m.where(t < 1.0, 50.0 * t, m.where(t < 2.0, 100.0 - 50.0 * t, 0.0))]
 
 
 def two_legs(N: int = 10, axial: float = 20.0) -> Multibody:
-    """Legs of length 10 with N elements each, clamped at (0, 10, 0), with the elbow at (10, 10, 0)."""
+    """Build two legs of length 10 with N elements each, clamped at (0, 10, 0), elbow at (10, 10, 0)."""
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
     section = Section.general(EA=1e6, GA=1e6, GJ=1e3, EI=1e3, mass=1.0, inertia=[axial, 10.0, 10.0], radius=0.2)
@@ -32,10 +32,10 @@ def two_legs(N: int = 10, axial: float = 20.0) -> Multibody:
 
 @problem(
     "right-angle-cantilever",
-    summary="two beams of N elements at a right angle, pushed at the elbow for two seconds, swing and twist",
+    summary="two beams of N elements at a right angle, loaded at the elbow for 2 s: bending and torsion",
     source="Simo and Vu-Quoc 1988",
     scheme="lie-em",
 )
 def right_angle_cantilever(N: int = 10, axial: float = 20.0) -> Problem:
-    """`axial` is the moment of inertia per length about the axis of the beam; both 20 and 10 are found in print."""
+    """Build the problem; `axial` is the axial moment of inertia per length (20 and 10 are used in the literature)."""
     return two_legs(N, axial).problem("right-angle-cantilever", h=0.05, t_end=30.0)

@@ -1,4 +1,4 @@
-"""A straight cantilever that a moment at its tip rolls up to a circle (Simo and Vu-Quoc)."""
+"""Roll-up of a straight cantilever to a circle by a tip moment (Simo and Vu-Quoc)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from livens.multibody.builder import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
-#: The moment has grown to its full size by then.
+#: Time in s after which the moment has its full value.
 RAMP = 10.0
 
 
 def rolled_beam(N: int = 10, turns: float = 1.0) -> Multibody:
-    """Length 1 and bending stiffness 2, in the plane; the moment grows slowly, so that nothing swings much."""
+    """Build a planar beam of length 1 and bending stiffness 2; the moment grows slowly to limit vibrations."""
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
     if abs(turns) >= N / 2:
-        raise InputError(f"option 'turns' must be below {N / 2:g}: no element turns by half a circle, got {turns:g}")
+        raise InputError(f"option 'turns' must be below {N / 2:g} (less than half a turn per element), got {turns:g}")
     mb = Multibody(planar=True)
     section = Section.general(EA=1e4, GA=1e4, GJ=2.0, EI=2.0, mass=1.0, inertia=0.01, radius=0.01)
     beam = mb.beam(
@@ -39,10 +39,10 @@ def rolled_beam(N: int = 10, turns: float = 1.0) -> Multibody:
 
 @problem(
     "roll-up",
-    summary="a moment rolls a cantilever of N elements up to a circle, which is exact",
+    summary="tip moment rolls a cantilever of N elements up to a circle; exact solution known",
     source="Simo and Vu-Quoc 1986",
     scheme="lie-em",
 )
 def roll_up(N: int = 10, turns: float = 1.0) -> Problem:
-    """The moment grows for ten seconds; then the tip is at ``L sin(a)/a, L (1 - cos(a))/a`` with ``a = 2 pi turns``."""
+    """Build the problem; after 10 s the tip is at ``L sin(a)/a, L (1 - cos(a))/a`` with ``a = 2 pi revolutions``."""
     return rolled_beam(N, turns).problem("roll-up", h=0.02, t_end=12.0)

@@ -1,4 +1,4 @@
-"""A thin disc that rolls on a plane without slip: Routh's problem, with constraints on velocity level."""
+"""Thin disc rolling without slip on a plane (Routh): nonholonomic constraints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rolling_disc_mechanism(
     radius: float = 0.2,
     mass: float = 5.0,
 ) -> Multibody:
-    """It touches the plane z = 0 in the origin; its axis is at `tilt` to the vertical (upright: a right angle)."""
+    """Build a disc that touches the plane z = 0 at the origin; `tilt` (rad) is between its axis and the vertical."""
     mb = Multibody(gravity=[0, 0, -9.81])
     axis = np.array([0.0, -math.sin(tilt), math.cos(tilt)])
     centre = radius * np.array([0.0, math.cos(tilt), math.sin(tilt)])
@@ -41,7 +41,7 @@ def rolling_disc_mechanism(
 
 @problem(
     "rolling-disc",
-    summary="a thin disc rolls on a plane without slip: constraints on velocity level, energy exact",
+    summary="thin disc rolling on a plane without slip: nonholonomic constraints, energy conserved exactly",
     source="Routh",
     scheme="lie-em",
 )
@@ -53,6 +53,6 @@ def rolling_disc(
     radius: float = 0.2,
     mass: float = 5.0,
 ) -> Problem:
-    """`falling` is the rate of the tilt, `turning` that of the line along which it rolls, `spin` about its axis."""
+    """Build the problem with the initial rates of nutation, precession and spin about the axis (rad/s)."""
     drawn = rolling_disc_mechanism(tilt, falling, turning, spin, radius, mass)
     return drawn.problem("rolling-disc", h=1e-3, t_end=2.0)

@@ -1,4 +1,4 @@
-"""A shaft with a disc that is not quite in the middle: it whirls, and most of all at its critical speed (Jeffcott)."""
+"""Flexible shaft with an eccentric disc (Jeffcott rotor): whirl below and near the critical speed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LENGTH, _RADIUS, _DISC, _MATERIAL = 1.0, 0.01, 5.0, dict(E=2.1e11, nu=0.3, dens
 
 
 def critical_speed() -> float:
-    """``sqrt(48 EI/(m l^3))`` of a disc in the middle of a shaft without mass, in radians per second."""
+    """Return the critical speed ``sqrt(48 EI/(m l^3))`` of a massless shaft with a central disc, in rad/s."""
     EI = float(Section.circular(_RADIUS, **_MATERIAL).stiffness[4])
     return float(np.sqrt(48 * EI / (_DISC * _LENGTH**3)))
 
 
 def shaft(N: int = 8, eccentricity: float = 1e-3) -> Multibody:
-    """Along x between two bearings, with the disc in its middle, whose centre is off the axis along y."""
+    """Build a shaft along x between two bearings, with a central disc whose centre is off the axis along y."""
     if N < 2 or N % 2:
         raise InputError(f"option 'N' must be an even number of at least 2, got {N}")
     mb = Multibody()
@@ -41,12 +41,12 @@ def shaft(N: int = 8, eccentricity: float = 1e-3) -> Multibody:
 
 @problem(
     "rotating-shaft",
-    summary="a flexible shaft of N elements with a disc off its axis whirls at a part of its critical speed",
+    summary="flexible shaft of N elements with an eccentric disc, at a fraction of its critical speed",
     source="Jeffcott 1919",
     scheme="lie-em",
 )
 def rotating_shaft(N: int = 8, speed: float = 0.6, eccentricity: float = 1e-3) -> Problem:
-    """It starts straight and turns as a rigid body; `speed` is in critical speeds."""
+    """Build the problem: initially straight, rotating as a rigid body; `speed` is relative to the critical speed."""
     mb = shaft(N, eccentricity)
     found = mb.problem("rotating-shaft", h=5e-4, t_end=0.5)
     rate = speed * critical_speed()

@@ -1,4 +1,4 @@
-"""An unbalanced rotor near resonance (S003 2.1.3 and paper I): linear, with a load that depends on time."""
+"""Unbalanced rotor near resonance (S003 2.1.3 and paper I): linear, with a time-dependent load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.problems import problem
 
 
 def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
-    """The rotor in its elastic bearing, and the mass that is off its middle."""
+    """Return the rotor in its elastic bearing, with the unbalanced mass."""
     turned, size = k.Omega * t, 1.0
     heavy = [q[0] + 0.7 * size * m.cos(turned), q[1] - 0.7 * size * m.sin(turned)]
     frame = m.array([[m.cos(turned), m.sin(turned)], [-m.sin(turned), m.cos(turned)]])
@@ -37,7 +37,7 @@ def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
     scheme="livens-midpoint",
 )
 def rotor(mass: float = 1.0, k: float = 1.0, Omega: float = 1.02, eps: float = 0.1) -> Problem:
-    """Turns with `Omega`, unbalanced by `eps`; starts at rest in the bearing's middle. Two beats near resonance."""
+    """Build the problem: angular speed `Omega`, unbalance `eps`, from rest at the centre. Two beats near resonance."""
     if min(mass, k, Omega) <= 0:
         raise InputError("mass, k and Omega must be greater than 0")
     system = System(
@@ -53,7 +53,7 @@ def rotor(mass: float = 1.0, k: float = 1.0, Omega: float = 1.02, eps: float = 0
     size = eps * Omega**2 / (2 * mass * s)
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        """Written with the sum and the difference of the frequencies: exact in resonance too."""
+        """Evaluate the exact motion by sum and difference of the frequencies, valid in resonance as well."""
         beat, rate = t * np.sinc(d * t / np.pi), np.cos(d * t)
         q = -size * np.array([np.sin(s * t) * beat, np.cos(s * t) * beat - np.sin(omega * t) / omega])
         v = -size * np.array(

@@ -1,4 +1,4 @@
-"""The RSSR linkage: two cranks on skew axes with a rod between two ball joints, which is free to spin."""
+"""RSSR linkage: two cranks on skew axes, and a coupler with spherical joints and an idle spin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from livens.problems import problem
 
 
 def rssr_mechanism(speed: float = 5.0, g: float = 9.81) -> Multibody:
-    """The first crank goes round about z; the second rocks about x."""
+    """Build the linkage; the input crank rotates about z, the output rocker about x."""
     mb = Multibody(gravity=[0, 0, -g])
     crank = mb.rod("crank", a=[0, 0, 0], b=[0.2, 0, 0], mass=1.0)
     rocker = mb.rod("rocker", a=[0.6, 0.6, 0], b=[0.6, 0.6, 0.5], mass=2.0)
@@ -23,10 +23,10 @@ def rssr_mechanism(speed: float = 5.0, g: float = 9.81) -> Multibody:
 
 @problem(
     "rssr",
-    summary="two cranks on skew axes and a rod between ball joints: 36 coordinates, one motion and one idle spin",
+    summary="RSSR linkage with two cranks on skew axes: 36 coordinates, one degree of freedom and one idle spin",
     source="livens",
     scheme="lie-em",
 )
 def rssr(speed: float = 5.0, g: float = 9.81) -> Problem:
-    """`speed` is that of the first crank at the start."""
+    """Build the problem; `speed` (rad/s) is the initial rate of the input crank."""
     return rssr_mechanism(speed, g).problem("rssr", h=1e-3, t_end=5.0)

@@ -1,4 +1,4 @@
-"""The simple pendulum of the IFToMM benchmark library, A01."""
+"""Simple pendulum of the IFToMM benchmark library, A01."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from livens.problems.elliptic import jacobi, quarter_period
     scheme="livens-em",
 )
 def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
-    """Released at rest from the horizontal: ``sin(phi/2) = k sn(w t + K)`` with ``k^2 = 1/2``."""
+    """Build the problem at rest in the horizontal position: ``sin(phi/2) = k sn(w t + K)`` with ``k^2 = 1/2``."""
     system = System(
         "x y",
         kinetic=lambda v, k: 0.5 * k.m * (v @ v),
@@ -30,7 +30,7 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:
     )
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        """Angle from the lowest position, starting at -pi/2."""
+        """Evaluate the exact motion; the angle from the lowest position starts at -pi/2."""
         frequency, modulus = np.sqrt(g / l), 0.5
         sn, cn, _ = jacobi(frequency * t - quarter_period(modulus), modulus)
         half, rate = np.arcsin(np.sqrt(modulus) * sn), 2 * np.sqrt(modulus) * frequency * cn

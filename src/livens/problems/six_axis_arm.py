@@ -1,4 +1,4 @@
-"""A robot's arm with six axes whose joints are steered along a path by proportional and derivative control."""
+"""Six-axis robot arm with PD control of all joints along a trajectory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from livens.models.problem import Problem
 from livens.multibody.builder import Multibody
 from livens.problems import problem
 
-#: Axis, length of the link (upwards) and mass of every joint, from the foot to the hand.
+#: Axis, link length (m, upwards) and link mass (kg) of each joint, from base to hand.
 _LINKS = (("z", 0.3, 8.0), ("y", 0.5, 6.0), ("y", 0.4, 4.0), ("z", 0.2, 2.0), ("y", 0.1, 1.0), ("z", 0.1, 0.5))
 
 
 @functools.cache
 def _swing(i: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Where a joint shall be, and how fast: it starts at rest."""
+    """Return reference angle and rate of joint i as functions of time; both start at zero."""
     size = 0.6 - 0.05 * i
     return lambda t: size * (1 - m.cos((1 + 0.2 * i) * t)), lambda t: size * (1 + 0.2 * i) * m.sin((1 + 0.2 * i) * t)
 
 
 def arm_mechanism(stiffness: float = 2000.0, damping: float = 100.0) -> Multibody:
-    """Upright at the start; every joint has a controller with the same gains, times the mass that it carries."""
+    """Build the upright arm; each joint has PD gains proportional to the mass that it carries."""
     mb, before, height = Multibody(gravity=[0, 0, -9.81]), None, 0.0
     for i, (axis, length, mass) in enumerate(_LINKS):
         ends = dict(a=[0, 0, height], b=[0, 0, height + length])
@@ -38,10 +38,10 @@ def arm_mechanism(stiffness: float = 2000.0, damping: float = 100.0) -> Multibod
 
 @problem(
     "six-axis-arm",
-    summary="a robot's arm with six axes and a controller in each: 72 coordinates, six degrees of freedom",
+    summary="six-axis robot arm with PD controllers: 72 coordinates, six degrees of freedom",
     source="livens",
     scheme="lie-em",
 )
 def six_axis_arm(stiffness: float = 2000.0, damping: float = 100.0) -> Problem:
-    """`stiffness` and `damping` are gains in N m and N m s, for the mass of the first link."""
+    """Build the problem; `stiffness` (N m) and `damping` (N m s) are the gains of the first joint."""
     return arm_mechanism(stiffness, damping).problem("six-axis-arm", h=1e-3, t_end=3.0)

@@ -1,4 +1,4 @@
-"""What the port-Hamiltonian problems look like: a function of the states x for each."""
+"""Visual geometry of the port-Hamiltonian problems as functions of the states x."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from livens.models.shapes import Shape
 
 
 def pendulum(x: Any) -> list[Shape]:
-    """A rod from the origin, and a ball at its end."""
+    """Return a rod from the origin with a ball at its end."""
     return [shapes.ground([0, 0]), shapes.rod([0, 0], x[:2]), shapes.sphere(x[:2], name="bob")]
 
 
 def spring_chain(x: Any, k: Any) -> list[Shape]:
-    """Two carriages between two walls, on three springs (S002, the sketch of 7.2)."""
+    """Return two carriages between two walls on three springs (S002, sketch of 7.2)."""
     end, w = k.r[0] + k.r[1] + k.r[2], 1.0
     return [
         shapes.path([[0, -1.5 * w], [0, 2.5 * w]]),
@@ -30,7 +30,7 @@ def spring_chain(x: Any, k: Any) -> list[Shape]:
 
 
 def slider_crank(x: Any, k: Any) -> list[Shape]:
-    """Motor, crank, rod and slider; the angle of the crank is the second state, the place of the slider the fourth."""
+    """Return motor, crank, rod and slider; x[1] is the crank angle, x[3] the slider position."""
     pin = [k.a * m.cos(x[1]), k.a * m.sin(x[1])]
     return [
         shapes.ring([0, 0], 0.6 * k.a, name="motor"),
@@ -43,7 +43,7 @@ def slider_crank(x: Any, k: Any) -> list[Shape]:
 
 
 def loudspeaker(x: Any) -> list[Shape]:
-    """A magnet, a coil in it, and a membrane on its rim; it moves by some tenths of a millimetre."""
+    """Return magnet, coil and membrane; displacements are some tenths of a millimetre."""
     w = 1e-3
     return [
         shapes.path([[-3 * w, -w], [-3 * w, w], [-w, w], [-w, 0.6 * w], [-2.6 * w, 0.6 * w]]),
@@ -56,7 +56,7 @@ def loudspeaker(x: Any) -> list[Shape]:
 
 
 def circuit(x: Any, k: Any) -> list[Shape]:
-    """The line between two nodes: balls at the heights of their voltages, above capacitors to the ground."""
+    """Return the line between two nodes, with balls at heights proportional to the voltages."""
     top, V = 1.2, k.voltage
     left, right = [1.0, x[1] / V], [2.5, x[2] / V]
     return [
@@ -74,7 +74,7 @@ def circuit(x: Any, k: Any) -> list[Shape]:
 
 
 def momentum(x: Any) -> list[Shape]:
-    """The angular momentum of a body in its own frame, which moves on a sphere."""
+    """Return the angular momentum vector in the body frame, on its sphere."""
     size = 1.0
     turned = [[[1, 0, 0], [0, 0, -1], [0, 1, 0]], [[0, 0, 1], [0, 1, 0], [-1, 0, 0]]]
     return [

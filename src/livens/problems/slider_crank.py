@@ -1,4 +1,4 @@
-"""A slider-crank that a motor drives: the mechanism of the tutorial, with a redundant constraint."""
+"""Slider-crank mechanism driven by a motor: the mechanism of the tutorial, with a redundant constraint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.problems import problem
 def slider_crank_mechanism(
     torque: float = 0.5, friction: float = 0.1, angle: float = 45 * deg, rate: float = 3.0
 ) -> Multibody:
-    """Crank, rod and slider in the plane x, z; the motor pushes with ``torque sin(3 t) - friction rate``."""
+    """Build crank, rod and slider in the x, z plane, with the motor torque ``torque sin(3 t) - friction rate``."""
     mb = Multibody(gravity=[0, 0, -9.81])
     crank = mb.rod("crank", a=[0, 0, 0], b=[0.14, 0, 0.14], mass=1)
     rod = mb.rod("rod", a=crank.b, b=[0.62, 0, 0], mass=2)
@@ -29,10 +29,10 @@ def slider_crank_mechanism(
 
 @problem(
     "slider-crank",
-    summary="crank, rod and slider with a motor: 36 coordinates, one degree of freedom, one redundant constraint",
+    summary="slider-crank with a motor: 36 coordinates, one degree of freedom, one redundant constraint",
     source="livens",
     scheme="lie-em",
 )
 def slider_crank(torque: float = 0.5, friction: float = 0.1, angle: float = 45 * deg, rate: float = 3.0) -> Problem:
-    """`angle` and `rate` are the crank's at the start."""
+    """Build the problem; `angle` (rad) and `rate` (rad/s) are the initial values of the crank."""
     return slider_crank_mechanism(torque, friction, angle, rate).problem("slider-crank", h=1e-3, t_end=3.0)

@@ -1,4 +1,4 @@
-"""A rolling ball that hits another one full: what friction with the cloth makes of it."""
+"""Snooker: central collision of a rolling ball with a ball at rest, with friction on the cloth."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from livens.multibody.contacts import Friction, Hertz
 from livens.problems import problem
 
 RADIUS, MASS = 0.02625, 0.14
-#: Of the cloth, in N/m: balls lie 0.1 mm deep in it.
+#: Contact stiffness of the cloth, in N/m: static penetration of 0.1 mm.
 CLOTH = 1.4e4
 
 
 def snooker_mechanism(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0, friction: float = 0.2) -> Multibody:
-    """The white ball comes with a `speed`; its `spin` is that of rolling if it is 1, and 0 if it slides."""
+    """Build two balls; the white ball has `speed` (m/s) and `spin` relative to rolling (1: rolls, 0: slides)."""
     mb = Multibody(gravity=[0, 0, -9.81])
     height = RADIUS - MASS * 9.81 / CLOTH
     white = mb.sphere("white", at=[-0.1, 0, height], radius=RADIUS, mass=MASS)
@@ -28,11 +28,13 @@ def snooker_mechanism(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0
 
 @problem(
     "snooker",
-    summary="a rolling ball hits another one full: friction with the cloth decides who rolls how fast in the end",
+    summary="a rolling ball hits a ball at rest; friction on the cloth determines the final speeds",
     source="",
     scheme="lie-em",
 )
 def snooker(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0, friction: float = 0.2) -> Problem:
-    """The balls exchange their velocities and keep their spins. Then both slide until they roll: the white one, which
-    came rolling, follows with 2/7 of its speed, the red one goes with 5/7."""
+    """Build the problem; the collision exchanges velocities but not spins, then both balls slide until they roll.
+
+    After a central collision of a rolling ball, the final speeds are 2/7 (white) and 5/7 (red) of the initial speed.
+    """
     return snooker_mechanism(speed, spin, offset, friction).problem("snooker", h=2e-5, t_end=0.8)

@@ -1,4 +1,4 @@
-"""The spatial slider-crank of the IFToMM benchmarks: revolute, spherical, universal and prismatic joint in one loop."""
+"""Spatial slider-crank of the IFToMM benchmarks: loop of revolute, spherical, universal and prismatic joints."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from livens.problems import problem
 
 
 def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multibody:
-    """The crank turns about x at (0, 0.1, 0.12); the slider moves along x."""
+    """Build the mechanism; the crank rotates about x at (0, 0.1, 0.12), the slider moves along x."""
     mb = Multibody(gravity=[0, 0, -g])
     A, B, C = np.array([0, 0.1, 0.12]), np.array([0, 0.1, 0.2]), np.array([0.2, 0, 0])
     along = (B - C) / 0.3
     points = dict(a=A, b=B)
     inertia = [1e-5, 1e-4, 1e-4]
-    # moments are those of the benchmark, not of bodies that look like this
+    # moments of inertia as given by the benchmark, independent of the visual geometry
     crank = mb.body(
         "crank",
         mass=0.12,
@@ -38,7 +38,7 @@ def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multi
     slider = mb.body("slider", mass=2.0, inertia=[1e-4] * 3, position=C, shape=("box", 0.05, 0.03, 0.03))
     hinge = mb.revolute("hinge", mb.ground, crank, at=A, axis="x")
     mb.spherical("ball", crank, rod, at=B)
-    # the axis of the slider is the direction it moves in, that of the rod is normal to it and to the rod
+    # axis on the slider: its direction of motion; axis on the rod: normal to the slider axis and to the rod
     mb.universal("cross", slider, rod, at=C, axis="x", other_axis=np.cross(along, [1, 0, 0]))
     mb.prismatic("guide", mb.ground, slider, axis="x")
     mb.start(hinge, rate=speed)
@@ -47,10 +47,10 @@ def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multi
 
 @problem(
     "spatial-slider-crank",
-    summary="crank, rod and slider in space with four kinds of joints: 36 coordinates, one degree of freedom",
+    summary="spatial slider-crank with four joint types: 36 coordinates, one degree of freedom",
     source="IFToMM, Masarati's submission",
     scheme="lie-em",
 )
 def spatial_slider_crank(speed: float = 6.0, g: float = 9.81) -> Problem:
-    """`speed` is the crank's at the start; it swings between 5.5 and 24.3 rad/s every turn."""
+    """Build the problem; `speed` is the initial crank rate, which varies between 5.5 and 24.3 rad/s."""
     return spatial_slider_crank_mechanism(speed, g).problem("spatial-slider-crank", h=1e-3, t_end=5.0)

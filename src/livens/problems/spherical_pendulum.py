@@ -1,4 +1,4 @@
-"""A point mass on a rigid rod in space."""
+"""Spherical pendulum: point mass on a rigid rod in space."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def spherical_pendulum(
     theta: float = 1.2,
     speed: float = 2.0,
 ) -> Problem:
-    """Starts at the angle `theta` from the lowest position, with a horizontal velocity; L3 is about the vertical."""
+    """Build the problem at the angle `theta` from the lowest position, with a horizontal velocity; L3 is vertical."""
     system = System(
         "x y z",
         kinetic=lambda v, k: 0.5 * k.m * (v @ v),

@@ -1,4 +1,4 @@
-"""A four-bar linkage in the plane that a spring holds up: small motions about its equilibrium are one oscillation."""
+"""Planar four-bar linkage on a spring and a damper, for linearisation about its equilibrium."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from livens.models.problem import Problem
 from livens.multibody.builder import Multibody
 from livens.problems import problem
 
-#: The corners of the linkage as it is drawn, and where the spring is fixed.
+#: Corners of the linkage in the reference configuration, and the fixed end of the spring, in metres.
 CORNERS = ((0.0, 0.0), (0.1, 0.5), (0.9, 0.75), (1.0, 0.0))
 FOOT = (0.5, 1.4)
 
 
 def spring_four_bar_mechanism(stiffness: float = 400.0, viscosity: float = 3.0, g: float = 9.81) -> Multibody:
-    """Crank, coupler and rocker; spring and damper hold the middle of the coupler."""
+    """Build crank, coupler and rocker, with a spring and a damper at the centre of the coupler."""
     mb = Multibody(gravity=[0, -g], planar=True)
     first, second, third, fourth = (list(corner) for corner in CORNERS)
     crank = mb.rod("crank", a=first, b=second, mass=1.0)
@@ -29,11 +29,11 @@ def spring_four_bar_mechanism(stiffness: float = 400.0, viscosity: float = 3.0, 
 
 @problem(
     "spring-four-bar",
-    summary="a four-bar linkage on a spring and a damper, to be linearised: one degree of freedom",
+    summary="four-bar linkage on a spring and a damper, for linearisation: one degree of freedom",
     source="livens",
     scheme="lie-em",
 )
 def spring_four_bar(stiffness: float = 400.0, viscosity: float = 3.0, g: float = 9.81) -> Problem:
-    """`stiffness` and `viscosity` are those of spring and damper; it starts as it is drawn, with a push."""
+    """Build the problem in the reference configuration, with an initial crank rate of -2 rad/s."""
     drawn = spring_four_bar_mechanism(stiffness, viscosity, g)
     return drawn.problem("spring-four-bar", h=1e-3, t_end=5.0)

@@ -1,5 +1,4 @@
-"""A point mass on an elastic string in space, without gravity (S000 6.2, S004 5.2): in spherical and in Cartesian
-coordinates."""
+"""Elastic pendulum in space without gravity, in spherical and Cartesian coordinates (S000 6.2, S004 5.2)."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "spring-pendulum-spherical",
-    summary="point mass on an elastic string, in spherical coordinates: M depends on q",
+    summary="point mass on an elastic string in spherical coordinates: configuration-dependent mass matrix",
     source="S000 6.2, S004 5.2",
     scheme="livens-em",
 )
 def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
-    """The rotation about the z axis is a shift of phi; its momentum is p_phi."""
+    """Build the problem in spherical coordinates; a rotation about z shifts phi, with the momentum p_phi."""
     system = System(
         "r theta phi",
         kinetic=lambda q, v, k: 0.5 * k.mass * (v[0] ** 2 + q[0] ** 2 * v[1] ** 2 + (q[0] * m.sin(q[1]) * v[2]) ** 2),
@@ -54,14 +53,14 @@ def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 
 
 @problem(
     "spring-pendulum",
-    summary="the same motion in Cartesian coordinates",
+    summary="point mass on an elastic string in Cartesian coordinates",
     source="S000 6.2, S004 5.2",
     scheme="livens-em",
 )
 def spring_pendulum(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
-    """``z = r cos(theta)``: theta' = 1 at the equator is a velocity of -r in z.
+    """Build the same motion in Cartesian coordinates: theta' = 1 at the equator is the velocity -r along z.
 
-    The potential is given through the square of the length, so energy-momentum schemes conserve angular momentum too.
+    The potential is a function of the squared length, so energy-momentum schemes conserve angular momentum as well.
     """
     system = System(
         "x y z",

@@ -1,4 +1,4 @@
-"""A tippe top: a ball with its weight below the middle that stands on its head when it spins."""
+"""Tippe top: a spinning ball with a low centre of mass that inverts by sliding friction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INERTIA = (3.1e-6, 3.1e-6, 3.2e-6)
 
 
 def tippe_top_mechanism(spin: float = 150.0, tilt: float = 0.1, friction: float = 0.3) -> Multibody:
-    """The centre of mass is `OFFSET` below that of the ball; a stem shows where its head is."""
+    """Build the top; the centre of mass is `OFFSET` below the centre of the ball, a stem marks the opposite side."""
     mb = Multibody(gravity=[0, 0, -9.81])
     c, s = math.cos(tilt), math.sin(tilt)
     R = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
@@ -37,11 +37,14 @@ def tippe_top_mechanism(spin: float = 150.0, tilt: float = 0.1, friction: float 
 
 @problem(
     "tippe-top",
-    summary="a ball that is heavy below stands on its head when it spins",
+    summary="tippe top: a spinning ball with a low centre of mass turns upside down",
     source="Cohen 1977",
     scheme="lie-em",
 )
 def tippe_top(spin: float = 150.0, tilt: float = 0.1, friction: float = 0.3) -> Problem:
-    """Sliding friction turns it over. Jellett's number ``-L.a``, with the vector a from the centre of mass to the point
-    that touches, stays the same, whatever the friction is."""
+    """Build the problem; sliding friction inverts the top.
+
+    The Jellett integral ``-L.a``, with the vector a from the centre of mass to the contact point, is constant for any
+    friction.
+    """
     return tippe_top_mechanism(spin, tilt, friction).problem("tippe-top", h=2e-4, t_end=4.0)

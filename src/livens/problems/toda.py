@@ -1,4 +1,4 @@
-"""Three particles on a ring with exponential springs: integrable (Toda, 1967)."""
+"""Toda lattice: three particles on a ring with exponential springs, integrable (Toda, 1967)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.problems import problem
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """Particles around a circle, moved outwards by their displacements."""
+    """Return particles on a circle with radial displacements."""
     angles = 2 * np.pi * np.arange(3) / 3
     places = [[(3 + 0.5 * q[i]) * np.cos(a), (3 + 0.5 * q[i]) * np.sin(a)] for i, a in enumerate(angles)]
     springs = [shapes.spring(places[i], places[(i + 1) % 3], 0.2) for i in range(3)]
@@ -24,12 +24,12 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "toda",
-    summary="three particles on a ring, integrable",
+    summary="Toda lattice of three particles, integrable",
     source="Toda (1967); Hairer, Lubich, Wanner, X.1",
     scheme="kahan-li-8:stormer-verlet",
 )
 def toda() -> Problem:
-    """``V = sum exp(q_i - q_(i+1))``; the eigenvalues of the Lax matrix are constant."""
+    """Build ``V = sum exp(q_i - q_(i+1))``; the eigenvalues of the Lax matrix are constant."""
     system = System(
         "q1 q2 q3",
         kinetic=lambda v: 0.5 * (v @ v),

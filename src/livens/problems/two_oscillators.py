@@ -1,4 +1,4 @@
-"""Two oscillators, one of them stiff and strongly damped (S003 paper V, 6.1)."""
+"""Two coupled oscillators with a stiff, strongly damped coupling (S003 paper V, 6.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.problems import problem
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """Two boxes in a row, at a distance of 1 where the spring between them is at rest."""
+    """Return two boxes, at distance 1 when the spring between them is relaxed."""
     first, second = [q[0], 0.0], [q[1] + 1.0, 0.0]
     return [
         shapes.path([[-2, -0.3], [-2, 0.3]], name="wall"),
@@ -29,12 +29,12 @@ def _look(q: Any) -> list[shapes.Shape]:
 
 @problem(
     "two-oscillators",
-    summary="two masses, a soft spring and a stiff damped one",
+    summary="two masses with a soft spring and a stiff damped coupling",
     source="S003 paper V, 6.1",
     scheme="semi-explicit:0.5,0.8",
 )
 def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2) -> Problem:
-    """Unit masses; a spring `k` holds the first (expensive), the stiff spring and damper joins them (cheap)."""
+    """Build unit masses: soft spring `k` on the first mass (expensive force), stiff damped coupling (cheap force)."""
     if min(k, stiffness, damping) < 0:
         raise InputError("k, stiffness and damping must not be negative")
     model = Hamiltonian(

@@ -1,4 +1,4 @@
-"""A particle between a soft and a stiff wall (S003 paper II, example 3.2)."""
+"""Particle between a soft and a stiff elastic wall (S003 paper II, example 3.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.problems import problem
 
 
 def _look(q: Any) -> list[shapes.Shape]:
-    """The soft wall fills the right half of the line, the stiff one the left."""
+    """Return the line, with the soft wall at q > 0 and the stiff wall at q < 0."""
     return [
         shapes.path([[-0.3, 0], [1.2, 0]], name="line"),
         shapes.path([[0, -0.3], [0, 0.3]], name="where the walls meet"),
@@ -32,10 +32,10 @@ def _look(q: Any) -> list[shapes.Shape]:
     scheme="livens-em",
 )
 def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem:
-    """``V = K1 max(0, q)^2/2 + K2 min(0, q)^2/2``, from q = 1 at rest: half a cosine in each wall.
+    """Build ``V = K1 max(0, q)^2/2 + K2 min(0, q)^2/2`` from q = 1 at rest: half a cosine in each wall.
 
-    Adaptive steps scale as ``V''^(-1/2)``, with both walls setting in over a length `smooth`. The paper takes it
-    proportional to the step, 0.033 or 0.04 times as long.
+    The step-size scaling is ``V''^(-1/2)``, with the walls smoothed over a length `smooth`. The paper uses a length
+    proportional to the step, with the factors 0.033 and 0.04.
     """
     if min(K1, K2) <= 0:
         raise InputError("K1 and K2 must be greater than 0")
@@ -51,7 +51,7 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
     soft, stiff = np.sqrt(K1), np.sqrt(K2)
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        since = (t + np.pi / (2 * soft)) % (np.pi / soft + np.pi / stiff)  # the particle entered the soft wall
+        since = (t + np.pi / (2 * soft)) % (np.pi / soft + np.pi / stiff)  # time since entry into the soft wall
         inside = since < np.pi / soft
         rate, sign, since = (soft, 1.0, since) if inside else (stiff, -1.0, since - np.pi / soft)
         position = sign * soft / rate * np.sin(rate * since)

@@ -1,8 +1,8 @@
-"""A railway wheelset on a straight track: rolling contact with creep forces (Simeon, Fuehrer, Rentrop 1991).
+"""Railway wheelset on a straight track: rolling contact with creep forces (Simeon, Fuehrer, Rentrop 1991).
 
-Coordinates are the place of the centre (x across the track, y up, z along, relative to where it would be at constant
-speed), the yaw theta and the roll phi; beta' is what the wheels turn faster than in pure rolling. Each wheel, a cone,
-touches its rail, a circle, in one point: psi and xi say where on the wheel that is.
+Coordinates are the position of the centre (x lateral, y vertical, z longitudinal, relative to motion at constant
+speed), the yaw angle theta and the roll angle phi; beta' is the rotation rate in excess of pure rolling. Each conical
+wheel touches its circular rail profile in one point, with the surface parameters psi and xi on the wheel.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _PARAMETERS: dict[str, float] = dict(
     cone=0.0262, half=0.1506, rail=0.06, modulus=7.92e10, poisson=0.28, C11=4.72772197, C22=4.27526987,
     C23=1.97203505,
 )  # fmt: skip
-#: Kalker's integrals for the ellipse of contact, and what the test set takes for pi there.
+#: Elliptic integrals of the contact ellipse in Kalker's theory, and the value of pi used there by the test set.
 _E, _G, _PI = 1.3537956, 0.7115218, 3.1415926
-#: Multipliers are large; the variables are these parts of them.
+#: Scaling factor of the multipliers: the algebraic variables are the multipliers divided by this value.
 _SCALE = 1e4
 _START = (0.0014941, 4.0089e-7, 1.1241e-6, -2.8573e-4, 2.6459e-4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-#: First values of the multipliers, of psi and xi at x > 0, and of those at x < 0. The test set has five digits of the
-#: multipliers; all others follow from the rates of the constraints.
+#: Initial multipliers, psi and xi of the left wheel (x > 0), psi and xi of the right wheel (x < 0). The test set gives
+#: five digits of the multipliers; the other digits follow from the time derivative of the constraints.
 _ALGEBRAIC = (
     -8.3591840189592634e-03, -7.4145528406821710e-03, 7.563440639517294e-6, 0.1490635714733819,
     -7.412238035766714e-6, -0.1521364296121248,
@@ -36,7 +36,7 @@ _ALGEBRAIC = (
 
 
 class _Arm(NamedTuple):
-    """From the centre to a point of a wheel, and its derivatives by yaw, roll and the angle on the wheel."""
+    """Vector from the centre to a point of a wheel, with derivatives by yaw, roll and wheel angle."""
 
     at: Any
     by_yaw: Any
@@ -57,23 +57,23 @@ def _arm(theta: Any, phi: Any, psi: Any, xi: Any, r: Any) -> _Arm:
 
 
 class _Contact:
-    """One wheel on its rail, at x > 0 (side 1) or x < 0 (side -1)."""
+    """Contact of one wheel with its rail, at x > 0 (side 1) or x < 0 (side -1)."""
 
     def __init__(self, side: float, x: Any, psi: Any, xi: Any, k: Any) -> None:
         self.x, self.psi, self.xi, self.k = x, psi, xi, k
         theta, phi = x[3], x[4]
         slope = m.tan(k.cone)
-        self.r, self.dr = k.r0 + slope * (k.half - side * xi), -side * slope  # the wheel, a cone
+        self.r, self.dr = k.r0 + slope * (k.half - side * xi), -side * slope  # conical wheel profile
         self.arm = _arm(theta, phi, psi, xi, self.r)
-        off = k.half + m.sin(k.cone) * k.rail - side * (x[0] + self.arm.at[0])  # the rail, a circle
+        off = k.half + m.sin(k.cone) * k.rail - side * (x[0] + self.arm.at[0])  # circular rail profile
         depth = m.sqrt(k.rail**2 - off**2)
         self.slope, self.curvature = side * off / depth, -(k.rail**2) / depth**3
         sp, cp, cs, ss = m.sin(phi), m.cos(phi), m.cos(psi), m.sin(psi)
         tilted, upright = self.dr * cp - sp * cs, self.dr * sp + cp * cs
         w = tilted * m.cos(theta) + ss * m.sin(theta)
-        #: The normals of wheel and rail are parallel.
+        #: Conditions for parallel normals of wheel and rail.
         self.conditions = [self.slope * upright + w, tilted * m.sin(theta) - ss * m.cos(theta)]
-        #: How the distance between wheel and rail changes with the five coordinates, at a given point of the wheel.
+        #: Gradient of the gap between wheel and rail by the five coordinates, at fixed psi and xi.
         by_yaw, by_roll = self.arm.by_yaw, self.arm.by_roll
         self.G = m.array([
             self.slope, -1.0, 0.0, self.slope * by_yaw[0] - by_yaw[1], self.slope * by_roll[0] - by_roll[1],
@@ -81,7 +81,7 @@ class _Contact:
         self.angle = m.atan(w / upright)
 
     def creep(self, N: Any) -> Any:
-        """Jaschinski's smooth form of Kalker's forces, for the force N along the normal."""
+        """Return the creep force by Jaschinski's smooth form of Kalker's law, for the normal force N."""
         k, x = self.k, self.x
         sd, cd = m.sin(self.angle), m.cos(self.angle)
         yaw = x[3] / cd
@@ -98,7 +98,7 @@ class _Contact:
         stiff = k.modulus * size**2 / most
         tx = -most * m.tanh(stiff * k.C11 * (slip @ along) / speed)
         ty = -most * m.tanh(stiff * (k.C22 * (slip @ across) / speed + size * k.C23 * turned))
-        # both together are no more than friction allows
+        # limit the resultant to the friction force
         less = m.minimum(1.0, m.abs(most) / m.sqrt(tx**2 + ty**2))
         return less * (tx * along + ty * across)
 
@@ -108,7 +108,7 @@ def _contacts(x: Any, y: Any, k: Any) -> tuple[_Contact, _Contact]:
 
 
 def _rates(x: Any, y: Any, k: Any) -> list[Any]:
-    """Newton's and Euler's law, times the mass matrix of `_mass`."""
+    """Return the right-hand side of the Newton-Euler equations, multiplied by the mass matrix of `_mass`."""
     left, right = _contacts(x, y, k)
     held = _SCALE * (left.G * y[0] + right.G * y[1])
     apart = m.sin(left.angle - right.angle)
@@ -146,13 +146,13 @@ def _mass(x: Any, k: Any) -> Any:
 
 
 def _conditions(x: Any, y: Any, k: Any) -> list[Any]:
-    """The wheels neither leave nor enter the rails, and touch them where their normals are parallel."""
+    """Return the velocity-level gap constraints and the conditions for parallel normals at the contact points."""
     left, right = _contacts(x, y, k)
     return [left.G @ x[5:10], right.G @ x[5:10], *left.conditions, *right.conditions]
 
 
 def _look(x: Any, k: Any) -> list[shapes.Shape]:
-    """Displacements and angles ten times as large as they are."""
+    """Return wheels, axle and rails, with displacements and angles magnified 10 times."""
     st, ct, sp, cp = m.sin(10 * x[3]), m.cos(10 * x[3]), m.sin(10 * x[4]), m.cos(10 * x[4])
     axle = m.array([ct * cp, -st * cp, sp])  # x across, y along, z up
     centre = m.array([10 * x[0], 10 * x[2], 0.1])
@@ -167,12 +167,12 @@ def _look(x: Any, k: Any) -> list[shapes.Shape]:
 
 @problem(
     "wheelset",
-    summary="railway wheelset on a straight track, creep forces in rolling contact: index 2, 17 unknowns",
+    summary="railway wheelset on a straight track with creep forces: index 2, 17 unknowns",
     source="Simeon, Fuehrer, Rentrop 1991; IVP test set (Bari)",
     scheme="radau-iia-2",
 )
 def wheelset(V: float = 30.0) -> Problem:
-    """Speed `V` in m/s. The distance of wheels and rails is held on velocity level; the multipliers have index 2."""
+    """Build the problem at the speed `V` (m/s); gap constraints at velocity level, multipliers of index 2."""
     model = FirstOrder(
         "x y z theta phi x' y' z' theta' phi' beta'",
         rhs=_rates,

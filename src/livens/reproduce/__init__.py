@@ -1,4 +1,4 @@
-"""The figures of the works livens is built on, drawn anew from our own runs, with what they claim, measured.
+"""Reproduction of published figures: runs of livens, plots, and measured claims of each paper.
 
 >>> from livens import reproduce
 >>> [entry.number for entry in reproduce.figures("S000")]

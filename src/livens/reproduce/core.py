@@ -1,4 +1,4 @@
-"""A figure is a function that returns a picture and a list of claims; here they are found, drawn and collected."""
+"""Registry and execution of published figures: a figure is a function that returns a plot and a list of claims."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, the number that was measured for it with the limit it is held against, and whether it holds.
+    """Statement of a paper with the measured number, its limit, and whether the statement holds.
 
-    `holds` is None for what depends on the machine, such as times: it is shown and not judged.
+    Parameters
+    ----------
+    text : str
+        The statement.
+    measured : str
+        Measured value and limit, for the report.
+    holds : bool or None
+        Whether the measured value is within the limit. None for machine-dependent values, such as times, which are
+        reported without judgement.
     """
 
     text: str
@@ -28,30 +36,58 @@ class Claim:
     holds: bool | None
 
 
-#: What draws a figure.
+#: Function that draws a figure and measures its claims.
 Draw = Callable[[], "tuple[Figure, list[Claim]]"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A figure of a source before it is drawn. `note` says where ours and the published one differ, and why."""
+    """Registered figure of a paper with its drawing function.
+
+    Parameters
+    ----------
+    source : str
+        Name of the source, such as ``"S003"``.
+    number : str
+        Number of the figure, such as ``"7"`` or ``"II.3"``.
+    title : str
+        Title of the figure.
+    draw : callable
+        Function that returns the Matplotlib figure and the list of claims.
+    note : str, default ""
+        Differences from the published figure and their reasons.
+    quick : bool, default False
+        True if drawing takes at most 2 s, including its runs.
+    """
 
     source: str
     number: str
     title: str
     draw: Draw
     note: str = ""
-    quick: bool = False  # two seconds at most, its runs included
+    quick: bool = False
 
 
 @dataclass(frozen=True)
 class Source:
-    """A work, and the modules that hold its figures."""
+    """Paper with the modules that contain its figures.
+
+    Parameters
+    ----------
+    name : str
+        Short name, such as ``"S003"``.
+    citation : str
+        Authors, title and year.
+    modules : tuple of str
+        Modules of its figures, relative to ``livens.reproduce``.
+    note : str, default ""
+        Remarks that hold for all figures of the paper.
+    """
 
     name: str
     citation: str
     modules: tuple[str, ...]
-    note: str = ""  # about all of its figures
+    note: str = ""
 
 
 SOURCES = {
@@ -61,24 +97,24 @@ SOURCES = {
             "S000",
             "Kinon, Betsch: Energy-consistent integration of mechanical systems based on Livens principle",
             ("s000.four_particles",),
-            "The constraint enters (20) with the sign that (21b) has.",
+            "The constraint enters (20) with the sign of (21b).",
         ),
         Source(
             "S001",
             "Kinon, Betsch, Schneider: The GGL variational principle for constrained mechanical systems, 2023",
             ("s001.top", "s001.linkage"),
-            "Equations (41b) and (57b) are taken with the momentum at the end of the step, as it comes out of the "
-            "variation (40b), and the dissipative force with the sign of (53), its matrix (80) being symmetric. "
-            "The linkage has seven joints: P1, P2, P3 on the ground, P4, two in P5, and P6. The height of the top's "
-            "centre of mass, called horizontal in 5.1, is vertical.",
+            "Equations (41b) and (57b) use the momentum at the end of the step, as it follows from the variation "
+            "(40b). The dissipative force has the sign of (53), with the symmetric matrix (80). The linkage has seven "
+            "joints: P1, P2, P3 on the ground, P4, two in P5, and P6. The height of the centre of mass of the top, "
+            "called horizontal in 5.1, is vertical.",
         ),
         Source(
             "S002",
             "Symank: Structure-Preserving Numerical Solution of Multibody Systems in Energy Formulation, 2025",
             ("s002.springs", "s002.vanishing_mass", "s002.murua", "s002.pendulums", "s002.limits", "s002.times"),
-            "(7.3) and (7.4) are taken with k2, as H has it; the power balance with the signs of thm. 4.2; the energy "
-            "defect (6.15) with a minus, which belongs to the force -G^T lam; the rods of 7.3.3 with length 1. The "
-            "tolerances of the document are for solving the equations of a step: ours are always solved to round-off.",
+            "(7.3) and (7.4) use k2, as in H; the power balance has the signs of thm. 4.2; the energy defect (6.15) "
+            "has a minus sign, which follows from the force -G^T lam; the rods of 7.3.3 have length 1. The tolerances "
+            "of the document are those of the Newton iteration; livens always solves the equations to round-off.",
         ),
         Source(
             "S003",
@@ -94,19 +130,19 @@ SOURCES = {
                 "s003.semi_explicit",
                 "s003.bearing",
             ),
-            "II.3 is figure 3 of paper II. Axes of the figures are not legible in the copy at hand, so horizons, where "
-            "the text does not give them, are ours. Algorithm 3.2.1 is taken with xi at the end of the step in its "
-            "last line, and starts with the density itself. The velocity in l_d of paper II is (q1 - q0)/eps. The "
-            "scaling that gives equal steps in space (paper III, 13) is T^(-1/2). Of the bearings "
-            "only dimensions of the same kind are known; spherical rollers are left out.",
+            "II.3 is figure 3 of paper II. The axes of the figures are not legible in the available copy; horizons "
+            "that the text does not give are chosen here. Algorithm 3.2.1 uses xi at the end of the step in its last "
+            "line, and starts with the density itself. The velocity in l_d of paper II is (q1 - q0)/eps. The scaling "
+            "for equal steps in space (paper III, 13) is T^(-1/2). The dimensions of the bearings are not given; "
+            "those of a similar bearing are used.",
         ),
         Source(
             "S004",
             "Kinon, Betsch: Conserving integration of multibody systems with singular and non-constant mass matrix "
             "including quaternion-based rigid body dynamics, 2024",
             ("s004.springs", "s004.rotation", "s004.top", "s004.ring"),
-            "The top's moments about its tip are J1 = J2 = J0_1 + m l^2 and J3 = J0_3, the other way round than in "
-            "(114); only then (118) gives the spin of 135.6 1/s.",
+            "The moments of inertia of the top about its tip are J1 = J2 = J0_1 + m l^2 and J3 = J0_3, interchanged "
+            "in (114); only then does (118) give the spin of 135.6 1/s.",
         ),
     )
 }
@@ -117,7 +153,7 @@ _entries: dict[tuple[str, str], Entry] = {}
 def figure(
     source: str, number: int | str, title: str, *, note: str = "", quick: bool = False
 ) -> Callable[[Draw], Draw]:
-    """Decorator that makes a function the figure of a source."""
+    """Return a decorator that registers a function as a figure of a source."""
 
     def register(draw: Draw) -> Draw:
         _entries[source, str(number)] = Entry(source, str(number), title, draw, note, quick)
@@ -127,7 +163,7 @@ def figure(
 
 
 def source_of(name: str) -> Source:
-    """A source by its name, in capitals or not."""
+    """Return a source by its name, case-insensitive."""
     found = SOURCES.get(str(name).upper())
     if found is None:
         raise InputError(f"unknown source '{name}'{suggestion(str(name).upper(), SOURCES)}")
@@ -138,7 +174,7 @@ _PAPERS = ("I", "II", "III", "IV", "V")
 
 
 def _place(number: str) -> list[tuple[int, int, str]]:
-    """The order of numbers: 2, 10; 2.9, 2.10; those of papers, II.3, after those of chapters; words last."""
+    """Return the sort key of a figure number: 2 < 10; 2.9 < 2.10; chapters before papers (II.3); text last."""
     return [
         (0, int(part), "") if part.isdigit() else (1, _PAPERS.index(part), "") if part in _PAPERS else (2, 0, part)
         for part in number.split(".")
@@ -146,7 +182,25 @@ def _place(number: str) -> list[tuple[int, int, str]]:
 
 
 def figures(source: str, only: str | Sequence[str] | None = None) -> list[Entry]:
-    """The figures of a source in the order of their numbers: all, or those named (``"7"``, ``"fig7,8"``)."""
+    """Return the registered figures of a source, sorted by number.
+
+    Parameters
+    ----------
+    source : str
+        Name of the source, such as ``"S003"``, case-insensitive.
+    only : str or sequence of str, optional
+        Numbers of the selected figures, such as ``"7"`` or ``"fig7,8"``. Default: all figures.
+
+    Returns
+    -------
+    list of FigureEntry
+        The selected figures.
+
+    Raises
+    ------
+    InputError
+        If the source or a figure does not exist.
+    """
     found = source_of(source)
     for module in found.modules:
         importlib.import_module(f"livens.reproduce.{module}")
@@ -165,7 +219,17 @@ def figures(source: str, only: str | Sequence[str] | None = None) -> list[Entry]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that was drawn: its files (none if a run failed) and its claims."""
+    """Figure with its files and measured claims.
+
+    Parameters
+    ----------
+    entry : FigureEntry
+        The registered figure.
+    files : tuple of str
+        Names of the written files; empty if a run failed.
+    claims : tuple of Claim
+        Measured claims.
+    """
 
     entry: Entry
     files: tuple[str, ...]
@@ -173,12 +237,29 @@ class Drawn:
 
     @property
     def holds(self) -> bool:
+        """True if no claim of the figure is violated.
+
+        Returns
+        -------
+        bool
+            False if the `holds` of a claim is False.
+        """
         return all(claim.holds is not False for claim in self.claims)
 
 
 @dataclass
 class Report:
-    """Everything that came out for one source."""
+    """Result of the reproduction of one source.
+
+    Parameters
+    ----------
+    source : Source
+        The paper.
+    folder : Path
+        Folder of the figures and of the report.
+    results : list of FigureResult, optional
+        The drawn figures.
+    """
 
     source: Source
     folder: Path
@@ -186,15 +267,34 @@ class Report:
 
     @property
     def claims(self) -> list[Claim]:
+        """Claims of all figures.
+
+        Returns
+        -------
+        list of Claim
+            The claims in the order of the figures.
+        """
         return [claim for drawn in self.drawn for claim in drawn.claims]
 
     @property
     def holds(self) -> bool:
-        """Whether every claim does."""
+        """True if no claim of any figure is violated.
+
+        Returns
+        -------
+        bool
+            False if the `holds` of a claim is False.
+        """
         return all(drawn.holds for drawn in self.drawn)
 
     def as_object(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return the report as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            Source, citation, folder, overall status and figures with their claims.
+        """
         return {
             "source": self.source.name,
             "citation": self.source.citation,
@@ -218,13 +318,29 @@ def reproduce(
 ) -> Report:
     """Draw the figures of a source, measure its claims, and write both to a folder with a report.
 
-    :param source: S000, S001, S002 or S004.
-    :param out: the folder, made if need be; ``reproduce-S000`` and so on if not given.
-    :param only: numbers of figures, as in ``"7"`` or ``"7,8"``; all if not given.
-    :param progress: show which figure is being made; by default on a terminal.
+    The folder contains each figure as PNG and PDF, ``report.md`` and ``report.html``. A figure whose run fails is
+    omitted and counts as a violated claim.
 
-    The folder gets every figure as png and pdf, ``report.md`` and ``report.html``. A figure whose run fails is left
-    out, and counts as a claim that does not hold.
+    Parameters
+    ----------
+    source : str
+        Name of the source: S000, S001, S002, S003 or S004.
+    out : str or Path, optional
+        Output folder, created if necessary. Default: ``reproduce-S000`` for source S000.
+    only : str or sequence of str, optional
+        Numbers of the selected figures, such as ``"7"`` or ``"7,8"``. Default: all figures.
+    progress : bool, optional
+        Whether to show a progress bar. Default: only on a terminal.
+
+    Returns
+    -------
+    Report
+        Figures and measured claims.
+
+    Raises
+    ------
+    InputError
+        If the source or a figure does not exist, or if the folder cannot be written.
     """
     chosen, found = figures(source, only), source_of(source)
     folder = Path(f"reproduce-{found.name}" if out is None else out)
@@ -244,7 +360,20 @@ def reproduce(
 
 
 def reproduce_all(out: str | Path | None = None, *, progress: bool | None = None) -> list[Report]:
-    """Every source, with all figures in one folder (``reproduce`` if not given) and all claims in one report."""
+    """Reproduce all sources, with all figures in one folder and all claims in one report.
+
+    Parameters
+    ----------
+    out : str or Path, optional
+        Output folder, created if necessary. Default: ``reproduce``.
+    progress : bool, optional
+        Whether to show a progress bar. Default: only on a terminal.
+
+    Returns
+    -------
+    list of Report
+        One report per source.
+    """
     from livens.reproduce.report import write
 
     folder = Path("reproduce" if out is None else out)
@@ -259,7 +388,7 @@ def _drawn(entry: Entry, folder: Path) -> Drawn:
     try:
         picture, claims = entry.draw()
     except IntegrationError as error:
-        return Drawn(entry, (), (Claim("The runs for this figure can be finished.", str(error), False),))
+        return Drawn(entry, (), (Claim("The runs of this figure can be completed.", str(error), False),))
     stem = f"{entry.source}-figure-{entry.number.zfill(2)}"
     files = [save(picture, folder / f"{stem}.{suffix}").name for suffix in ("png", "pdf")]
     return Drawn(entry, tuple(files), tuple(claims))
@@ -267,7 +396,7 @@ def _drawn(entry: Entry, folder: Path) -> Drawn:
 
 @contextmanager
 def _progress(title: str, total: int, show: bool | None) -> Iterator[Callable[[Entry], None]]:
-    """A bar on stderr that says which figure is being made."""
+    """Show a progress bar on stderr with the current figure."""
     from livens.run.progress import somebody_looks
 
     if not (somebody_looks() if show is None else show):

@@ -1,4 +1,4 @@
-"""Claims from measured numbers, and the runs and limits they are made of."""
+"""Claim constructors from measured numbers, cached runs and round-off limits."""
 
 from __future__ import annotations
 
@@ -15,79 +15,81 @@ from livens.reproduce.core import Claim
 from livens.results.result import Result
 from livens.run.simulate import simulate
 
-#: What solving the equations of a step makes of one rounding of the state is round-off up to this many of them. The
-#: grey bands of the figures end here.
+#: Bound of round-off in an observable, in units of its single rounding error; used in claims and as the upper end of
+#: the grey bands of the figures.
 ROUNDINGS = 1000
-#: Measured orders are off by this at most.
+#: Tolerance of measured convergence orders.
 _ORDER_MARGIN = 0.1
 
 
 @functools.lru_cache(maxsize=64)
 def run(name: str, scheme: str, h: float, t_end: float, options: tuple[tuple[str, Any], ...] = ()) -> Result:
-    """A run of a ready problem; figures that show the same run share it."""
+    """Return a run of a built-in problem; figures with the same run share it."""
     return simulate(problems.load(name, **dict(options)), scheme=scheme, h=h, t_end=t_end, progress=False)
 
 
 def limit(result: Result, name: str) -> float:
-    """Up to where a change of an observable is round-off."""
+    """Return the largest change of an observable that counts as round-off."""
     return ROUNDINGS * round_off(result, name)
 
 
 def largest_increment(result: Result, name: str, after: float = -np.inf) -> float:
-    """The largest change of an observable from step to step, of those that begin after a time."""
+    """Return the largest change of an observable per step, for steps that begin at `after` or later."""
     values = result.observe(name)[result.t >= after]
     return float(np.abs(np.diff(values, axis=0)).max())
 
 
 def below(text: str, value: float, most: float, unit: str = "") -> Claim:
-    """A number is at most so large."""
+    """Return the claim that a value is at most `upper`."""
     return Claim(text, f"{value:.1e}{_unit(unit)}, at most {most:.1e}", bool(value <= most))
 
 
 def above(text: str, value: float, least: float, unit: str = "") -> Claim:
-    """A number is at least so large: what theory says is not conserved must be seen not to be."""
+    """Return the claim that a value is at least `lower`, for example that a quantity is not conserved."""
     return Claim(text, f"{value:.1e}{_unit(unit)}, at least {least:.1e}", bool(value >= least))
 
 
 def between(text: str, value: float, least: float, most: float, unit: str = "") -> Claim:
+    """Return the claim that a value is between `lower` and `upper`."""
     return Claim(text, f"{value:.3g}{_unit(unit)}, from {least:.3g} to {most:.3g}", bool(least <= value <= most))
 
 
 def constant(text: str, result: Result, name: str, unit: str = "") -> Claim:
-    """An observable changes by round-off only, from step to step."""
+    """Return the claim that an observable changes by round-off only in each step."""
     return below(text, largest_increment(result, name), limit(result, name), unit)
 
 
 def constraints_hold(text: str, result: Result, columns: Sequence[int] | None = None) -> Claim:
+    """Return the claim that constraints hold to round-off."""
     values = np.abs(result.observe("constraint"))
     chosen = values if columns is None else values[:, list(columns)]
     return below(text, float(chosen.max()), limit(result, "constraint"))
 
 
 def slope(h: Sequence[float], errors: Sequence[float]) -> float:
-    """The order of errors, by least squares in logarithms."""
+    """Return the convergence order of errors by least squares in logarithms."""
     if len(h) < 4:
         raise ValueError("an order is measured over at least four steps")
     return float(np.polyfit(np.log(h), np.log(errors), 1)[0])
 
 
 def of_order(text: str, expected: int, h: Sequence[float], errors: Sequence[float]) -> Claim:
-    """Errors fall with this power of the step."""
+    """Return the claim that errors have an expected convergence order."""
     found = slope(h, errors)
     words = f"{found:.3f} over {len(h)} steps from {max(h):g} to {min(h):g} s, {expected} ± {_ORDER_MARGIN}"
     return Claim(text, words, abs(found - expected) <= _ORDER_MARGIN)
 
 
 def no_trend(text: str, t: np.ndarray, values: np.ndarray, unit: str) -> Claim:
-    """A straight line through the values changes little over the run, against how far they swing."""
+    """Return the claim that the linear trend over the run is at most a fifth of the range of the values."""
     change = float(np.polyfit(t - t[0], values, 1)[0] * (t[-1] - t[0]))
     swing = float(np.ptp(values))
-    words = f"{change:+.1e} {unit} over the run by a straight line, at most a fifth of the swing of {swing:.1e}"
+    words = f"{change:+.1e} {unit} linear trend over the run, at most a fifth of the range {swing:.1e}"
     return Claim(text, words, abs(change) <= swing / 5)
 
 
 def ranked(text: str, values: dict[str, float]) -> Claim:
-    """Numbers are in rising order."""
+    """Return the claim that the values are in increasing order."""
     numbers = list(values.values())
     words = " < ".join(f"{name} {value:.2e}" for name, value in values.items())
     return Claim(text, words, all(a < b for a, b in itertools.pairwise(numbers)))

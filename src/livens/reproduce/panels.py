@@ -1,4 +1,4 @@
-"""Panels that several figures share, in the house style."""
+"""Plot panels shared by several figures, in the house style."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from livens.reproduce.measure import ROUNDINGS
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: `log_curves` ends its band at a hundred roundings; ours is wider.
+#: Ratio of the round-off bound of claims to that of `log_curves`, which is 100 roundings.
 _WIDER = ROUNDINGS / 100
 
 
 def one() -> tuple[Figure, Axes]:
-    """A figure with one panel, as wide as a column."""
+    """Return a figure of column width with one panel."""
     figure = new_figure(COLUMN, 2.5)
     return figure, figure.add_subplot()
 
 
 def two(height: float = 2.6) -> tuple[Figure, Axes, Axes]:
-    """A figure with two panels side by side."""
+    """Return a figure with two panels side by side."""
     figure = new_figure(PAGE, height)
     left, right = figure.subplots(1, 2)
     return figure, left, right
 
 
 def said(figure: Figure, result: Result, note: str = "") -> Figure:
-    """The figure, with words on the run that it shows."""
+    """Return the figure with a caption that describes its run."""
     caption(figure, result, note)
     return figure
 
 
 def energies(axes: Axes, result: Result, conserved: str = "generalized_energy", label: str = "$E$") -> None:
-    """Kinetic and potential energy, and their conserved companion."""
+    """Plot kinetic, potential and conserved energy."""
     curve(axes, result.t, result.observe("kinetic_energy"), label="$T$", color=PALETTE[0])
     curve(axes, result.t, result.observe("potential_energy"), label="$V$", color=PALETTE[1], linestyle="--")
     curve(axes, result.t, result.observe(conserved), label=label, color=PALETTE[6], linewidth=1.4)
@@ -51,7 +51,7 @@ def energies(axes: Axes, result: Result, conserved: str = "generalized_energy", 
 
 
 def increments(axes: Axes, result: Result, name: str, label: str, *, components: Sequence[str] = ()) -> None:
-    """Changes of an observable from step to step on a logarithmic axis, with a band that marks round-off."""
+    """Plot changes of an observable per step on a logarithmic axis, with a round-off band."""
     changes = np.abs(result.observe(name, increments=True))
     labels = components or [label]
     found = dict(zip(labels, changes.reshape(len(changes), -1).T, strict=True))
@@ -59,7 +59,7 @@ def increments(axes: Axes, result: Result, name: str, label: str, *, components:
 
 
 def violations(axes: Axes, result: Result, name: str, groups: Mapping[str, Sequence[int]], label: str) -> None:
-    """Constraints, or hidden ones: the worst of every group of them."""
+    """Plot the largest constraint violation of each group, at position or velocity level."""
     values = np.abs(result.observe(name))
     found = {words: values[:, list(columns)].max(axis=1) for words, columns in groups.items()}
     logarithmic(axes, result, found, round_off(result, name), label, named=len(groups) > 1)
@@ -75,7 +75,7 @@ def logarithmic(
     t: np.ndarray | None = None,
     named: bool = True,
 ) -> None:
-    """Curves on a logarithmic axis; the band ends where claims say that round-off does."""
+    """Plot curves on a logarithmic axis, with a band up to the round-off bound of the claims."""
     band = log_curves(axes, result.t if t is None else t, curves, rounding, _WIDER * rounding)
     axes.set_ylabel(label)
     time_axis(axes, result)
@@ -83,7 +83,7 @@ def logarithmic(
 
 
 def orders(axes: Axes, h: Sequence[float], errors: Mapping[str, Sequence[float]], expected: int, label: str) -> None:
-    """Errors against the step, with a line of the expected slope."""
+    """Plot errors against the step size, with a line of the expected order."""
     for i, (name, values) in enumerate(errors.items()):
         style: dict[str, Any] = dict(marker="osD^v"[i], markersize=(6, 4, 4, 4, 4)[i], linewidth=0.8)
         axes.loglog(h, values, color=PALETTE[i], label=name, **style)
@@ -97,7 +97,7 @@ def orders(axes: Axes, h: Sequence[float], errors: Mapping[str, Sequence[float]]
 
 
 def step_axis(axes: Axes) -> None:
-    """Steps on a logarithmic axis, with labels that do not touch."""
+    """Format a logarithmic step-size axis with labels that do not overlap."""
     axes.set_xlabel("$h$ (s)")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-")))

@@ -1,4 +1,4 @@
-"""The report of a reproduction: one page with the claims and the figures, as Markdown and as HTML."""
+"""Report of a reproduction with claims and figures, as Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ figure { margin: 1rem 0; } img { max-width: 100%; }
 
 
 def write(*reports: Report) -> list[Path]:
-    """Write ``report.md`` and ``report.html`` on one or several sources into their folder."""
+    """Write ``report.md`` and ``report.html`` of one or several sources into the folder of the first."""
     files = []
     markdown = "\n".join(as_markdown(report) for report in reports)
     for name, text in (("report.md", markdown), ("report.html", as_html(*reports))):
@@ -48,7 +48,7 @@ def _counted(report: Report) -> str:
 
 
 def as_markdown(report: Report) -> str:
-    """The page as Markdown; pictures are files beside it."""
+    """Return the report as Markdown; images are referenced as files in the same folder."""
     source = report.source
     lines = [f"# {source.name} reproduced", "", f"{source.citation}.", "", _counted(report), ""]
     lines += [source.note, ""] if source.note else []
@@ -62,14 +62,14 @@ def as_markdown(report: Report) -> str:
     for drawn in report.drawn:
         lines += [f"### Figure {drawn.entry.number}: {drawn.entry.title}", ""]
         lines += [f"![{drawn.entry.title}]({_png(drawn)})", ""] if drawn.files else ["(not drawn: a run failed)", ""]
-        lines += [f"> **Ours against the published figure.** {drawn.entry.note}", ""] if drawn.entry.note else []
+        lines += [f"> **Differences from the published figure.** {drawn.entry.note}", ""] if drawn.entry.note else []
         lines += [f"- {verdict(claim.holds)}: {claim.text} Measured: {claim.measured}." for claim in drawn.claims]
         lines += [""]
     return "\n".join(lines)
 
 
 def as_html(*reports: Report) -> str:
-    """The page as HTML; pictures are files beside it."""
+    """Return the report as HTML; images are referenced as files in the same folder."""
     names = ", ".join(report.source.name for report in reports)
     body = "\n".join(line for report in reports for line in _body(report))
     head = f'<meta charset="utf-8"><title>{names} reproduced</title><style>{_STYLE}</style>'
@@ -95,13 +95,13 @@ def _body(report: Report) -> list[str]:
             body += ['<p class="no">Not drawn: a run failed.</p>']
         if drawn.entry.note:
             note = html.escape(drawn.entry.note)
-            body += [f'<p class="note"><strong>Ours against the published figure.</strong> {note}</p>']
+            body += [f'<p class="note"><strong>Differences from the published figure.</strong> {note}</p>']
         body += _table([(drawn, False)])
     return body
 
 
 def _table(rows: Iterable[tuple[Drawn, bool]]) -> list[str]:
-    """Claims as a table, with the number of the figure where several are listed."""
+    """Return the claims as an HTML table, optionally with the number of the figure."""
     lines = ["<table>"]
     for drawn, numbered in rows:
         for claim in drawn.claims:

@@ -1,4 +1,4 @@
-"""Boxes in space, drawn as they stand."""
+"""3-D plots of boxes with given position and orientation."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 from livens import rotations as rot
 
-#: One colour for each pair of faces, so that turns can be seen.
+#: One colour for each pair of faces, so that rotations are visible.
 _FACES = ("#0072B2", "#E69F00", "#D5E5EE")
 
 
 def same_inertia(J: Sequence[float]) -> np.ndarray:
-    """Edges of the box, of unit density up to a factor, whose principal moments are in the proportion of J."""
+    """Return the edges of a homogeneous box whose principal moments are proportional to J."""
     J1, J2, J3 = J
     squares = np.array([J2 + J3 - J1, J3 + J1 - J2, J1 + J2 - J3])
     return np.asarray(np.sqrt(squares / squares.max()))
 
 
 def box(axes: Any, centre: Any, quaternion: Any, edges: Any, alpha: float = 1.0) -> None:
-    """A box with given edges along the axes of its own frame."""
+    """Plot a box with edges along the axes of its body frame."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
     R, half = rot.matrix(quaternion), np.asarray(edges) / 2
@@ -39,7 +39,7 @@ def box(axes: Any, centre: Any, quaternion: Any, edges: Any, alpha: float = 1.0)
 
 
 def stage(axes: Any, low: Any, high: Any, title: str) -> None:
-    """A panel of equal units without a box around it, from one corner to the other."""
+    """Set limits, equal units and title of a 3-D panel without axes."""
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set_box_aspect(np.asarray(high) - np.asarray(low), zoom=1.1)
     axes.view_init(elev=22, azim=-58)

@@ -1,6 +1,6 @@
-"""Two masses on springs in redundant coordinates, and the spring pendulum: S000 6.1-6.2 and S004 5.1-5.2.
+"""Two masses in redundant coordinates and the spring pendulum: S000 6.1-6.2 and S004 5.1-5.2.
 
-References are integrated in other coordinates, with an explicit method of order 8 at its tightest tolerance.
+Reference solutions are computed in other coordinates by DOP853 (order 8) at its tightest tolerance.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from livens.reproduce.core import Claim
 from livens.reproduce.measure import above, below, between, constant, constraints_hold, largest_increment, of_order, run
 from livens.results.result import Result
 
-#: Steps of the order studies.
+#: Step-size fractions of the convergence studies.
 _HALVES = tuple(2.0**-i for i in range(5))
 
 FACTOR_NOTE = (
-    "The potential is printed with k/4, while the published curves were made with k/2. Both are shown. Energy and "
-    "constraint are kept to round-off either way."
+    "The potential is printed with k/4, while the published curves correspond to k/2. Both are shown. Energy and "
+    "constraint are conserved to round-off in both cases."
 )
 DERIVATIVE_NOTE = (
-    "The published curves were made with dT/dr = m r^2 theta'^2 in place of m r theta'^2. A discrete gradient makes "
-    "up for any such slip, so energy is conserved all the same, but the motion is another one. In the limit of small "
-    "steps it is the dashed one: it has the same energy at all times, and is not that of a spring pendulum. Ours "
-    "converges to the motion integrated in Cartesian coordinates."
+    "The published curves correspond to dT/dr = m r^2 theta'^2 instead of m r theta'^2. A discrete gradient "
+    "compensates such an error, so energy is conserved, but the motion is different. Its limit for small steps is the "
+    "dashed curve: it conserves energy, but is not the motion of a spring pendulum. The solution of livens converges "
+    "to the motion integrated in Cartesian coordinates."
 )
 
 
@@ -44,7 +44,7 @@ def pendulum(h: float = 0.01, t_end: float = 1.0) -> Result:
 
 # -- two masses -------------------------------------------------------------------------------------------------------
 def chain_energies(left: Axes, right: Axes) -> None:
-    """As printed, and as published."""
+    """Plot the energies with the printed and with the published factor of the potential."""
     for axes, factor, words in ((left, 0.25, "as printed: k/4"), (right, 0.5, "as in the published figure: k/2")):
         panels.energies(axes, chain(factor))
         axes.annotate(words, (0.02, 0.03), xycoords="axes fraction", fontsize=7, color=GREY)
@@ -56,13 +56,11 @@ def chain_energy_claims() -> list[Claim]:
     for factor, words in ((0.25, "k/4"), (0.5, "k/2")):
         result = chain(factor)
         kinetic = result.observe("kinetic_energy")
-        claims.append(
-            above(f"With {words}, energy goes back and forth between T and V.", float(np.ptp(kinetic)), 0.5, "J")
-        )
+        claims.append(above(f"With {words}, energy is exchanged between T and V.", float(np.ptp(kinetic)), 0.5, "J"))
         moved = np.abs(result.observe("total_energy") - result.observe("generalized_energy"))
         claims.append(
             below(
-                f"With {words}, total and generalised energy are the same: M is constant.",
+                f"With {words}, total and generalised energy are equal because M is constant.",
                 float(moved.max()),
                 1e-13,
                 "J",
@@ -71,7 +69,7 @@ def chain_energy_claims() -> list[Claim]:
         steps = [0.05 * half for half in _HALVES]
         exact = _chain_reference(factor, 2.0)
         errors = [float(np.linalg.norm(chain(factor, h, 2.0).q[-1][[0, 2]] - exact)) for h in steps]
-        text = f"With {words}, the motion converges with order 2 to that in minimal coordinates, at t = 2 s."
+        text = f"With {words}, the motion converges with order 2 to that in minimal coordinates (t = 2 s)."
         claims.append(of_order(text, 2, steps, errors))
     return claims
 
@@ -79,7 +77,7 @@ def chain_energy_claims() -> list[Claim]:
 def chain_conserves() -> list[Claim]:
     return [
         constant("Increments of the generalised energy are round-off (k/4).", chain(), "generalized_energy", "J"),
-        constant("They are with k/2, too.", chain(0.5), "generalized_energy", "J"),
+        constant("Increments of the generalised energy are round-off (k/2).", chain(0.5), "generalized_energy", "J"),
     ]
 
 
@@ -88,7 +86,7 @@ def chain_constraint() -> list[Claim]:
 
 
 def _chain_reference(factor: float, t: float) -> np.ndarray:
-    """x1 and x2 in minimal coordinates: ``T = 1/2 m1 x1'^2 + 1/2 m2 (x1' + x2')^2``."""
+    """Return x1 and x2 by integration in minimal coordinates: ``T = 1/2 m1 x1'^2 + 1/2 m2 (x1' + x2')^2``."""
     m1, m2, k1, k2 = 2.0, 1.0, 1.0, 3.0
 
     def rates(_: float, y: np.ndarray) -> list[float]:
@@ -104,23 +102,23 @@ def _chain_reference(factor: float, t: float) -> np.ndarray:
 def pendulum_energy_claims() -> list[Claim]:
     result = pendulum()
     return [
-        above("Energy goes back and forth between T and V.", float(np.ptp(result.observe("kinetic_energy"))), 0.1, "J"),
+        above("Energy is exchanged between T and V.", float(np.ptp(result.observe("kinetic_energy"))), 0.1, "J"),
         constant("The generalised energy is constant.", result, "generalized_energy", "J"),
     ]
 
 
 def pendulum_total() -> list[Claim]:
-    text = "The total energy is kept to about 1e-4 only, as M depends on q."
+    text = "The total energy is conserved only to about 1e-4, because M depends on q."
     claims = [between(text, largest_increment(pendulum(), "total_energy"), 1e-5, 1e-3, "J")]
     steps = [0.01 * half for half in _HALVES]
     gaps = [float(np.abs(np.ptp(pendulum(h).observe("total_energy")))) for h in steps]
-    return [*claims, of_order("Its deviation falls with the square of the step.", 2, steps, gaps)]
+    return [*claims, of_order("The deviation of the total energy is of order 2 in h.", 2, steps, gaps)]
 
 
 def pendulum_conserves() -> list[Claim]:
     return [
         constant("Increments of the generalised energy are round-off.", pendulum(), "generalized_energy", "J"),
-        constant("So are those of the momentum of phi.", pendulum(), "p_phi"),
+        constant("Increments of the momentum of phi are round-off.", pendulum(), "p_phi"),
     ]
 
 
@@ -133,14 +131,14 @@ def pendulum_motion_claims() -> list[Claim]:
     energy = energy + 0.5 * (wrong[:, 0] * np.sin(wrong[:, 1]) * wrong[:, 5]) ** 2
     away = float(np.linalg.norm(cartesian(wrong[-1, :3]) - exact))
     return [
-        of_order("The motion converges with order 2 to that in Cartesian coordinates, at t = 1 s.", 2, steps, errors),
-        below("The motion of the published derivative conserves energy, too,", float(np.ptp(energy)), 1e-10, "J"),
-        above("but ends elsewhere: conservation alone proves nothing.", away / min(errors), 10, "times our error"),
+        of_order("The motion converges with order 2 to that in Cartesian coordinates (t = 1 s).", 2, steps, errors),
+        below("The motion with the published derivative conserves energy as well,", float(np.ptp(energy)), 1e-10, "J"),
+        above("but its final state is wrong (distance over the error of livens).", away / min(errors), 10, "times"),
     ]
 
 
 def pendulum_motion(left: Axes, right: Axes) -> None:
-    """Elongation, and distances from the reference, of our motion and of that with the published derivative."""
+    """Plot elongation and distance from the reference, with the correct and with the published derivative."""
     result, t = pendulum(), np.linspace(0, 1, 401)
     left.plot(t, np.linalg.norm(pendulum_path(t), axis=1), color=PALETTE[7], linewidth=3, alpha=0.5, label="reference")
     left.plot(result.t, result.q[:, 0], ".", color=PALETTE[0], markersize=3, label="livens-em")
@@ -152,7 +150,7 @@ def pendulum_motion(left: Axes, right: Axes) -> None:
 
 
 def pendulum_distance(axes: Axes) -> None:
-    """How far from the reference the mass is, with the right derivative and with the published one."""
+    """Plot the distance from the reference motion, with the correct and with the published derivative."""
     for divisor, colour in ((1, PALETTE[0]), (16, PALETTE[2])):
         result = pendulum(0.01 / divisor)
         far = np.linalg.norm(cartesian(result.q) - pendulum_path(result.t), axis=1)
@@ -166,7 +164,7 @@ def pendulum_distance(axes: Axes) -> None:
 
 
 def cartesian(q: np.ndarray) -> np.ndarray:
-    """Points of spherical coordinates (r, theta, phi)."""
+    """Return Cartesian positions of spherical coordinates (r, theta, phi)."""
     r, theta, phi = np.moveaxis(np.asarray(q), -1, 0)
     return np.stack([r * np.sin(theta) * np.cos(phi), r * np.sin(theta) * np.sin(phi), r * np.cos(theta)], axis=-1)
 
@@ -185,14 +183,14 @@ def _pendulum_solution() -> Callable[[np.ndarray], np.ndarray]:
 
 
 def pendulum_path(t: np.ndarray) -> np.ndarray:
-    """Where the mass is, from its equation of motion in Cartesian coordinates."""
+    """Return the reference positions by integration in Cartesian coordinates, shape (n_times, 3)."""
     return _pendulum_solution()(t)[:, :3]
 
 
 def misprinted_path(t: np.ndarray) -> np.ndarray:
-    """(q, v) of the motion that the scheme tends to if ``dT/dr = m r^2 theta'^2`` is put in.
+    """Return (q, v) of the limit motion of the scheme with the wrong derivative ``dT/dr = m r^2 theta'^2``.
 
-    Gonzalez' correction adds a force along v that does the missing work: ``((f - f~).v)/|v|^2 v``.
+    The correction term of the Gonzalez discrete gradient adds the force ``((f - f~).v)/|v|^2 v`` along v.
     """
 
     def rates(_: float, y: np.ndarray) -> np.ndarray:

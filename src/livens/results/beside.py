@@ -1,4 +1,4 @@
-"""Work that is done while something else goes on: rows go to their file while the next steps are computed."""
+"""Background task: rows are written to the file while the next steps are computed."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable
 
 
 class Beside:
-    """Does one thing at a time in another thread. What goes wrong in it is raised where it is waited for."""
+    """Worker that runs one task at a time in another thread; exceptions are raised by `result`."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
     def do(self, work: Callable[[], None]) -> None:
-        """Begin with some work, when what was begun before is done."""
+        """Start a task in the background after the previous task has finished."""
         self.wait()
         self._thread = threading.Thread(target=self._done, args=(work,), name="livens-rows")
         self._thread.start()
 
     def wait(self) -> None:
-        """Until what was begun is done."""
+        """Wait for the task to finish, and raise its exception, if any."""
         self.end()
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def end(self) -> None:
-        """Until nothing is being done any more, however that went."""
+        """Wait for the task to finish, and ignore its exception."""
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
@@ -35,5 +35,5 @@ class Beside:
     def _done(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # it belongs to whoever waits
+        except BaseException as error:  # raised again by `result`
             self._error = error

@@ -1,4 +1,4 @@
-"""From where a run can go on: the states of everything that goes on from step to step, as arrays with names."""
+"""Checkpoints: the complete state of a run as named arrays, and their names on disk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from livens.results.record import Facts
 
-#: The state of each part of a run, by its name: ``checkpoint["carry"]["z"]``.
+#: State of each component of a run, by name: ``checkpoint["carry"]["z"]``.
 Checkpoint = dict[str, dict[str, Any]]
 
 
 def as_arrays(checkpoint: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """As a file holds it: ``carry.z`` and so on.
+    """Return a checkpoint as flat arrays with the names on disk, such as ``carry.z``.
 
     >>> list(as_arrays({"carry": {"z": [1.0], "time": 0.5}}))
     ['carry.z', 'carry.time']
@@ -23,7 +23,7 @@ def as_arrays(checkpoint: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarr
 
 
 def from_arrays(arrays: Mapping[str, Any], facts: Facts) -> Checkpoint:
-    """What a file holds, by part and name."""
+    """Return the checkpoint stored as flat arrays in a file, by component and name."""
     if "z" in arrays:
         return _from_version_2(arrays, facts)
     found: Checkpoint = {}
@@ -34,7 +34,7 @@ def from_arrays(arrays: Mapping[str, Any], facts: Facts) -> Checkpoint:
 
 
 def _from_version_2(old: Mapping[str, Any], facts: Facts) -> Checkpoint:
-    """Files of the first version have one level of names; those of equal steps do not hold the time."""
+    """Convert a checkpoint of format version 2: flat names, and no time for fixed steps."""
     step = int(old["step"])
     march: dict[str, Any] = {"step": step}
     if "flow" in old:

@@ -1,8 +1,8 @@
-"""A run between its rows: dense output.
+"""Dense output: the state of a run between stored rows.
 
-Schemes with a formula within the step (collocation) take the step again and evaluate it. For the others a polynomial
-goes through the rows around: of degree high enough for the order of the scheme, with velocities as slopes of the
-coordinates.
+For schemes with a formula within the step (collocation) the step is replayed and the formula evaluated. For other
+schemes a Hermite polynomial interpolates the neighbouring rows. Its degree matches the order of the scheme, with
+velocities as derivatives of the coordinates.
 """
 
 from __future__ import annotations
@@ -30,24 +30,27 @@ from livens.schemes.step import FlatEquations
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: A step that is taken again must end where it ended, up to this, relative to the size of its variables.
+#: Relative tolerance between the final state of a replayed step and the stored state.
 _SAME = 1e-8
-#: Up to this many steps are taken again one by one: more are worth native code.
+#: Largest number of steps replayed by the Python solver; more steps use native code.
 _ONE_BY_ONE = 20
 
 
 class Moment(dict[str, np.ndarray]):
-    """Variables of a run at given times, by name; also as attributes: ``run.at(0.5).q``."""
+    """Sample of a run: variables at given times by name, also as attributes: ``run.at(0.5).q``.
+
+    Keys are names of variables, values are arrays whose leading axes are the shape of the times.
+    """
 
     def __getattr__(self, name: str) -> np.ndarray:
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"no '{name}' here, only {', '.join(self)}") from None
+            raise AttributeError(f"no variable '{name}' in this sample, only {', '.join(self)}") from None
 
 
 def at(result: Result, t: Any) -> Moment:
-    """The state at any time of the run: one row if t is a number, else one row for each of the times."""
+    """Return the state at any time of the run: one row if t is a number, else one row per time."""
     try:
         times = np.asarray(t, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -55,7 +58,7 @@ def at(result: Result, t: Any) -> Moment:
     flat = np.atleast_1d(times).ravel()
     rows = result.t
     if flat.size and not (np.all(np.isfinite(flat)) and rows[0] <= flat.min() and flat.max() <= rows[-1]):
-        raise InputError(f"the run knows the times from {rows[0]:g} to {rows[-1]:g}, not {t!r}")
+        raise InputError(f"the run covers the times from {rows[0]:g} to {rows[-1]:g}, got {t!r}")
     scheme = result._scheme or schemes.get(result.facts.scheme)
     names = [name for name in ("q", "v", "p", "x", "y") if name in result.stored]
     found: dict[str, np.ndarray] = {}
@@ -71,12 +74,12 @@ def at(result: Result, t: Any) -> Moment:
 
 
 def step_values(result: Result, names: str | Sequence[str] | None, steps: Any) -> Moment:
-    """What steps of a run were solved for and what follows at their stages, a row each; see `Result.step_values`."""
+    """Return unknowns and stage values of steps of a run, one row per step; see `Result.step_values`."""
     scheme = result._scheme or schemes.get(result.facts.scheme)
     if scheme.fictive or result.facts.every != 1 or isinstance(scheme, Radau):
         raise InputError(
-            "steps are taken again for their stages: the run must have kept all of them (every=1), in a scheme of one "
-            "number of stages and without fictive time"
+            "step_values replays the steps: the run must have stored every step (every=1), with a scheme with a "
+            "constant number of stages and without fictive time"
         )
     count = len(result.t) - 1
     chosen = (
@@ -91,15 +94,15 @@ def step_values(result: Result, names: str | Sequence[str] | None, steps: Any) -
 
 
 def inside_function(equations: FlatEquations) -> tuple[ca.Function, list[str]]:
-    """What the scheme's own formula gives within a step, as a function of (x, z, c, theta), and what it is of."""
+    """Return the scheme's dense-output formula as a function of (x, z, c, theta), and the names of its outputs."""
     theta, parts = equations.inside
     return ca.Function("inside", [*equations.arguments, theta], list(parts.values())), list(parts)
 
 
 class Again:
-    """Takes steps of a run again, for what its scheme says within them.
+    """Replay of steps of a run, to evaluate the dense-output formula of its scheme.
 
-    Few of them are solved one by one, without any code; many by the native code of the run, which is mostly there.
+    A few steps are solved by the Python solver; many steps by the native code of the run.
     """
 
     def __init__(self, result: Result, compiled: CompiledStep) -> None:
@@ -109,7 +112,7 @@ class Again:
 
     @classmethod
     def of(cls, result: Result, scheme: Scheme) -> Again | None:
-        """If the scheme has a formula within steps, and the run has stored what it takes."""
+        """Return a replay if the scheme has a dense-output formula and the run has stored its inputs, else None."""
         compiled = compiled_step(result.system, scheme, tuple(result.facts.dropped))
         again = cls(result, compiled)
         return again if compiled.says_inside and set(again._needed) <= set(result.stored) else None
@@ -119,7 +122,7 @@ class Again:
         return self._compiled.flat
 
     def by_series(self, between: Between, times: np.ndarray) -> dict[str, np.ndarray]:
-        """The polynomials of the steps themselves."""
+        """Evaluate the Taylor polynomials of the steps."""
         rows = self._result.t
         step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
         states = np.empty((len(times), self._layout.size))
@@ -133,7 +136,7 @@ class Again:
         return {name: states[:, self._layout[name]] for name in ("q", "v", "p", "x", "y") if name in self._layout}
 
     def by_stages(self, scheme: Radau, times: np.ndarray) -> dict[str, np.ndarray]:
-        """Each step by the method that it was taken with."""
+        """Evaluate steps of the variable-order Radau method, each with its number of stages."""
         rows, found = self._result.t, dict[str, np.ndarray]()
         step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
         stages = np.ravel(self._result.stages)[step_of + 1].astype(int)
@@ -145,7 +148,7 @@ class Again:
         return found
 
     def within_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
-        """The parts of the state that the formula gives, at each of these times."""
+        """Return the state parts given by the dense-output formula at the given times."""
         if self._compiled.between is not None:
             return self.by_series(self._compiled.between, times)
         if isinstance(self._compiled.scheme, Radau):
@@ -171,20 +174,20 @@ class Again:
         return found
 
     def values(self, steps: np.ndarray, names: str | Sequence[str] | None) -> Moment:
-        """Stages, multipliers and other unknowns of these steps by name."""
+        """Return stage values, multipliers and other unknowns of steps by name."""
         if self._compiled.series or not self._equations.values:
             raise InputError(
-                f"scheme '{self._compiled.scheme.name}' has nothing within its steps that could be asked for"
+                f"scheme '{self._compiled.scheme.name}' has no stage values"
             )
         if not set(self._needed) <= set(self._result.stored):
             missing = next(name for name in self._needed if name not in self._result.stored)
-            raise InputError(f"steps are taken again for their stages, and the run did not store '{missing}'")
+            raise InputError(f"step_values replays the steps, but the run did not store '{missing}'")
         e, rows, known = self._equations, self._result.t, self._equations.values
         asked = list(known) if names is None else [names] if isinstance(names, str) else list(names)
         for name in asked:
             if name not in known:
                 raise InputError(f"a step has no '{name}'{suggestion(str(name), known)}")
-        moving = steps[np.diff(rows)[steps] > 0]  # where an event acted, there are two rows and no step
+        moving = steps[np.diff(rows)[steps] > 0]  # two rows at the time of an event are not a step
         Z, ends = (self._layout_rows(moving + i) for i in (0, 1))
         t, h = rows[moving].astype(float), (rows[moving + 1] - rows[moving]).astype(float)
         function = ca.Function("values", e.arguments, [ca.densify(known[name]) for name in asked])
@@ -197,7 +200,7 @@ class Again:
         return Moment(t=t, h=h, **found)
 
     def _layout_rows(self, rows: np.ndarray) -> np.ndarray:
-        """States as the engine lays them out, with what is stored of them."""
+        """Return stored rows as state vectors in the layout of the engine."""
         states = np.zeros((len(rows), self._layout.size))
         for name in self._needed:
             values = np.asarray(getattr(self._result, name))[rows]
@@ -205,14 +208,14 @@ class Again:
         return states
 
     def _pieces(self, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Which of the steps from these rows have which parameters."""
+        """Return (indices into `rows`, parameter vector) for every segment of constant parameters."""
         pieces = self._result.parameter_pieces
         edges = [first for first, _ in pieces] + [len(self._result.t)]
         parts = [np.flatnonzero((rows >= a) & (rows < b)) for a, b in itertools.pairwise(edges)]
         return [(part, k) for part, (_, k) in zip(parts, pieces, strict=True) if part.size]
 
     def _unknowns(self, Z: np.ndarray, ends: np.ndarray, t: np.ndarray, h: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Those of steps from states Z; they must end where they ended."""
+        """Solve for the unknowns of the steps from states Z; their final states must match the stored ones."""
         e, X, solved = self._equations, np.zeros((len(t), self._equations.size)), np.zeros(len(t), dtype=np.bool_)
         c = np.concatenate([[0.0, 0.0], k])
         if len(t) > _ONE_BY_ONE and e.size:
@@ -231,15 +234,15 @@ class Again:
         good = solved & np.all(np.abs(again[:, state] - ends[:, state]) <= _SAME * scale, axis=1)
         if not good.all():
             raise IntegrationError(
-                f"the step from t = {t[int(np.argmin(good))]:.9g} could not be taken again, so nothing can be said "
-                "between its ends"
+                f"the step from t = {t[int(np.argmin(good))]:.9g} could not be replayed: no dense output "
+                "within this step"
             )
         return X
 
     def _natively(
         self, X: np.ndarray, Z: np.ndarray, c: np.ndarray, t: np.ndarray, h: np.ndarray, solved: np.ndarray
     ) -> None:
-        """With the pivot order of the first of them; where it does not suit, others are left unsolved."""
+        """Solve steps by native code with the pivot order of the first step; some steps may stay unsolved."""
         here = np.concatenate([[h[0], t[0]], c[2:]])
         guess = self._equations.guess_function(Z[0], here).full().ravel()
         try:
@@ -250,10 +253,10 @@ class Again:
 
 
 def through_rows(result: Any, names: Sequence[str], times: np.ndarray, order: int) -> dict[str, np.ndarray]:
-    """Polynomials through rows around each time: q with its slopes v, everything else by its values alone.
+    """Interpolate rows around each time: q by Hermite interpolation with v, other variables by their values.
 
-    `result` is a Result, or anything else that has `t`, `stored` and the variables as attributes. Where two rows have
-    one time, an event has acted: no polynomial goes across.
+    `result` is a Result, or any object with `t`, `stored` and the variables as attributes. Two rows at the same time
+    mark an event; no polynomial spans an event.
     """
     rows, found = result.t, {}
     jumps = np.flatnonzero(np.diff(rows) <= 0) + 1
@@ -278,12 +281,12 @@ def through_rows(result: Any, names: Sequence[str], times: np.ndarray, order: in
 
 
 def polynomial(t: np.ndarray, values: np.ndarray, slopes: np.ndarray | None = None) -> Any:
-    """The polynomial through values, and with these slopes if given, as a function of time."""
+    """Return the interpolating polynomial through values, and derivatives if given, as a function of time."""
     if len(t) == 1:
         return lambda times: np.repeat(values, len(np.atleast_1d(times)), axis=0)
-    from scipy.interpolate import KroghInterpolator  # it takes long to import, and most runs are never asked for this
+    from scipy.interpolate import KroghInterpolator  # slow import, rarely needed
 
-    scale = t[-1] - t[0]  # else the divided differences of many close times overflow
+    scale = t[-1] - t[0]  # normalised times avoid overflow of the divided differences
     tau = (t - t[0]) / scale
     if slopes is None:
         through = KroghInterpolator(tau, values)

@@ -1,4 +1,4 @@
-"""Many runs of one model, kept together: the member is the first axis of every array."""
+"""Results of an ensemble run: the member is the first axis of every array."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reduced:
-    """An expression of the state, reduced over every state of a run: one entry for each member."""
+    """Statistics of an expression over all states of a run, with one entry per member."""
 
     mean: np.ndarray
     lowest: np.ndarray
     highest: np.ndarray
-    #: How often its value fell between the `edges`, (member, bin): first what lay below all of them, last above.
+    #: Histogram counts (member, bin) with respect to `edges`; the first and last bin count values outside.
     counts: np.ndarray | None = None
     edges: np.ndarray | None = None
 
 
 class Summaries(Sequence[Summary]):
-    """What was conserved by each member; made when somebody asks, as there may be a million of them."""
+    """Lazy sequence of the conservation summaries of all members, computed on access."""
 
     def __init__(self, count: int, make: Callable[[int], Summary]) -> None:
         self._count, self._make = count, make
@@ -56,27 +56,50 @@ class Summaries(Sequence[Summary]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as a list has none
+    __hash__ = None  # type: ignore[assignment]  # unhashable, like a list
 
 
 @dataclass
 class Ensemble:
-    """What `livens.ensemble` made. ``many.q[member, time, coordinate]`` are the states that were kept.
+    """Result of `livens.ensemble`: trajectories of all members, ``ensemble.q[member, time, coordinate]``.
 
-    A member that failed has the `status` "failed", its `reasons` entry says why, and its states are NaN from there on.
-    One whose energy has exploded keeps its states, for what they are worth.
+    A member that failed has the `status` "failed", a message in `reasons`, and states that are NaN from the failure on.
+    A member whose energy blows up has failed too, but its states are kept.
+
+    Parameters
+    ----------
+    t : numpy.ndarray of shape (n_times,)
+        Output times, in seconds.
+    arrays : dict of str to numpy.ndarray
+        Stored variables by name, of shape (n_members, n_times, n_entries). They are also attributes.
+    parameters : dict of str to numpy.ndarray
+        Parameters by name; the first axis is the member.
+    reasons : dict of int to str
+        Messages of failed members.
+    summary : sequence of Summary
+        Conservation summary of each member.
+    steps : numpy.ndarray of shape (n_members,)
+        Number of steps.
+    newton_iterations : numpy.ndarray of shape (n_members,)
+        Number of Newton iterations.
+    info : dict
+        Metadata: scheme, h, t0, t_end, every, coordinates, problem, width.
+    reduced : dict of str to Reduced, optional
+        Statistics of expressions over the time of every member.
+    n_scalar_fallbacks : int, default 0
+        Number of times a trajectory was continued by the scalar stepper.
     """
 
     t: np.ndarray
     arrays: dict[str, np.ndarray]  # by name: (member, time, entry)
     parameters: dict[str, np.ndarray]  # (member, ...)
-    reasons: dict[int, str]  # why members failed
+    reasons: dict[int, str]  # messages of failed members
     summary: Sequence[Summary]  # of each member
     steps: np.ndarray
     newton_iterations: np.ndarray
     facts: dict[str, Any]  # scheme, h, t0, t_end, every, coordinates, problem, width
     reduced: dict[str, Reduced] = field(default_factory=dict)
-    left: int = 0  # how often a trajectory went on by itself for a while
+    left: int = 0  # number of continuations by the scalar stepper
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -89,15 +112,44 @@ class Ensemble:
 
     @property
     def status(self) -> list[str]:
+        """Status of each member: "complete" or "failed".
+
+        Returns
+        -------
+        list of str
+            One entry per member.
+        """
         return ["failed" if member in self.reasons else "complete" for member in range(len(self))]
 
     @property
     def failures(self) -> dict[int, str]:
-        """The members that failed, and why."""
+        """Failed members with their messages.
+
+        Returns
+        -------
+        dict of int to str
+            Member index to message, sorted by member.
+        """
         return dict(sorted(self.reasons.items()))
 
     def last(self, name: str) -> np.ndarray:
-        """The state at the end of every member."""
+        """Return the last stored state of every member.
+
+        Parameters
+        ----------
+        name : str
+            Name of a stored variable, such as "q".
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_members, n_entries)
+            The variable at the last output time.
+
+        Raises
+        ------
+        InputError
+            If the variable was not stored.
+        """
         if not isinstance(name, str) or name not in self.arrays:
             raise InputError(f"the ensemble has no {name!r}, only {', '.join(self.arrays)}")
         return self.arrays[name][:, -1]
@@ -123,11 +175,18 @@ class Ensemble:
         )
 
     def to_xarray(self) -> xarray.Dataset:
-        """The ensemble as an xarray Dataset with the dimension ``member``.
+        """Return the ensemble as an xarray Dataset with the dimension ``member``.
 
-        Beside the states it has the parameters (``parameters.g``), what was reduced (``reduced.height.mean``) and what
-        was conserved (``summary.max_energy_drift``), each with one entry for every member.
+        The Dataset contains the states, the parameters (``parameters.g``), the statistics of expressions
+        (``reduced.height.mean``) and the conservation summaries (``summary.max_energy_drift``).
 
+        Returns
+        -------
+        xarray.Dataset
+            Dataset with the dimensions ``member``, ``t`` and those of the variables.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> many = lv.ensemble(lv.problems.load("simple-pendulum"), parameters={"g": [9.0, 10.0]}, t_end=0.1, every=20)
         >>> dict(many.to_xarray()["q"].sizes)
@@ -137,20 +196,51 @@ class Ensemble:
 
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write everything to one file, which is there complete or not at all.
+        """Write the ensemble atomically to an HDF5 file, or to a Zarr store if the name ends in ``.zarr``.
 
-        That is an HDF5 file, or a Zarr store if the name ends in ``.zarr``.
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Name of the file or store.
+        force : bool, default False
+            Replace an existing ensemble.
+
+        Returns
+        -------
+        pathlib.Path
+            The path.
+
+        Raises
+        ------
+        InputError
+            If the path exists and `force` is False, or if it cannot be written.
         """
         where = path_of("the path of an ensemble", path)
         if where.suffix == ".zarr":
             return ensemble_store.save(self, where, force=force)
-        from livens.results import ensemble_file  # HDF5 takes long to import, and most ensembles are never written
+        from livens.results import ensemble_file  # slow import of HDF5, rarely needed
 
         return ensemble_file.save(self, where, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
-        """Read an ensemble from its file, or from its Zarr store."""
+        """Read an ensemble from its HDF5 file or Zarr store.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Name of the file, or of the store (``.zarr``).
+
+        Returns
+        -------
+        Ensemble
+            The ensemble.
+
+        Raises
+        ------
+        InputError
+            If the file does not exist, is not an ensemble, or is damaged.
+        """
         where = path_of("the path of an ensemble", path)
         if where.suffix == ".zarr":
             return ensemble_store.load(where)

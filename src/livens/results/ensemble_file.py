@@ -1,4 +1,4 @@
-"""An ensemble in an HDF5 file, with a checksum; files of strangers are looked at before they are read."""
+"""Ensembles in HDF5 files with a checksum; files are validated before they are read."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from livens.results.hdf5_writer import checksum, claim, reason
 from livens.results.inspection import inspect_everything
 from livens.results.record import Summary
 
-#: Of files that are written, and of those that can be read; the first has no checksum.
+#: Format written, and formats that can be read; the first format has no checksum.
 FORMAT = "livens-ensemble-2"
 FORMATS = ("livens-ensemble-1", FORMAT)
 
 
 def save(many: Ensemble, path: Path, *, force: bool) -> Path:
-    """Write everything to one file, which is there complete or not at all."""
+    """Write an ensemble atomically to an HDF5 file."""
     claim(path, force)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     if os.path.lexists(part):
-        raise InputError(f"cannot write the ensemble '{path}': '{part.name}' stands in its way")
+        raise InputError(f"cannot write the ensemble '{path}': the temporary file '{part.name}' exists already")
     try:
-        with h5py.File(part, "x") as file:  # a link that somebody puts there in the meantime is not followed
+        with h5py.File(part, "x") as file:  # exclusive creation: links are not followed
             _write(many, file)
         part.replace(path)
     except (OSError, RuntimeError) as error:
@@ -61,7 +61,7 @@ def _write(many: Ensemble, file: h5py.File) -> None:
 
 
 def _write_summary(many: Ensemble, file: h5py.File) -> None:
-    """One column for each number; -1 where a momentum is not conserved by a member."""
+    """Write one column per summary quantity; -1 marks a momentum that is not conserved by a member."""
     summaries = list(many.summary)
     file.create_group("summary").attrs["energy"] = summaries[0].energy if summaries else ""
     for name in SUMMARY:
@@ -75,7 +75,7 @@ def _write_summary(many: Ensemble, file: h5py.File) -> None:
 
 
 def load(path: Path) -> Ensemble:
-    """Read an ensemble from its file."""
+    """Read an ensemble from an HDF5 file."""
     with readable(path, FORMATS, "the file of an ensemble") as (file, size), sound(path):
         inspect_everything(file, size)
         return _read(file, inspection.format_of(file) == FORMATS[0])
@@ -85,7 +85,7 @@ def _read(file: h5py.File, early: bool) -> Ensemble:
     text = file["record"][()].tobytes()
     told = json.loads(text if early else without_checksum(text))
     if not early and checksum(_arrays(file)) != told["checksum"]:
-        raise ValueError("its arrays are not what was written")
+        raise ValueError("its arrays do not match their checksum")
     found = Ensemble(
         t=file["t"][()],
         arrays={name: data[()] for name, data in file.get("states", {}).items()},
@@ -108,7 +108,7 @@ def _read(file: h5py.File, early: bool) -> Ensemble:
 
 
 def _arrays(file: h5py.File) -> dict[str, np.ndarray]:
-    """Everything of a file but the words about it, by its place; what names the parts of a summary with them."""
+    """Return all arrays of a file except the record, by path, and all attributes as bytes, for the checksum."""
     found: dict[str, np.ndarray] = {}
 
     def take(place: str, item: Any) -> None:
@@ -122,7 +122,7 @@ def _arrays(file: h5py.File) -> dict[str, np.ndarray]:
 
 
 def _read_summary(file: h5py.File, told: Mapping[str, Any]) -> Sequence[Summary]:
-    if "summary" in told:  # a file of an earlier version
+    if "summary" in told:  # format version 1
         return [Summary(**one) for one in told["summary"]]
     group = file["summary"]
     energy, columns = str(group.attrs["energy"]), {name: group[name][()] for name in SUMMARY}

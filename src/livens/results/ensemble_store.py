@@ -1,4 +1,4 @@
-"""An ensemble as named arrays with named axes: for xarray, and for a Zarr store, which may be filled block by block."""
+"""Ensembles as named arrays with named dimensions: xarray export and Zarr stores, which can be filled blockwise."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Columns = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
 def axes_of(name: str) -> tuple[str, ...]:
-    """The axes of a variable of all members."""
+    """Return the dimensions of a variable of all members."""
     axis = VARIABLES[name].axis
     return ("member", "t", axis) if axis else ("member", "t")
 
 
 def labels_of(facts: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What the entries along an axis are called."""
+    """Return the labels of the entries along each dimension."""
     return {"coordinate": list(facts.get("coordinates") or ()), "constraint": list(facts.get("constraint_names") or ())}
 
 
 def state_columns(many: Ensemble) -> Columns:
-    """The states that were kept; a variable without an axis of its own has none here."""
+    """Return the stored states; variables without second dimension have two axes."""
     found = {}
     for name, values in many.arrays.items():
         axes = axes_of(name)
@@ -48,7 +48,7 @@ def state_columns(many: Ensemble) -> Columns:
 
 
 def other_columns(many: Ensemble) -> Columns:
-    """Everything else that there is one of for each member, and edges of histograms."""
+    """Return all other arrays with one entry per member, and the edges of histograms."""
     found: Columns = {
         "steps": (("member",), many.steps),
         "newton_iterations": (("member",), many.newton_iterations),
@@ -88,11 +88,11 @@ def to_xarray(many: Ensemble) -> Any:
 
 # -- on disk ----------------------------------------------------------------------------------------------------------
 def claim(path: Path, force: bool) -> None:
-    """Whether an ensemble may be written there: `force` replaces only the store of one."""
+    """Raise `InputError` unless an ensemble may be written to a path; `force` replaces only an ensemble store."""
     try:
         there = os.path.lexists(path)
         parent = path.parent.is_dir()
-    except (OSError, ValueError) as error:  # a name that is too long, or has a zero in it
+    except (OSError, ValueError) as error:  # name too long, or with a null byte
         raise InputError(f"cannot write the ensemble '{path}': {error}") from None
     if there and not force:
         raise InputError(f"'{path}' exists already: choose another name, or replace it with force=True")
@@ -115,11 +115,11 @@ def _written_by_livens(path: Path) -> bool:
 
 
 def save(many: Ensemble, path: Path, *, force: bool) -> Path:
-    """Write everything to one store, which is there complete or not at all."""
+    """Write an ensemble atomically to a Zarr store."""
     claim(path, force)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     if os.path.lexists(part):
-        raise InputError(f"cannot write the ensemble '{path}': '{part.name}' stands in its way")
+        raise InputError(f"cannot write the ensemble '{path}': the temporary store '{part.name}' exists already")
     try:
         zarr_store.begin(part)
         complete(many, part, np.arange(len(many)))
@@ -132,7 +132,7 @@ def save(many: Ensemble, path: Path, *, force: bool) -> Path:
 
 
 def complete(many: Ensemble, store: Path, rows: np.ndarray, there: Collection[str] = ()) -> None:
-    """Add to a store what is not `there`; `rows` says which member each row along the first axis belongs to."""
+    """Write all arrays missing in a store; `rows` is the member index of each row along the first axis."""
     others = other_columns(many)
     for name, (axes, values) in {**state_columns(many), **others}.items():
         if name not in there:
@@ -163,13 +163,13 @@ def complete(many: Ensemble, store: Path, rows: np.ndarray, there: Collection[st
 
 
 def _words(told: Mapping[str, Any]) -> int:
-    """A checksum of what is said in words."""
+    """Return a CRC-32 checksum of the metadata."""
     plain = json.loads(json.dumps({name: value for name, value in told.items() if name != "words"}))
     return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
 def put_in_place(store: Path, path: Path, *, force: bool) -> None:
-    """Give a store that is complete the name it was to have."""
+    """Move a complete store to its final path."""
     if path.exists() and force:
         old = path.with_name(f".{path.name}.old")
         shutil.rmtree(old, ignore_errors=True)
@@ -181,7 +181,7 @@ def put_in_place(store: Path, path: Path, *, force: bool) -> None:
 
 
 def load(path: Path) -> Ensemble:
-    """Read an ensemble from its store; one that is damaged, or that is none, gets a sentence."""
+    """Read an ensemble from a Zarr store; raise `InputError` if it is damaged or not an ensemble."""
     if not _written_by_livens(path):
         raise InputError(f"'{path}' is not the store of an ensemble")
     try:
@@ -191,12 +191,12 @@ def load(path: Path) -> Ensemble:
 
 
 def _read(path: Path) -> Ensemble:
-    """Members are in their own order again."""
+    """Read the arrays of a store and restore the order of the members."""
     from livens.results.ensemble import Ensemble, Reduced, Summaries
 
     told = zarr_store.attributes_of(path)
     if told["words"] != _words(told) or told["checksums"] != zarr_store.checksums(path):
-        raise ValueError("it is not what was written")
+        raise ValueError("its contents do not match their checksums")
     arrays = {name: zarr_store.ZarrArray.open(path, name) for name in zarr_store.names_in(path)}
     back = np.argsort(arrays["member"].read())
 

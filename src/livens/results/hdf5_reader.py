@@ -1,4 +1,4 @@
-"""Runs on disk, read: what the file vouches for, whether its run ended well, is under way or was killed."""
+"""Reading of result files: all committed rows of a run that is complete, still running or was killed."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from livens.results.result import MissingVariableError, Result
 
 T = TypeVar("T")
 
-#: Names are read at most this many at a time: in a file made for the purpose, each may take as much memory as the file.
+#: Number of names read at a time: a crafted name may take as much memory as the whole file.
 _LABELS = 64
-#: A file that its run is just changing is read again, at most this many times, after this many seconds.
+#: Number of attempts to read a file that its run is changing, and the pause between them, in seconds.
 _TRIES, _PAUSE = 20, 0.05
 
 
 def save(result: Result, path: Path, *, force: bool = False) -> Path:
-    """Write a whole run to a file, which is there complete or not at all."""
-    arrays = {name: getattr(result, name) for name in result.stored}  # perhaps from the very file that is replaced
+    """Write a result atomically to a file."""
+    arrays = {name: getattr(result, name) for name in result.stored}  # read first: the file may be the one replaced
     file = RunFile.create(path, result.facts, rows=len(result), force=force)
     file.append(arrays)
     file.finish(result.record)
@@ -43,9 +43,26 @@ def save(result: Result, path: Path, *, force: bool = False) -> Path:
 
 
 def load(path: str | Path, system: Model | None = None) -> Result:
-    """Read a run from its file. A system of your own is not in the file: pass it to use observables.
+    """Read a result from its file.
 
-    The file of a run that is still going, or was killed, gives what it holds so far.
+    The file of a run that is still running, or was killed, contains all committed rows.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        Name of the HDF5 file.
+    system : Model, optional
+        Model of the run. Required for observables of a user-defined model, which is not stored in the file.
+
+    Returns
+    -------
+    Result
+        The result; variables are read on first access.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, is not a result file or is damaged, or if `system` does not match the run.
     """
     path = path_of("the path of a run", path)
     if system is not None and not isinstance(system, Model):
@@ -59,7 +76,7 @@ def load(path: str | Path, system: Model | None = None) -> Result:
 
 
 class _Stored(Mapping[str, np.ndarray]):
-    """The variables of a file, each read when first asked for."""
+    """Variables of a file, each read on first access."""
 
     def __init__(self, path: Path, names: tuple[str, ...], rows: int) -> None:
         self._path, self._names, self._rows = path, names, rows
@@ -82,14 +99,14 @@ class _Stored(Mapping[str, np.ndarray]):
         return part
 
     def last(self, name: str) -> np.ndarray:
-        """The last row of a variable."""
+        """Return the last row of a variable."""
         self._require(name)
         return np.asarray(
             _patiently(self._path, lambda file: self._part(file, name, self._rows - 1, self._rows), [name])[0]
         )
 
     def blocks(self, names: Sequence[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
-        """Some variables, at most this many rows at a time and not kept: a long run need not fit into memory."""
+        """Yield variables in blocks of at most `rows` rows without caching: the run need not fit into memory."""
         for name in names:
             self._require(name)
         if all(name in self._read for name in names):
@@ -117,7 +134,7 @@ def _record(file: h5py.File) -> tuple[Record, int]:
         facts[name] = tuple(facts.get(name, ()))
     arrays = {name: data[()] for name, data in stored.items() if name != "record"}
     if checksum({name: np.asarray(value) for name, value in arrays.items()}) != content["checksum"]:
-        raise ValueError("the point from which its run can go on is not what was written")
+        raise ValueError("the checkpoint does not match its checksum")
     rows = int(content["rows"])
     if not set(facts["stored"]) <= set(VARIABLES) or {file[name].shape[0] for name in facts["stored"]} != {rows}:
         raise ValueError("its variables differ in length")
@@ -137,7 +154,7 @@ def _record(file: h5py.File) -> tuple[Record, int]:
 
 
 def _compare_labels(file: h5py.File, facts: dict[str, Any]) -> None:
-    """The names of coordinates and constraints are in the file for other readers, and must be those of the run."""
+    """Raise ValueError unless the names of coordinates and constraints in the file match those of the run."""
     labels = {"coordinate": "coordinates", "constraint": "constraint_names", "algebraic": "algebraic"}
     for axis, names in ((axis, facts[name]) for axis, name in labels.items() if axis in file):
         data = file[axis]
@@ -145,14 +162,14 @@ def _compare_labels(file: h5py.File, facts: dict[str, Any]) -> None:
             raise ValueError(f"it has {data.shape} names of the axis '{axis}' instead of {len(names)}")
         for a in range(0, len(names), _LABELS):
             if tuple(data.asstr()[a : a + _LABELS]) != names[a : a + _LABELS]:
-                raise ValueError(f"the names of the axis '{axis}' are not what was written")
+                raise ValueError(f"the names of the axis '{axis}' do not match the record of the run")
 
 
 # -- opening ----------------------------------------------------------------------------------------------------------
 def _patiently(path: Path, read: Callable[[h5py.File], T], names: Sequence[str] | None = None) -> T:
-    """Read something, of these variables if they are given.
+    """Read from a file, and retry while its run is changing it; `names` are the variables to validate.
 
-    If the run is just changing its file, what is read may be neither old nor new: try again.
+    A read during a change may return neither the old nor the new state.
     """
     for left in reversed(range(_TRIES)):
         try:
@@ -167,7 +184,7 @@ def _patiently(path: Path, read: Callable[[h5py.File], T], names: Sequence[str] 
 
 def _in_use(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # nobody may be at a pipe's other end
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe without writer would block
     except (OSError, ValueError):
         return False
     try:
@@ -186,13 +203,13 @@ def _opened(path: Path, names: Sequence[str] | None = None) -> Iterator[h5py.Fil
 
 @contextmanager
 def readable(path: Path, formats: Sequence[str], what: str) -> Iterator[tuple[h5py.File, int]]:
-    """A file that says it has one of these formats, and its size; nothing else in it has been looked at."""
+    """Open a file of one of the given formats; yield the file and its size. Its contents are not validated."""
     try:
         if not path.exists():
             raise InputError(f"there is no file '{path}'")
         if not inspection.regular(path):
             raise InputError(f"'{path}' is not {what}: it is a folder, a device or a pipe")
-    except (OSError, ValueError) as error:  # a name that is too long, or has a zero in it
+    except (OSError, ValueError) as error:  # name too long, or with a null byte
         if isinstance(error, InputError):
             raise
         raise InputError(f"cannot read '{path}': {reason(error)}") from None
@@ -203,8 +220,8 @@ def readable(path: Path, formats: Sequence[str], what: str) -> Iterator[tuple[h5
             if journal is not None and _repaired(path):
                 journal = None
             if journal is None and atomic.unfinished(descriptor):
-                raise InputError(f"'{path}' is damaged: it was being changed, and what the change was is missing")
-            # not by its name: HDF5 would lock it, and its run may be writing to it
+                raise InputError(f"'{path}' is damaged: a change was interrupted, and its journal is missing")
+            # by descriptor: opened by name, HDF5 would lock the file, and its run may be writing to it
             file = h5py.File(atomic.AtomicFile(descriptor, journal[0] if journal else ()), "r")
         except PermissionError as error:
             raise InputError(f"cannot read '{path}': {reason(error)}") from None
@@ -214,27 +231,27 @@ def readable(path: Path, formats: Sequence[str], what: str) -> Iterator[tuple[h5
         with sound(path):
             version = inspection.format_of(file)
         if version not in formats:
-            why = f"its format is {version!r}, not {formats[-1]!r}" if version else "it does not say so in itself"
+            why = f"its format is {version!r}, not {formats[-1]!r}" if version else "it has no format attribute"
             raise InputError(f"'{path}' is not {what}: {why}")
         yield file, os.fstat(descriptor).st_size
 
 
 def _places(file: h5py.File, names: Sequence[str] | None) -> Sequence[str] | None:
-    """What has to be looked at before these variables are read."""
+    """Return the datasets to validate before these variables are read."""
     if names is None or checksums.GROUP not in file:
         return names
     return [*names, *(f"{checksums.GROUP}/{name}" for name in names)]
 
 
 def _repaired(path: Path) -> bool:
-    """Finish a change in which the run was stopped, so that any program can read the file; false if it may not be."""
+    """Apply the journal of an interrupted change, so that any program can read the file; False if not permitted."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:
         return False
     try:
         if not locked(descriptor):
-            return False  # its run is busy with just that
+            return False  # its run is writing
         atomic.repair(descriptor)
         return True
     except OSError:
@@ -245,7 +262,7 @@ def _repaired(path: Path) -> bool:
 
 @contextmanager
 def sound(path: Path) -> Iterator[None]:
-    """What a damaged file makes the library say, in our words."""
+    """Convert errors caused by a damaged file to `InputError`."""
     try:
         yield
     except InputError:

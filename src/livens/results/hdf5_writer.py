@@ -1,4 +1,4 @@
-"""The file of a run while it is written: HDF5 that grows, and says at every moment what it can vouch for."""
+"""Growing HDF5 result file of a run; every commit leaves a consistent file."""
 
 from __future__ import annotations
 
@@ -25,54 +25,54 @@ from livens.results.record import Facts, Record
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - no such locks on this system
+except ImportError:  # pragma: no cover - no flock on this system
     fcntl = None  # type: ignore[assignment]
 
-#: Of files that are written, and of those that can be read.
+#: Format written, and formats that can be read.
 FORMAT = "livens-run-4"
 FORMATS = ("livens-run-2", "livens-run-3", FORMAT)
-#: The attribute that says how accurate the run is, if that was estimated.
+#: Attribute of the error estimate of a run.
 ACCURACY = "accuracy"
-#: Variables that mostly have one value, which then takes no room and no time.
-_MOSTLY: dict[str, Callable[[Facts], float]] = {  # the same as in `inspection`
+#: Variables that are constant in most runs, with their fill value, which needs no storage.
+_MOSTLY: dict[str, Callable[[Facts], float]] = {  # same names as `CONSTANT_VARIABLES` of the validation
     "step_size": lambda facts: facts.h,
     "supplied_energy": lambda facts: 0.0,
     "dissipated_energy": lambda facts: 0.0,
 }
-#: How many numbers of a variable are stored together: fewer in a short run, never fewer than the first.
+#: Lower and upper bound of the number of entries per chunk; short runs use smaller chunks.
 _CHUNKS = 1024, 16384
-#: The scene of a model with more coordinates than this takes a while to draw.
+#: Number of coordinates above which the creation of the scene is reported as progress.
 _MANY = 1000
-#: The superblock of this version bears no mark of being written to: whatever happens, plain readers can open the file.
+#: Superblock version without a "file is open" flag: plain readers can open the file after a crash.
 _VERSION = ("v108", "v108")
 
 
-#: A link under the name of a file that is to be written is not followed.
+#: Links at the path of a file to be written are not followed.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class RunFile:
-    """A result file that grows with its run. What was added counts from the next `commit` on."""
+    """Result file that grows with its run. Appended rows become valid with the next `commit`."""
 
     def __init__(self, path: Path, part: Path | None, descriptor: int, mode: str) -> None:
         self.path = path
-        self._part = part  # the name of the file until its first commit
+        self._part = part  # temporary name of the file until its first commit
         self._descriptor = descriptor
         self._content = atomic.AtomicFile(descriptor)
         self._file = h5py.File(self._content, mode, libver=_VERSION)
-        self._data: dict[str, h5py.Dataset] = {}  # kept open: finding them takes as long as writing to them
+        self._data: dict[str, h5py.Dataset] = {}  # kept open: a lookup takes as long as a write
         self._sums: dict[str, checksums.Blocks] = {}
         self._rows = 0
 
     @classmethod
     def create(cls, path: Path, facts: Facts, *, rows: int, force: bool = False) -> RunFile:
-        """A file for the run that `facts` describe; under its name it appears with its first commit."""
+        """Create the file of a run described by `info`; it appears under its name with the first commit."""
         claim(path, force)
         part = path.with_name(f".{path.name}.part")
         descriptor = opened(path, part, os.O_RDWR | os.O_CREAT | _NO_LINK)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError("something that is no file stands in its way")
+                raise OSError("its temporary path is not a regular file")
             os.ftruncate(descriptor, 0)
             file = cls(path, part, descriptor, "w")
             file._lay_out(facts, rows)
@@ -83,7 +83,7 @@ class RunFile:
 
     @classmethod
     def reopen(cls, path: Path, rows: int, step: int) -> RunFile:
-        """The file of a run that stands at this step, to go on after this many rows."""
+        """Open the file of a run at a checkpoint, to continue after `rows` rows."""
         descriptor = opened(path, path, os.O_RDWR)
         try:
             atomic.repair(descriptor)
@@ -93,16 +93,16 @@ class RunFile:
             if group["recorder.step" if "recorder.step" in group else "step"][()] != step:
                 raise OSError("another run has changed it in the meantime")
             file._file.attrs["format"] = FORMAT
-            file._file.attrs.pop(ACCURACY, None)  # it was about the run as it was
+            file._file.attrs.pop(ACCURACY, None)  # it refers to the run before the continuation
             file._data = {name: file._file[name] for name in dimensions() if name in file._file}
             file._rows = rows
-            for name in file._data:  # before anything is changed, and from what the file vouches for
+            for name in file._data:  # before any change, from the committed rows
                 file._sums[name] = checksums.taken_up(file._file, name, rows)
             for data in file._data.values():
                 data.resize(rows, axis=0)
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             os.close(descriptor)
-            raise InputError(f"cannot go on with the result file '{path}': {reason(error)}") from None
+            raise InputError(f"cannot resume the result file '{path}': {reason(error)}") from None
         return file
 
     def _lay_out(self, facts: Facts, expected: int) -> None:
@@ -115,21 +115,21 @@ class RunFile:
         for axis, names in labels.items():
             scales[axis] = self._file.create_dataset(axis, data=np.array(names, dtype=h5py.string_dtype()))
             scales[axis].make_scale(axis)
-        if facts.scene:  # once and compressed: that of a large model is long, and it does not change
+        if facts.scene:  # stored once and compressed: it may be large, and it is constant
             text = np.frombuffer(json.dumps(facts.scene).encode(), dtype=np.uint8)
-            # in a group of its own, as readers of netCDF want names for the axes of everything beside the variables
+            # in a separate group: netCDF readers require dimension names for all datasets in the root group
             self._file.create_dataset("scene/text", data=text, compression="gzip", compression_opts=4)
         for name in facts.stored:
             axes = dimensions()[name]
             rest = tuple(len(labels[axis]) for axis in axes[1:])
             few, many = (max(1, size // max(1, int(np.prod(rest)))) for size in _CHUNKS)
             chunks = (min(max(few, expected), many), *(max(1, size) for size in rest))
-            limits = (None, *(size or None for size in rest))  # a fixed axis of no length cannot be chunked
-            # plain rows are written where they belong, at once; compressed ones have to wait in a cache
+            limits = (None, *(size or None for size in rest))  # HDF5 cannot chunk a fixed axis of length zero
+            # uncompressed rows are written directly; compressed rows need the chunk cache
             how: dict[str, Any] = {"rdcc_nbytes": 1, "fill_time": "never"}
             if facts.compress:
                 how = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
-            if name in _MOSTLY:  # what is not written reads as this
+            if name in _MOSTLY:  # fill value of unwritten entries
                 how |= {"fillvalue": _MOSTLY[name](facts), "fill_time": "alloc"}
             kind = np.int64 if name == "newton_iterations" else np.float64
             data = self._file.create_dataset(name, (0, *rest), dtype=kind, maxshape=limits, chunks=chunks, **how)
@@ -148,13 +148,13 @@ class RunFile:
 
     # -- growing ------------------------------------------------------------------------------------------------------
     def append(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Add rows to every variable."""
+        """Append rows to every variable."""
         with self._writing():
             for name, data in self._data.items():
                 usual = data.fillvalue if name in _MOSTLY else None
                 rows = np.ascontiguousarray(arrays[name])
                 if usual == 0:
-                    rows = rows + 0.0  # a zero that is not written has no sign when it is read
+                    rows = rows + 0.0  # replaces -0.0 by the fill value 0.0
                 _append(data.id, self._rows, rows, usual)
                 self._sums[name].add(rows)
             self._rows += len(arrays["t"])
@@ -162,7 +162,7 @@ class RunFile:
                 raise self._content.failure
 
     def commit(self, record: Record) -> None:
-        """Vouch for all rows so far, and for the point from which the run can go on."""
+        """Commit all rows appended so far, together with the checkpoint."""
         with self._writing():
             self._write_record(record)
             self._file.flush()
@@ -170,7 +170,7 @@ class RunFile:
             self._appear()
 
     def finish(self, record: Record) -> None:
-        """The last commit of a run; also says in attributes what became of it, for any reader of HDF5."""
+        """Make the last commit of a run, and write status and metadata as attributes."""
         with self._writing():
             self._write_record(record)
             self._write_attributes(record)
@@ -180,14 +180,14 @@ class RunFile:
         self.close()
 
     def close(self) -> None:
-        """Leave the file in the state of its last commit."""
+        """Close the file in the state of its last commit."""
         if self._descriptor >= 0:
             self._file.close()
             os.close(self._descriptor)
             self._descriptor = -1
 
     def discard(self) -> None:
-        """Close a file that has not appeared under its name yet, and remove it."""
+        """Close and remove a file that has not been committed yet."""
         self.close()
         if self._part is not None:
             self._part.unlink(missing_ok=True)
@@ -203,7 +203,7 @@ class RunFile:
                 raise InputError(f"cannot write the result file '{self.path}': {reason(error)}") from None
             raise WriteError(
                 f"the result file '{self.path}' could not be written any further: {reason(error)}. "
-                "What is in it already is safe; when that is mended, go on with --resume"
+                "Its committed contents are safe; remove the cause and continue with --resume"
             ) from None
 
     def _appear(self) -> None:
@@ -212,7 +212,7 @@ class RunFile:
             self._part = None
             _bring_to_disk(self.path.parent)
 
-    # -- what it says about itself ------------------------------------------------------------------------------------
+    # -- metadata -----------------------------------------------------------------------------------------------------
     def _write_record(self, record: Record) -> None:
         group = self._file.require_group("checkpoint")
         arrays = as_arrays(record.checkpoint)
@@ -234,7 +234,7 @@ class RunFile:
         }
         text = np.frombuffer(checksums.with_checksum(json.dumps(content)), dtype=np.uint8)
         if "record" not in group or group["record"].shape[0] < len(text):
-            room = np.full(len(text) + 2048, ord(" "), dtype=np.uint8)  # the text changes its length a little
+            room = np.full(len(text) + 2048, ord(" "), dtype=np.uint8)  # reserve for small changes of the length
             group.pop("record", None)
             group["record"] = room
         if "format" not in self._file.attrs:
@@ -248,7 +248,7 @@ class RunFile:
 
 
 def note_accuracy(path: Path, estimate: Mapping[str, Any]) -> None:
-    """Add what is estimated of the errors of a run to its file, in one piece, like every change of a file."""
+    """Write the error estimate of a run to its file, atomically."""
     try:
         descriptor = opened(path, path, os.O_RDWR | _NO_LINK)
         try:
@@ -265,9 +265,9 @@ def note_accuracy(path: Path, estimate: Mapping[str, Any]) -> None:
 
 
 def attributes(record: Record) -> dict[str, Any]:
-    """What a file says about itself, for readers that know nothing of livens."""
+    """Return the metadata of a run as HDF5 attributes, for general readers."""
     facts = record.facts
-    title = f"{facts.problem or 'a system of the user'}, simulated with {facts.scheme}"
+    title = f"{facts.problem or 'user-defined system'}, simulated with {facts.scheme}"
     return {
         "format": FORMAT,
         "title": title,
@@ -285,12 +285,12 @@ def attributes(record: Record) -> dict[str, Any]:
 
 
 def _plain(facts: Facts) -> dict[str, Any]:
-    """The facts but for the scene, which the file keeps apart."""
+    """Return the run metadata without the scene, which is stored separately."""
     return {f.name: getattr(facts, f.name) for f in dataclasses.fields(facts) if f.name != "scene"}
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> int:
-    """Of a checkpoint: a run must not go on from damaged numbers."""
+    """Return the CRC-32 checksum of named arrays, such as a checkpoint."""
     total = 0
     for name in sorted(arrays):
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), zlib.crc32(name.encode(), total))
@@ -298,7 +298,7 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> int:
 
 
 def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float | None) -> None:
-    """What ``data[old:] = rows`` does, without what it looks up every time; the `usual` value need not be written."""
+    """Append rows to a dataset by the low-level API; rows equal to `fill_value` are not written."""
     data.set_extent((old + len(rows), *rows.shape[1:]))
     if usual is not None:
         first, end = 0, 0
@@ -313,7 +313,7 @@ def _append(data: h5py.h5d.DatasetID, old: int, rows: np.ndarray, usual: float |
 
 
 def _put(group: h5py.Group, name: str, array: np.ndarray) -> None:
-    """Overwrite a small array in place: it hardly ever changes its shape."""
+    """Overwrite a small array in place, or replace it if its shape or dtype differs."""
     if name in group and (group[name].shape != array.shape or group[name].dtype != array.dtype):
         del group[name]
     if name not in group:
@@ -322,13 +322,13 @@ def _put(group: h5py.Group, name: str, array: np.ndarray) -> None:
         group[name][...] = array
 
 
-# -- places -----------------------------------------------------------------------------------------------------------
+# -- paths and locks --------------------------------------------------------------------------------------------------
 def claim(path: Path, force: bool) -> None:
-    """Whether a result may be written there."""
+    """Raise `InputError` unless a result may be written to a path."""
     try:
         there = os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode)
         folder, exists = path.is_dir(), path.exists()
-    except (OSError, ValueError) as error:  # a name that is too long, or has a zero in it
+    except (OSError, ValueError) as error:  # name too long, or with a null byte
         raise InputError(f"cannot write the result file '{path}': {reason(error)}") from None
     if folder and not path.is_symlink():
         raise InputError(f"cannot write the result file '{path}': it is a folder")
@@ -337,7 +337,7 @@ def claim(path: Path, force: bool) -> None:
     if exists:
         if not force:
             raise InputError(f"the file '{path}' exists already: choose another name, or replace it with force")
-        descriptor = opened(path, path, os.O_RDWR | _NO_LINK)  # nobody is writing it
+        descriptor = opened(path, path, os.O_RDWR | _NO_LINK)  # fails if another process writes to it
         try:
             if not written_by_livens(descriptor):
                 raise InputError(
@@ -353,7 +353,7 @@ def claim(path: Path, force: bool) -> None:
 
 
 def written_by_livens(descriptor: int) -> bool:
-    """Whether an open file is that of a run or of an ensemble, of any version."""
+    """Return True if an open file is a result or an ensemble file of any version."""
     journal = atomic.pending(descriptor)
     try:
         with h5py.File(atomic.AtomicFile(descriptor, journal[0] if journal else ()), "r") as file:
@@ -363,7 +363,7 @@ def written_by_livens(descriptor: int) -> bool:
 
 
 def opened(path: Path, actual: Path, flags: int) -> int:
-    """A descriptor of a file nobody else works on. `path` is the name the user knows it by."""
+    """Open a file exclusively and return its descriptor. `path` is the name used in messages."""
     try:
         descriptor = os.open(actual, flags, 0o666)
     except (OSError, ValueError) as error:
@@ -375,14 +375,14 @@ def opened(path: Path, actual: Path, flags: int) -> int:
 
 
 def locked(descriptor: int) -> bool:
-    """Lock a file for this program alone, as HDF5 does; false if another one has it."""
+    """Lock a file exclusively, compatible with HDF5; return False if another process has locked it."""
     if fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError:
-            return True  # a file system without locks
+            return True  # file system without locks
     return True
 
 
@@ -403,6 +403,6 @@ def _bring_to_disk(folder: Path) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """What the system says, without numbers and without the inside of HDF5."""
+    """Return the text of a system error without error numbers and HDF5 internals."""
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return words[:1].lower() + words[1:]

@@ -1,7 +1,7 @@
-"""What a file is made of, looked at before anything in it is read: files may come from anybody.
+"""Validation of untrusted HDF5 files before their contents are read. Raises ValueError.
 
-HDF5 can send a reader to other files, into programs (filters) and through arrays that are larger than any memory. None
-of that belongs into the file of a run, so a file with such things is refused. Raises ValueError.
+HDF5 can redirect a reader to other files, to plugins (filters) and to arrays larger than memory. Result files contain
+none of these, so that files with such features are rejected.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from livens.results.checksums import GROUP
 LABELS = ("coordinate", "constraint", "algebraic")
 GROUPS = ("checkpoint", "scene", GROUP)
 _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}
-#: What is compressed can become smaller by this factor at most; zlib reaches 1032.
+#: Upper bound of the compression ratio; zlib reaches 1032.
 _SMALLER = 1100
-#: A chunk holds no more than this many bytes, or one row.
+#: Upper bound of the size of a chunk in bytes, unless one row is larger.
 _CHUNK = 1 << 18
-#: Groups lie in each other at most so deep.
+#: Maximum depth of nested groups.
 _DEEPEST = 3
-#: Variables that need not be written where they have their usual value: they may be larger than what is stored.
+#: Variables whose default value is not written: they may be larger than their storage.
 MOSTLY_USUAL = ("step_size", "supplied_energy", "dissipated_energy")
 
 
 def inspect(file: h5py.File, size: int, names: Iterable[str] | None = None) -> None:
-    """Refuse what does not belong into a file of `size` bytes: in all of it, or in what bears these names."""
+    """Reject features that result files of `size` bytes do not have, in the whole file or in the named objects."""
     if names is None:
         for name in file.id:
             _no_way_out(file.id, name)
@@ -52,15 +52,15 @@ def inspect(file: h5py.File, size: int, names: Iterable[str] | None = None) -> N
 
 
 def inspect_everything(file: h5py.File, size: int) -> None:
-    """Refuse what does not belong into a file of `size` bytes that has groups of arrays of numbers and nothing else."""
+    """Reject all contents except groups of numeric arrays in a file of `size` bytes."""
     if _inspect_group(file.id, "", size) > size:
         raise ValueError("it claims to be larger than the file")
 
 
 def _inspect_group(group: h5py.h5g.GroupID, place: str, size: int) -> int:
-    """How many bytes the arrays of a group, and of those in it, take in the file."""
+    """Return the storage size in bytes of all arrays of a group and its subgroups."""
     if place.count("/") > _DEEPEST:
-        raise ValueError(f"'{place}' lies in too many groups")
+        raise ValueError(f"'{place}' is nested too deeply")
     total = 0
     for name in group:
         _no_way_out(group, name)
@@ -74,7 +74,7 @@ def _inspect_group(group: h5py.h5g.GroupID, place: str, size: int) -> int:
 
 
 def format_of(file: h5py.File) -> str | None:
-    """What a file says it is, if it says so in a short text."""
+    """Return the format attribute of a file, or None if it is not a short string."""
     if not h5a.exists(file.id, b"format"):
         return None
     stored = h5a.open(file.id, b"format")
@@ -86,13 +86,13 @@ def format_of(file: h5py.File) -> str | None:
 
 
 def regular(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a file at the end of a path, and not a device, a pipe or a folder."""
+    """Return True if a path refers to a regular file, not to a device, a pipe or a folder."""
     return stat.S_ISREG(Path(path).stat().st_mode)
 
 
 def _no_way_out(group: h5py.h5g.GroupID, name: bytes) -> None:
     if group.links.get_info(name).type != h5l.TYPE_HARD:
-        raise ValueError(f"'{name.decode(errors='replace')}' is a link to somewhere else")
+        raise ValueError(f"'{name.decode(errors='replace')}' is a soft or external link")
 
 
 def _inspect_data(data: h5py.h5o.ObjectID, name: str, size: int, what: str) -> None:
@@ -101,10 +101,10 @@ def _inspect_data(data: h5py.h5o.ObjectID, name: str, size: int, what: str) -> N
     made, kind = data.get_create_plist(), data.get_type()
     layout = made.get_layout()
     if layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and made.get_external_count()):
-        raise ValueError(f"'{name}' is kept in another file")
+        raise ValueError(f"'{name}' is stored in another file")
     filters = [made.get_filter(i)[0] for i in range(made.get_nfilters())]
     if not set(filters) <= _FILTERS:
-        raise ValueError(f"'{name}' has passed a filter that is not known")
+        raise ValueError(f"'{name}' uses an unknown filter")
     text = isinstance(kind, h5t.TypeStringID)
     if text != (what == "names") or not isinstance(kind, (h5t.TypeFloatID, h5t.TypeIntegerID, h5t.TypeStringID)):
         raise ValueError(f"'{name}' does not consist of {what}")
@@ -113,9 +113,9 @@ def _inspect_data(data: h5py.h5o.ObjectID, name: str, size: int, what: str) -> N
         raise ValueError(f"'{name}' claims to be larger than the file")
     nominal, row = math.prod(shape) * width, math.prod(shape[1:]) * width
     if layout == h5d.CHUNKED and math.prod(made.get_chunk()) * width > max(_CHUNK, row):
-        raise ValueError(f"'{name}' is stored in pieces larger than any that livens writes")
+        raise ValueError(f"'{name}' is stored in larger chunks than livens writes")
     if name in MOSTLY_USUAL:
         if len(shape) != 1:
-            raise ValueError(f"'{name}' is not a row of numbers")
+            raise ValueError(f"'{name}' is not a vector")
     elif nominal > stored * (_SMALLER if filters else 1):
         raise ValueError(f"'{name}' claims to be larger than what is stored of it")

@@ -1,16 +1,16 @@
-"""A file that changes from one consistent state to the next, whatever stops the program or the machine in between.
+"""Write-ahead journal: a file that changes atomically between consistent states, also if the machine stops.
 
-HDF5 changes its bookkeeping in place, in many small pieces: killed in between, a file is lost. So HDF5 writes into an
-`AtomicFile` (h5py takes any file-like object), which lets through only what the last consistent state does not refer
-to, namely bytes after its end. The other pieces are held back until `commit`:
+HDF5 changes its metadata in place by many small patches: killed in between, the file would be lost. HDF5 therefore
+writes to an `AtomicFile` (h5py accepts any file-like object). It writes directly only bytes after the end of the last
+consistent state. All other patches are deferred until `commit`:
 
-1. they are appended to the file as a journal, with a checksum, and everything is brought to disk;
-2. the file's signature is overwritten, so that nobody takes what follows for a whole file;
-3. the pieces go to their places, the signature last, and everything is brought to disk;
-4. the journal is cut off.
+1. the patches are appended to the file as a journal with a checksum, and the file is synchronised to disk;
+2. the signature of the file is overwritten, so that an intermediate state is not mistaken for a valid file;
+3. the patches are applied, the signature last, and the file is synchronised to disk;
+4. the journal is truncated.
 
-Stopped before 1 is done, the file is in its old state, with a tail nobody refers to. Stopped later, the journal brings
-it to its new state (`pending`, `repair`). A full disk is noticed in 1 and leaves the old state.
+After a stop before the end of 1 the file is in its old state, with an unreferenced tail. After a later stop the journal
+restores the new state (`pending`, `repair`). A full disk is detected in 1 and leaves the old state.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from typing import Any
 
 from livens.results import heaps
 
-#: Offset and bytes.
+#: Patch of a file: offset and bytes.
 Piece = tuple[int, bytes]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _UNFINISHED = b"livens.."
-_HEAD = struct.Struct("<QQ")  # offset and length of a piece
-_FOOT = struct.Struct("<8sQQQI")  # mark, size of the file without journal, length and number of the pieces, checksum
+_HEAD = struct.Struct("<QQ")  # offset and length of a patch
+_FOOT = struct.Struct("<8sQQQI")  # mark, size of the file without journal, length and number of the patches, checksum
 _MARK = b"LVjrnl1\n"
-#: After this many bytes the system is told to begin writing them to disk: a commit then has less to wait for.
+#: Number of bytes after which write-back to disk is started, to shorten the next commit.
 _AHEAD = 1 << 24
-#: No file is longer than this, in bytes.
+#: Upper bound of file offsets, in bytes.
 _FARTHEST = 1 << 62
 
 
 class AtomicFile:
-    """File-like object for h5py on an open file descriptor; nothing but `commit` changes what the file says."""
+    """File-like object for h5py on an open file descriptor; only `commit` changes the state of the file."""
 
     def __init__(self, descriptor: int, pieces: Iterable[Piece] = ()) -> None:
         self._fd = descriptor
-        self._size = self._end = os.fstat(descriptor).st_size  # of the last consistent state, and of the next
-        self._held = {(offset, len(data)): data for offset, data in pieces}  # in the order of writing
+        self._size = self._end = os.fstat(descriptor).st_size  # of the committed state, and of the next state
+        self._held = {(offset, len(data)): data for offset, data in pieces}  # in write order
         self._position = 0
         self._on_its_way = self._size
-        #: Why writing failed; nothing can be committed any more.
+        #: Error of a failed write; it prevents further commits.
         self.failure: OSError | None = None
 
-    # -- what h5py calls ----------------------------------------------------------------------------------------------
+    # -- interface of h5py --------------------------------------------------------------------------------------------
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._position = offset + (self._end if whence == os.SEEK_END else 0)
         return self._position
@@ -67,11 +67,11 @@ class AtomicFile:
         view = memoryview(buffer).cast("B")
         first, last = self._position, self._position + len(view)
         if last > _FARTHEST:  # a damaged address
-            raise OSError("it points beyond the end of any file")
+            raise OSError("an address is beyond the maximum file size")
         done = 0
         while done < len(view) and (count := os.preadv(self._fd, [view[done:]], first + done)):
             done += count
-        view[done:] = bytes(len(view) - done)  # reserved, not yet written
+        view[done:] = bytes(len(view) - done)  # allocated but unwritten bytes are zero
         for (offset, length), data in self._held.items():
             a, b = max(first, offset), min(last, offset + length)
             if a < b:
@@ -97,15 +97,15 @@ class AtomicFile:
         return size
 
     def flush(self) -> None:
-        """HDF5 flushes whenever it likes; what counts is `commit`."""
+        """Ignore flushes of HDF5; only `commit` is relevant."""
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- private ------------------------------------------------------------------------------------------------------
     def _check_heap(self, first: int, head: bytes) -> None:
-        """HDF5 is about to read a heap of texts, and would not notice that it is damaged."""
+        """Validate a global heap before HDF5 reads it; HDF5 does not detect damage there."""
         size, position = heaps.size(head), self._position
         if len(head) < size <= min(heaps.LARGEST, self._end - first):
             rest = bytearray(size - 8)
-            self._position = first + 8  # not at its beginning, which would be checked again
+            self._position = first + 8  # skip the signature, which would start the validation again
             self.readinto(rest)
             self._position, head = position, head[:8] + rest
         if not heaps.is_sound(head):
@@ -122,7 +122,7 @@ class AtomicFile:
                 _write(self._fd, data, offset)
                 self._hurry(offset + len(data))
                 return
-            except OSError as error:  # HDF5 would be left in disorder: let it finish what it does, in memory
+            except OSError as error:  # an exception would leave HDF5 inconsistent: continue in memory
                 self.failure = error
         self._hold(offset, data)
 
@@ -131,9 +131,9 @@ class AtomicFile:
             os.posix_fadvise(self._fd, self._on_its_way, last - self._on_its_way, os.POSIX_FADV_DONTNEED)
             self._on_its_way = last
 
-    # -- the only thing that changes what the file says ---------------------------------------------------------------
+    # -- commit -------------------------------------------------------------------------------------------------------
     def commit(self) -> None:
-        """Make all that was written the state of the file, or raise OSError and leave its state as it was."""
+        """Make all written data the state of the file, or raise OSError and leave the state unchanged."""
         if self.failure is not None:
             raise self.failure
         pieces = [(offset, data) for (offset, _), data in self._held.items()]
@@ -149,7 +149,7 @@ class AtomicFile:
             raise
         try:
             _apply(self._fd, pieces, self._end)
-        except OSError as error:  # the journal is there and holds the new state
+        except OSError as error:  # the journal contains the new state
             self.failure = error
             raise
         self._size = self._end
@@ -157,7 +157,7 @@ class AtomicFile:
 
 
 def pending(descriptor: int) -> tuple[list[Piece], int] | None:
-    """The pieces of a whole journal at the end of a file and the size of the file without it, if there is one."""
+    """Return the patches of a complete journal and the size of the file without it, or None without journal."""
     total = os.fstat(descriptor).st_size
     foot = _read(descriptor, _FOOT.size, max(0, total - _FOOT.size))
     if len(foot) < _FOOT.size or not foot.startswith(_MARK):
@@ -168,7 +168,7 @@ def pending(descriptor: int) -> tuple[list[Piece], int] | None:
     body = _read(descriptor, length, total - _FOOT.size - length)
     if zlib.crc32(foot[: -struct.calcsize("<I")], zlib.crc32(body)) != checksum:
         return None
-    start = total - _FOOT.size - length  # a journal stands behind everything it changes
+    start = total - _FOOT.size - length  # a journal is located after all data that it changes
     if size > start or count > length // _HEAD.size:
         return None
     pieces, position = [], 0
@@ -181,12 +181,12 @@ def pending(descriptor: int) -> tuple[list[Piece], int] | None:
             return None
         pieces.append((offset, body[position : position + extent]))
         position += extent
-    pieces.append((0, SIGNATURE))  # overwritten while the pieces go to their places
+    pieces.append((0, SIGNATURE))  # overwritten while the patches are applied
     return pieces, size
 
 
 def repair(descriptor: int) -> None:
-    """Bring a file to the state its journal holds, and cut off what no consistent state refers to."""
+    """Apply the journal of a file, if any, and truncate data that the consistent state does not reference."""
     found = pending(descriptor)
     if found is not None:
         _apply(descriptor, *found)
@@ -196,7 +196,7 @@ def repair(descriptor: int) -> None:
 
 
 def unfinished(descriptor: int) -> bool:
-    """Whether the file was left in the middle of a change; without its journal it cannot be read."""
+    """Return True if a change of the file was interrupted; without its journal it cannot be read."""
     return _read(descriptor, len(_UNFINISHED), 0) == _UNFINISHED
 
 
@@ -209,7 +209,7 @@ def _journal(pieces: list[Piece], size: int) -> bytes:
 def _apply(descriptor: int, pieces: list[Piece], size: int) -> None:
     _write(descriptor, _UNFINISHED, 0)
     for offset, data in pieces:
-        kept = max(0, len(SIGNATURE) - offset)  # the signature comes last
+        kept = max(0, len(SIGNATURE) - offset)  # the signature is written last
         _write(descriptor, data[kept:], offset + kept)
     _write(descriptor, SIGNATURE, 0)
     os.fsync(descriptor)
@@ -217,7 +217,7 @@ def _apply(descriptor: int, pieces: list[Piece], size: int) -> None:
 
 
 def _end_of_state(descriptor: int) -> int | None:
-    """Where HDF5 says its file ends (in a superblock of version 2)."""
+    """Return the end-of-file address in the HDF5 superblock of version 2, or None for other versions."""
     block = _read(descriptor, 36, 0)
     if len(block) < 36 or not block.startswith(SIGNATURE) or block[8] != 2 or block[9] != 8:
         return None

@@ -1,4 +1,4 @@
-"""How a result came to be: versions, and how to make it again."""
+"""Provenance of a result: versions of the software, and commands that reproduce the run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import livens
 if TYPE_CHECKING:
     from livens.run.plan import Plan
 
-#: Options of a run that the command line knows too.
+#: Options of a run that the command line supports.
 _ON_THE_COMMAND_LINE = ("store", "compress")
-#: What an option that is a word may be.
+#: Pattern of the values of string options.
 _WORD = re.compile("[a-z]+(-[a-z]+)*")
 
 
@@ -34,7 +34,7 @@ def _versions() -> dict[str, str]:
 
 
 def provenance(plan: Plan) -> dict[str, Any]:
-    """What a file says about how it came to be."""
+    """Return the provenance of a run as attributes of its file."""
     traits = plan.scheme.traits
     return {
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -49,20 +49,20 @@ def provenance(plan: Plan) -> dict[str, Any]:
 
 
 def _options(plan: Plan) -> dict[str, Any]:
-    """Options that are not what they are by default."""
+    """Return the options that differ from their defaults."""
     usual = type(plan)
     names = ("project", "redundant", "store", "compress", "control")
     return {name: getattr(plan, name) for name in names if getattr(plan, name) != getattr(usual, name)}
 
 
 def _changed(plan: Plan) -> dict[str, Any]:
-    """Parameters that are not the model's own."""
+    """Return the parameters that differ from those of the model."""
     own = plan.model.parameters
     return {name: _plain(value) for name, value in plan.parameters.items() if _plain(value) != _plain(own.get(name))}
 
 
 def python_call(plan: Plan) -> str:
-    """The call of `simulate` that makes the run again; a model of the user's own is called `system`."""
+    """Return the call of `simulate` that reproduces the run; a user-defined model is called `system`."""
     problem, model = plan.problem, "system"
     arguments: dict[str, Any] = {}
     if problem is not None:
@@ -77,7 +77,7 @@ def python_call(plan: Plan) -> str:
 
 
 def command(plan: Plan) -> str:
-    """The command that makes the run again, or nothing if there is none: not everything can be said there."""
+    """Return the command that reproduces the run, or an empty string if the command line cannot express it."""
     problem, options = plan.problem, _options(plan)
     chosen = [] if problem is None else list(problem.options.values())
     if problem is None or not plan.usual_start or plan.t0 != problem.t0 or _changed(plan):
@@ -99,7 +99,7 @@ def command(plan: Plan) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and NumPy's numbers as Python writes them."""
+    """Return arrays and NumPy scalars as Python objects."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

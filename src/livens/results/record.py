@@ -1,4 +1,4 @@
-"""What there is to say about a run besides its trajectory."""
+"""Record of a run: metadata, conservation summary, statistics and checkpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from livens.expressions.variables import VARIABLES
 
 
 class _WhenAsked:
-    """An attribute that may be given as a function: it is called when somebody asks, as most runs are never asked."""
+    """Descriptor of an attribute that may be set to a function, which is evaluated on first access."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -28,7 +28,7 @@ class _WhenAsked:
 
 @dataclass
 class Facts:
-    """How a run was made: all that is needed to make it again."""
+    """Metadata of a run: everything needed to reproduce it."""
 
     scheme: str
     h: float
@@ -40,24 +40,24 @@ class Facts:
     parameters: dict[str, Any]
     problem: str | None = None
     problem_options: dict[str, Any] = field(default_factory=dict)
-    model: str = ""  # a fingerprint of the step's equations
+    model: str = ""  # fingerprint of the step equations
     tier: str = "fused"
     dropped: tuple[int, ...] = ()
     stored: tuple[str, ...] = tuple(VARIABLES)
     compress: bool = False
     bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
-    control: dict[str, Any] = field(default_factory=dict)  # of the step size; nothing if steps are equal
-    events: tuple[str, ...] = ()  # names of the events that are looked for
-    made: dict[str, Any] = field(default_factory=dict)  # when, with which versions, and how to make it again; see below
-    scene: dict[str, Any] = field(default_factory=dict)  # what the model looks like, as plain data; see below
+    control: dict[str, Any] = field(default_factory=dict)  # step-size control; empty for fixed steps
+    events: tuple[str, ...] = ()  # names of the events of the run
+    made: dict[str, Any] = field(default_factory=dict)  # provenance: date, versions, commands (lazy, see below)
+    scene: dict[str, Any] = field(default_factory=dict)  # geometry of the model as plain data (lazy, see below)
 
 
 @dataclass
 class Summary:
-    """What was conserved, over every step and not only the stored ones. Energies and momenta are relative."""
+    """Conservation summary: maxima over all steps, not only stored ones. Energies and momenta are relative."""
 
-    energy: str  # which energy is meant
+    energy: str  # name of the monitored energy
     max_energy_drift: float = 0.0
     max_energy_increment: float = 0.0
     max_constraint: float = 0.0
@@ -67,7 +67,7 @@ class Summary:
 
 @dataclass
 class Statistics:
-    """What a run cost."""
+    """Computational cost of a run."""
 
     steps: int = 0
     newton_iterations: int = 0
@@ -75,38 +75,38 @@ class Statistics:
     compile_s: float = 0.0
     repivots: int = 0
     reference_steps: int = 0
-    rejected: int = 0  # steps tried that were too long
-    unsolved: int = 0  # of these, steps whose equations could not be solved; the others had too large an error
-    force_evaluations: int = 0  # of the expensive forces (of all, where a scheme does not tell them apart)
+    rejected: int = 0  # rejected steps
+    unsolved: int = 0  # rejected steps without Newton convergence; the others exceeded the error tolerance
+    force_evaluations: int = 0  # of expensive forces (of all forces, if the scheme does not distinguish them)
     force_jacobians: int = 0  # of the same forces
 
     def count_forces(self, scheme: Any) -> None:
-        """From steps and Newton's corrections, by what the scheme says of them."""
+        """Compute force evaluations from the numbers of steps and Newton iterations."""
         self.force_evaluations, self.force_jacobians = scheme.counted(self.steps, self.newton_iterations)
 
 
 @dataclass
 class Record:
-    """All there is to say about a run besides its trajectory."""
+    """Record of a run: everything except its trajectory."""
 
     facts: Facts
     summary: Summary
     statistics: Statistics
     status: str  # "complete", "failed", "interrupted" or "running" (a file whose run was killed)
     message: str = ""
-    #: From where, and with what, the run can go on: the states of everything that goes on from step to step, by name.
+    #: Checkpoint: states of all components of the run, by name.
     checkpoint: dict[str, dict[str, Any]] = field(default_factory=dict)
-    events: list[dict[str, Any]] = field(default_factory=list)  # that happened, in the order of time
+    events: list[dict[str, Any]] = field(default_factory=list)  # detected events in order of time
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """An event that happened: which one, when, and the state there."""
+    """Detected event: name, time and state."""
 
     name: str
     t: float
     state: dict[str, list[float]]
-    #: What its action made different there: parts of the state, and parameters.
+    #: Changes made by the action of the event: parts of the state, and parameters.
     changes: dict[str, Any] = field(default_factory=dict)
 
 

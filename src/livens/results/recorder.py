@@ -1,4 +1,4 @@
-"""Keeps the rows of a run, in memory or in a file, and gives out the Result."""
+"""Recorder of the rows of a run, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -21,47 +21,46 @@ from livens.results.result import Result
 if TYPE_CHECKING:
     from livens.results.hdf5_writer import RunFile
 
-#: Rows go to the file when they fill this many bytes.
+#: Size of the buffered rows, in bytes, above which they are written to the file.
 BYTES = 8_000_000
-#: A run can go on from where it was at most this many seconds ago, but bringing things to disk must not take more of
-#: the time than this share.
+#: Interval between commits in seconds, and upper bound of the fraction of time spent on commits.
 SECONDS, SHARE = 1.0, 0.05
-#: Room for this many rows is made at first; it is doubled when needed.
+#: Initial capacity in rows; it is doubled when needed.
 _ROWS = 1024
-#: Under this name the parts of the state are kept together.
+#: Name of the array with all stored parts of the state.
 _STATE = "state"
 
 Rows = dict[str, np.ndarray]
 
 
 class Recorder:
-    """Stores every n-th step, as the plan says, and the last one in any case.
+    """Recorder of every n-th step of a run and of its last step.
 
-    Rows of steps whose number `every` divides are regular. Those of the last steps, which belong to where the run ends,
-    may be others; a run that goes on later leaves them out.
+    Rows of steps whose index is a multiple of `every` are regular. Rows of the final steps may be provisional; a run
+    that is continued later discards provisional rows.
     """
 
     name = "recorder"
 
     def __init__(self, facts: Facts, layout: Layout, file: RunFile | None = None, *, expected: int = _ROWS) -> None:
         self._every, self._names = facts.every, facts.stored
-        #: The parts of the state that are kept stand side by side: where each is, and the columns of the state.
+        #: Stored parts of the state, packed: slice of each part, and columns of the state.
         self._places, self._columns, self._width = side_by_side(tuple(layout.sizes.items()), self._names)
         self._kept = (*(name for name in self._names if name not in self._places), _STATE)
         self.regular_rows, self._step = 0, 0
         self._room: Rows = {}
-        self._spare: Rows = {}  # the rows in it are on their way to the file, or there
+        self._spare: Rows = {}  # second buffer: its rows are being written to the file
         self._used = 0
         self._expected = expected
         self._row_bytes = 8 * (len(self._kept) - 1 + self._width)
         self._tail: Rows | None = None
-        self._beyond = 0  # rows that were stored and are not regular: a longer run leaves them out
+        self._beyond = 0  # number of stored provisional rows, which a continued run discards
         self._file, self._beside = file, Beside()
         self._next_commit = 0.0
 
-    # -- as a listener ------------------------------------------------------------------------------------------------
+    # -- listener interface -------------------------------------------------------------------------------------------
     def begin(self, carry: Carry) -> None:
-        """The initial state is the first row."""
+        """Store the initial state as the first row."""
         self._make_room(1)
         for column in self._room.values():
             column[0] = 0
@@ -70,7 +69,7 @@ class Recorder:
         self._used = self.regular_rows = 1
 
     def look(self, steps: Steps, regular: bool = True) -> None:
-        """Take the rows of the next steps; the arrays may be overwritten afterwards."""
+        """Store the rows of a chunk of steps; the arrays of the chunk may be reused afterwards."""
         if not steps.taken:
             return
         rows = self._rows(steps.t, steps.sizes, steps.Z, steps.iterations, steps.fictive)
@@ -85,16 +84,16 @@ class Recorder:
 
     @property
     def keeps_back(self) -> bool:
-        """Whether the last row so far is not stored: it will be, if no step follows."""
+        """True if the last row is pending: it is stored only if no step follows."""
         return self._tail is not None
 
     def keep_tail(self) -> None:
-        """All rows up to the last one count as regular from now on: the run may go on from there."""
+        """Make all rows up to the last one regular: the run may continue from there."""
         self.regular_rows += self._beyond + self._store_tail()
         self._beyond = 0
 
     def jump(self, carry: Carry) -> None:
-        """A second row at the same time: the state is another one from here on."""
+        """Store a second row at the same time, after a discontinuity of the state."""
         zero, t = np.zeros(1), np.array([carry.t])
         self._store(self._rows(t, zero, carry.z[None, :], np.zeros(1, dtype=np.int64), zero), 1)
         self.regular_rows += 1
@@ -110,10 +109,10 @@ class Recorder:
         self, t: np.ndarray, sizes: np.ndarray, Z: np.ndarray, iterations: np.ndarray, fictive: np.ndarray | None
     ) -> Rows:
         given = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive, _STATE: Z}
-        return {name: given[name] for name in self._kept}  # type: ignore[misc]  # without fictive time, it is not kept
+        return {name: given[name] for name in self._kept}  # type: ignore[misc]  # fictive_time may be None if unused
 
     def _add(self, rows: Rows, number: int) -> None:
-        """Rows of steps with consecutive numbers, of which the first is given."""
+        """Add rows of consecutive steps; `step0` is the index of the first step."""
         every = self._every
         first, total = -number % every, len(rows["t"])
         count = (total - first + every - 1) // every if total > first else 0
@@ -132,7 +131,7 @@ class Recorder:
         self._used = last
 
     def _store_tail(self) -> bool:
-        """Store the row that was kept back, if there is one."""
+        """Store the pending row, if any; return True if there was one."""
         tail, self._tail = self._tail, None
         if tail is not None:
             self._store(tail, 1)
@@ -147,26 +146,26 @@ class Recorder:
             room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
         except (MemoryError, ValueError, OverflowError):
             raise InputError(
-                f"there is no room in memory for {size} rows: store fewer (every=1000), write them to a file (out=...) "
-                "or take larger steps"
+                f"not enough memory for {size} rows: store fewer rows (every=1000), write them to a file (out=...) "
+                "or use larger steps"
             ) from None
         for name, old in self._room.items():
             room[name][: self._used] = old[: self._used]
         self._room = room
 
     def _taken(self) -> Rows:
-        """The rows so far by variable; those of the state are columns of one array."""
+        """Return the buffered rows by variable; state variables are views of one array."""
         used, places = slice(self._used), self._places
         state = self._room[_STATE][used]
         return {name: state[:, places[name]] if name in places else self._room[name][used] for name in self._names}
 
     def in_memory(self) -> Rows:
-        """The rows so far that have not gone to a file, by variable."""
+        """Return the rows that have not been written to a file, by variable."""
         return self._taken()
 
     # -- to the file --------------------------------------------------------------------------------------------------
     def save_now_and_then(self, record: Callable[[], Record]) -> None:
-        """Write to the file, if there is one and it is time."""
+        """Write rows to the file and commit, if a commit is due."""
         if self._file is None:
             return
         begun = time.monotonic()
@@ -180,7 +179,7 @@ class Recorder:
             self._write()
 
     def _write(self) -> None:
-        """Give the rows so far to the file. Many of them are written while the next ones are computed."""
+        """Write the buffered rows to the file, in the background if there are many."""
         if self._file is None or not self._used:
             return
         self._beside.wait()
@@ -193,7 +192,7 @@ class Recorder:
         self._used = 0
 
     def finish(self, record: Record, system: Model) -> Result:
-        """The run is over, one way or another."""
+        """Store the pending row, close the file and return the result of the run."""
         self._store_tail()
         if self._file is None:
             return Result(self._taken(), record, system=system)
@@ -203,29 +202,29 @@ class Recorder:
         return self.stored_result(system)
 
     def stored_result(self, system: Model) -> Result:
-        """What the file holds, also if its run could not be finished."""
+        """Return the result from the file, also if the run was not finished."""
         from livens.results.hdf5_reader import load
 
         assert self._file is not None
         return load(self._file.path, system=system)
 
     def release(self) -> None:
-        """Leave the file to others, as it is."""
+        """Close the file in the state of its last commit."""
         if self._file is not None:
             self._beside.end()
             self._file.close()
 
     def discard(self) -> None:
-        """The run did not begin: there is to be no file."""
+        """Remove the file of a run that did not start."""
         if self._file is not None:
             self._file.discard()
 
 
 @functools.lru_cache(maxsize=64)
 def side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, Any], Any, int]:
-    """Where variables of the state stand if they stand side by side, their columns in the state, and how many."""
+    """Return the slices of packed state variables, their columns in the state, and the number of columns."""
     layout, places, chosen = Layout(**dict(sizes)), dict[str, slice | int](), list[int]()
-    for name in layout.sizes:  # in the order of the state, so that mostly all of it can be copied as it is
+    for name in layout.sizes:  # in the order of the state, so that a contiguous slice suffices in most cases
         if name in names and name != "t":
             part, first = layout[name], len(chosen)
             places[name] = slice(first, first + part.stop - part.start) if VARIABLES[name].axis else first

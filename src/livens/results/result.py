@@ -1,4 +1,4 @@
-"""A run and what it left behind."""
+"""Result of a run: trajectory, metadata, summary and statistics."""
 
 from __future__ import annotations
 
@@ -31,14 +31,22 @@ if TYPE_CHECKING:
 
 
 class MissingVariableError(InputError):
-    """A variable is asked for that the run did not store."""
+    """Error: a variable was requested that the run did not store.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    stored : iterable of str
+        Names of the stored variables.
+    """
 
     def __init__(self, name: str, stored: Iterable[str]) -> None:
         super().__init__(f"the run did not store '{name}', only {', '.join(stored)} (see the argument store)")
 
 
 class _Variable:
-    """An array of a run, read when first asked for."""
+    """Descriptor of a variable of a run, read on first access."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -52,9 +60,20 @@ class _Variable:
 
 
 class Result:
-    """Trajectory and record of a run. Arrays have time as their first axis.
+    """Result of a run: trajectory and record. Arrays have time as their first axis.
 
-    `multipliers[n]` acts on the step that ends at ``t[n]``; entry 0 is the consistent initial value.
+    ``multipliers[n]`` belongs to the step that ends at ``t[n]``; entry 0 is the consistent initial value.
+
+    Parameters
+    ----------
+    arrays : mapping of str to numpy.ndarray
+        Stored variables by name.
+    record : Record
+        Metadata, conservation summary, statistics and checkpoint.
+    system : Model, optional
+        Model of the run.
+    path : pathlib.Path, optional
+        File of the run.
     """
 
     t: np.ndarray = _Variable()  # type: ignore[assignment]
@@ -72,7 +91,7 @@ class Result:
     step_density: np.ndarray = _Variable()  # type: ignore[assignment]
     stages: np.ndarray = _Variable()  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # attached by later rooms, see `attach`
+    if TYPE_CHECKING:  # attached by later layers, see `attach`
 
         @property
         def system(self) -> Any: ...
@@ -119,7 +138,7 @@ class Result:
         path: Path | None = None,
     ) -> None:
         self._arrays, self._system = arrays, system
-        #: The scheme as the run was given it; a file only has its name, by which a user's own may not be found.
+        #: Scheme object of the run. A file contains its name only, which may not identify a user-defined scheme.
         self._scheme: Scheme | None = None
         self.record, self.path = record, path
         self.statistics: Statistics = record.statistics
@@ -128,21 +147,55 @@ class Result:
 
     @property
     def facts(self) -> Facts:
-        """How the run was made."""
+        """Metadata of the run.
+
+        Returns
+        -------
+        RunInfo
+            Scheme, step size, times, coordinates, parameters and provenance.
+        """
         return self.record.facts
 
     @property
     def summary(self) -> Summary:
-        """What was conserved, over every step and not only the stored ones."""
+        """Conservation summary of the run, over all steps and not only the stored ones.
+
+        Returns
+        -------
+        Summary
+            Maximum drifts of energy and momenta, and maximum constraint residuals.
+        """
         return self.record.summary
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Names of the variables the run holds; all, unless some were chosen with `store`."""
+        """Names of the stored variables.
+
+        Returns
+        -------
+        tuple of str
+            All variables of the run, or those selected by the argument `store` of `simulate`.
+        """
         return self.facts.stored
 
     def last(self, name: str) -> np.ndarray:
-        """The last row of a variable; of a file, nothing else is read."""
+        """Return the last row of a variable; only this row is read from a file.
+
+        Parameters
+        ----------
+        name : str
+            Name of a stored variable.
+
+        Returns
+        -------
+        numpy.ndarray
+            Value at the last stored time.
+
+        Raises
+        ------
+        MissingVariableError
+            If the run did not store the variable.
+        """
         if name not in self.stored:
             raise MissingVariableError(str(name), self.stored)
         read = getattr(self._arrays, "last", None)
@@ -150,11 +203,26 @@ class Result:
 
     @property
     def parameter_vector(self) -> np.ndarray:
+        """Parameter vector of the model at the start of the run.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_parameters,)
+            Values in the order of the parameter table of the model.
+        """
         return self.system.parameter_vector(self.facts.parameters)
 
     @property
     def parameter_pieces(self) -> list[tuple[int, np.ndarray]]:
-        """All parameters from which row on: actions of events may have changed some, see `livens.Event`."""
+        """Parameter vectors of the segments of a run with constant parameters.
+
+        Actions of events may change parameters, see `livens.Event`.
+
+        Returns
+        -------
+        list of (int, numpy.ndarray)
+            First row of each segment, and its parameter vector.
+        """
         changed, pieces = dict(self.facts.parameters), [(0, self.parameter_vector)]
         for event in self.record.events:
             switched = event.get("changes", {}).get("parameters", {})
@@ -165,23 +233,60 @@ class Result:
         return pieces
 
     def at(self, t: Any) -> Moment:
-        """The state at any time of the run, also between its rows: ``run.at(0.5).q``.
+        """Return the state at any time of the run, also between rows (dense output): ``run.at(0.5).q``.
 
-        t is a number or an array of them. Collocation schemes evaluate their polynomial within the step; for others a
-        polynomial goes through the rows around, so keep every step (or few are missing) where that matters.
+        Collocation schemes evaluate their polynomial within the step. For other schemes a polynomial interpolates the
+        neighbouring rows; its accuracy requires that (almost) every step is stored.
+
+        Parameters
+        ----------
+        t : float or array_like
+            Time or times within the run, in seconds.
+
+        Returns
+        -------
+        Sample
+            State variables at `t`; for an array of times their leading axes have the shape of `t`.
+
+        Raises
+        ------
+        InputError
+            If a time is outside the run.
+        IntegrationError
+            If a step cannot be replayed.
         """
         from livens.results.dense import at
 
         return at(self, t)
 
     def step_values(self, names: str | Sequence[str] | None = None, steps: Any = None) -> Moment:
-        """What steps were solved for, by name, with one row for each step: stages and multipliers of every kind.
+        """Return unknowns of steps by name, with one row for each step: stage values and multipliers.
 
-        Runs store what belongs to the ends of steps. Here steps are taken again for what is within them: positions and
-        velocities ``Q1 V1 Q2 ..`` of stages, their multipliers ``L1 ..``, the multipliers ``gam`` of the GGL schemes,
-        states ``X1 ..`` and slopes of models of first order. `names` and `steps` (numbers from 0) choose among them;
-        ``t`` and ``h`` say when each step begins and how long it is.
+        Runs store values at the ends of steps. This method replays the steps to compute values within them: positions
+        and velocities ``Q1 V1 Q2 ..`` of stages, their multipliers ``L1 ..``, the multipliers ``gam`` of the GGL
+        schemes, states ``X1 ..`` and stage derivatives of first-order models.
 
+        Parameters
+        ----------
+        names : str or sequence of str, optional
+            Names of the unknowns. Default: all.
+        steps : int or array_like of int, optional
+            Indices of the steps, from 0. Default: all.
+
+        Returns
+        -------
+        Sample
+            The unknowns by name, with the start ``t`` and the size ``h`` of every step.
+
+        Raises
+        ------
+        InputError
+            If a name or index is unknown, or the run did not store every step.
+        IntegrationError
+            If a step cannot be replayed.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> run = lv.simulate(lv.problems.load("simple-pendulum"), scheme="ggl-em", h=0.01, t_end=0.1)
         >>> inner = run.step_values("gam")
@@ -194,11 +299,23 @@ class Result:
 
     @property
     def events(self) -> list[Occurrence]:
-        """What happened of the events the run was asked to look for."""
+        """Events detected in the run.
+
+        Returns
+        -------
+        list of EventRecord
+            Name, time, state and changes of each event, in order of time.
+        """
         return [Occurrence(**event) for event in self.record.events]
 
     def to_xarray(self) -> xarray.Dataset:
-        """The run as an xarray Dataset, with coordinates and constraints by name."""
+        """Return the run as an xarray Dataset, with coordinates and constraints by name.
+
+        Returns
+        -------
+        xarray.Dataset
+            Stored variables with the dimension ``t``.
+        """
         import xarray
 
         from livens.results.hdf5_writer import attributes
@@ -216,25 +333,66 @@ class Result:
         return xarray.Dataset(data, coords=labels, attrs=attributes(self.record))
 
     def to_pandas(self, names: str | Sequence[str] | None = None) -> Any:
-        """Quantities over time as a pandas DataFrame: ``run.to_pandas(["x", "hinge.angle"])``; all coordinates if not
-        said otherwise."""
+        """Return quantities over time as a pandas DataFrame: ``run.to_pandas(["x", "hinge.angle"])``.
+
+        Parameters
+        ----------
+        names : str or sequence of str, optional
+            Names of the quantities. Default: all coordinates.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column per quantity or vector component; the index is the time in seconds.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed, or a name is unknown.
+        """
         from livens.results.tables import frame
 
         return frame(self, names)
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the run to an HDF5 file; an existing file is only replaced with ``force=True``."""
+        """Write the run to an HDF5 file.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Name of the file.
+        force : bool, default False
+            Replace an existing result file.
+
+        Returns
+        -------
+        pathlib.Path
+            The path.
+
+        Raises
+        ------
+        InputError
+            If the file exists and `force` is False, or if it cannot be written.
+        """
         from livens.results.hdf5_reader import save
 
         return save(self, path_of("the path of a run", path), force=force)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:
-        """Add a method or property from a later room, under a name that `livens.ACCESSORS` has."""
+        """Attach a method or property of a later layer, under a name listed in `livens.ACCESSORS`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute.
+        value : function or property
+            The method or property.
+        """
         setattr(cls, name, with_words(value, f"run.{name}") if isinstance(value, FunctionType) else value)
 
     def __getattr__(self, name: str) -> Any:
-        """What later rooms attach is attached when they are imported, which happens here when it is first used."""
+        """Import the layer that attaches an attribute on its first use."""
         if name in livens.ACCESSORS and name not in vars(type(self)):
             importlib.import_module(f"livens.{livens.ACCESSORS[name]}")
             return getattr(self, name)
@@ -244,11 +402,11 @@ class Result:
         return sorted({*super().__dir__(), *livens.ACCESSORS})
 
     def __getitem__(self, name: str) -> Any:
-        """A quantity over time by its name: a coordinate, an observable, or what the model names (`hinge.angle`)."""
+        """Return a quantity over time by name: a coordinate, an observable, or a name of the model (`hinge.angle`)."""
         return self.named(name)
 
     def __iter__(self) -> Any:
-        raise TypeError("a Result is asked for quantities by name, such as result['x']; its rows are result.q")
+        raise TypeError("a Result is not iterable: use a quantity by name, such as result['x'], or the rows result.q")
 
     def __len__(self) -> int:
         return len(self.t)

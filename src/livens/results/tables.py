@@ -1,4 +1,4 @@
-"""Runs as tables of pandas, for whoever works with these."""
+"""Export of runs to pandas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pandas() -> Any:
-    """The module, if it is there; xarray, which livens needs, usually brings it."""
+    """Import pandas, or raise `InputError` if it is not installed."""
     try:
         import pandas
     except ImportError:
@@ -23,14 +23,13 @@ def pandas() -> Any:
 
 
 def frame(result: Result, names: str | Sequence[str] | None = None) -> Any:
-    """Quantities by name over time; all coordinates, or states, if nobody says which. Vectors have a column for each
-    component."""
+    """Return quantities over time as a DataFrame (default: all coordinates); vectors have one column per component."""
     if names is None:
         names = list(result.facts.coordinates)
     elif isinstance(names, str):
         names = [names]
     elif not isinstance(names, (list, tuple)):
-        raise InputError(f"quantities are asked for by their names, got {names!r}")
+            raise InputError(f"names must be a name or a list of names of quantities, got {names!r}")
     columns: dict[str, np.ndarray] = {}
     for name in names:
         found = result[name]

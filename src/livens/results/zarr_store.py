@@ -1,7 +1,7 @@
-"""Arrays in a folder as Zarr has them (format 2): a file of plain numbers for each chunk, and JSON that describes it.
+"""Zarr arrays (format 2): one binary file per chunk, with JSON metadata; zarr and xarray can read them.
 
-That is little enough to be written without the library of that name: a block of members that is done is one file for
-each variable, which is there complete or not at all, whoever else writes other blocks. Zarr and xarray read it.
+The zarr library is not needed. Each finished block of members is one file per variable. Files are written atomically,
+so that several processes can write different blocks.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-#: Chunks of arrays that are written at once have about this many bytes.
+#: Approximate size in bytes of the chunks of arrays that are written at once.
 _CHUNK_BYTES = 64_000_000
-#: Names of files in a store: what describes it, chunks, and such that are not finished.
+#: Names of files in a store: metadata, chunks, and temporary files.
 _FILE = re.compile(r"\.(zgroup|zattrs|zarray|zmetadata)|\d+(\.\d+)*|\..*\.part")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """A file that is there complete or not at all, and on disk when this returns."""
+    """Write a file atomically and synchronise it to disk."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -45,7 +45,7 @@ def _json(path: Path, content: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class ZarrArray:
-    """An array in a folder of a store. Chunks that are not there yet are NaN, or zero where there is none."""
+    """Array in a folder of a store. Missing chunks are NaN, or zero for integers."""
 
     folder: Path
     shape: tuple[int, ...]
@@ -56,7 +56,7 @@ class ZarrArray:
     def create(
         cls, store: Path, name: str, shape: Sequence[int], chunks: Sequence[int], dtype: Any, axes: Sequence[str]
     ) -> ZarrArray:
-        """An array without any numbers yet; `axes` are the names of its dimensions."""
+        """Create an array without chunks; `axes` are the names of its dimensions."""
         kind = np.dtype(dtype).newbyteorder("<")
         folder = store / name
         folder.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ class ZarrArray:
             "compressor": None,
             "filters": None,
             "order": "C",
-            "fill_value": "NaN" if kind.kind == "f" else None,  # a whole number would be taken for one that is missing
+            "fill_value": "NaN" if kind.kind == "f" else None,  # readers mask integers equal to the fill value
         }
         _json(folder / ".zarray", meta)
         _json(folder / ".zattrs", {"_ARRAY_DIMENSIONS": list(axes)})
@@ -93,20 +93,20 @@ class ZarrArray:
         return self.folder / (".".join(map(str, place)) if place else "0")
 
     def write_chunk(self, number: int, values: np.ndarray) -> None:
-        """The chunk with this number along the first axis; it has all there is along the others."""
+        """Write a chunk by its index along the first axis; it spans all other axes."""
         whole = np.full(self.chunks, np.nan if self.dtype.kind == "f" else np.zeros(1, self.dtype)[0], self.dtype)
         whole[tuple(slice(0, size) for size in values.shape)] = values
         write_atomically(self._path((number, *[0] * (len(self.shape) - 1))), whole.tobytes())
 
     def read_chunk(self, number: int) -> np.ndarray:
-        """The same again, without what only fills the last chunk up."""
+        """Read a chunk by its index along the first axis, without padding."""
         first = number * self.chunks[0]
         size = min(self.chunks[0], self.shape[0] - first)
         path = self._path((number, *[0] * (len(self.shape) - 1)))
         return np.fromfile(path, self.dtype).reshape(self.chunks)[(slice(0, size), *map(slice, self.shape[1:]))]
 
     def write(self, values: np.ndarray) -> None:
-        """All of it, in chunks along the first axis."""
+        """Write all values in chunks along the first axis."""
         if not self.shape:
             write_atomically(self._path(()), np.asarray(values, self.dtype).tobytes())
             return
@@ -115,13 +115,13 @@ class ZarrArray:
             self.write_chunk(number, values[first : first + self.chunks[0]])
 
     def complete(self) -> None:
-        """Write the chunks that are not there, of members that never began."""
+        """Write missing chunks, of members that were not started."""
         for number in range(math.ceil(self.shape[0] / self.chunks[0])):
             if not self._path((number, *[0] * (len(self.shape) - 1))).exists():
                 self.write_chunk(number, np.zeros((0,) * len(self.shape), self.dtype))
 
     def check(self) -> None:
-        """Whether all chunks are there, each as long as it must be, so that no room is made for more than is stored."""
+        """Raise ValueError unless all chunks exist with the right size, before memory is allocated."""
         size = math.prod(self.chunks) * self.dtype.itemsize
         stored = sum(one.name[:1] != "." for one in self.folder.iterdir())
         counts = [math.ceil(size / chunk) for size, chunk in zip(self.shape, self.chunks, strict=True)]
@@ -129,10 +129,10 @@ class ZarrArray:
             raise ValueError(f"'{self.folder.name}' has {stored} chunks instead of {math.prod(counts)}")
         for place in product(*map(range, counts)):
             if self._path(place).stat().st_size != size:
-                raise ValueError(f"a chunk of '{self.folder.name}' is not as long as it must be")
+                raise ValueError(f"a chunk of '{self.folder.name}' has a wrong size")
 
     def read(self) -> np.ndarray:
-        """All of it; every chunk must be there."""
+        """Read all values; every chunk must exist."""
         self.check()
         out = np.empty(self.shape, self.dtype)
         counts = [range(math.ceil(size / chunk)) for size, chunk in zip(self.shape, self.chunks, strict=True)]
@@ -146,7 +146,7 @@ class ZarrArray:
 
 
 def write_array(store: Path, name: str, values: np.ndarray, axes: Sequence[str]) -> ZarrArray:
-    """An array with all its numbers."""
+    """Write an array with all its values."""
     values = np.asarray(values)
     row = max(1, int(np.prod(values.shape[1:], dtype=int)) * values.dtype.itemsize)
     first = [max(1, min(values.shape[0], _CHUNK_BYTES // row))] if values.ndim else []
@@ -156,13 +156,13 @@ def write_array(store: Path, name: str, values: np.ndarray, axes: Sequence[str])
 
 
 def begin(store: Path) -> None:
-    """A store without arrays."""
+    """Create a store without arrays."""
     store.mkdir(exist_ok=True)
     _json(store / ".zgroup", {"zarr_format": 2})
 
 
 def finish(store: Path, attributes: Mapping[str, Any]) -> None:
-    """What the whole store says of itself, and all of JSON in one file, so that readers need not look for it."""
+    """Write the attributes and the consolidated metadata of a store."""
     _json(store / ".zattrs", attributes)
     found = {".zgroup": {"zarr_format": 2}, ".zattrs": dict(attributes)}
     for folder in sorted(path.parent for path in store.glob("*/.zarray")):
@@ -172,7 +172,7 @@ def finish(store: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def is_plain(store: Path, besides: Collection[str] = ()) -> bool:
-    """Whether a folder has what a store has and nothing else: folders of files, no links, no folders within those."""
+    """Return True if a folder contains only the files of a store: no links and no nested folders."""
     if store.is_symlink() or not store.is_dir():
         return False
     for one in store.iterdir():
@@ -188,7 +188,7 @@ def is_plain(store: Path, besides: Collection[str] = ()) -> bool:
 
 
 def checksums(store: Path) -> dict[str, int]:
-    """Of every array, over what describes it and all its chunks."""
+    """Return the CRC-32 checksum of every array, over its metadata and chunks."""
     found = {}
     for name in names_in(store):
         value = 0
@@ -202,11 +202,11 @@ def checksums(store: Path) -> dict[str, int]:
 
 
 def attributes_of(store: Path) -> dict[str, Any]:
-    """What a store says of itself."""
+    """Return the attributes of a store."""
     found: dict[str, Any] = json.loads((store / ".zattrs").read_text())
     return found
 
 
 def names_in(store: Path) -> list[str]:
-    """The arrays of a store."""
+    """Return the names of the arrays in a store."""
     return sorted(path.parent.name for path in store.glob("*/.zarray"))

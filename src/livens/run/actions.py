@@ -1,4 +1,4 @@
-"""What the action of an event makes of a state: parts of it, or parameters, are different from there on."""
+"""Reset maps of events: apply the action of an event and make the new state consistent."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from livens.models.model import InitialState, Model
 from livens.models.system import System
 from livens.run.events import Event, Impact, Touch, afresh, check_blows
 
-#: Parts of a state that an action may see and change.
+#: Parts of a state that an action may read and change.
 _PARTS = ("q", "v", "p", "x", "y")
 
 
 @dataclass(frozen=True)
 class Changed:
-    """The state after an action, the parameters it has changed, and what it said."""
+    """Complete state after an action, all changed parameters, and the values the action returned."""
 
     z: np.ndarray
     parameters: dict[str, Any]
@@ -41,14 +41,15 @@ def act(
     h: float,
     others: Sequence[Event] = (),
 ) -> Changed:
-    """The state that the action of an event leads to, consistent and complete.
+    """Return the complete, consistent state after the action of an event.
 
-    Velocities that constraints do not allow are taken as a kick, which they answer with their impulses. Bodies that lie
-    on others are not held there: events of theirs, among the `others`, find out what touches behind the action.
+    Velocities that violate the constraints are treated as an impulsive load: the velocity is projected onto the
+    constraints in the mass metric. Persistent contacts are released during the action. The contact resolver of the
+    events in `others` then determines the contact modes of the new state.
 
-    Energy that it brings in or takes out counts as supplied, so that the balance of the run stays closed. Parameters
-    that nobody changes are those of the run's own `model`: the step may have been compiled for another one, with the
-    same equations and other numbers.
+    The energy change of the action is booked as supplied energy, so that the energy balance of the run stays closed.
+    Unchanged parameters are taken from `model`, not from `compiled`: the step may have been compiled for a model with
+    the same equations and other parameter values.
     """
     layout = compiled.layout
     values = {part: z[layout[part]] for part in _PARTS if part in layout}
@@ -73,10 +74,12 @@ def act(
             said["parameters"] = {**said.get("parameters", {}), **settled["parameters"]}
             new_k, moved = model.parameter_vector(changes), {**moved, "q": settled["q"], "v": settled["v"]}
         initial = _start(model, moved, new_k, t)
-        if "q" in said and not isinstance(event, Touch):  # blows change velocities alone
+        if "q" in said and not isinstance(event, Touch):  # impacts change velocities only
             check_blows(others, initial.values["q"], initial.values["v"])
     except InputError as error:
-        raise InputError(f"the action of event '{name}' at t = {t:.9g} leads nowhere: {error}") from None
+        raise InputError(
+            f"the state set by the action of event '{name}' at t = {t:.9g} is not admissible: {error}"
+        ) from None
     memory = compiled.scheme.memory(model, initial.values, new_k, t, h)
     after = layout.vector({**initial.values, **memory})
     if "supplied_energy" in layout:
@@ -90,11 +93,11 @@ def act(
 
 
 def _start(model: Model, moved: Mapping[str, np.ndarray], k: np.ndarray, t: float) -> InitialState:
-    """From what an action has moved to the nearest position, and to the velocity that is left of a kick."""
+    """Project a state set by an action onto the constraints: positions, then velocities in the mass metric."""
     initial = model.start(model.start_from(moved), k, t, True, "remove")
     if not isinstance(model, System) or np.array_equal(initial.values["v"], moved["v"]):
         return initial
-    from livens.models.kicks import kicked  # most actions need none of it
+    from livens.models.kicks import kicked  # rarely needed
 
     q = initial.values["q"]
     return model.start({"q0": q, "v0": kicked(model, q, moved["v"], t, k)}, k, t, True, "remove")
@@ -103,7 +106,7 @@ def _start(model: Model, moved: Mapping[str, np.ndarray], k: np.ndarray, t: floa
 def _said(
     event: Event, name: str, model: Model, values: dict[str, np.ndarray], t: float, k: np.ndarray, h: float
 ) -> dict[str, Any]:
-    """What the action returns, with names that there are."""
+    """Call the action and return the changes after checking their names."""
     assert event.action is not None
     shared = model.shared
     given: dict[str, Any] = {part: value.copy() for part, value in values.items()}
@@ -114,7 +117,9 @@ def _said(
     said = event.action(*(given[argument] for argument in names))
     allowed = (*values, "parameters")
     if not isinstance(said, Mapping):
-        raise InputError(f"the action of event '{name}' must return a dictionary of what changes, got {said!r}")
+        raise InputError(
+            f"the action of event '{name}' must return a dictionary of the values to change, got {said!r}"
+        )
     for part in said:
         if part not in allowed:
             raise InputError(
@@ -132,7 +137,7 @@ def _energy(model: Model, energy: str, layout: Any, t: float, z: np.ndarray, k: 
 
 
 def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers and lists only, as files keep them."""
+    """Return nested lists of floats, as stored in files."""
     return {
         part: {key: np.asarray(one, dtype=float).tolist() for key, one in value.items()}
         if part == "parameters"

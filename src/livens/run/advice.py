@@ -1,4 +1,4 @@
-"""What to try after a failure that no smaller step would have prevented."""
+"""Hints appended to the messages of failed runs where a smaller step does not help."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from livens.results.record import Summary
 from livens.run.plan import Plan
 from livens.schemes.recipes.step_limit import longest_stable, slopes
 
-#: Velocities that violate hidden constraints by this part of themselves are no motion of the system any more.
+#: Ratio of the velocity-constraint residual to the largest velocity above which a velocity drift is reported.
 _FAR = 0.1
-#: A step that is too long fails sooner than this; what grows from step to step takes longer.
+#: Fewest steps before a failure is attributed to drift; a step that is too long fails sooner.
 _MANY_STEPS = 100
 
 
 def hidden_constraints_left(plan: Plan, layout: Layout, carry: Carry, summary: Summary, steps: int) -> str:
-    """Words about velocities that have left the constraints over many steps; nothing if that is not what happened.
+    """Return a message about drift of the hidden (velocity) constraints; empty string if there is no such drift.
 
-    Schemes that hold positions to constraints, but not velocities, may have a mode that grows at every step size, with
-    energy and constraints at round-off all the time (docs/notes.md).
+    Schemes that enforce constraints at position level only may have a mode that grows at every step size, while
+    energy and position constraints stay at round-off level (docs/notes.md).
     """
     scheme, model = plan.scheme, plan.model
     if "velocity_constraint" in scheme.conserves or "v" not in layout or steps < _MANY_STEPS:
@@ -36,15 +36,15 @@ def hidden_constraints_left(plan: Plan, layout: Layout, carry: Carry, summary: S
     if getattr(model, "quaternions", ()):
         better += f"{';' if others else ':'} bodies with quaternions and joints need equivariant=False"
     return (
-        f"Over {steps} steps the velocities have left the constraints, to which {scheme.name} does not hold them "
-        f"(d/dt g = {away:.2g} with velocities of {speed:.2g}); a smaller step does not help against that{better}"
+        f"Over {steps} steps the velocities have drifted off the constraints, which {scheme.name} does not enforce at "
+        f"velocity level (d/dt g = {away:.2g} with velocities of {speed:.2g}); a smaller step does not help{better}"
     )
 
 
 def too_long_for_expensive_forces(plan: Plan) -> str:
-    """Words about a step that the expensive forces do not allow at the start, of schemes that evaluate them once.
+    """Return a message if h exceeds the stability limit of the explicitly treated forces; empty string otherwise.
 
-    In the state in which a run has broken down nothing means anything.
+    The limit is evaluated at the initial state, because the state of a failed run is not meaningful.
     """
     ahead = getattr(plan.scheme, "ahead", None)
     if ahead is None or plan.scheme.fictive or getattr(plan.model, "box", None) is not None:
@@ -54,6 +54,6 @@ def too_long_for_expensive_forces(plan: Plan) -> str:
     if not plan.h > limit:
         return ""
     return (
-        f"Try a smaller step than h = {plan.h:g}: at the start the expensive forces allow up to {limit:.2g} "
+        f"Try a smaller step than h = {plan.h:g}: at the initial state the expensive forces allow h <= {limit:.2g} "
         "(lv.study.longest_step)"
     )

@@ -1,4 +1,4 @@
-"""How a run begins: the state and the unknowns before its first step, and the tier that takes its steps."""
+"""Start of a run: initial integrator state, initial Newton unknowns and choice of the stepper."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from livens.run.plan import Plan
 from livens.schemes.radau import Radau
 from livens.schemes.step import FlatEquations
 
-#: One call of the compiled loop takes at most this many steps, and numbers (what fits into a core's cache).
+#: Largest number of steps, and of state values, of one call of the compiled loop (fits into the cache of a core).
 _CHUNK_STEPS, _CHUNK_NUMBERS = 4096, 150_000
-#: Of large systems, what fits into the cache of all cores; of the largest nothing does, and more steps at a time cost
-#: less between them.
+#: Assembled tier: largest number of state values per call (fits into the shared cache), and fewest steps per call.
+#: The largest systems exceed the cache; several steps per call then reduce the overhead between calls.
 _ASSEMBLED_NUMBERS, _ASSEMBLED_STEPS = 1_200_000, 8
-#: The reference tier is slow: look at the clock and at Ctrl-C more often.
+#: Reference tier: steps per call. Small, because the clock and Ctrl-C are checked between calls.
 _REFERENCE_STEPS = 32
-#: The first pivot order is chosen for the model's own parameters and this step, whatever those of the run.
+#: Step size in seconds for which the first pivot order is chosen, together with the model's default parameters.
 TYPICAL_STEP = 2.0**-10
 
 
 def beginning(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> tuple[Carry, Stepper]:
-    """State and unknowns before the first step, and who takes it; `memory` if what the scheme adds is known."""
+    """Return the initial integrator state and the stepper; `scheme_state` if the scheme's extra state is known."""
     carry = first_carry(plan, compiled, initial, memory)
     return carry, stepper_of(plan, compiled, carry)
 
@@ -42,7 +42,7 @@ def beginning(
 def first_carry(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> Carry:
-    """All that the first step needs; `memory` if what the scheme adds to the state is known."""
+    """Return the initial `IntegratorState`; `scheme_state` if the scheme's extra state is known."""
     z, x, c = first_unknowns(plan, compiled, initial, memory)
     carry = Carry.start(initial.t, z, x)
     return replace(carry, memory=compiled.first_memory(z, c)) if plan.tier == "assembled" else carry
@@ -51,7 +51,7 @@ def first_carry(
 def first_unknowns(
     plan: Plan, compiled: CompiledStep, initial: InitialState, memory: Mapping[str, Any] | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """State and unknowns before the first step, and the constants of that step."""
+    """Return the initial state z, the initial unknowns x and the inputs c of the first step."""
     if memory is None:
         memory = compiled.scheme.memory(compiled.model, initial.values, plan.k, initial.t, plan.h)
     z = compiled.layout.vector({**initial.values, **memory} if memory else initial.values)
@@ -60,7 +60,7 @@ def first_unknowns(
 
 
 def chunk_of(tier: str, numbers: int) -> int:
-    """How many steps are taken at a time, if each has this many numbers."""
+    """Return the number of steps per call for states of `n_values` values."""
     if tier == "reference":
         return _REFERENCE_STEPS
     if tier == "assembled":
@@ -69,7 +69,7 @@ def chunk_of(tier: str, numbers: int) -> int:
 
 
 def stepper_of(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
-    """A tier for the run, with a pivot order that suits its first step."""
+    """Return the stepper of the plan's tier, with a pivot order chosen for the first step."""
     control, order, own = None, None, None
     if plan.control and compiled.series:
         own = plan.control.own_steps(plan.t_end - plan.t0)
@@ -87,13 +87,13 @@ def stepper_of(plan: Plan, compiled: CompiledStep, carry: Carry) -> Stepper:
             open_ = _undetermined(compiled.flat, carry.x[-1], carry.z, c)
             raise IntegrationError(
                 f"the first step cannot be solved: {error}; {open_}. "
-                "If this is a singular position, start a little beside it"
+                "If this is a singular configuration, start slightly away from it"
             ) from None
     return compiled.stepper(plan.tier, plan.k, order, control, own, plan.threads)
 
 
 def _of_variable_order(plan: Plan, compiled: CompiledStep, carry: Carry, control: Control) -> Stepper:
-    """A stepper that changes between methods, each of which is compiled when it is needed."""
+    """Return a variable-order Radau stepper; each method is compiled when it is first used."""
     scheme = plan.scheme
     assert isinstance(scheme, Radau)
     c = step_constants(plan.h, plan.t0, plan.k)
@@ -112,7 +112,7 @@ def _of_variable_order(plan: Plan, compiled: CompiledStep, carry: Carry, control
 
 
 def _undetermined(e: FlatEquations, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:
-    """Which unknowns a singular Jacobian leaves open, in words."""
+    """Describe the null space of a singular Jacobian by the names of its dominant rows."""
     values = e.newton_function(x, z, c)[1].full().ravel()
     if not np.all(np.isfinite(values)):
         return "the derivatives of the model are not finite at the initial values"
@@ -120,4 +120,4 @@ def _undetermined(e: FlatEquations, x: np.ndarray, z: np.ndarray, c: np.ndarray)
     matrix[e.rows, e.columns] = values
     direction = np.abs(np.linalg.svd(matrix)[2][-1])
     names = [e.row_names[i] for i in np.flatnonzero(direction > 0.3 * direction.max())[:4]]
-    return f"the system does not determine what belongs to: {', '.join(names)}"
+    return f"the system does not determine the unknowns of: {', '.join(names)}"

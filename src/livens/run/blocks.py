@@ -1,4 +1,4 @@
-"""Members in blocks: one after the other here, or on the workers of a cluster."""
+"""Execution of an ensemble in blocks of members, locally or on a dask cluster."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from livens.engine.shipped import Shipped, run_block
 from livens.errors import InputError
 from livens.run.parts import parts_of
 
-#: A block takes about this many steps of members: some seconds.
+#: Member steps per block (number of members times number of steps): some seconds of computing time.
 _STEPS = 100_000_000
-#: And has at most this many members.
+#: Largest number of members per block.
 _MOST = 65_536
-#: A block that fails on a worker is tried again so often; that of a worker that is lost is tried again anyway.
+#: Number of retries of a block that raises on a worker. Blocks of lost workers are always rescheduled.
 _RETRIES = 2
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What the kept columns of the states are called, and which members they are of, in the order these are taken."""
+    """Names and slices of the stored columns, and the indices of the members in order of execution."""
 
     variables: dict[str, slice]
     members: np.ndarray
-    count: int  # with those that never begin
+    count: int  # all members, including those without a valid initial state
 
 
 @dataclass(frozen=True)
 class Work:
-    """Members that are to be taken to their ends, sorted, and how."""
+    """Sorted members of an ensemble with everything needed to integrate them."""
 
     batch: Batch
     z: np.ndarray
@@ -45,7 +45,7 @@ class Work:
 
     @property
     def blocks(self) -> list[slice]:
-        """What is done at once: whole groups of lanes, so that no bit depends on where blocks end."""
+        """Slices of members per block, multiples of the SIMD width: results do not depend on the block size."""
         width = self.batch.width
         size = int(min(max(_STEPS // max(1, self.schedule.steps), width), _MOST)) // width * width
         return [slice(first, min(first + size, len(self.z))) for first in range(0, len(self.z), size)]
@@ -59,7 +59,7 @@ Told = Callable[[int], None]
 
 
 def carried_out(work: Work, out: Path | None, client: Any, force: bool, told: Told) -> Outcome:
-    """The outcome of all members; `told` is called with how many are done."""
+    """Integrate all members; `on_progress` is called with the number of finished members."""
     if out is None and client is None:
         return work.batch.run(work.z, work.k, work.schedule, work.threads, work.bins, told)
     parts = parts_of(out, work, force) if out is not None else None
@@ -95,7 +95,7 @@ def _here(work: Work, todo: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
 
 
 def _on_cluster(work: Work, todo: Sequence[int], client: Any) -> Iterator[tuple[int, Outcome]]:
-    """Blocks as tasks of dask: lost workers' blocks go to others, and what is done comes in any order."""
+    """Run blocks as dask tasks and yield outcomes in order of completion; blocks of lost workers are rescheduled."""
     if not todo:
         return
     try:
@@ -108,7 +108,7 @@ def _on_cluster(work: Work, todo: Sequence[int], client: Any) -> Iterator[tuple[
     futures = {}
     for number in todo:
         block = blocks[number]
-        # sent with every block and not once: data that were scattered are lost with the worker that holds them
+        # Sent with every block: scattered data are lost together with the worker that stores them.
         future = client.submit(
             run_block,
             shipped,
@@ -132,7 +132,7 @@ def _on_cluster(work: Work, todo: Sequence[int], client: Any) -> Iterator[tuple[
 
 
 def joined(outcomes: Sequence[Outcome], starts: Sequence[int]) -> Outcome:
-    """Outcomes of blocks, one after the other."""
+    """Concatenate the outcomes of consecutive blocks."""
     arrays = {name: np.concatenate([getattr(one, name) for one in outcomes]) for name in ARRAYS}
     reasons = {
         start + member: reason

@@ -1,6 +1,7 @@
-"""Blows of rigid bodies that take no time: events that change velocities by restitution and Coulomb's friction.
+"""Impulsive contact between rigid bodies: events with Newton restitution and Coulomb friction.
 
-Bodies that meet in one place also land: see `livens.run.resting`. Those that meet in several, as boxes do, do not.
+Pairs with a single contact point may close persistently, see `livens.run.contact.contact_dynamics`. Pairs with
+several contact points, such as boxes, only collide.
 """
 
 from __future__ import annotations
@@ -36,21 +37,46 @@ def _bounce(
     lands: bool = True,
     name: str = "",
 ) -> list[Event]:
-    """Events for ``simulate(..., events=[...])`` in which two bodies without joints bounce off each other.
+    """Return the events of rigid contact between two bodies without joints.
 
-    They part with `restitution` times the speed they came with. Along the surfaces, the blow stops them from sliding if
-    Coulomb's `friction` suffices for that. What a blow takes counts as supplied energy, with its sign.
+    An impact reverses the normal relative velocity times `restitution`. The tangential impulse is that of sticking if
+    it lies inside the friction cone, otherwise that of sliding. The energy lost in an impact is booked as (negative)
+    supplied energy.
 
-    Bounces get shorter and shorter. When the next one would last less than a thousandth of a step, the bodies stay on
-    each other, without overlap: they slide with friction, roll or stick, until something lifts them off. How hard they
-    press is then ``name.normal``. Shapes that meet in several places, such as boxes, do not land, nor do bodies of a
-    mechanism with a crowd: end the run before bounces are shorter than a step, or use `contact`. With `lands=False`
-    none do, and the mechanism has no constraints of its own for it, which some schemes ask for.
+    Parameters
+    ----------
+    first, second : Part or Shape
+        Bodies, or collision shapes of bodies, in contact. Neither body may have a joint.
+    restitution : float, default 1.0
+        Newton's coefficient of restitution, between 0 and 1.
+    friction : float, default 0.0
+        Coulomb's coefficient of friction, at least 0.
+    persistent : bool, default True
+        Close the contact when the next flight would last less than a thousandth of a step. Closed contacts slide,
+        roll or stick without penetration until they lift off; the normal force is then ``name.normal_force``.
+        Contacts with several contact points and mechanisms with a contact group are never persistent. With False, no
+        constraints are added to the mechanism; some schemes require a mechanism without constraints.
+    name : str, optional
+        Name of the events. Default: the names of the two bodies.
+
+    Returns
+    -------
+    list of Event
+        Events to pass as ``simulate(..., events=[...])``.
+
+    Raises
+    ------
+    InputError
+        If both shapes belong to one body, a body has a joint, or an argument is out of range.
+
+    Notes
+    -----
+    Without persistent contact, end the run before flights become shorter than a step, or use `contact`.
     """
     a, b = (mechanism._touching(one) for one in (first, second))
     name = name or f"{a.part.name}-{b.part.name} bounce"
     if a.part is b.part:
-        raise InputError(f"{name}: a body does not bounce off itself")
+        raise InputError(f"{name}: both shapes belong to one body; rigid contact needs two bodies")
     e = number(f"{name}: the restitution", restitution)
     if not 0 <= e <= 1:
         raise InputError(f"{name}: the restitution must be between 0 and 1, got {e:g}")
@@ -68,11 +94,14 @@ def _bounce(
 def _check_joints(mechanism: Multibody, name: str, parts: Sequence[Part]) -> None:
     for one in mechanism.connections.values():
         if {one.first.name, one.second.name} & {part.name for part in parts if part.element is not None}:
-            raise InputError(f"{name}: a body with a joint, as '{one.name}' is, needs a contact instead of a bounce")
+            raise InputError(
+                f"{name}: rigid contact needs bodies without joints, but '{one.name}' is a joint of one of them; "
+                "use a compliant contact (mb.contact)"
+            )
 
 
 def _landing(mechanism: Multibody, made: Landing) -> list[Event]:
-    """The events of a place where bodies bounce, and land; one that is said again as it was is the same."""
+    """Return the events of a persistent contact; repeating an identical definition returns the same contact."""
     known = mechanism._landings.get(made.name)
     if known is None or _said(known) != _said(made):
         mechanism._landings.pop(made.name, None)
@@ -89,7 +118,7 @@ def _landing(mechanism: Multibody, made: Landing) -> list[Event]:
 
 
 def _events(landing: Landing) -> list[str]:
-    """What the events of a place are called: it is hit, left, slips, and its slip comes to an end."""
+    """Return the event names of a contact: impact, lift-off and, with friction, slip and slip reversal."""
     return [landing.name + word for word in ("", " left", " slips", " slip turns")[: 4 if landing.friction else 2]]
 
 
@@ -103,7 +132,7 @@ _found: weakref.WeakKeyDictionary[Multibody, Resting] = weakref.WeakKeyDictionar
 
 
 def resting(mechanism: Multibody) -> Resting:
-    """All places of a mechanism where bodies may land, derived once."""
+    """Return the contact dynamics of a mechanism, derived once per system."""
     system, known = mechanism.system, _found.get(mechanism)
     if known is None or known.system is not system:
         for landing in mechanism._landings.values():
@@ -113,21 +142,23 @@ def resting(mechanism: Multibody) -> Resting:
 
 
 class _Afresh:
-    """What touches in a mechanism at the start of a run, and behind an action of somebody else."""
+    """Contact resolver of a mechanism: contact modes at the start of a run and after actions of other events."""
 
     def __init__(self, mechanism: Multibody) -> None:
         self._mechanism = mechanism
 
     def begun(self, start: Situation, t: float, h: float, given: Collection[str]) -> Mapping[str, Any]:
         (q, v, k), places = start, resting(self._mechanism)
-        for landing in places.landings:  # what lies on it would be held, and never let go
+        for landing in places.landings:  # a contact without its lift-off event would stay closed indefinitely
             if not set(_events(landing)) <= set(given):
-                raise InputError(f"{landing.name}: give its events as well, as events=[*..., *mb.bounce(...)]")
+                raise InputError(
+                    f"{landing.name}: its events are missing; pass events=[*..., *mb.rigid_contact(...)]"
+                )
         met = []
         for i, gap in enumerate(places.state(q, v, t, k).gaps.tolist()):
             if gap < -CLOSED:
                 name = places.landings[i].name
-                raise InputError(f"{name}: the bodies overlap by {-gap:.3g} at the start: move them apart")
+                raise InputError(f"{name}: the bodies overlap by {-gap:.3g} m at the start; move them apart")
             met += [i] if gap <= CLOSED else []
         return places.settled(q, v, t, k, h, struck=met) if met else {}
 
@@ -138,12 +169,12 @@ class _Afresh:
         places, (q, v, k) = resting(self._mechanism), after
         for landing, gap in zip(places.landings, places.state(q, v, t, k).gaps.tolist(), strict=True):
             if gap < -CLOSED:
-                raise InputError(f"the bodies of '{landing.name}' overlap by {-gap:.3g} there")
+                raise InputError(f"the bodies of '{landing.name}' overlap by {-gap:.3g} m after the action")
         return places.settled(q, v, t, k, h, before=before)
 
 
 class _Place:
-    """One place of a mechanism where bodies bounce and land, by its name."""
+    """Guards and reset maps of one persistent contact, identified by its name."""
 
     def __init__(self, mechanism: Multibody, name: str) -> None:
         self._mechanism, self._name = mechanism, name
@@ -169,7 +200,7 @@ class _Place:
         return self._all.stops(self._number, q, v, t, k)
 
     def _is(self, word: str, k: np.ndarray) -> bool:
-        """Another event at the same time may have changed it."""
+        """Return a mode flag; another event at the same time may have changed it."""
         return bool(k[self._all.where[self._number][word][0]] > 0)
 
     def struck(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
@@ -191,7 +222,7 @@ class _Place:
 
 
 class _Blow:
-    """One place where two bodies may meet."""
+    """Impact at one contact point without persistent contact."""
 
     def __init__(self, mechanism: Multibody, spot: Spot, restitution: float, friction: float) -> None:
         self._mechanism, self._spot, self._e, self._mu = mechanism, spot, restitution, friction
@@ -202,12 +233,12 @@ class _Blow:
         return Blow(self._gap, name, -1, False, self._struck, functools.partial(self._begins, name))
 
     def _begins(self, name: str, q: np.ndarray, v: np.ndarray) -> None:
-        """Bodies that touch already are not hit there: they would pass through each other."""
+        """Raise an error if the bodies overlap, or touch and approach each other."""
         gap, normal, point = self._touch(q)
         if gap < -CLOSED:
-            raise InputError(f"{name}: the bodies overlap by {-gap:.3g}: move them apart")
+            raise InputError(f"{name}: the bodies overlap by {-gap:.3g} m; move them apart")
         if gap <= CLOSED and normal @ self._relative(q, v, normal, point)[0] <= 0:
-            raise InputError(f"{name}: the bodies touch already, and would pass through each other: use a contact")
+            raise InputError(f"{name}: the bodies touch already and would interpenetrate; use a contact (mb.contact)")
 
     def _places(self, part: Part) -> list[int]:
         place = {name: i for i, name in enumerate(self._mechanism.system.coordinates)}
@@ -219,7 +250,7 @@ class _Blow:
         return spot.geometry.gap_at(spot.first.placement, spot.second.placement, own, self._k)
 
     def _touch(self, q: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """The gap, its normal and the point where bodies touch."""
+        """Return gap, unit normal and contact point."""
         spot = self._spot
         own = ca.SX.sym("q", len(spot.first.coordinates) + len(spot.second.coordinates))
         found = spot.geometry.touch(spot.first.placement, spot.second.placement, m.symbols(own), self._k)
@@ -228,7 +259,7 @@ class _Blow:
         return float(gap), np.array(normal).ravel(), np.array(point).ravel()
 
     def _struck(self, q: np.ndarray, v: np.ndarray) -> Mapping[str, Any]:
-        """The velocities after the blow: an impulse P on the first body, -P on the second."""
+        """Return the velocities after the impact: impulse P on the first body, -P on the second."""
         _, normal, point = self._touch(q)
         d, (relative, W, turning) = len(normal), self._relative(q, v, normal, point)
         closing = float(normal @ relative)
@@ -246,7 +277,7 @@ class _Blow:
     def _relative(
         self, q: np.ndarray, v: np.ndarray, normal: np.ndarray, point: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-        """The velocity of the first body against the second there, how it answers to impulses, and how bodies turn."""
+        """Return relative velocity of the first body, Delassus matrix, and lever arm, spin and inertia by body."""
         d, relative, W, turning = len(normal), np.zeros(len(normal)), np.zeros((len(normal),) * 2), {}
         for part in self._bodies:
             i, sign = self._places(part), 1 if part is self._spot.first else -1
@@ -273,7 +304,7 @@ def _mass(part: Part) -> float:
 
 
 def _motion(part: Part, q: np.ndarray, v: np.ndarray, point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The matrix that makes a torque of a force at a point, the angular velocity, and the inverse of the inertia."""
+    """Return the cross-product matrix of the lever arm, the angular velocity and the inverse inertia of a body."""
     d = part.dimension
     turns = 3 if d == 3 else 1
     if not part.placement.turns:

@@ -1,4 +1,4 @@
-"""Step-size control, as users ask for it."""
+"""Public step-size control of a run, and its translation into settings of the engine."""
 
 from __future__ import annotations
 
@@ -16,34 +16,58 @@ from livens.expressions.numbers import number
 from livens.schemes.base import Scheme
 from livens.schemes.step import Estimated
 
-#: Without `smallest`, no step is shorter than this part of the time span (nor than the last digits of the time).
+#: Default smallest step, relative to the time span. The resolution of the time in doubles is a further lower bound.
 _SMALLEST = 1e-24
-#: How steps grow without an estimate of their errors: the factor, and after how many good steps; and with one.
+#: Default growth factor and patience without an error estimate; default patience with one.
 _WITHOUT, _PATIENCE_WITH_ESTIMATE = (2.0, 3), 1
 
-#: What follows from the others if it is not given.
+#: Fields that may be None; their defaults then depend on the scheme.
 _OPTIONAL = ("smallest", "increase", "patience")
 
-#: One number for all variables, one for each of them in their order, or some by name.
+#: One value for all variables, one value per variable, or values by variable name.
 PerVariable = float | Sequence[float] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class StepControl:
-    """How the size of steps follows the motion; to be given to `livens.simulate` as `control`.
+    """Step-size control of a run, passed to `livens.simulate` as `control`.
 
-    With a `tolerance`, the error of every step is estimated by a formula embedded in the scheme, and kept below
-    ``tolerance * |x| + absolute`` in every variable; `absolute` is ``tolerance * floor`` unless it is given. Both may
-    be one number, a list with one number for each variable, or a dictionary of some by name (``inf``: no matter), where
-    the others are as usual. The sizes then follow the estimate, and h, the first one, need not be given.
+    With a `tolerance`, an embedded formula of the scheme estimates the local error of every step. The error is kept
+    below ``tolerance * |x| + absolute`` in every variable, and `h` is the first step only (optional).
 
-    Without a tolerance only failures count, and steps do not get longer than h unless `largest` says so (S002 sect.
-    7.1). In both cases a step whose equations cannot be solved is repeated with a size `decrease` times as large, and
-    one whose estimated error is too large with a size that the estimate suggests, down to `smallest`, or else to the
-    last digits of the time. After `patience` steps without failure (1 with a tolerance, else 3) steps grow by up to
-    `increase` (8 with a tolerance, 1.2 in schemes whose estimate looks back at steps before, else 2), up to `largest`.
-    A run ends after `most_steps`, with what it has; 0 means as many as it takes.
+    Without a `tolerance`, only steps that cannot be solved are repeated with smaller steps, and no step is larger than
+    `h` unless `largest` is set (S002 sect. 7.1).
 
+    Parameters
+    ----------
+    smallest : float, optional
+        Smallest step size in seconds. Default: 1e-24 times the time span, or the resolution of the time.
+    largest : float, default inf
+        Largest step size in seconds. Without a `tolerance`, the default is `h`.
+    decrease : float, default 0.5
+        Factor of the step size after a step that cannot be solved, between 0 and 1.
+    increase : float, optional
+        Largest growth factor of the step size. Default: 8 with a `tolerance` (1.2 for multistep error estimates),
+        2 without.
+    patience : int, optional
+        Number of successful steps before the step size may grow. Default: 1 with a `tolerance`, 3 without.
+    tolerance : float, sequence of float or dict of str to float, default 0.0
+        Relative tolerance of the local error: one value, one value per variable, or values by variable name.
+        Variables without a value use the smallest one; ``inf`` excludes a variable. 0 disables error estimation.
+    floor : float, default 1e-3
+        Ratio of the default absolute tolerance to the relative one.
+    most_steps : int, default 0
+        Largest number of steps; the run then ends with a partial result. 0 means no limit.
+    absolute : float, sequence of float or dict of str to float, optional
+        Absolute tolerance, in the same forms as `tolerance`. Default: ``tolerance * floor``.
+
+    Raises
+    ------
+    InputError
+        If a value is out of range, or `absolute` is set without `tolerance`.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> control = lv.StepControl(largest=0.1, tolerance=1e-8)
     >>> pendulum = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
@@ -70,7 +94,7 @@ class StepControl:
         for name in ("smallest", "decrease", "increase", "floor"):
             if getattr(self, name) is not None or name not in _OPTIONAL:
                 number(_words(name), getattr(self, name), text=False)
-        if not isinstance(self.largest, float) or not self.largest > 0:  # which may be infinite
+        if not isinstance(self.largest, float) or not self.largest > 0:  # inf is allowed
             number(_words("largest"), self.largest, text=False)
         for name in ("patience", "most_steps"):
             value = getattr(self, name)
@@ -93,48 +117,91 @@ class StepControl:
         for name in ("tolerance", "absolute"):
             object.__setattr__(self, name, _checked(name, getattr(self, name)))
         if self.absolute is not None and not self.estimates:
-            raise InputError("absolute of the step-size control belongs to a tolerance: give both")
+            raise InputError("absolute of the step-size control needs a tolerance; give both")
 
     @property
     def estimates(self) -> bool:
-        """Whether the errors of steps are estimated."""
+        """True if the local error of the steps is estimated."""
         values = self.tolerance.values() if isinstance(self.tolerance, Mapping) else np.atleast_1d(self.tolerance)
         return any(value > 0 for value in values)
 
     @property
     def usual_tolerance(self) -> float:
-        """The one of variables that no other is given for."""
+        """Relative tolerance of variables without a tolerance of their own: the smallest one given."""
         if isinstance(self.tolerance, Mapping):
             return min(self.tolerance.values())
         return float(np.min(self.tolerance))
 
     def check(self, scheme: Scheme, tier: str) -> None:
-        """Whether a run can be controlled like this."""
+        """Raise an error if the scheme and tier do not support this control.
+
+        Parameters
+        ----------
+        scheme : Scheme
+            Scheme of the run.
+        tier : str
+            Tier of the engine: "fused", "assembled" or "reference".
+
+        Raises
+        ------
+        InputError
+            If the control has no effect on the scheme, or the scheme or tier cannot follow it.
+        """
         if scheme.fictive:
-            raise InputError(f"scheme '{scheme.name}' chooses its steps itself; it takes no step-size control")
+            raise InputError(f"scheme '{scheme.name}' uses fixed steps in fictive time; remove control=")
         if tier == "reference":
-            raise InputError("step-size control needs the fused tier, or the assembled one")
+            raise InputError("step-size control needs the fused tier or the assembled tier, not the reference tier")
         if scheme.own_steps:
             if not self.estimates:
-                raise InputError(f"scheme '{scheme.name}' chooses its steps by a tolerance; give the control one")
+                raise InputError(f"scheme '{scheme.name}' chooses its steps by a tolerance; set one in the control")
             return
         if self.estimates and not scheme.estimate_order:
-            raise InputError(f"scheme '{scheme.name}' does not estimate its error; leave tolerance out of the control")
+            raise InputError(f"scheme '{scheme.name}' does not estimate its error; remove tolerance= from the control")
         if not scheme.implicit:
-            raise InputError(f"scheme '{scheme.name}' has nothing to solve, so no step of it fails")
+            raise InputError(
+                f"scheme '{scheme.name}' is explicit: step-size control without a tolerance has no effect. Remove "
+                "control=, or set a tolerance with a scheme that estimates its error"
+            )
 
     def tolerances(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Absolute and relative ones of variables with these names."""
+        """Return absolute and relative tolerances per variable.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the variables.
+
+        Returns
+        -------
+        absolute, relative : ndarray of shape (n_variables,)
+            Tolerances in the order of `names`.
+
+        Raises
+        ------
+        InputError
+            If a variable has neither an absolute nor a relative tolerance greater than 0.
+        """
         relative = _per_variable("tolerance", self.tolerance, names, np.full(len(names), self.usual_tolerance))
         absolute = relative * self.floor
         if self.absolute is not None:
             absolute = _per_variable("absolute", self.absolute, names, absolute)
         if not np.all(absolute + relative > 0):
-            raise InputError("every variable needs a tolerance or an absolute one that is greater than 0")
+            raise InputError("every variable needs a relative or an absolute tolerance greater than 0")
         return absolute, relative
 
     def own_steps(self, span: float) -> OwnSteps:
-        """For schemes that choose their steps by themselves: by the largest of all variables."""
+        """Return the control of Taylor schemes, which use one tolerance in the maximum norm.
+
+        Parameters
+        ----------
+        span : float
+            Time span of the run in seconds.
+
+        Returns
+        -------
+        OwnSteps
+            Settings of the Taylor stepper.
+        """
         relative = self.usual_tolerance
         floor = (
             self.floor if self.absolute is None or not relative else float(np.min(_numbers(self.absolute)) / relative)
@@ -143,7 +210,22 @@ class StepControl:
         return OwnSteps(relative, max(floor, _SMALLEST), float(self.largest), float(smallest))
 
     def of(self, estimated: Estimated | None, h: float, span: float) -> Control:
-        """As the engine takes it, for a run over this time span whose first step is h."""
+        """Return the settings of the engine's step-size controller.
+
+        Parameters
+        ----------
+        estimated : Estimated or None
+            Error estimate of the scheme; None without a tolerance.
+        h : float
+            First step size in seconds.
+        span : float
+            Time span of the run in seconds.
+
+        Returns
+        -------
+        Control
+            Settings of the step-size controller.
+        """
         largest = h if math.isinf(self.largest) and not self.estimates else self.largest
         increase, patience = _WITHOUT if estimated is None else (estimated.growth, _PATIENCE_WITH_ESTIMATE)
         absolute = relative = powers = np.zeros(0)
@@ -173,7 +255,7 @@ def _words(name: str) -> str:
 
 
 def _checked(name: str, given: Any) -> Any:
-    """Tolerances as numbers: each at least zero, or infinite."""
+    """Return tolerances as floats, each at least 0 or infinite."""
     if given is None and name == "absolute":
         return None
     if isinstance(given, Mapping):
@@ -203,6 +285,6 @@ def _per_variable(name: str, given: PerVariable, names: Sequence[str], usual: np
     if np.ndim(given):
         values = np.array(given, dtype=float)
         if values.size != len(names):
-            raise InputError(f"{_words(name)} must have {len(names)} numbers ({', '.join(names[:8])}), got {given!r}")
+            raise InputError(f"{_words(name)} must have {len(names)} values ({', '.join(names[:8])}), got {given!r}")
         return values
     return np.full(len(names), float(given))  # type: ignore[arg-type]

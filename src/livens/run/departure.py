@@ -1,8 +1,8 @@
-"""How the first state of a run follows from what it is given, with derivatives forth and back, and second ones.
+"""Forward, adjoint and second-order sensitivities of the initial state to initial values, parameters and h.
 
-What is given goes through a few maps, one after the other. For a mechanical system: onto the constraints, velocities
-onto their rates, then the momenta and whatever else a scheme starts from. Values that are not consistent would be moved
-to the nearest ones that are, so a step off the constraints counts as its projection on them.
+The initial state is a composition of maps of the inputs. For a mechanical system: projection of the positions onto the
+constraints, projection of the velocities, then the momenta and the extra state of the scheme. Inconsistent values are
+projected to the nearest consistent ones, so a perturbation off the constraints counts as its projection.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.run.plan import Plan
 
-#: Singular values below this part of the largest count as zero: constraints may be redundant at a start.
+#: Relative rank tolerance of the pseudo-inverse: constraints may be redundant at the initial state.
 _RANK = 1e-10
-#: A matrix whose reciprocal condition is greater than this is regular beyond doubt.
+#: Reciprocal condition number above which a Jacobian is inverted by LU instead of the pseudo-inverse.
 _REGULAR = 1e-9
-#: Parts of the state that begin with zero, whatever is given.
+#: Energy terms of the state, which are always initially zero.
 _ACCOUNTS = ("supplied_energy", "dissipated_energy")
 
 
 class Map:
-    """``r(x; w) = 0``, ``w1 = e(x, w)``: a map of w, if need be through unknowns x, and its derivatives."""
+    """Implicit map ``w -> e(x, w)`` with ``r(x; w) = 0``, and its first and second derivatives."""
 
     def __init__(self, w: Any, end: Any, x: Any = None, residual: Any = None) -> None:
         x = ca.SX(0, 1) if x is None else x
@@ -59,7 +59,7 @@ class Map:
         return Place(self, x, w, *self._slopes(x, w))
 
     def second(self, here: Place, a: np.ndarray, da: np.ndarray, dw: np.ndarray) -> np.ndarray:
-        """How the adjoint before the map changes along a direction, behind which it changes by da."""
+        """Return the derivative of the vector-Jacobian product along dw; the cotangent a changes by da."""
         mu, dx = here.multipliers(a), here.unknowns(dw)
         right = self._turned(here.x, here.w, a, mu, dx, dw, da)[0].ravel()
         dmu = here.inverse.T @ right
@@ -68,7 +68,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Place:
-    """A map at one place: the derivatives of residual and end."""
+    """Implicit map linearised at one point: the Jacobians of residual and output."""
 
     map: Map
     x: np.ndarray
@@ -102,7 +102,7 @@ class Place:
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """The inverse, or where redundant constraints leave none the pseudo-inverse, which takes a hundred times longer."""
+    """Return the inverse, or for redundant constraints the pseudo-inverse (about 100 times slower)."""
     if not matrix.size:
         return matrix.T
     factors, pivots, info = lapack.dgetrf(matrix)
@@ -113,7 +113,7 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A map that is known by its first derivatives alone."""
+    """Linear map without second derivatives."""
 
     matrix: np.ndarray
 
@@ -124,12 +124,12 @@ class Fixed:
         return np.asarray(self.matrix.T @ a)
 
     def second(self, a: np.ndarray, da: np.ndarray, dw: np.ndarray) -> np.ndarray:
-        raise InputError("second derivatives are not known for the start of a model with algebraic equations")
+        raise InputError("second derivatives by the initial values are not available for algebraic equations")
 
 
 @dataclass(frozen=True)
 class Shift:
-    """What a run is given, or derivatives by it: initial values by name, parameters as one vector, and h."""
+    """Tangent or cotangent of the inputs of a run: initial values by name, parameter vector and h."""
 
     start: dict[str, np.ndarray]
     k: np.ndarray
@@ -137,14 +137,14 @@ class Shift:
 
 
 class Departure:
-    """The way from what a plan is given to its first state, at that start."""
+    """Sensitivities of the initial state with respect to the inputs of a plan, at its initial values."""
 
     def __init__(self, plan: Plan, compiled: CompiledStep, initial: InitialState) -> None:
         self._layout, self._k = compiled.layout, plan.k
         model = compiled.model
         given = {name: np.asarray(value, dtype=float) for name, value in plan.start.items() if value is not None}
         self.names = _names(model, given)
-        key = "departure", self.names, plan.t0
+        key = "initial state derivatives", self.names, plan.t0
         maps: Maps = compiled.once(key, lambda: _maps(compiled, self.names, plan.t0))
         self._places: list[Place | Fixed] = []
         tail = np.append(plan.k, plan.h)
@@ -159,7 +159,7 @@ class Departure:
             if unknown:
                 size = initial[unknown].size
                 x[:size] = initial[unknown]
-                if maps.project:  # the distance to the nearest consistent values is along the gradients
+                if maps.project:  # the projection distance is a combination of the constraint gradients
                     gap = here[f"{unknown}0"] - initial[unknown]
                     slopes = stage.at(x, w).r_x[:size, size:]
                     x[size:] = np.linalg.pinv(slopes, rcond=_RANK) @ gap
@@ -168,14 +168,14 @@ class Departure:
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def forth(self, shift: Shift) -> np.ndarray:
-        """How the first state changes."""
+        """Return the tangent of the initial state."""
         w = self._joined(shift)
         for place in self._places:
             w = place.forth(w)
         return w[: self._layout.size]
 
     def back(self, a: np.ndarray, by_k: np.ndarray, by_h: float = 0.0) -> Shift:
-        """Derivatives by what was given, from those by the first state, the parameters and h."""
+        """Return the cotangent of the inputs from the cotangents of the initial state, parameters and h."""
         a = np.concatenate([a, by_k, [by_h]])
         for place in reversed(self._places):
             a = place.back(a)
@@ -184,7 +184,7 @@ class Departure:
     def second(
         self, a: np.ndarray, da: np.ndarray, by_k: np.ndarray, dby_k: np.ndarray, by_h: Sequence[float], shift: Shift
     ) -> tuple[Shift, Shift]:
-        """What `back` gives and how it changes along a direction."""
+        """Return the result of `vjp` and its derivative along a tangent of the inputs."""
         ways = [self._joined(shift)]
         for place in self._places:
             ways.append(place.forth(ways[-1]))
@@ -205,7 +205,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class Maps:
-    """The maps of a model and a scheme, and what their unknowns are called, if they have any."""
+    """Composed maps from the inputs to the initial state, and the names of their unknowns (empty string if none)."""
 
     parts: tuple[str, ...]
     maps: list[Map]
@@ -214,14 +214,14 @@ class Maps:
 
 
 def _names(model: Any, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The initial values by which derivatives are taken."""
+    """Return the names of the initial values that are differentiated."""
     if isinstance(model, System):
         return "q0", "v0"
     if isinstance(model, Hamiltonian):
         return ("q0", "p0") if "p0" in given else ("q0", "v0")
     if isinstance(model, DescriptorModel):
         return ("x0",)
-    raise InputError(f"derivatives by the start of {model.kind} are not known: write the model as a System")
+    raise InputError(f"derivatives by the initial values of {model.kind} are not available: use a System")
 
 
 def _maps(compiled: CompiledStep, names: tuple[str, ...], t0: float) -> Maps:
@@ -241,7 +241,7 @@ def _maps(compiled: CompiledStep, names: tuple[str, ...], t0: float) -> Maps:
         q, p = symbols["q"], symbols.get("p", ca.SX.sym("p", model.n))
         v = model.function(model.velocity)(q, p, t0, k)
         state = {"q": q, "v": v, "p": p}
-        if "p" not in parts:  # momenta that belong to velocities
+        if "p" not in parts:  # momenta of the given velocities
             maps, unknowns = [Map(w, ca.vertcat(q, p, k, h), p, v - symbols["v"])], ["p"]
             w = ca.vertcat(q, p, k, h)
     else:
@@ -258,7 +258,7 @@ def _maps(compiled: CompiledStep, names: tuple[str, ...], t0: float) -> Maps:
 def _onto_constraints(
     system: System, symbols: Mapping[str, Any], k: Any, h: Any, t0: float
 ) -> tuple[list[Map], list[str]]:
-    """The nearest consistent position, then the nearest consistent velocity."""
+    """Return the maps to the nearest consistent position, then to the nearest consistent velocity."""
     d = dynamics(system)
     if not system.m:
         return [], []
@@ -274,7 +274,7 @@ def _onto_constraints(
 
 
 def _memory(compiled: CompiledStep, state: Mapping[str, Any], k: Any, h: Any, t0: float) -> dict[str, Any]:
-    """What the scheme adds to the state, as expressions."""
+    """Return the extra state of the scheme as expressions."""
     if "q" not in state or "p" not in state:
         return {}
     q, p = ca.SX.sym("q", state["q"].numel()), ca.SX.sym("p", state["p"].numel())
@@ -286,30 +286,30 @@ def _memory(compiled: CompiledStep, state: Mapping[str, Any], k: Any, h: Any, t0
 
 
 def _check_complete(compiled: CompiledStep, state: Mapping[str, Any]) -> None:
-    """Whatever else the state has must not matter for the steps."""
+    """Raise an error if the steps depend on a part of the state without derivatives."""
     e = compiled.flat
     for name in compiled.layout.sizes:
         if name in state or name in _ACCOUNTS or not compiled.layout.sizes[name]:
             continue
         if ca.depends_on(ca.vertcat(e.residual, e.end), e.z[compiled.layout[name]]):
             raise InputError(
-                f"scheme '{compiled.scheme.name}' starts from '{name}', by which it cannot be differentiated"
+                f"scheme '{compiled.scheme.name}' starts from '{name}', which has no derivatives by the inputs"
             )
 
 
 def _with_algebraic(compiled: CompiledStep, model: FirstOrder, x: Any, k: Any, h: Any, t0: float) -> Maps:
-    """Algebraic variables follow from the constraints, if these determine them."""
+    """Return the map to the algebraic variables, which are determined by the constraints."""
     d, y = model.descriptor, ca.SX.sym("y", model.m)
     slope = ca.jacobian(model.g, d.x)[:, model.n :]
     if ca.sprank(slope) < model.m:
-        raise InputError("derivatives by the start are not known where the constraints do not determine y")
+        raise InputError("derivatives by the initial values are not available: the constraints do not determine y")
     g = ca.Function("g", [d.x, d.t, d.k], [model.g])(ca.vertcat(x, y), t0, k)
     whole = [{"x": x, "y": y}.get(name, ca.SX.zeros(size)) for name, size in compiled.layout.sizes.items()]
     return Maps(("x",), [Map(ca.vertcat(x, k, h), ca.vertcat(*whole, k, h), y, g)], ["y"], False)
 
 
 def _algebraic(model: PortHamiltonian, initial: InitialState, k: np.ndarray, t0: float) -> Fixed:
-    """States that belong to no derivative follow the others."""
+    """Return the linearised projection of the algebraic states of a descriptor system."""
     by_x, by_k = algebraic_projection(model, initial["x"], t0, k)
     matrix = np.eye(initial["x"].size + k.size + 1)
     matrix[: by_x.shape[0], : by_x.shape[1]] = by_x

@@ -1,4 +1,4 @@
-"""Many trajectories of one model at once: the way in."""
+"""Public interface of ensemble runs: many trajectories of one model at once."""
 
 from __future__ import annotations
 
@@ -45,29 +45,68 @@ def ensemble(
     client: Any = None,
     progress: bool | None = None,
 ) -> Ensemble:
-    """Run a model from many initial values, or with many values of its parameters, all at once.
+    """Simulate many initial values or parameter sets at once.
 
-    :param q0, v0, p0, x0, y0: initial values, one row per member; a single vector is that of all members.
-    :param parameters: by name, one value per member; a single value is that of all members.
-    :param every: keep every state whose number this divides (and the last one always). To keep all of them takes as
-        long as to compute them.
-    :param threads: how many cores work on it.
-    :param reduce: names with functions of the state (or names of observables), whose mean and extrema over every
-        state are found as the members run, see `Ensemble.reduced`.
-    :param histograms: for names of `reduce`, ``(low, high, bins)``: how often the number falls into each bin is counted
-        over every state.
-    :param out: a file for the ensemble, HDF5 or, if its name ends in ``.zarr``, a Zarr store. What is done is kept in a
-        folder beside it until all members are: if the process is killed, the same call goes on from there. `force`
-        replaces an existing file.
-    :param client: a client of dask.distributed (``pip install 'livens[cluster]'``): members are run in blocks on its
-        workers, and blocks of workers that are lost on others.
-    :param progress: show a progress bar if it takes longer than two seconds; by default on a terminal.
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to simulate. A `Problem` has its own initial values, step size and end time.
+    q0, v0, p0, x0, y0 : array_like of shape (n_members, n) or (n,), optional
+        Initial values, one row per member. A single vector is used for all members.
+    parameters : dict of str to array_like, optional
+        Parameter values by name, one per member or one for all members.
+    scheme : str or Scheme, optional
+        Integration scheme. Default: the scheme recommended for the model.
+    h : float, optional
+        Step size in seconds. Required unless `model` is a `Problem`.
+    t_end : float, optional
+        End time in seconds. Required unless `model` is a `Problem`.
+    t0 : float, optional
+        Start time in seconds. Default: 0, or that of the `Problem`.
+    every : int, default 1
+        Output stride: store every `every`-th step. The last step is always stored. Storing all steps can take as long
+        as computing them; see `reduce`.
+    store : str or sequence of str, optional
+        Variables to store. Default: all.
+    project : bool, default False
+        Project inconsistent initial values to the nearest consistent ones.
+    redundant : {"error", "remove", "auto"}, default "error"
+        Treatment of redundant constraints.
+    threads : int, default 1
+        Number of threads.
+    reduce : dict of str to callable or str, optional
+        Functions of the state (or names of observables) by name. Their mean and extrema over all steps are computed
+        during the run; see `Ensemble.reduced`.
+    histograms : dict of str to tuple, optional
+        For names of `reduce`, ``(low, high, bins)``: counts of the values over all steps.
+    out : str or Path, optional
+        HDF5 file, or Zarr store if the name ends in ``.zarr``. Finished blocks are stored in a folder next to it until
+        all members are finished. If the process is killed, the same call continues from there.
+    force : bool, default False
+        Replace an existing file.
+    client : dask.distributed.Client, optional
+        Run blocks of members on the workers of a cluster (``pip install 'livens[cluster]'``). Blocks of lost workers
+        are rescheduled.
+    progress : bool, optional
+        Show a progress bar if the run takes longer than two seconds. Default: on a terminal only.
 
-    Everything else is as in `livens.simulate`. Eight or sixteen members go through the same instructions side by side,
-    so that each takes a fraction of the time it would take by itself. A member equals the run of `simulate` up to
-    round-off, and it is the same bit for bit whatever the order of the members and the number of threads. A member that
-    fails stops no other.
+    Returns
+    -------
+    Ensemble
+        Trajectories with the member as the first axis, reductions, histograms and failures.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or a file exists and `force` is False.
+
+    Notes
+    -----
+    8 or 16 members are advanced at once, one per SIMD lane. Results agree with `simulate` up to round-off. They are
+    bitwise independent of the order of the members and of `threads`. If a member fails, the others continue.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> oscillator = lv.System(
     ...     "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.c * q[0] ** 2 / 2, parameters=dict(c=1.0)

@@ -1,4 +1,4 @@
-"""Events: where a function of the state crosses zero, and what happens there."""
+"""Events: zero crossings of functions of the state, with optional reset maps."""
 
 from __future__ import annotations
 
@@ -10,27 +10,47 @@ import numpy as np
 
 from livens.errors import InputError
 
-#: Gaps between bodies up to this size, in metres, are closed.
+#: Gap tolerance in metres: contacts with a smaller absolute gap are closed.
 CLOSED = 1e-9
-#: Positions, velocities and all parameters.
+#: Positions, velocities and the complete parameter vector.
 Situation = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Event:
-    """A function of the state, written like an observable, whose zeros are of interest.
+    """Zero crossing of a function of the state, detected during a simulation.
 
-    `direction` is +1 for zeros it crosses upwards, -1 downwards, 0 for both. The run ends at the first zero of a
-    `terminal` event. A zero at the very start does not count. Within every step the function is sampled, so that two
-    zeros in one step are found as well; where it touches zero without crossing it, nothing is seen. Where it is not a
-    number, nobody can tell whether it crosses zero: the run ends there as failed.
+    Parameters
+    ----------
+    function : callable
+        Function of any of ``q, v, p, x, y, t, k`` (by argument name), written like an observable. The event occurs
+        where its value crosses zero.
+    name : str, optional
+        Name in `Result.events`. Default: "event 0", "event 1", ...
+    direction : {-1, 0, 1}, default 0
+        Detect only decreasing (-1) or increasing (+1) crossings; 0 detects both.
+    terminal : bool, default False
+        End the run at the event.
+    action : callable, optional
+        Function of the same arguments (as numbers) that returns the values to change, for example ``{"v": -0.8 * v}``
+        or ``{"parameters": {"power": 0.0}}``. The run then continues.
 
-    An `action` changes the motion there, and the run goes on. It is a function of some of ``q v p x y t k`` (numbers
-    now, not expressions) that returns a dictionary of what is to be different: parts of the state by name, and
-    ``parameters`` by theirs. Algebraic variables and multipliers follow, and constraints answer to velocities that they
-    do not allow as to a kick. The run has two rows at that time, one before and one after. Of several events at one
-    time, all act, in the order they are given.
+    Raises
+    ------
+    InputError
+        If `function` or `action` is not callable, or `direction` is not -1, 0 or 1.
 
+    Notes
+    -----
+    The function is sampled within every step, so two crossings in one step are detected. A function that touches zero
+    without crossing it is not detected, nor is a zero at the initial state. The run fails if the function returns NaN.
+
+    Algebraic variables and multipliers are recomputed after an action. If the action sets velocities that violate
+    constraints, the constraints respond with reaction impulses. The result has two rows at the time of the event,
+    before and after. Simultaneous events act in the given order.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> ball = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 9.81 * q[0])
     >>> ground = lv.Event(lambda q: q[0], name="ground", terminal=True)
@@ -53,7 +73,7 @@ class Event:
         if not callable(self.function):
             raise InputError(f"an event needs a function of the state, got {self.function!r}")
         if not isinstance(self.name, str):
-            raise InputError(f"the name of an event must be a text, got {self.name!r}")
+            raise InputError(f"the name of an event must be a string, got {self.name!r}")
         if not isinstance(self.direction, (int, float, np.integer)) or self.direction not in (-1, 0, 1):
             raise InputError(f"direction of an event must be -1, 0 or 1, got {self.direction!r}")
         if self.action is not None and not callable(self.action):
@@ -62,49 +82,50 @@ class Event:
 
 @dataclass(frozen=True)
 class Impact(Event):
-    """A stop of a model as an event: a function of q and all parameters; its action sees these too, and the step."""
+    """Guarded event of a model: a function of q and all parameters; the action also receives the step size."""
 
     def expression(self, view: Any) -> Any:
-        """The function in the symbols of a model."""
+        """Return the event function in the symbols of a model."""
         return self.function(view.symbols["q"], view.k)
 
 
 @dataclass(frozen=True)
 class Blow(Event):
-    """An event of bodies that bounce and never land: `check` refuses positions and velocities to go on from."""
+    """Impact event without persistent contact; `check_state` rejects states with penetration."""
 
     check: Callable[[np.ndarray, np.ndarray], None] | None = None
 
 
 def check_blows(events: Sequence[Event], q: np.ndarray, v: np.ndarray) -> None:
-    """Refuse a state from which bodies that bounce would pass through each other."""
+    """Raise an error for a state in which colliding bodies would interpenetrate."""
     for event in events:
         if isinstance(event, Blow) and event.check is not None:
             event.check(q, v)
 
 
 class Afresh(Protocol):
-    """What touches, slides and sticks at the start of a run, and behind an action that did not care."""
+    """Re-initialisation of the contact modes at the start of a run and after actions of other events."""
 
     def begun(self, start: Situation, t: float, h: float, given: Collection[str]) -> Mapping[str, Any]:
-        """What is to be changed at the start of a run that is given events of these names."""
+        """Return the changes at the start of a run whose events have these names."""
         ...
 
     def apart(self, k: np.ndarray) -> np.ndarray:
-        """The parameters with nothing that touches: an action may lift what lies on something."""
+        """Return the parameters with all contacts open: an action may lift a body off."""
         ...
 
     def settled(self, before: Situation, after: Situation, t: float, h: float) -> Mapping[str, Any]:
-        """What is to be changed behind it."""
+        """Return the changes after an action, given the states before and after."""
         ...
 
 
 @dataclass(frozen=True)
 class Touch(Impact):
-    """An event of bodies that touch: a function of q, v, t and all parameters.
+    """Event of a persistent contact: a function of q, v, t and all parameters.
 
-    Blows of those that come to rest follow one another within a step, and end by themselves: they `settle`. At the
-    start, and behind the action of any other event, `afresh` finds out what touches: see `livens.run.resting`.
+    Impacts before a contact closes accumulate within a step (Zeno behaviour) if `may_accumulate` is True. At the start
+    of a run and after actions of other events, `resolver` determines the contact modes, see
+    `livens.run.contact.contact_dynamics`.
     """
 
     settles: bool = False
@@ -115,31 +136,31 @@ class Touch(Impact):
 
 
 def settling(event: Event) -> bool:
-    """Whether it is a blow of bodies that come to rest."""
+    """Return True if occurrences of the event may accumulate (Zeno behaviour) before the contact closes."""
     return isinstance(event, Touch) and event.settles
 
 
 def afresh(events: Sequence[Event]) -> Afresh | None:
-    """Who finds out what touches, if these are events of a mechanism in which bodies land on others."""
+    """Return the contact resolver of the first contact event, or None."""
     return next((event.afresh for event in events if isinstance(event, Touch)), None)
 
 
 def stops_of(model: Any) -> tuple[Event, ...]:
-    """The events that a model brings along: where its motion hits something."""
+    """Return the guarded events of a model, such as joint stops."""
     return tuple(
         Impact(stop.function, stop.name, stop.direction, False, stop.action) for stop in getattr(model, "stops", ())
     )
 
 
 def with_stops(model: Any, events: Sequence[Event] | None) -> tuple[Event, ...]:
-    """The stops of a model, then the events that are given."""
+    """Return the guarded events of a model, followed by the given events."""
     names_of(events)
     stops = stops_of(model) if getattr(model, "stops", ()) else ()
     return (*stops, *(events or ()))
 
 
 def names_of(events: Sequence[Event] | None) -> tuple[str, ...]:
-    """What events are called in results and files."""
+    """Return the names of events in results and files."""
     if events is None or (isinstance(events, tuple) and not events):
         return ()
     if not isinstance(events, Sequence) or not all(isinstance(event, Event) for event in events):
@@ -148,10 +169,10 @@ def names_of(events: Sequence[Event] | None) -> tuple[str, ...]:
 
 
 def given_again(path: Any, names: Sequence[str], events: Sequence[Event] | None) -> None:
-    """Whether a run that looked for events of these names may go on with those given, or with none on purpose."""
+    """Raise an error if events of a stored run are missing on resume; `events=()` removes them deliberately."""
     missing = [name for name in names if name not in names_of(events)]
     if missing and (events is None or len(events)):
         raise InputError(
-            f"the run in '{path}' looks for the events {', '.join(missing)}: give them again as events=[...], "
-            "or events=() if nothing is to be looked for any more"
+            f"the run in '{path}' has the events {', '.join(missing)}: pass them again as events=[...], "
+            "or events=() to continue without events"
         )

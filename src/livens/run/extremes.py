@@ -1,4 +1,4 @@
-"""Watches what a run conserves, at every step and not only at the stored ones."""
+"""Drift monitor: largest deviations of conserved quantities over all steps, stored or not."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from livens.expressions.numbers import all_finite
 from livens.models.model import Model
 from livens.results.record import Summary
 
-#: Energy that grows by this factor, without anything that supplies it, is an integration that has failed.
+#: Growth factor of an unsupplied energy above which the integration has blown up.
 _EXPLODED = 1e6
 
 
 def energy_scale(start: float, trusted: float, largest: float) -> float:
-    """What a change of energy is relative to: its start, or its magnitude where that is nearly zero.
+    """Return the scale of energy deviations: the initial energy, or its magnitude where that is nearly zero.
 
-    The magnitude is that of the motion while its energy was right (`trusted`), if there was such a time: one that has
-    exploded would make every drift look like 1. 0 if nothing is known.
+    The magnitude is the largest one while the drift was small (`reference_energy`), if available: the magnitude of a
+    run that has blown up would make every relative drift 1. Returns 0 if no magnitude is available.
     """
     magnitude = trusted if trusted > 0 or start else largest if np.isfinite(largest) else 0.0
     return abs(start) if abs(start) > 1e-3 * magnitude else magnitude
@@ -35,12 +35,12 @@ def energy_scale(start: float, trusted: float, largest: float) -> float:
 
 @functools.lru_cache(maxsize=32)
 def _tables(digest: str) -> dict[Any, Any]:
-    """What was made for models of this content, by what it was made for."""
+    """Return the cache of compiled tables of models with this fingerprint."""
     return {}
 
 
 def watched_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Any, np.ndarray]:
-    """Energy, its magnitude, both levels of constraints and the momenta of a state; the sizes of the momenta."""
+    """Return the monitored expressions (energy, magnitude, constraints, momenta) and the sizes of the momenta."""
     view = model.view
     columns = [view.expression(energy) if energy else ca.SX(0), ca.SX(model.magnitude())]
     columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.watched_constraints()]
@@ -62,7 +62,7 @@ def _table(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Table |
 
 
 def conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
-    """Those of the model's symmetries that the motion with these parameters really has."""
+    """Return the names of the symmetries that are conserved with these parameters."""
     if not model.symmetries:
         return ()
     known, key = _tables(model.digest), ("conserved", k.tobytes())
@@ -72,20 +72,20 @@ def conserved(model: Model, k: np.ndarray) -> tuple[str, ...]:
 
 
 def growth(start: float, trusted: float, drift: float, magnitude: float) -> str:
-    """In words by how much an energy has grown that began with `start`, if no motion grows like that; else nothing.
+    """Return a message if the energy growth indicates a blow-up, else an empty string.
 
-    Kinetic energy must have grown as well: a motion of the size of round-off has an energy of round-off.
+    The kinetic energy must have grown as well: a motion at round-off level has an energy at round-off level.
     """
     before = max(abs(start), trusted)
     if drift <= _EXPLODED * before or magnitude <= _EXPLODED * before or not 0 < before < np.inf:
         return ""
     if not np.isfinite(drift + magnitude):
-        return "the energy is no longer a finite number"
-    return f"the energy has grown to {drift / before:.1g} times what it was"
+        return "the energy is no longer finite"
+    return f"the energy has grown to {drift / before:.1g} times its initial magnitude"
 
 
 def not_finite(energy: str, momenta: Sequence[str], largest: np.ndarray) -> str:
-    """What the first of the largest deviations is called that is not finite; nothing if all are."""
+    """Return the name of the first non-finite deviation, or an empty string."""
     names = [energy or "energy"] * 2 + ["kinetic energy", "constraint", "hidden constraint"]
     names += [name for name in momenta for _ in range(2)]
     for unsound in (np.isnan(largest), ~np.isfinite(largest)):
@@ -95,17 +95,17 @@ def not_finite(energy: str, momenta: Sequence[str], largest: np.ndarray) -> str:
 
 
 class Watched(NamedTuple):
-    """What is watched in runs of a compiled step."""
+    """Quantities monitored in runs of a compiled step."""
 
     energy: str
     momenta: tuple[str, ...]
-    #: Where the energy that is supplied stands in the state; -1 if nowhere.
+    #: Index of the supplied energy in the state; -1 if absent.
     supplied: int
-    #: All energy that comes in or goes out is known, so that any other change of it is an error.
+    #: True if all supplied and dissipated energy is known: any other change of energy is then an error.
     accounted: bool
     table: Table | ElementTable
     sizes: np.ndarray  # of the momenta
-    #: The same for runs that are taken in one call; None of large models.
+    #: Monitor arrays of the single-call loop; None for large models.
     columns: Columns | None
 
     @classmethod
@@ -121,37 +121,37 @@ class Watched(NamedTuple):
 
 
 def watched(compiled: CompiledStep, k: np.ndarray) -> Watched:
-    """What is watched in runs of a compiled step with these parameters."""
+    """Return the monitored quantities of runs of a compiled step with these parameters."""
     momenta = conserved(compiled.model, k)
     return compiled.once(("extremes", momenta), lambda: Watched.of(compiled, momenta))
 
 
 def explosion(of: Watched, start: float, trusted: float, drift: float, magnitude: float) -> str:
-    """The same for runs in which something is watched; nothing if energy may come from anywhere."""
+    """Return a message if a run has blown up; empty string if not, or if the energy balance is not closed."""
     return growth(start, trusted, drift, magnitude) if of.accounted else ""
 
 
 class Extremes:
-    """Keeps the largest deviations of a run. Its numbers can be stored and taken up again."""
+    """Monitor of the largest deviations of a run. Its state can be stored in checkpoints and restored."""
 
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         self._k, self._of = k, watched(compiled, k)
-        self._begun: tuple[float, np.ndarray] | None = None  # the state before the first step
+        self._begun: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._first: np.ndarray | None = None
-        self._last = np.zeros(1)  # the last energy
-        # largest so far: drift, increment, kinetic energy, |g|, |G v|, momentum drift and size of each momentum
+        self._last = np.zeros(1)  # energy of the last state
+        # maxima: energy drift, increment, kinetic energy, |g|, |G v|, then drift and magnitude of each momentum
         self._largest = np.zeros(5 + 2 * len(self._of.momenta))
-        self._trusted = np.zeros(1)  # the largest magnitude of the energy while it was right
-        self._before: tuple[Any, ...] = ()  # all this before the last steps
+        self._trusted = np.zeros(1)  # largest energy magnitude while the drift was small
+        self._before: tuple[Any, ...] = ()  # copy of these values before the last steps
 
     def begin(self, carry: Carry) -> None:
-        self._begun = carry.t, carry.z  # looked at together with the first steps: one call instead of two
-        fold.prepare()  # so that it is compiled before the run begins
+        self._begun = carry.t, carry.z  # evaluated together with the first steps: one call instead of two
+        fold.prepare()  # compile before the run starts
 
     def look(self, steps: Steps, regular: bool = True) -> None:
-        """Take states into account, in the order of time."""
+        """Update the maxima with the states of a chunk, in order of time."""
         self._before = self._first is None, self._begun, *(a.copy() for a in (self._last, self._largest, self._trusted))
         if self._begun is not None:
             self._begun = None
@@ -160,26 +160,26 @@ class Extremes:
             self.take(steps.t, steps.Z)
 
     def _catch_up(self) -> None:
-        """Look at the state before the first step, if no step was taken."""
+        """Evaluate the initial state if no step was taken."""
         if self._begun is not None:
             (t, z), self._begun = self._begun, None
             self.take(np.array([t]), z[None, :])
 
     def take(self, t: np.ndarray, Z: np.ndarray) -> None:
-        """Take states into account; the first ones of a run begin with that before the first step."""
+        """Update the maxima; the first call of a run must contain the initial state."""
         begins = self._first is None
         of = self._of
         first = self._first = np.empty(of.table.width) if self._first is None else self._first
-        # energy that came in or went out through forces and dissipation is not drift
+        # supplied and dissipated energy is not drift
         of.table.fold(t, Z, self._k, of.supplied, begins, first, self._last, self._largest, of.sizes, self._trusted)
 
     def jump(self, before: Carry, after: Carry, k: np.ndarray) -> None:
-        """An action has changed state or parameters: what follows is measured against what it would have been."""
+        """Shift the references after an action changed the state or the parameters."""
         old = self._of.table(np.array([before.t]), before.z[None, :], self._k)[0]
         new = self._of.table(np.array([after.t]), after.z[None, :], k)[0]
         self._k = k
         assert self._first is not None
-        if self._of.supplied < 0:  # else the change of energy is in the account of what was supplied
+        if self._of.supplied < 0:  # otherwise the change is booked as supplied energy
             self._first[0] += new[0] - old[0]
             self._last[0] += new[0] - old[0]
         self._first[4:] += new[4:] - old[4:]
@@ -189,18 +189,18 @@ class Extremes:
         return 0.0 if self._first is None else self._first.item(0)
 
     def exploded(self) -> str:
-        """In words by how much the energy has grown, if no motion grows like that; else nothing."""
+        """Return a message if the energy growth indicates a blow-up, else an empty string."""
         drift, magnitude = self._largest.item(0), self._largest.item(2)
         return explosion(self._of, self._start_energy, self._trusted.item(0), drift, magnitude)
 
     def lost(self) -> str:
-        """The name of a watched quantity that is not finite any more; nothing if all are, or if the run exploded."""
+        """Return the name of a non-finite monitored quantity; empty string if none, or if the run has blown up."""
         if all_finite(self._largest) or (self.exploded() and not np.isnan(self._largest).any()):
             return ""
         return not_finite(self._of.energy, self._of.momenta, self._largest)
 
     def back(self, steps: Steps) -> int:
-        """Forget the steps that were looked at last: how many of them lead to states of which all is finite."""
+        """Undo the last update and return the number of leading steps with finite monitored quantities."""
         anew, self._begun, self._last, self._largest, self._trusted = self._before
         if anew:
             self._first = None
@@ -208,11 +208,11 @@ class Extremes:
         return max(0, (len(finite) if finite.all() else int(np.argmin(finite))) - 1)
 
     def summary(self) -> Summary:
-        """What the largest deviations so far say."""
+        """Return the summary of the largest deviations so far."""
         return self.summary_later()()
 
     def summary_later(self) -> Callable[[], Summary]:
-        """The same, put into words when somebody asks."""
+        """Return a function that computes the summary when it is first needed."""
         self._catch_up()
         energy, momenta, start = self._of.energy, self._of.momenta, self._start_energy
         return functools.partial(summary_from, energy, momenta, start, self._trusted.item(0), self._largest.copy())
@@ -227,18 +227,18 @@ class Extremes:
         self._first = np.array(stored["first"])
         self._last = np.array([float(stored["last"])])
         self._largest = np.array(stored["largest"])
-        # files of older versions do not tell these apart
+        # older files do not store the reference energy
         self._trusted = np.array([float(stored.get("trusted", self._largest[2]))])
 
 
 def summary_from(energy: str, momenta: tuple[str, ...], start: float, trusted: float, largest: np.ndarray) -> Summary:
-    """What the largest deviations say of a run that began with the energy `start`."""
+    """Return the summary of the largest deviations of a run with this initial energy."""
     return summary_of(energy, momenta, energy_scale(start, trusted, float(largest[2])) or 1.0, largest)
 
 
 def summary_of(energy: str, momenta: Sequence[str], scale: float, largest: np.ndarray) -> Summary:
-    """What the largest deviations say, as `fold` left them; energies are relative to `scale`."""
-    # as numbers of Python, which make no noise where the motion has exploded and infinity is divided by infinity
+    """Return the summary of the largest deviations computed by `fold`; energies are relative to `scale`."""
+    # Python floats: no warnings for inf / inf after a blow-up
     drift, increment, _, constraint, velocity, *others = largest.tolist()
     drifts = {name: moved / (size or 1.0) for name, moved, size in zip(momenta, others[::2], others[1::2], strict=True)}
     return Summary(

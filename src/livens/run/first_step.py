@@ -1,4 +1,4 @@
-"""How long the first step is, if nobody says."""
+"""Initial step size of adaptive runs (Hairer, Norsett, Wanner II.4)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.model import InitialState
 from livens.run.plan import Plan
 
-#: The first step is to change the state by about this much of itself.
+#: Relative change of the state in the first step.
 _PART = 0.01
-#: But it is not longer than this part of the time span.
+#: Largest initial step, relative to the time span.
 _LONGEST = 0.01
 
 
 def first_step(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
-    """A size to begin with: ``0.01 |x| / |x'|``, both in units of what is tolerated (Hairer, Norsett, Wanner II.4).
+    """Return ``0.01 |x| / |x'|``, both in the weighted maximum norm of the tolerances (Hairer, Norsett, Wanner II.4).
 
-    It is on the safe side, as the first steps may grow freely. Where nothing moves, the plan's own is as good.
+    The estimate is conservative, because the first steps may grow freely. A state at rest yields the plan's h.
     """
     estimated = compiled.estimated(plan.tier)
     if plan.control is None or estimated is None:
@@ -35,7 +35,7 @@ def first_step(plan: Plan, compiled: CompiledStep, initial: InitialState) -> flo
     span = plan.t_end - plan.t0
     if not (np.isfinite(speed) and speed > 0):
         return plan.h
-    # where the state is zero, what is tolerated stands for its size
+    # for a state near zero, its norm is replaced by 1, the tolerance
     return float(min(_PART * max(size, 1.0) / speed, _LONGEST * span, plan.control.largest))
 
 

@@ -1,4 +1,4 @@
-"""Values and gradients of a loss: derivatives of a whole run, exact for the steps that were taken."""
+"""Value and gradient of a loss by the discrete adjoint of a run, exact for the steps that were taken."""
 
 from __future__ import annotations
 
@@ -26,13 +26,22 @@ from livens.run.tape import Tape, observed_numbers, recorded
 
 @dataclass(frozen=True)
 class Gradient:
-    """Derivatives by what a run starts from (``gradient.q0``, ``.v0``, ...), by parameters, by name, and by h.
+    """Derivatives of a loss by initial values (``gradient.q0``, ``.v0``, ...), by parameters and by h.
 
-    Initial values stay on the constraints: derivatives by them are those of starting from the nearest consistent
-    values, as with ``project=True``, and so are those by parameters that the constraints depend on.
+    Initial values stay on the constraints: their derivatives include the projection to the nearest consistent values,
+    as with ``project=True``. The same holds for parameters of the constraints.
 
-    The number of steps stays as it is if h changes, and the end of the run moves. Where h does not divide the time
-    span the end stays, and the last, shorter step gives way.
+    If h changes, the number of steps is constant and the end time moves. If h does not divide the time span, the end
+    time is constant and the last, shorter step changes.
+
+    Parameters
+    ----------
+    start : dict of str to ndarray
+        Derivatives by the initial values, by name; also available as attributes.
+    parameters : dict
+        Derivatives by the parameters, by name.
+    h : float
+        Derivative by the step size.
     """
 
     start: dict[str, np.ndarray]
@@ -47,7 +56,7 @@ class Gradient:
 
     @classmethod
     def of(cls, model: Model, shift: Shift) -> Gradient:
-        """With the parameters as they are called: what follows another parameter counts with that."""
+        """Build the gradient with named parameters; derivatives by shared parameters are summed."""
         named = {}
         for name, entry in model.parameter_table.entries.items():
             total = np.sum([shift.k[place] for place in entry.places], axis=0).reshape(entry.shape)
@@ -58,19 +67,40 @@ class Gradient:
 def value_and_gradient(
     loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
 ) -> ValueAndGradient:
-    """A function of what a run starts from, which gives the value of a loss and all its derivatives.
+    """Return a function that computes a loss of a run and its derivatives by all inputs.
 
-    :param loss: a function of the state, read like an observable (it may ask for q, v, p, x, t, k), that returns one
-        number. It is that of the last state, or with `every` the sum over all states whose number this divides, the
-        first among them, and the last one.
-    :param data: numbers, one row for each of these states, that the loss may ask for as d.
-    :param keep: "all" states until the way back, or "checkpoints" from which they are computed again, bit for bit:
-        that takes half as long again and a thousandth of the memory.
+    Parameters
+    ----------
+    loss : callable
+        Function of any of ``q, v, p, x, t, k, d`` (by argument name), written like an observable, that returns a
+        scalar.
+    every : int, optional
+        Sum the loss over every `every`-th step, including the initial and the last state. Default: the last state
+        only.
+    data : array_like, optional
+        Data with one row per observed state, passed to the loss as ``d``.
+    keep : {"all", "checkpoints"}, default "all"
+        Store all states for the adjoint sweep, or checkpoints from which they are recomputed bit for bit. Checkpoints
+        take 1.5 times as long and a thousandth of the memory.
 
-    The function takes a prepared step, see `livens.prepare`, and what its `run` takes. One run back gives the
-    derivatives by all initial values, all parameters and h, however many there are. `many` of it takes rows of initial
-    values and of parameters, as `livens.ensemble` does.
+    Returns
+    -------
+    ValueAndGradient
+        Function of a prepared step (see `livens.prepare`) and of the arguments of its `run`. It returns the value and
+        a `Gradient`. Its method `many` takes rows of initial values and of parameters, as `livens.ensemble` does.
 
+    Raises
+    ------
+    InputError
+        If `keep` or `every` is invalid.
+
+    Notes
+    -----
+    One adjoint sweep yields the derivatives by all initial values, all parameters and h; its cost does not depend on
+    their number.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> oscillator = lv.System(
     ...     "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.c * q[0] ** 2 / 2, parameters=dict(c=1.0)
@@ -85,15 +115,25 @@ def value_and_gradient(
 
 @dataclass(frozen=True)
 class ManyGradients:
-    """Values and gradients of many runs, the member first: ``many.gradient.parameters["g"][member]``."""
+    """Values and gradients of an ensemble, member axis first: ``many.gradient.parameters["g"][member]``.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_members,)
+        Values of the loss; NaN for failed members.
+    gradient : Gradient
+        Derivatives with the member as the first axis.
+    failures : dict of int to str
+        Error messages of failed members.
+    """
 
     values: np.ndarray
     gradient: Gradient
-    failures: dict[int, str]  # why members failed; their numbers are NaN
+    failures: dict[int, str]  # error messages by member; values of failed members are NaN
 
 
 class ValueAndGradient:
-    """What `value_and_gradient` gives: a function of a prepared step and what its run takes."""
+    """Function returned by `value_and_gradient`: takes a prepared step and the arguments of its run."""
 
     def __init__(self, task: Differentiated) -> None:
         self._task = task
@@ -120,7 +160,7 @@ class ValueAndGradient:
         tape, departure, cost = self._task.run(plan)
         value, slope = cost(tape)
         a, g = tape.back(slope.bars)
-        tape.stepper.release()  # nobody looks at its steps any more, and the next run works in its arrays
+        tape.stepper.release()  # the next run reuses its arrays
         return value, Gradient.of(plan.model, departure.back(a, g[2:] + slope.k, g[0] + slope.h))
 
     def many(
@@ -138,16 +178,43 @@ class ValueAndGradient:
         project: bool | None = None,
         threads: int = 1,
     ) -> ManyGradients:
-        """The same for many runs: one row of initial values, or one value of a parameter, for each member.
+        """Return values and gradients of an ensemble.
 
-        What is given once is that of all members. A member that fails stops no other. Threads work side by side.
+        Parameters
+        ----------
+        step : Prepared
+            Prepared step, see `livens.prepare`.
+        q0, v0, p0, x0 : array_like of shape (n_members, n) or (n,), optional
+            Initial values, one row per member. A single vector is used for all members.
+        parameters : dict of str to array_like, optional
+            Parameter values by name, one per member or one for all members.
+        h : float, optional
+            Step size in seconds.
+        t_end : float, optional
+            End time in seconds.
+        t0 : float, optional
+            Start time in seconds.
+        project : bool, optional
+            Project inconsistent initial values to the nearest consistent ones.
+        threads : int, default 1
+            Number of threads; each thread computes whole members.
+
+        Returns
+        -------
+        EnsembleGradients
+            Values, gradients and failures. If a member fails, the others continue.
+
+        Raises
+        ------
+        IntegrationError
+            If all members fail.
         """
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
         members = plans_of(step, start, parameters, h=h, t_end=t_end, t0=t0, project=project)
         found, errors = one_by_one(members, self._evaluated, threads)
         good = next((pair[1] for pair in found if pair is not None), None)
         if good is None:
-            raise IntegrationError(f"no member could be differentiated; the first one: {errors[0]}")
+            raise IntegrationError(f"all members failed; error of the first one: {errors[0]}")
         values = np.array([np.nan if pair is None else pair[0] for pair in found])
         gradients = [None if pair is None else pair[1] for pair in found]
 
@@ -160,21 +227,21 @@ class ValueAndGradient:
             Gradient(
                 {name: stacked(lambda one: one.start[name]) for name in good.start},
                 {name: stacked(lambda one: one.parameters[name]) for name in good.parameters},
-                stacked(lambda one: one.h),  # type: ignore[arg-type]  # one for each member
+                stacked(lambda one: one.h),  # type: ignore[arg-type]  # shape (n_members,)
             ),
             {member: str(error) for member, error in errors.items()},
         )
 
 
 class Differentiated:
-    """What is observed of runs, and how they are kept for the way back."""
+    """Loss of a run and the storage mode of its tape."""
 
     def __init__(self, loss: Callable[..., Any], every: int | None, data: Any, keep: str) -> None:
         if not isinstance(keep, str) or keep not in ("all", "checkpoints"):
             raise InputError(f"keep must be 'all' or 'checkpoints', got {keep!r}")
         self._loss, self._data, self._keep = loss, data, keep == "all"
         self._every = None if every is None else whole_number("every", every, least=1)
-        #: The loss as it was read last: an optimiser asks for the same one many times.
+        #: Compiled loss of the last run; optimisers evaluate the same loss repeatedly.
         self._known: tuple[CompiledStep, int, Loss] | None = None
 
     def run(self, plan: Plan) -> tuple[Tape, Departure, Loss]:
@@ -189,14 +256,14 @@ class Differentiated:
 def tape_of(
     plan: Plan, every: int | np.ndarray | None = None, keep: bool = True, *, watched: bool = False
 ) -> tuple[CompiledStep, Tape, Departure]:
-    """Carry out a plan so that its derivatives can be taken; `watched` if it is known to stay within bounds.
+    """Run a plan and record its tape; `guards_checked` if the run is known to satisfy the guards of the model.
 
-    The last state is observed, or every one whose number `every` divides, or those with the given numbers.
+    Observed is the last state, every `every`-th state, or the states with the given step indices.
     """
     reason = why_not(plan, watched)
     if reason:
         raise InputError(reason)
-    if plan.tier == "assembled":  # which has no derivatives
+    if plan.tier == "assembled":  # derivatives exist in the fused tier only
         plan = dataclasses.replace(plan, tier="fused")
     compiled, initial = compile_and_start(plan)
     departure = Departure(plan, compiled, initial)
@@ -207,20 +274,20 @@ def tape_of(
 
 
 def why_not(plan: Plan, watched: bool = False) -> str:
-    """Why a run like this one has no derivatives, in words; nothing if it has."""
+    """Return the reason why a run cannot be differentiated, or an empty string."""
     if plan.control is not None:
-        return "a run with step control has no derivatives: its step sizes depend on the state; take equal steps"
+        return "derivatives of adaptive runs are not available (step sizes depend on the state); use fixed steps"
     if plan.scheme.fictive:
         name = plan.scheme.name
-        return f"scheme '{name}' takes equal steps of a fictive time, for which there are no derivatives"
+        return f"scheme '{name}' uses fixed steps in fictive time; derivatives are not available"
     if plan.tier == "reference":
-        return "derivatives are those of native code: leave out tier"
+        return "derivatives are not available in the reference tier; remove tier="
     if getattr(plan.model, "controllers", ()):
-        return "sampled controllers are called between steps and may do anything: such a run has no derivatives"
+        return "a run with sampled controllers cannot be differentiated: they are called between steps"
     if getattr(plan.model, "stops", ()) and not watched:
-        return "a stop with a restitution acts between steps: take `vjp`, `jvp` of a run that hits none"
+        return "a joint stop with restitution acts between steps: use `vjp`, `jvp` of a run without such an event"
     if getattr(plan.model, "bounces", ()) and not watched:
-        return "bodies that bounce do so between steps: take `vjp`, `jvp` of a run in which nothing meets"
+        return "rigid contact acts between steps: use `vjp`, `jvp` of a run without impacts"
     if plan.model.guards and not watched:
-        return f"the model does not allow everything ({', '.join(plan.model.guards)}): take `vjp`, `jvp` of a run"
+        return f"the model has guards ({', '.join(plan.model.guards)}): use `vjp`, `jvp` of a run that satisfies them"
     return ""

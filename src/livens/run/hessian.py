@@ -1,4 +1,4 @@
-"""Second derivatives of a loss, by the tangent of the way back."""
+"""Hessian of a loss by forward-over-reverse differentiation (tangent of the adjoint sweep)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from livens.run.several import plan_of
 
 @dataclass(frozen=True)
 class Hessian:
-    """Second derivatives of a loss; rows and columns of `matrix` are what `names` say: ``g``, ``q0[1]``, ``h``."""
+    """Second derivatives of a loss.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of rows and columns: ``g``, ``q0[1]``, ``h``.
+    matrix : ndarray of shape (n, n)
+        Second derivatives, symmetric up to round-off.
+    """
 
     names: tuple[str, ...]
     matrix: np.ndarray
@@ -32,13 +40,39 @@ def hessian(
     data: Any = None,
     keep: str = "all",
 ) -> Callable[..., tuple[float, Gradient, Hessian]]:
-    """A function of what a run starts from, which gives a loss, its gradient, and second derivatives.
+    """Return a function that computes a loss of a run, its gradient and its second derivatives.
 
-    :param by: what to differentiate by twice: names of parameters, and ``q0``, ``v0``, ``p0``, ``x0``, ``h``.
+    Parameters
+    ----------
+    loss : callable
+        Function of any of ``q, v, p, x, t, k, d`` that returns a scalar, see `livens.value_and_gradient`.
+    by : str or sequence of str
+        Inputs to differentiate by twice: names of parameters, ``q0``, ``v0``, ``p0``, ``x0``, ``h``, or single entries
+        such as ``v0[1]``.
+    every : int, optional
+        Sum the loss over every `every`-th step. Default: the last state only.
+    data : array_like, optional
+        Data with one row per observed state, passed to the loss as ``d``.
+    keep : {"all", "checkpoints"}, default "all"
+        Store all states for the adjoint sweep, or checkpoints from which they are recomputed.
 
-    Everything else is as in `livens.value_and_gradient`. Each column costs about as much as two gradients and is exact
-    for the steps that were taken; the matrix is symmetric up to round-off.
+    Returns
+    -------
+    callable
+        Function of a prepared step (see `livens.prepare`) and of the arguments of its `run`. It returns the value, a
+        `Gradient` and a `Hessian`.
 
+    Raises
+    ------
+    InputError
+        If `by` is not a name or a sequence of names.
+
+    Notes
+    -----
+    Each column costs about as much as two gradients and is exact for the steps that were taken.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> oscillator = lv.System(
     ...     "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.c * q[0] ** 2 / 2, parameters=dict(c=1.0)
@@ -93,7 +127,7 @@ def _listed(by: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def directions(model: Model, departure: Departure, names: Sequence[str]) -> dict[str, Shift]:
-    """A direction for every number that the names stand for: ``v0`` is all of it, ``v0[1]`` one entry."""
+    """Return a unit tangent for every scalar input: ``v0`` selects all its entries, ``v0[1]`` one of them."""
     found = dict[str, Shift]()
     for given in names:
         name, _, entry = given.partition("[")
@@ -116,7 +150,7 @@ def _columns(model: Model, departure: Departure, name: str, given: str) -> dict[
         return {"h": Shift({}, nothing, 1.0)}
     if name not in table.entries:
         known = [*table.entries, *departure.names, "h"]
-        raise InputError(f"there is no '{given}' to differentiate by{suggestion(name, known)}")
+        raise InputError(f"cannot differentiate by '{given}'{suggestion(name, known)}")
     entry = table.entries[name]
     for i in range(int(np.prod(entry.shape, dtype=int))):
         dk = nothing.copy()

@@ -1,4 +1,4 @@
-"""Ctrl-C, noticed between chunks of steps so that nothing is torn."""
+"""Handling of Ctrl-C (SIGINT) between chunks of steps, so that results stay complete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Interrupt:
-    """Once armed, and while this context is open, the first Ctrl-C only sets `seen`; the second acts as usual."""
+    """Context manager: after `install`, the first Ctrl-C only sets `requested`; the second acts as usual."""
 
     def __init__(self) -> None:
         self.seen = False
@@ -19,7 +19,7 @@ class Interrupt:
         return self
 
     def arm(self) -> None:
-        """From now on Ctrl-C is noted; in threads other than the main one it does not arrive."""
+        """Install the signal handler; has no effect outside the main thread."""
         if self._before is None and not self.seen and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._note)
 

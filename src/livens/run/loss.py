@@ -1,4 +1,4 @@
-"""A loss: a number that follows from the observed states of a run, and its derivatives."""
+"""Loss function of the observed states of a run, with first and second derivatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from livens.run.tape import Tape
 
 @dataclass(frozen=True)
 class Slope:
-    """Derivatives of a loss by every observed state, by the parameters, and by h as far as times move with it."""
+    """Derivatives of a loss by every observed state, by the parameters, and by h through the times of the states."""
 
     bars: np.ndarray
     k: np.ndarray
@@ -28,7 +28,7 @@ class Slope:
 
 
 class Loss:
-    """The sum over the observed states of a function that is read like an observable, with data as d."""
+    """Sum over the observed states of a function that is written like an observable, with data as d."""
 
     def __init__(self, model: Model, loss: Callable[..., Any], data: Any, rows: int) -> None:
         view, shared = model.view, model.shared
@@ -56,7 +56,7 @@ class Loss:
         return tape.states[:, : self._size].T, tape.t[None, :], k, self._data.T
 
     def __call__(self, tape: Tape) -> tuple[float, Slope]:
-        """Its value and its derivatives."""
+        """Return the value and its derivatives."""
         if self._single is not None:
             found, slope = self._single(tape.states[0, : self._size], tape.t[0], tape.k, self._data[0])
             return float(found[0, 0]), self._slope(tape, slope)
@@ -64,7 +64,7 @@ class Loss:
         return float(np.sum(np.array(value))), self._slope(tape, np.array(by))
 
     def second(self, tape: Tape, dz: np.ndarray, dk: np.ndarray, dh: float) -> Slope:
-        """How its derivatives change if the observed states change by the rows of dz."""
+        """Return the directional derivative of the gradient along the rows dz, dk and dh."""
         if self._second is None:
             along = ca.SX.sym("along", self._at.numel())
             change = ca.densify(ca.jtimes(self._by, self._at, along))

@@ -1,4 +1,4 @@
-"""How many motions change along one direction: the way forth for ensembles."""
+"""Jacobian-vector products (forward sensitivities) of an ensemble."""
 
 from __future__ import annotations
 
@@ -21,12 +21,24 @@ _ALONG = ("q0", "v0", "p0", "x0", "parameters", "h")
 
 @dataclass(frozen=True)
 class Tangents:
-    """States of many runs and how they change, the member first: ``found.change["q"][member, time, coordinate]``."""
+    """States of an ensemble and their tangents, axes (member, time, coordinate).
+
+    Parameters
+    ----------
+    t : ndarray of shape (n_times,)
+        Times in seconds.
+    states : dict of str to ndarray
+        Variables of the model by name, each of shape (n_members, n_times, n).
+    change : dict of str to ndarray
+        Tangents of the variables, of the same shapes.
+    failures : dict of int to str
+        Error messages of failed members; values of failed members are NaN.
+    """
 
     t: np.ndarray
     states: dict[str, np.ndarray]
     change: dict[str, np.ndarray]
-    failures: dict[int, str]  # why members failed; their numbers are NaN
+    failures: dict[int, str]  # error messages by member; values of failed members are NaN
 
 
 def tangents(
@@ -45,16 +57,47 @@ def tangents(
     project: bool | None = None,
     threads: int = 1,
 ) -> Tangents:
-    """How the states of many runs change along a direction of what they are given: the tangents of an ensemble.
+    """Return Jacobian-vector products of an ensemble: derivatives of the states along one direction of the inputs.
 
-    :param along: the direction, as `run.jvp` takes it: ``{"parameters": {"g": 1.0}}``, ``{"v0": [0, 1]}``.
-    :param q0, v0, p0, x0, parameters: one row of initial values, or one value of a parameter, for each member; what is
-        given once is that of all members.
-    :param every: the states whose number this divides, and the last one; that one alone, if it is not given.
+    Parameters
+    ----------
+    step : Prepared
+        Prepared step, see `livens.prepare`.
+    along : dict
+        Direction, as in `Result.jvp`: ``{"parameters": {"g": 1.0}}``, ``{"v0": [0, 1]}``.
+    q0, v0, p0, x0 : array_like of shape (n_members, n) or (n,), optional
+        Initial values, one row per member. A single vector is used for all members.
+    parameters : dict of str to array_like, optional
+        Parameter values by name, one per member or one for all members.
+    h : float, optional
+        Step size in seconds.
+    t_end : float, optional
+        End time in seconds.
+    t0 : float, optional
+        Start time in seconds.
+    every : int, optional
+        Return every `every`-th state and the last one. Default: the last state only.
+    project : bool, optional
+        Project inconsistent initial values to the nearest consistent ones.
+    threads : int, default 1
+        Number of threads; each thread computes whole members.
 
-    For one direction and many outputs; gradients of many runs by everything have `many` of `value_and_gradient`. A
-    member that fails stops no other.
+    Returns
+    -------
+    Tangents
+        States, tangents and failures. If a member fails, the others continue.
 
+    Raises
+    ------
+    InputError
+        If `along` is empty or contains an unknown name.
+
+    Notes
+    -----
+    Use this function for one direction and many outputs; for gradients use ``value_and_gradient(...).many``.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> step = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01, t_end=0.5)
     >>> found = lv.tangents(step, {"parameters": {"g": 1.0}}, parameters={"g": [9.0, 9.81]})
@@ -62,10 +105,10 @@ def tangents(
     [0.0976, 0.0996]
     """
     if not isinstance(along, Mapping) or not along:
-        raise InputError(f"along must say what changes, such as {{'parameters': {{'g': 1.0}}}}, got {along!r}")
+        raise InputError(f"along must be a non-empty dict such as {{'parameters': {{'g': 1.0}}}}, got {along!r}")
     for name in along:
         if name not in _ALONG:
-            raise InputError(f"there is no direction '{name}'{suggestion(str(name), _ALONG)}")
+            raise InputError(f"unknown direction '{name}' in along{suggestion(str(name), _ALONG)}")
     chosen = None if every is None else whole_number("every", every, least=1)
     start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
     plans = plans_of(step, start, parameters, h=h, t_end=t_end, t0=t0, project=project)
@@ -88,7 +131,7 @@ def tangents(
 
 
 def _moved(plan: Plan, along: Mapping[str, Any], every: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, states and their changes of one run, the variables of the model side by side."""
+    """Return times, states and tangents of one run, with the variables of the model as columns."""
     compiled, tape, departure = tape_of(plan, every, keep=False)
     start = {name: value for name, value in along.items() if name not in ("parameters", "h")}
     shift = direction(plan.model, departure, start, along.get("parameters"), along.get("h"))

@@ -1,4 +1,4 @@
-"""How a run goes through time: in equal steps, in equal steps of a fictive time, or in steps of controlled size."""
+"""Stepping strategies of a run: fixed steps, fixed steps in fictive time (Sundman), adaptive steps."""
 
 from __future__ import annotations
 
@@ -14,73 +14,73 @@ from livens.engine.steps import Carry, Stepper, Steps, Trouble
 from livens.expressions.layout import Layout
 from livens.run.plan import Plan
 
-#: The last step of a fictive time is shortened by at most this many trials, until its end is this close to where the
-#: run is to end, relative to the time it takes.
+#: Largest number of secant iterations for the last step in fictive time, and tolerance of its end time relative to the
+#: larger of end time and remaining time.
 _TRIALS, _CLOSE = 60, 1e-13
-#: The last step to the end may fail, and be replaced by at most this many shorter ones.
+#: Largest number of steps to the end time of an adaptive run, if the last step fails and is subdivided.
 _LAST_STEPS = 4096
-#: Equal steps have no flow of sizes.
+#: Controller state of fixed steps.
 NO_FLOW = flow(0.0)
 
 
 class March(Protocol):
-    """Steps, one chunk after the other, up to the last ones, which end where the user said."""
+    """Stepping strategy: regular steps in chunks, then the final steps that end at `t_end`."""
 
-    step: int  # regular steps taken so far
+    step: int  # number of regular steps taken
 
     def over(self, carry: Carry) -> bool:
-        """Whether no more regular step is to be taken."""
+        """Return True if no regular step is left."""
         ...
 
     def progress(self, carry: Carry) -> tuple[int, int, str]:
-        """How much of the run is done, of how much, and what is counted."""
+        """Return the completed amount, the total amount and its unit."""
         ...
 
     def take(self, stepper: Stepper, carry: Carry, most: int) -> Steps:
-        """The next regular steps, at most this many."""
+        """Take the next regular steps, at most `max_steps`."""
         ...
 
     def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
-        """What is left to where the user said: steps that a longer run would not take. None if nothing is."""
+        """Take the final steps to `t_end`, which a longer run would not take. Return None if `t_end` is reached."""
         ...
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
-        """One step, shorter than usual, that ends at a given time."""
+        """Take one step, shorter than a regular one, that ends at time `until`."""
         ...
 
     def rebase(self, carry: Carry) -> None:
-        """Steps are counted from here on: a shortened step has left the places where they would have ended."""
+        """Count steps from this state on, after a shortened step has left the time grid."""
         ...
 
     def back(self, steps: Steps, taken: int) -> None:
-        """Only the first of the steps that were just taken count."""
+        """Discard all but the first `taken` of the last steps."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """The part of the checkpoint that the march needs to go on."""
+        """Return the stepping part of the checkpoint."""
         ...
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Go on from a stored state."""
+        """Restore a stored checkpoint."""
         ...
 
 
 def whole_steps(h: float, begin: float, end: float) -> tuple[int, float]:
-    """How many steps of size h fit, and the size of the shorter one that is left; 0 if there is none."""
+    """Return the number of steps of size h in an interval, and the size of the final, shorter step (0 if none)."""
     steps = math.floor((end - begin) / h * (1 + 1e-12) + 1e-9)
     rest = (end - begin) - steps * h
     return steps, rest if rest > 1e-9 * h else 0.0
 
 
 class EqualSteps:
-    """Steps of size h; the last one is shorter if h does not divide the time span."""
+    """Fixed steps of size h; the last one is shorter if h does not divide the time span."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self.step = plan, 0
         self._count_from(plan.t0)
 
     def _count_from(self, origin: float, counted: int = 0) -> None:
-        """Count steps from this time on, and find how many fit before the end and what is left then."""
+        """Set the origin of the time grid; compute the number of regular steps and the size of the final one."""
         self._origin, self._counted = origin, counted
         self._steps, self._rest = whole_steps(self._plan.h, origin, self._plan.t_end)
 
@@ -122,16 +122,16 @@ class EqualSteps:
 
 
 class FictiveSteps:
-    """Steps of size h in a fictive time; time itself is an entry of the state."""
+    """Fixed steps of size h in fictive time; physical time is an entry of the state."""
 
     def __init__(self, plan: Plan, entry: int) -> None:
         self._plan, self.step, self._entry, self._reached = plan, 0, entry, False
-        self._origin, self._counted = 0.0, 0  # the fictive time from which steps are counted, and how many there were
-        self._shortened_to: float | None = None  # the fictive time at the end of a shortened step
+        self._origin, self._counted = 0.0, 0  # origin of the fictive time grid, and number of steps since then
+        self._shortened_to: float | None = None  # fictive time at the end of a shortened step
 
     @property
     def _fictive(self) -> float:
-        """The fictive time at the end of the last regular step."""
+        """Fictive time at the end of the last regular step."""
         return self._origin + self._counted * self._plan.h
 
     def over(self, carry: Carry) -> bool:
@@ -145,8 +145,8 @@ class FictiveSteps:
         policy = equal_policy(h, self._origin, first, self._entry, self._plan.t_end)
         steps = stepper.advance(carry, most, policy, NO_FLOW)
         steps = replace(steps, fictive=self._origin + np.arange(first + 1, first + steps.taken + 1) * h)
-        if not np.all(steps.sizes > 0):  # a NaN is not greater either
-            why = "time does not go on, as the scaling function is not positive any more"
+        if not np.all(steps.sizes > 0):  # also true for NaN
+            why = "time does not advance, because the scaling function is no longer positive"
             steps = steps.until(int(np.argmin(steps.sizes > 0)), Trouble(0.0, 0.0, "time", why, self._plan.h))
         self.step += steps.taken
         self._counted += steps.taken
@@ -159,7 +159,7 @@ class FictiveSteps:
         return self.shortened(stepper, carry, self._plan.t_end) if enough else None
 
     def shortened(self, stepper: Stepper, carry: Carry, until: float) -> Steps:
-        """By the rule of false position (Illinois) for the size of the step in fictive time."""
+        """Solve for the fictive step size by the method of false position (Illinois variant)."""
         rest = until - carry.t
         low, high, short, beyond = 0.0, self._plan.h, -rest, 0.0
         for _ in range(_TRIALS):
@@ -176,13 +176,13 @@ class FictiveSteps:
             else:
                 high, beyond, short = size, gap, short / 2 if beyond else short
         else:
-            why = f"no step of the fictive time ends at t = {until:.9g}"
+            why = f"no step in fictive time ends at t = {until:.9g}"
             return steps.until(0, Trouble(0.0, 0.0, "time", why, 0.0))
         self._shortened_to = self._fictive + size
         return replace(_ending(steps, until), sizes=np.array([rest]), fictive=np.array([self._shortened_to]))
 
     def rebase(self, carry: Carry) -> None:
-        """Whole steps of fictive time are counted from the end of the shortened one; time itself is in the state."""
+        """Start a new fictive time grid at the end of the shortened step; physical time is part of the state."""
         self._origin = self._fictive if self._shortened_to is None else self._shortened_to
         self._counted, self._reached, self._shortened_to = 0, False, None
 
@@ -200,12 +200,12 @@ class FictiveSteps:
 
 
 class ControlledSteps:
-    """Steps whose size is controlled; the last ones end where the user said."""
+    """Adaptive steps; the final ones end at `t_end`."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self.step, self._reached = plan, 0, False
         self._flow = flow(plan.h, plan.automatic)
-        self._before = self._flow.copy()  # of the chunk that was taken last
+        self._before = self._flow.copy()  # before the last chunk
 
     def over(self, carry: Carry) -> bool:
         return self._reached
@@ -224,7 +224,7 @@ class ControlledSteps:
         return steps
 
     def last(self, stepper: Stepper, carry: Carry) -> Steps | None:
-        """The last step may fail and be shortened, so it may take some; the flow of a longer run is not touched."""
+        """Take the final steps: several if the last step fails. The controller state of a longer run is unchanged."""
         if carry.t >= self._plan.t_end:
             return None
         return stepper.advance(carry, _LAST_STEPS, self._policy(self._plan.t_end, True), self._flow.copy())
@@ -233,9 +233,9 @@ class ControlledSteps:
         return _ending(stepper.advance(_afresh(carry), 1, equal_policy(until - carry.t, carry.t, 0), self._flow), until)
 
     def rebase(self, carry: Carry) -> None:
-        """The next step is as long as the last regular one; everything that steps know of each other begins anew."""
+        """Restart with the size of the last regular step; the rest of the controller state is reset."""
         if self._flow["last"] > 0:
-            # to few digits: it may come from a difference of times, or be known exactly, as chunks happen to end
+            # rounded to single precision: the value is exact or a difference of times, depending on the chunks
             self._flow["size"] = float(np.float32(self._flow["last"][0])) or self._flow["last"]
         for name in ("equal", "last", "norm", "steps", "since_failure", "free"):
             self._flow[name] = 0.0
@@ -257,17 +257,17 @@ class ControlledSteps:
 
 
 def equal_policy(h: float, origin: float, first: int, entry: int = -1, limit: float = np.inf) -> Policy:
-    """Steps of one size, counted from a time or from a fictive one."""
+    """Return the policy of fixed steps on a grid of physical or fictive time."""
     return Policy(False, float(h), float(origin), int(first), int(entry), float(limit))
 
 
 def _afresh(carry: Carry) -> Carry:
-    """The same without the last correction, which may be that of a step beyond, or not, as chunks happen to end."""
+    """Return the state without the last Newton update, which depends on how steps are divided into chunks."""
     return replace(carry, dx=np.zeros_like(carry.dx))
 
 
 def _ending(steps: Steps, until: float) -> Steps:
-    """A single step whose end is known better than by adding its size."""
+    """Set the exact end time of a single step; adding its size would introduce round-off."""
     if not steps.taken:
         return steps
     return replace(steps, times=np.array([steps.before.t, until]), carry=replace(steps.carry, t=until))
@@ -278,7 +278,7 @@ def _percent(t: float, plan: Plan) -> tuple[int, int, str]:
 
 
 def march_of(plan: Plan, layout: Layout) -> March:
-    """How a plan goes through time."""
+    """Return the stepping strategy of a plan."""
     if "t" in layout:
         return FictiveSteps(plan, layout["t"].start)
     return EqualSteps(plan) if plan.control is None else ControlledSteps(plan)

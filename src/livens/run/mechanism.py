@@ -1,4 +1,4 @@
-"""Runs of mechanisms that are drawn with `livens.Multibody`."""
+"""`Multibody.simulate`: simulation of multibody models."""
 
 from __future__ import annotations
 
@@ -18,13 +18,29 @@ def _simulate(
     velocity_level: bool = False,
     **options: Any,
 ) -> Result:
-    """A run from the start that the drawing and its targets say; options are those of `livens.simulate`.
+    """Simulate the mechanism from its consistent initial state.
 
-    With `velocity_level`, constraints hold on velocity level too.
+    Parameters
+    ----------
+    t_end : float, default 1.0
+        End time in seconds.
+    h : float, default 1e-3
+        Step size in seconds.
+    scheme : str, optional
+        Integration scheme. Default: the scheme recommended for the mechanism.
+    velocity_level : bool, default False
+        Enforce the constraints at velocity level too (GGL stabilisation); selects ``lie-ggl`` as default scheme.
+    **options
+        Further arguments of `livens.simulate`.
+
+    Returns
+    -------
+    Result
+        Trajectory, report and statistics.
     """
     usual = "lie-ggl" if velocity_level else mechanism.usual_scheme
     q, v = mechanism.started
-    if options.get("scaling") is None:  # else h is a step of fictive time, and shrinks where it has to
+    if options.get("scaling") is None:  # otherwise h is a step in fictive time, which adapts
         mechanism.check_steps(h)
     return simulate(mechanism.system, q, v, scheme=scheme or usual, h=h, t_end=t_end, **options)
 

@@ -1,4 +1,4 @@
-"""Runs that differ in numbers only, as columns of numbers, and where each of them starts."""
+"""Members of an ensemble: initial values and parameters as arrays, and their initial states."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from livens.models.summed import dynamics
 from livens.models.system import System
 from livens.run.plan import Plan
 
-#: Matrices with at most this many numbers are looked at together.
+#: Largest number of values of a block of matrices that is evaluated at once.
 _SLAB = 4_000_000
-#: A matrix whose smallest pivot is greater than this part of the largest one is regular beyond doubt, if no elimination
-#: factor is larger than the other number.
+#: Smallest ratio of smallest to largest pivot, and largest multiplier of the elimination, for which a matrix is
+#: considered regular.
 _REGULAR, _GROWTH = 1e-7, 1e4
 
 
 @dataclass(frozen=True)
 class Members:
-    """What all runs have in common, and the numbers in which they differ: one row for each, or one for all."""
+    """Common plan of all members, and their inputs: one row per member, or one row for all."""
 
     plan: Plan
     count: int
@@ -39,7 +39,7 @@ class Members:
 
     @classmethod
     def of(cls, plans: Sequence[Plan]) -> Members:
-        """Plans with the same equations, scheme, step, end and rows."""
+        """Collect plans with the same equations, scheme, step size, end time and output rows."""
         starts = {name: np.array([np.asarray(plan.start[name], float) for plan in plans]) for name in plans[0].start}
         return cls(plans[0], len(plans), starts, np.array([plan.k for plan in plans]))
 
@@ -48,7 +48,7 @@ class Members:
 
 
 def parameter_rows(model: Model, own: dict[str, Any], values: dict[str, np.ndarray], count: int) -> np.ndarray:
-    """All parameters of every member: those they have in common, and columns of those that differ."""
+    """Return the parameters of every member, shape (n_members, n_parameters)."""
     first = {name: rows[0] for name, rows in values.items()}
     k = np.repeat(model.parameter_vector({**own, **first})[None], count, axis=0)  # names and shapes are checked here
     table = model.parameter_table
@@ -62,7 +62,7 @@ def parameter_rows(model: Model, own: dict[str, Any], values: dict[str, np.ndarr
 
 
 def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, str]]:
-    """The compiled step, the first state of every member, and why some have none."""
+    """Return the compiled step, the initial state of every member (NaN if invalid), and error messages by member."""
     plan, reasons = members.plan, dict[int, str]()
     compiled = compiled_step(plan.model, plan.scheme)
     model, layout = compiled.model, compiled.layout
@@ -79,7 +79,7 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
             reasons[int(i)] = str(error)
             continue
         if dropped is not None and found.dropped != dropped:
-            raise InputError("other constraints are redundant in some members than in others: run them by themselves")
+            raise InputError("redundant constraints differ between members: simulate these members separately")
         begun[int(i)], dropped = found, found.dropped
     if dropped:
         compiled = compiled_step(plan.model, plan.scheme, dropped)
@@ -91,13 +91,13 @@ def first_states(members: Members) -> tuple[CompiledStep, np.ndarray, dict[int, 
 
 
 def _regular(compiled: CompiledStep, system: System, members: Members, z: np.ndarray) -> np.ndarray:
-    """Fill in the states of members that start without any trouble, as `livens.models.start` does for one of them."""
+    """Fill the states of members with regular initial conditions, vectorised; see `livens.models.start` for one run."""
     n, layout, plan = system.n, compiled.layout, members.plan
     rows = {}
     for name in ("q0", "v0"):
         values = members.starts[name]
         if values.shape[1:] != (n,):
-            return np.zeros(members.count, dtype=bool)  # what is wrong is said where they start one by one
+            return np.zeros(members.count, dtype=bool)  # the error is raised by the loop over members
         rows[name] = np.broadcast_to(values, (members.count, n))
     q, v = rows["q0"], rows["v0"]
     code = _start_code(compiled, system, q, v, members.k, plan.t0)
@@ -124,9 +124,9 @@ def _regular(compiled: CompiledStep, system: System, members: Members, z: np.nda
 def _start_code(
     compiled: CompiledStep, system: System, q: np.ndarray, v: np.ndarray, k: np.ndarray, t0: float
 ) -> StartCode | None:
-    """What finds a start without any trouble; None if the matrix of accelerations is singular where it is tried.
+    """Return the kernel of regular initial states; None if the acceleration matrix is singular.
 
-    Pivots are chosen for the member that comes first in sorted order, so that the order they are given in is no matter.
+    Pivots are chosen for the first member in sorted order, so that the result does not depend on the member order.
     """
     function, matrix, entries = compiled.once("regular starts", lambda: _start_function(system))
     first = first_member(np.hstack([q, v]), k)
@@ -139,7 +139,7 @@ def _start_code(
 
 
 def _start_function(system: System) -> tuple[ca.Function, Linear, Evaluator]:
-    """Checks and momenta, nonzeros and right-hand side of accelerations, of members with parameters of their own."""
+    """Return checks, momenta, nonzeros and right-hand side of the accelerations, with per-member parameters."""
     d, view = dynamics(system), system.view
     checks, momenta, matrix, right = d.regular_start
     sparse = ca.sparsify(ca.SX(matrix)) if system.m else ca.SX(0, 0)
@@ -158,7 +158,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def _remember(compiled: CompiledStep, members: Members, z: np.ndarray, begun: dict[int, InitialState]) -> None:
-    """What the scheme adds to the states."""
+    """Fill the extra state of the scheme."""
     plan, layout = members.plan, compiled.layout
     memory = memory_of(compiled, plan.t0)
     for i in np.flatnonzero(np.isfinite(z).all(axis=1)):
@@ -173,7 +173,7 @@ Memory = Callable[[InitialState, np.ndarray, float], dict[str, Any]]
 
 
 def memory_of(compiled: CompiledStep, t0: float) -> Memory:
-    """What the scheme adds to a first state, of given parameters and h: by expressions, if there are any, made once."""
+    """Return a function that computes the scheme's extra state from initial state, parameters and h; compiled once."""
     return compiled.once(("memory", t0), lambda: _memory(compiled, t0))
 
 
@@ -195,12 +195,12 @@ def _memory(compiled: CompiledStep, t0: float) -> Memory:
     return lambda initial, k, h: scheme.memory(model, initial.values, k, initial.t, h)
 
 
-# -- as users give them -----------------------------------------------------------------------------------------------
+# -- parsing of arguments ---------------------------------------------------------------------------------------------
 Rows = dict[str, np.ndarray]
 
 
 def read_rows(model: Any, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> tuple[Rows, Rows, int]:
-    """Initial values and parameters, one row for each member or one for all, and how many members there are."""
+    """Return rows of initial values and parameters (one per member or one for all), and the number of members."""
     changes = {} if parameters is None else parameters
     if not isinstance(changes, Mapping):
         raise InputError(f"parameters must map names to values, got {changes!r}")
@@ -215,20 +215,20 @@ def read_rows(model: Any, start: Mapping[str, Any], parameters: Mapping[str, Any
 def rows_of(
     model: Model, start: Mapping[str, Any], parameters: Mapping[str, Any] | None
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Initial values and parameters of one member after the other."""
+    """Yield initial values and parameters of each member."""
     starts, values, count = read_rows(model, start, parameters)
     for i in range(count):
         yield member_of(starts, i), member_of(values, i)
 
 
 def _rows(name: str, value: Any, dimensions: int) -> np.ndarray:
-    """Numbers of one or of many members; those of one have `dimensions` dimensions."""
+    """Return an array with one row per member, or one row; a row has `dimensions` dimensions."""
     try:
         found = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, one row for each member, got {value!r}") from None
+        raise InputError(f"{name} must be numeric, one row per member, got {value!r}") from None
     if found.ndim not in (dimensions, dimensions + 1):
-        raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row for each member")
+        raise InputError(f"{name} must have {dimensions} dimensions, or {dimensions + 1} with one row per member")
     return found if found.ndim == dimensions + 1 else found[None]
 
 
@@ -236,7 +236,7 @@ def _members(given: Mapping[str, np.ndarray]) -> int:
     counts = {name: len(rows) for name, rows in given.items() if len(rows) != 1}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise InputError(f"every member needs a row of each: there are {told}")
+        raise InputError(f"inputs must have the same number of rows, or one row; got {told}")
     return next(iter(counts.values()), 1)
 
 

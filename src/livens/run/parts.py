@@ -1,7 +1,7 @@
-"""Blocks of an ensemble that are done, kept on disk until all are: a process that is killed loses what it was at.
+"""Crash-safe partial results of an ensemble: finished blocks are stored on disk until all blocks are finished.
 
-They stand in a folder beside the file that the ensemble is going to be. If that is a Zarr store, the folder is this
-store in the making: states are added to it block by block, and it gets its name when it is complete.
+The blocks are stored in a folder next to the output file. For a Zarr store, this folder is the unfinished store: states
+are appended block by block, and the folder is renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from livens.results.zarr_store import ZarrArray, write_atomically
 if TYPE_CHECKING:
     from livens.run.blocks import Work
 
-#: What stands in the folder of an ensemble that is not done: what it is, and blocks, also half written ones.
+#: File names in the folder of an unfinished ensemble: metadata and blocks, including partially written ones.
 _PART = re.compile(r"about\.json|\d{6,}\.npz|\.(about\.json|\d{6,}\.npz)\.\d+(\.part)?")
-#: What may stand before an array in the file of a block, in bytes.
+#: Largest header of an array in a block file, in bytes.
 _HEAD = 4096
-#: In the folder of a store in the making, what is not part of it.
+#: Folder of the private files inside an unfinished Zarr store.
 _OWN = ".livens"
 
 
 def claim(out: Path, force: bool) -> None:
-    """Whether an ensemble may be written there."""
+    """Raise an error if the output file of an ensemble cannot be written."""
     if out.suffix == ".zarr":
         ensemble_store.claim(out, force)
         return
-    from livens.results import hdf5_writer  # takes long to import, and most ensembles are never written
+    from livens.results import hdf5_writer  # slow import, needed by few ensembles
 
     hdf5_writer.claim(out, force)
 
 
 def parts_folder(out: Path) -> Path:
-    """Where the blocks of an ensemble are kept until all are done."""
+    """Return the folder of the finished blocks of an unfinished ensemble."""
     return out.with_name(f"{out.name}.parts")
 
 
 def _only_parts(folder: Path) -> bool:
-    """Whether a folder has nothing in it but blocks of an ensemble, finished or not, and the store they are for."""
+    """Return True if a folder contains only block files of an ensemble and its unfinished Zarr store."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     inside = [folder / _OWN] if os.path.lexists(folder / _OWN) else []
@@ -69,18 +69,18 @@ def _only_parts(folder: Path) -> bool:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the folder of an ensemble, and nothing that is not from here."""
+    """Remove the folder of an unfinished ensemble if it contains only files of this module."""
     if os.path.lexists(folder) and _only_parts(folder):
         shutil.rmtree(folder)
 
 
 def parts_of(out: Path, work: Work, force: bool) -> Parts:
-    """What is kept of an ensemble on its way to this file."""
+    """Return the block store of an ensemble with this output file."""
     return (StoreParts if out.suffix == ".zarr" else Parts)(out, work, force)
 
 
 def finish(many: Ensemble, out: Path, work: Work | None, force: bool) -> None:
-    """Make one file of an ensemble of which all blocks are done, and leave nothing else."""
+    """Write the output file of an ensemble whose blocks are all finished, and remove the block folder."""
     folder = parts_folder(out)
     if out.suffix != ".zarr" or work is None:
         many.save(out, force=force)
@@ -97,9 +97,9 @@ def finish(many: Ensemble, out: Path, work: Work | None, force: bool) -> None:
 
 
 class Parts:
-    """The blocks of an ensemble that are done, in a folder beside the file it is going to be."""
+    """Finished blocks of an ensemble in a folder next to its output file."""
 
-    #: What a block is made of; the rest of an outcome is told in words.
+    #: Arrays of a block; the rest of an outcome is stored as JSON.
     arrays: tuple[str, ...] = ARRAYS
 
     def __init__(self, out: Path, work: Work, force: bool) -> None:
@@ -110,7 +110,7 @@ class Parts:
         try:
             if os.path.lexists(self.folder) and not _only_parts(self.folder):
                 raise InputError(
-                    f"'{self.folder}', where an ensemble is kept until it is done, has something else in it: "
+                    f"'{self.folder}', the folder for unfinished ensembles, contains other files: "
                     "choose another name"
                 )
             if self.folder.exists() and force and self._told(about) != content:
@@ -122,7 +122,7 @@ class Parts:
                 write_atomically(about, json.dumps({"content": content}).encode())
             elif known != content:
                 raise InputError(
-                    f"'{self.folder}' has the beginning of another ensemble: choose another name, or pass force=True"
+                    f"'{self.folder}' contains another unfinished ensemble: choose another name, or pass force=True"
                 )
         except OSError as error:
             raise InputError(f"cannot write the ensemble '{out}': {error.strerror or error}") from None
@@ -132,7 +132,7 @@ class Parts:
         return folder
 
     def _begin(self, work: Work) -> None:
-        """Nothing has been kept yet."""
+        """Initialise an empty store; nothing to do for block files."""
 
     @staticmethod
     def _told(about: Path) -> str | None:
@@ -143,7 +143,7 @@ class Parts:
 
     @staticmethod
     def _content(work: Work) -> str:
-        """Everything that the outcome depends on."""
+        """Return the fingerprint of all inputs of the ensemble."""
         digest = hashlib.sha256(work.shipped().content.encode())
         s = work.schedule
         digest.update(
@@ -157,7 +157,7 @@ class Parts:
         return self.own / f"{number:06d}.npz"
 
     def load(self, number: int) -> Outcome | None:
-        """A block, if it is there; one that was damaged is computed again."""
+        """Return a finished block, or None if it is missing or damaged."""
         block, path = self._work.blocks[number], self._path(number)
         shapes = self._work.batch.shapes(block.stop - block.start, self._work.schedule, self._work.bins)
         largest = {f"{name}.npy": _HEAD + 8 * math.prod(shape) for name, shape in shapes.items()}
@@ -200,12 +200,12 @@ class Parts:
             raise WriteError(f"cannot write '{path}': {error.strerror or error}") from None
 
     def _more(self, number: int) -> dict[str, np.ndarray]:
-        """What of a block stands elsewhere."""
+        """Return arrays of a block that are stored outside its file."""
         return {}
 
 
 class StoreParts(Parts):
-    """The same, with states in a Zarr store: a block is a chunk of every variable, and is there with its last file."""
+    """Block store with states in a Zarr store: one chunk per block and variable; the block file is written last."""
 
     arrays = tuple(name for name in ARRAYS if name != "states")
 

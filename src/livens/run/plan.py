@@ -1,4 +1,4 @@
-"""What a run is, said once and checked before anything runs."""
+"""Validated description of a run."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from livens.run.control import StepControl
 from livens.schemes.base import Scheme
 
 TIERS = ("auto", "fused", "assembled", "reference")
-#: Steps with more unknowns than this are assembled, element type by element type: one straight line of native code for
-#: all of them would take minutes to compile. Whether there is such code already makes no difference, so that a run is
-#: the same, bit for bit, whatever was run before.
+#: Largest number of unknowns of the fused tier; larger steps are assembled element type by element type. Fully unrolled
+#: native code for more unknowns takes minutes to compile. The choice does not depend on the code cache, so that results
+#: do not depend, bit for bit, on earlier runs.
 FUSED_UNKNOWNS = 300
-#: Of bodies in space, a third of that: what is written for each unknown is longer, and runs no faster than pieces do.
+#: The same limit for bodies in space, whose code per unknown is longer and no faster than assembled element kernels.
 FUSED_FRAME_UNKNOWNS = 100
-#: Elements of beams are longer still: energies through this many invariants, if there are some of them.
+#: Beam elements have longer code still: fewest invariants of an energy, and fewest such elements, to assemble a model.
 _LONG_ENERGY, _SOME = 4, 3
-#: A step has hardly more unknowns than this for each coordinate and constraint.
+#: Upper estimate of the number of unknowns of a step per coordinate and constraint.
 _FEW = 12
-#: Where nobody says how long the first step is, and nothing of the start does, it is this part of the time span.
+#: Initial step size relative to the time span, if it is neither given nor can be estimated.
 _FIRST = 1e-6
-#: More steps than this cannot be counted exactly.
+#: Largest number of steps that doubles count exactly.
 _MOST_STEPS = 2**52
-#: More threads than this work on one run in no case.
+#: Largest number of threads of one run.
 _MOST_THREADS = 256
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A model, a scheme and numbers that fit together: all that decides about a run.
+    """Model, scheme and options that completely define a run.
 
-    Whatever describes a run (arguments of `simulate`, options of the command line, scenario files, result files,
-    sweeps) is read into a Plan by `of`; the defaults stand here and nowhere else.
+    Every description of a run (arguments of `simulate`, options of the command line, scenario files, result files,
+    sweeps) is parsed into a Plan by `from_arguments`. Default values are defined here only.
     """
 
     model: Model
@@ -54,9 +54,9 @@ class Plan:
     h: float
     t_end: float
     t0: float = 0.0
-    #: What the run starts from, of ``q0 v0 p0 x0 y0``.
+    #: Initial values by name: ``q0 v0 p0 x0 y0``.
     start: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    #: Values that replace the model's own, by name.
+    #: Parameter values by name that replace the defaults of the model.
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     problem: Problem | None = None
     every: int = 1
@@ -64,11 +64,11 @@ class Plan:
     redundant: str = "error"
     control: StepControl | None = None
     tier: str = "auto"
-    #: How many threads the assembled tier has; the run is the same, bit for bit.
+    #: Number of threads of the assembled tier; results do not depend on it, bit for bit.
     threads: int = 1
     store: str | Sequence[str] | None = None
     compress: bool = False
-    #: Nobody said how long the first step is: h is where to begin to look for that.
+    #: True if the initial step size is to be estimated; h is then only the fallback value.
     automatic: bool = False
 
     @classmethod
@@ -86,7 +86,7 @@ class Plan:
         fits: bool = False,
         **options: Any,
     ) -> Plan:
-        """Read what a user asks for; a Problem fills in what is not given. `fits`: the scheme is known to fit."""
+        """Parse the arguments of a run; a Problem supplies defaults. `is_compatible`: skip the scheme check."""
         problem = model if isinstance(model, Problem) else None
         given = {name: value for name, value in (start or {}).items() if value is not None}
         if problem is not None:
@@ -130,8 +130,8 @@ class Plan:
             raise InputError(f"h = {self.h:g} is too small for a run from {self.t0:g} to {self.t_end:g}")
         if self.t0 + self.h == self.t0 or (self.control is None and self.t_end - self.h == self.t_end):
             raise InputError(
-                f"h = {self.h:g} is smaller than the last digit of the times from {self.t0:g} to {self.t_end:g}: "
-                "begin at t0 = 0, or take larger steps"
+                f"h = {self.h:g} is smaller than the resolution of times from {self.t0:g} to {self.t_end:g}: "
+                "use t0 = 0, or larger steps"
             )
         for name in ("project", "compress"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -155,7 +155,7 @@ class Plan:
             self.control.check(self.scheme, self.tier)
 
     def again(self, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Plan:
-        """The same from another start and with other parameters: all else has been checked, and is only copied."""
+        """Return a copy with other initial values and parameters; all other fields are already validated."""
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")
         given = {name: value for name, value in start.items() if value is not None}
@@ -166,25 +166,25 @@ class Plan:
         new.__dict__.update(self.__dict__, start=given, parameters=changes, k=self.model.parameter_vector(changes))
         return new
 
-    # -- what follows from it -----------------------------------------------------------------------------------------
+    # -- derived quantities -------------------------------------------------------------------------------------------
     @functools.cached_property
     def k(self) -> np.ndarray:
-        """All parameters as the compiled step reads them."""
+        """Complete parameter vector of the compiled step."""
         return self.model.parameter_vector(self.parameters)
 
     @property
     def equal_steps(self) -> bool:
-        """Steps of physical time, all of size h: their number is known beforehand."""
+        """True for fixed steps in physical time, whose number is known in advance."""
         return not self.scheme.fictive and self.control is None
 
     @property
     def rows(self) -> int | None:
-        """How many rows the run will have at most, if that is known."""
+        """Largest number of output rows; None if unknown."""
         return int((self.t_end - self.t0) / self.h / self.every) + 3 if self.equal_steps else None
 
     @property
     def usual_start(self) -> bool:
-        """The run starts where its problem starts."""
+        """True if the run has the initial values of its problem."""
         if self.problem is None:
             return False
         usual = self.problem.start_values
@@ -192,11 +192,11 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """What a progress bar calls the run."""
+        """Title of the progress bar."""
         return f"{self.problem.name if self.problem else 'livens'} ({self.scheme.name})"
 
     def variables(self, compiled: CompiledStep) -> tuple[str, ...]:
-        """What the rows of the run hold: those asked for in their usual order, and time in any case."""
+        """Return the stored variables in their standard order; time is always stored."""
         available = compiled.variables
         if self.store is None:
             return available
@@ -210,24 +210,24 @@ class Plan:
 
     @functools.cached_property
     def shared(self) -> dict[str, Any]:
-        """What is the same for all plans that follow from this one by `again`, by name.
+        """Cache shared by all plans derived from this one by `with_inputs`.
 
-        Results know their plans: what is kept here must not hold the compiled step, whose code would never be freed.
+        Results refer to their plans: entries must not refer to the compiled step, whose code would never be freed.
         """
         return {}
 
-    # -- as a file says it --------------------------------------------------------------------------------------------
+    # -- run info in files --------------------------------------------------------------------------------------------
     def facts(self, compiled: CompiledStep) -> Facts:
-        """What a result file keeps of the plan, with what it was compiled to."""
+        """Return the run info that is stored in result files."""
         key = compiled.fingerprint
         if key not in self.shared:
             self.shared[key] = self._facts(compiled)
         return self.facts_like(self.shared[key])
 
     def facts_like(self, known: Facts) -> Facts:
-        """The same of a plan that differs only in where it starts and in parameters."""
+        """Return the run info of a plan that differs from a known one in initial values and parameters only."""
         model, facts = self.model, object.__new__(Facts)
-        # what takes longer than a short run is found out when somebody asks
+        # evaluated lazily: these take longer than a short run
         facts.__dict__.update(
             known.__dict__,
             parameters=lambda: model.parameter_values(self.parameters, self.k),
@@ -261,7 +261,7 @@ class Plan:
 
     @classmethod
     def from_facts(cls, facts: Facts, model: Model | Problem, **changes: Any) -> Plan:
-        """The plan of a run that a file tells of; `changes` are for what may differ, such as a later end."""
+        """Return the plan of a stored run; `changes` replace stored values, such as a later end time."""
         told: dict[str, Any] = dict(
             scheme=facts.scheme,
             h=facts.h,
@@ -278,9 +278,9 @@ class Plan:
 
 
 def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
-    """A scheme that chooses its steps by itself does so unless h is given.
+    """Return scheme and control of a Taylor scheme, which chooses its steps unless h is given.
 
-    By its own tolerance, or by one that is asked for, which it may suit better with another order.
+    A given tolerance may select another order of the scheme; otherwise the scheme's tolerance is used.
     """
     if isinstance(control, StepControl) and not control.estimates:
         control.check(scheme, "fused")
@@ -290,8 +290,8 @@ def _own_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
 
 
 def _tier(model: Model, scheme: Scheme, wanted: str) -> str:
-    """The tier for a model and a scheme: by its size, unless one is wanted that can do it."""
-    # with both levels of constraints unknowns are twice as many, and only one graph of all passes singular positions
+    """Return the tier for a model and a scheme: by the number of unknowns, unless a feasible tier is requested."""
+    # velocity-level constraints double the unknowns; only the fused tier passes singular configurations with them
     levels = "velocity_constraint" in scheme.conserves
     most = FUSED_FRAME_UNKNOWNS if _in_space(model) and not levels else FUSED_UNKNOWNS
     large = isinstance(model, System) and _FEW * (model.n + model.m) > most
@@ -303,13 +303,13 @@ def _tier(model: Model, scheme: Scheme, wanted: str) -> str:
     if not unknowns:
         raise InputError(
             f"scheme '{scheme.name}' cannot be assembled for this model: its equations are not a sum over elements; "
-            "leave the tier out"
+            "remove tier="
         )
     return wanted
 
 
 def _has_long_energies(model: Model) -> bool:
-    """Whether one straight line of native code for all elements would be too long, however few unknowns there are."""
+    """Return True if fully unrolled code of all elements would be too long, independent of the number of unknowns."""
     if not isinstance(model, System):
         return False
     through = [element.through.get("potential") for element in model.models if element.through]

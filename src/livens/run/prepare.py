@@ -1,4 +1,4 @@
-"""Prepared runs: a model and a scheme, compiled once, run as often as one likes."""
+"""Prepared runs: a model and a scheme, compiled once and run many times."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from livens.run.plan import Plan
 from livens.run.simulate import compile_and_start, execute
 from livens.schemes.base import Scheme
 
-#: A prepared step remembers at most this many plans; they are told apart by arguments of these plain types.
+#: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
 _REMEMBERED, _PLAIN = 64, frozenset((float, int, bool, str, type(None)))
-#: What a run may be asked for beside its start and its parameters, in this order.
+#: Options of a run besides initial values and parameters, in the order of the cache key.
 _ASKED = ("h", "t_end", "t0", "every", "project", "store", "control")
 
 
 @dataclass(frozen=True)
 class MotionState:
-    """Where a motion is, for people who write their own loop: time and state, by name (``state.q``, ``state.t``).
+    """State of a motion for user-written time loops: time and variables by name (``state.q``, ``state.t``).
 
-    States are values: a step makes a new one and leaves the old one as it is.
+    States are immutable: a step returns a new state. Instances are returned by `Prepared.start` and `Prepared.step`.
     """
 
     _carry: Carry
@@ -59,16 +59,16 @@ class MotionState:
 
 
 class Prepared:
-    """A model and a scheme, compiled; made by `livens.prepare`.
+    """Compiled model and scheme, returned by `livens.prepare`.
 
-    It may be used from several threads at once: what changes in a run belongs to the run, and the compiled loop lets
-    other threads work.
+    Instances can be used from several threads at once: every run has its own state, and the compiled loop releases
+    the global interpreter lock.
     """
 
     def __init__(self, model: Model | Problem, defaults: Mapping[str, Any]) -> None:
         self._model, self._defaults = model, dict(defaults)
         self.model: Model = model.system if isinstance(model, Problem) else model
-        self._checked: dict[Any, Plan] = {}  # plans of runs so far, by what these were asked for beside their start
+        self._checked: dict[Any, Plan] = {}  # validated plans by their options
 
     @property
     def scheme(self) -> Scheme:
@@ -80,7 +80,7 @@ class Prepared:
         return Plan.of(self._model, start, fits=True, **{**self._defaults, **given})
 
     def _plan_of_run(self, start: Mapping[str, Any], parameters: Any, *asked: Any) -> Plan:
-        """The plan of a run; one that differs from an earlier one only in where it starts need not be checked again."""
+        """Return the plan of a run; a cached plan with the same options is not validated again."""
         kinds = tuple(map(type, asked))
         plain = _PLAIN.issuperset(kinds)
         known = self._checked.get((asked, kinds)) if plain else None
@@ -112,7 +112,42 @@ class Prepared:
         force: bool = False,
         progress: bool | None = None,
     ) -> Result:
-        """A run, as `livens.simulate` makes it; what is not given is as it was prepared, or the problem's own."""
+        """Simulate, as `livens.simulate` does; omitted arguments are those of `livens.prepare` or of the problem.
+
+        Parameters
+        ----------
+        q0, v0, p0, x0, y0 : array_like of shape (n,), optional
+            Initial values, see `livens.simulate`.
+        parameters : dict of str to array_like, optional
+            Parameter values by name.
+        h : float, optional
+            Step size in seconds.
+        t_end : float, optional
+            End time in seconds.
+        t0 : float, optional
+            Start time in seconds.
+        every : int, optional
+            Output stride: store every `every`-th step.
+        project : bool, optional
+            Project inconsistent initial values to the nearest consistent ones.
+        store : str or sequence of str, optional
+            Variables to store.
+        control : StepControl, optional
+            Step-size control.
+        events : sequence of Event, optional
+            Events to detect.
+        out : str or Path, optional
+            HDF5 file of the run.
+        force : bool, default False
+            Replace an existing file.
+        progress : bool, optional
+            Show a progress bar. Default: on a terminal only.
+
+        Returns
+        -------
+        Result
+            Trajectory, report and statistics.
+        """
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
         plan = self._plan_of_run(start, parameters, h, t_end, t0, every, project, store, control)
         return execute(plan, events=events, out=out, force=force, progress=progress)
@@ -120,10 +155,28 @@ class Prepared:
     def value_and_gradient(
         self, loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
     ) -> Callable[..., Any]:
-        """A function of what a run of this step starts from; it gives a loss and its derivatives by everything.
+        """Return a function that computes a loss of a run of this step and its derivatives by all inputs.
 
-        As `livens.value_and_gradient`, which takes the step as its first argument.
+        Equivalent to `livens.value_and_gradient` with this step as the first argument.
 
+        Parameters
+        ----------
+        loss : callable
+            Function of any of ``q, v, p, x, t, k, d`` that returns a scalar.
+        every : int, optional
+            Sum the loss over every `every`-th step. Default: the last state only.
+        data : array_like, optional
+            Data with one row per observed state, passed to the loss as ``d``.
+        keep : {"all", "checkpoints"}, default "all"
+            Store all states for the adjoint sweep, or checkpoints from which they are recomputed.
+
+        Returns
+        -------
+        callable
+            Function of the arguments of `run`. It returns the value and a `Gradient`.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> step = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01, t_end=0.5)
         >>> value, by = step.value_and_gradient(lambda q: q[0])(v0=[0.0, 0.1], parameters={"g": 9.81})
@@ -148,24 +201,68 @@ class Prepared:
         t0: float | None = None,
         project: bool | None = None,
     ) -> MotionState:
-        """The state before the first step, checked and completed like that of a run."""
+        """Return the initial state of a user-written time loop, checked and completed like that of a run.
+
+        Parameters
+        ----------
+        q0, v0, p0, x0, y0 : array_like of shape (n,), optional
+            Initial values, see `livens.simulate`.
+        parameters : dict of str to array_like, optional
+            Parameter values by name.
+        h : float, optional
+            Step size in seconds.
+        t0 : float, optional
+            Start time in seconds.
+        project : bool, optional
+            Project inconsistent initial values to the nearest consistent ones.
+
+        Returns
+        -------
+        MotionState
+            Initial state.
+
+        Raises
+        ------
+        InputError
+            If the model has sampled controllers, joint stops or rigid contact, which need a run.
+        """
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
         begin = number("t0", t0 if t0 is not None else self._defaults.get("t0") or 0.0)
         plan = self._plan(start, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
         if getattr(plan.model, "controllers", ()):
-            raise InputError("steps one at a time have no sampled controllers: make a run, or write them into the loop")
+            raise InputError("sampled controllers are not called by single steps: use run, or call them in your loop")
         if getattr(plan.model, "stops", ()):
-            raise InputError("steps one at a time hit no stops with a restitution: make a run")
+            raise InputError("joint stops with restitution are not detected by single steps: use run")
         if getattr(plan.model, "bounces", ()):
-            raise InputError("steps one at a time have no events, and bodies that bounce need them: make a run")
+            raise InputError("rigid contact needs events, which are not detected by single steps: use run")
         compiled, initial = compile_and_start(plan)
         carry, stepper = beginning(plan, compiled, initial)
         return MotionState(carry, stepper, compiled)
 
     def step(self, state: MotionState, h: float | None = None) -> MotionState:
-        """The state one step later. Steps of equal size cost least: their unknowns are predicted from the last ones."""
+        """Return the state after one step. Steps of equal size are cheapest: the predictor uses the previous steps.
+
+        Parameters
+        ----------
+        state : MotionState
+            State before the step, from `start` or `step`.
+        h : float, optional
+            Step size in seconds. Default: that of `livens.prepare`, or of the problem.
+
+        Returns
+        -------
+        MotionState
+            State after the step.
+
+        Raises
+        ------
+        InputError
+            If `state` is not a `MotionState`.
+        IntegrationError
+            If the step cannot be solved.
+        """
         if not isinstance(state, MotionState):
-            raise InputError(f"a step goes on from a state that `start` or `step` gave, got {state!r}")
+            raise InputError(f"step needs a state returned by `start` or `step`, got {state!r}")
         given = h if h is not None else self._defaults.get("h")
         size = positive("h", self._model.h if given is None and isinstance(self._model, Problem) else given)
         entry = state._compiled.layout["t"].start if "t" in state._compiled.layout else -1
@@ -195,10 +292,54 @@ def prepare(
     threads: int = Plan.threads,
     store: str | Sequence[str] | None = Plan.store,
 ) -> Prepared:
-    """Compile a model with a scheme; what is given here are defaults of the runs to come.
+    """Compile a model with a scheme for repeated runs.
 
-    A model is compiled once, however often it is prepared or simulated: what was compiled is found again by content.
+    All arguments but `model` are defaults of the runs. Equal models are compiled only once: compiled code is cached by
+    the fingerprint of the model.
 
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to simulate. A `Problem` has its own initial values, step size and end time.
+    scheme : str or Scheme, optional
+        Integration scheme. Default: the scheme recommended for the model.
+    h : float, optional
+        Step size in seconds.
+    t_end : float, optional
+        End time in seconds.
+    t0 : float, optional
+        Start time in seconds.
+    parameters : dict of str to array_like, optional
+        Parameter values by name that replace those of the model.
+    scaling : callable, optional
+        Scaling function of schemes with fixed steps in fictive time, see `livens.scaling`.
+    every : int, default 1
+        Output stride: store every `every`-th step. The last step is always stored.
+    project : bool, default False
+        Project inconsistent initial values to the nearest consistent ones.
+    redundant : {"error", "remove", "auto"}, default "error"
+        Treatment of redundant constraints.
+    control : StepControl, optional
+        Step-size control.
+    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
+        Tier of the engine, see `livens.simulate`.
+    threads : int, default 1
+        Number of threads of the assembled tier.
+    store : str or sequence of str, optional
+        Variables to store. Default: all.
+
+    Returns
+    -------
+    Prepared
+        Prepared step with the methods `run`, `start`, `step` and `value_and_gradient`.
+
+    Raises
+    ------
+    InputError
+        If `model` is not a model, or the scheme cannot integrate it.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> pendulum = lv.System(
     ...     "x y",
@@ -212,7 +353,7 @@ def prepare(
     >>> [round(float(speed), 2) for speed in speeds]  # sqrt(2 g l)
     [4.43, 6.26]
 
-    For a loop of your own:
+    In a user-written time loop:
 
     >>> state = step.start([-1, 0], [0, 0])
     >>> while state.q[0] < 0:

@@ -1,4 +1,4 @@
-"""A progress bar that appears when a run takes longer than two seconds, on a terminal or in a notebook."""
+"""Progress bar of runs longer than two seconds, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 from livens.expressions.stages import listening, nobody_listens
 
 _PATIENCE = 2.0
-#: At most this many stages of a preparation are shown at once, the last ones.
+#: Largest number of preparation stages shown at once; the last ones are shown.
 _STAGES = 3
 
 
 def somebody_looks() -> bool:
-    """Whether there is a terminal, or a notebook, whose kernel is the only thing that imports ipykernel."""
+    """Return True on a terminal or in a notebook (only the notebook kernel imports ipykernel)."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 class Progress:
-    """Use as a context manager; `update` may be called as often as one likes."""
+    """Progress bar as a context manager; `update` may be called at any rate."""
 
     def __init__(self, title: str, total: int, show: bool | None = None, unit: str = "steps") -> None:
         self._title, self._total, self._unit = title, total, unit
@@ -72,20 +72,20 @@ class Progress:
 
 
 class Preparation:
-    """Shows what is done before the first step, if that takes longer than two seconds: stages, and how long it takes.
+    """Status line of the preparation of a run (derivation, compilation), shown if it takes longer than two seconds.
 
-    The line is written by a thread of its own, as the one that works is busy for seconds at a time. That thread exists
-    only if something that may take long has begun, and somebody is there to look.
+    The line is written by a separate thread, because the working thread is busy for seconds at a time. The thread is
+    started with the first message.
     """
 
     def __init__(self, title: str) -> None:
         self._title, self._begun = title, time.monotonic()
-        self._stages: dict[str, str] = {}  # what is shown, by what it is about
+        self._stages: dict[str, str] = {}  # shown text by stage
         self._counts: dict[str, int] = {}
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    # -- who works says ------------------------------------------------------------------------------------------------
+    # -- messages of the working thread --------------------------------------------------------------------------------
     def stage(self, words: str) -> None:
         self._show(words, words)
 
@@ -100,11 +100,11 @@ class Preparation:
             self._thread.start()
 
     def line(self) -> str:
-        """``n-four-bar (livens-em): deriving 971 equations ... compiling 7 kernels ... 12 s``"""
+        """Return the line, ``n-four-bar (livens-em): deriving 971 equations ... compiling 7 kernels ... 12 s``."""
         stages = list(self._stages.values())[-_STAGES:]
         return f"{self._title}: {' ... '.join(stages)} ... {time.monotonic() - self._begun:.0f} s"
 
-    # -- who looks sees ------------------------------------------------------------------------------------------------
+    # -- display thread ------------------------------------------------------------------------------------------------
     def _watch(self) -> None:
         if self._over.wait(max(0.0, _PATIENCE - (time.monotonic() - self._begun))):
             return
@@ -124,9 +124,9 @@ _NOTHING = contextlib.nullcontext()
 
 
 def preparing(title: str, show: bool | None = None) -> contextlib.AbstractContextManager[None]:
-    """Meanwhile, what is said about the stages of a preparation is shown; by default on a terminal.
+    """Return a context manager that shows the stages of a preparation; by default on a terminal only.
 
-    Within another preparation nothing changes: whoever began first shows what is done.
+    Within another preparation it has no effect: the outer one shows the stages.
     """
     shown = (somebody_looks() if show is None else show) and nobody_listens()
     return _shown(title) if shown else _NOTHING

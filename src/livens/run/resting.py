@@ -1,9 +1,10 @@
-"""Bodies that bounce off one another and come to rest: blows, one after the other, and what touches after them.
+"""Event-driven rigid contact: sequential Newton-Coulomb impacts, then the search for consistent contact modes.
 
-A blow changes velocities by restitution and Coulomb's friction. What touches already is hit by it too: the blows go on,
-one after the other, until nothing closes in any more. Bounces get shorter and shorter, infinitely many in a finite
-time; where the next flight is a small part of a step, the bodies stay on each other. Whether they do, and slide or
-stick, follows from their accelerations: nothing ever pulls, and friction is never more than its coefficient says.
+Contact modes are open, sticking and sliding. An impact changes velocities by Newton restitution and Coulomb friction.
+Closed contacts take part: impacts are solved one after the other, fastest first, until no contact approaches.
+Flights become shorter and shorter, infinitely many in a finite time (Zeno behaviour). If the next flight is a small
+fraction of a step, the contact closes persistently. The accelerations decide whether closed contacts stay closed, slide
+or stick: normal forces are compressive, and friction forces lie within the friction cone.
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ from livens.multibody.contacts.landing import SLOW, Landing, slipping, tangents
 from livens.run.events import CLOSED, Situation
 from livens.schemes.recipes.twists import twists
 
-#: Flights shorter than this part of a step are not flown.
+#: Shortest flight between impacts, relative to the step size; shorter flights close the contact.
 _SHORT = 1e-3
-#: Slower slips than this are none (m/s); an event finds them a little beyond zero.
+#: Slip velocity below which a contact sticks (m/s); events are localised slightly beyond zero.
 _STILL = 10 * SLOW
-#: A slip that friction stops within this part of a step has stopped: states within a step are not known any better.
+#: A slip that friction stops within this fraction of a step has stopped: states within a step are not more accurate.
 _SOON = 0.02
-#: At most this many blows follow from one.
+#: Largest number of sequential impacts.
 _MOST = 10_000
-#: Rates up to this part of the largest are rounding.
+#: Relative velocities below this fraction of the largest are round-off.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The places in one state: gaps, rates of gaps and slips with their accelerations where nothing touches."""
+    """Contact kinematics and dynamics in one state: gaps, relative velocities, accelerations without contact forces."""
 
     gaps: np.ndarray
     rates: np.ndarray
     free: np.ndarray
-    #: How rates change with impulses in the same directions, and how velocities do.
+    #: Delassus matrix W = G M^-1 G^T, and M^-1 G^T.
     answer: np.ndarray
     change: np.ndarray
     twist: np.ndarray
-    #: Unit vectors along the surfaces in space, one column for each slip; of all places side by side.
+    #: Tangent unit vectors in world axes, one column per slip component, for all contacts.
     along: np.ndarray
 
 
 class Resting:
-    """All places of a system where bodies may land on one another."""
+    """Unilateral contacts of a system and their resolution."""
 
     def __init__(self, system: System, landings: Sequence[Landing]) -> None:
         self.system, self.landings = system, list(landings)
@@ -104,7 +105,7 @@ class Resting:
         return k[self.where[i][word][0]]
 
     def _pressing(self, free: Any, answer: Any, ways: Any, k: Any) -> Any:
-        """The forces in all places as they touch, slide and stick according to the parameters."""
+        """Return the contact forces for the modes given by the parameters."""
         on, columns = [], []
         for i, (own, (along, slips, normal)) in enumerate(zip(self.rows, ways, strict=True)):
             touching, sticking = self._switch(i, "touching", k), self._switch(i, "sticking", k)
@@ -120,13 +121,13 @@ class Resting:
         return ca.solve(ca.densify(matrix), -held * free)
 
     def _slides(self, i: int, slips: Any, normal: Any, k: Any) -> Any:
-        """Positive while the slip goes on in its direction, by and large."""
+        """Return the slip guard: positive while the slip keeps its direction."""
         if not self.landings[i].friction:
             return ca.SX(1)
         forwards = ca.dot(slips, k[self.where[i]["direction"]])
         return forwards - ca.sqrt(ca.dot(slips, slips) + SLOW**2 / 4) / 2 + SLOW
 
-    # -- where something happens: each crosses zero downwards ---------------------------------------------------------
+    # -- guards: each event is a zero crossing with decreasing value --------------------------------------------------
     def hit(self, i: int, q: Any, v: Any, t: Any, k: Any) -> Any:
         touching = self._switch(i, "touching", k)
         return (1 - touching) * self._signals(q, v, t, k)[0][i] + touching
@@ -145,12 +146,12 @@ class Resting:
         return sliding * self._signals(q, v, t, k)[2][i] + 1 - sliding
 
     def apart(self, k: np.ndarray) -> np.ndarray:
-        """The parameters with nothing that touches."""
+        """Return the parameters with all contacts open."""
         free = k.copy()
         free[[where[word][0] for where in self.where for word in ("touching", "sticking")]] = 0.0
         return free
 
-    # -- what happens then --------------------------------------------------------------------------------------------
+    # -- reset maps ---------------------------------------------------------------------------------------------------
     def state(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> State:
         gaps, rates, free, answer, change, twist, along = (np.array(part) for part in self._numbers(q, v, t, k))
         return State(gaps.ravel(), rates.ravel(), free.ravel(), answer, change, twist.ravel(), along)
@@ -168,15 +169,15 @@ class Resting:
         ending: int | None = None,
         before: Situation | None = None,
     ) -> Mapping[str, Any]:
-        """Velocities after all blows, and what touches, slides and sticks from here on.
+        """Solve the impacts at the given contacts, then determine the contact modes consistent with the accelerations.
 
-        The places `struck` have just met; the one `leaving` is not held any more, the one `sliding` does not stick, and
-        the slip of the one `ending` has turned aside or round. An action of somebody else has changed what was
-        `before`: what it brings to places that touch is no error.
+        Contacts `impacting` have just closed; contact `separating` opens, contact `slipping` starts to slide, and the
+        slip of contact `reversing` has stopped or reversed. If an action of another event changed the state, `before`
+        is the state before it: velocities that the action sets at closed contacts are not numerical drift.
         """
         s, k_before = self.state(q, v, t, k), k if before is None else before[2]
         known = touched = [i for i in range(len(self.landings)) if k_before[self.where[i]["touching"][0]] > 0]
-        near = np.flatnonzero(s.gaps <= CLOSED).tolist()  # where bodies have just met, or are about to leave
+        near = np.flatnonzero(s.gaps <= CLOSED).tolist()  # just closed, or about to separate
         error = s.rates
         if before is not None:
             touched = [i for i in known if i in near]
@@ -203,9 +204,9 @@ class Resting:
         return {"q": self._closed(q, s, active), "v": new if P.any() else v, "parameters": changes}
 
     def _closed(self, q: np.ndarray, s: State, active: Sequence[int]) -> np.ndarray:
-        """Positions in which places that touch do so to round-off: within a step they are not known any better.
+        """Project positions onto closed gaps up to round-off.
 
-        A gap that is left would be wider than the shortest flights are high.
+        A remaining gap would be larger than the height of the shortest flights.
         """
         rows = [self.normals[i] for i in active]
         if not rows or not np.abs(s.gaps[list(active)]).max() > 1e-15:
@@ -214,29 +215,29 @@ class Resting:
         return q + np.array(self._lifted(q, s.change[:, rows] @ push)).ravel()
 
     def _along(self, s: State, i: int) -> np.ndarray:
-        """The unit vectors along the surfaces at a place, in space, as columns."""
+        """Return the tangent unit vectors of a contact in world axes, as columns."""
         count = self.landings[i].spot.first.dimension - 1
         return s.along[:, i * count : (i + 1) * count]
 
     def _held(self, i: int, sliding: Collection[int]) -> list[int]:
-        """The rates of a place that touches which are zero from here on."""
+        """Return the rows of the relative velocities that a closed contact constrains to zero."""
         own = self.rows[i]
         return [own.start] if i in sliding else list(range(own.start, own.stop))
 
     def _between(self, s: State, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """How the gaps of some places answer to forces there, and their accelerations without any."""
+        """Return the normal Delassus block of some contacts, and their free normal accelerations."""
         rows = [self.normals[i] for i in places]
         return s.answer[np.ix_(rows, rows)], s.free[rows]
 
     def _pressed(self, s: State, i: int, active: Sequence[int]) -> float:
-        """How fast a gap would close, with what else touches held."""
+        """Return the normal approach acceleration of contact i, with the other active contacts kept closed."""
         others = [j for j in active if j != i]
         forces = _one_sided(*self._between(s, others))
         rows = [self.normals[j] for j in others]
         return -float(s.free[self.normals[i]] + s.answer[self.normals[i], rows] @ forces)
 
     def _at_rest(self, s: State, touched: Sequence[int], k: np.ndarray, error: np.ndarray) -> np.ndarray:
-        """Impulses that put right what schemes leave of the rates of places that touch: it is an error, and no blow."""
+        """Return impulses that remove the numerical velocity drift of closed contacts (no impacts, no restitution)."""
         sliding = [i for i in touched if not k[self.where[i]["sticking"][0]] > 0]
         held = [j for i in touched for j in self._held(i, sliding)]
         P = np.zeros(self.size)
@@ -244,7 +245,7 @@ class Resting:
         return P
 
     def _blows(self, s: State, P: np.ndarray, active: Sequence[int], k: np.ndarray, h: float) -> np.ndarray:
-        """The impulses of all blows, the fastest first, until nothing closes in any more; P was there before."""
+        """Add the impulses of sequential impacts, fastest first, until no contact approaches."""
         rates = s.rates + s.answer @ P
         least = _ROUNDING * float(np.abs(rates).max(initial=0.0))
         for _ in range(_MOST):
@@ -259,7 +260,9 @@ class Resting:
             P[own] += blow
             rates += s.answer[:, own] @ blow
         names = ", ".join(self.landings[i].name for i in active)
-        raise InputError(f"the blows of {names} do not come to an end: use contacts with a stiffness")
+        raise InputError(
+            f"impacts at {names} did not terminate after 10000 iterations; use a compliant contact (mb.contact)"
+        )
 
     def _modes(
         self,
@@ -271,7 +274,7 @@ class Resting:
         k: np.ndarray,
         h: float,
     ) -> tuple[list[int], dict[int, np.ndarray]]:
-        """What goes on touching, and the directions of those that slide: all others with friction stick."""
+        """Return the closed contacts and the slip directions of the sliding ones; the others with friction stick."""
         ways: dict[int, np.ndarray] = {}
         for i in touching:
             slips = rates[self.rows[i]][1:]
@@ -280,7 +283,7 @@ class Resting:
                 ways[i] = slips / size
         for i in list(ways):
             along = self._along(s, i) @ ways[i]
-            # states within a step are not known to the last digit: a slip that has turned round has passed zero
+            # states within a step are not exact: a slip that has reversed has passed zero
             turned = i == ending and along @ k[self.where[i]["direction"]] <= 0
             slow = self._stopping(s, i, touching, ways, k) * _SOON * h
             if turned or slow > rates[self.rows[i]][1:] @ ways[i]:
@@ -309,14 +312,14 @@ class Resting:
     def _stopping(
         self, s: State, i: int, touching: Sequence[int], ways: Mapping[int, np.ndarray], k: np.ndarray
     ) -> float:
-        """How fast friction slows a slip down."""
+        """Return the deceleration of a slip by friction."""
         own, forces = self.rows[i], self._forces(s, touching, ways, k)
         for j in ways:
             forces[self.rows[j]][1:] = -k[self.where[j]["friction"][0]] * forces[self.normals[j]] * ways[j]
         return -float((s.free + s.answer @ forces)[own][1:] @ ways[i])
 
     def _forces(self, s: State, touching: Sequence[int], ways: Mapping[int, np.ndarray], k: np.ndarray) -> np.ndarray:
-        """The forces in the places that touch, some of which slide."""
+        """Return the contact forces of the closed contacts, some of which slide."""
         held = [j for i in touching for j in self._held(i, ways)]
         pushes = np.eye(self.size)
         for i in touching:
@@ -329,16 +332,22 @@ class Resting:
         matrix = (s.answer @ pushes)[np.ix_(held, held)]
         if np.linalg.cond(matrix) > 1e12:
             names = ", ".join(self.landings[i].name for i in touching)
-            raise InputError(f"nobody can tell which of {names} carries how much: use contacts with a stiffness")
+            raise InputError(
+                f"contact forces at {names} are statically indeterminate (condition number of the Delassus matrix > "
+                "1e12); use a compliant contact (mb.contact)"
+            )
         if any(matrix[held.index(self.normals[i]), held.index(self.normals[i])] <= 0 for i in touching):
             names = ", ".join(self.landings[i].name for i in touching)
-            raise InputError(f"{names}: friction wedges the bodies (Painleve): use contacts with a stiffness")
+            raise InputError(
+                f"{names}: Painleve paradox, no contact force satisfies the friction law; use a compliant contact "
+                "(mb.contact)"
+            )
         found[held] = np.linalg.solve(matrix, -s.free[held])
         return found
 
 
 def impulse(W: np.ndarray, rates: np.ndarray, e: float, mu: float) -> np.ndarray:
-    """The impulse of one blow: along the normal first, then along the surfaces."""
+    """Return the impulse of one impact (Newton restitution, Coulomb friction), normal component first."""
     closing, normal = float(rates[0]), np.eye(len(rates))[0]
     sticking = np.linalg.solve(W, -rates - e * closing * normal)
     if len(rates) == 1 or np.linalg.norm(sticking[1:]) <= mu * sticking[0]:
@@ -350,7 +359,7 @@ def impulse(W: np.ndarray, rates: np.ndarray, e: float, mu: float) -> np.ndarray
 
 
 def _one_sided(W: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Forces that are not negative and keep gaps from closing: those that would pull are left out, one by one."""
+    """Solve the normal contact problem ``0 <= f, W f + a >= 0`` by dropping tensile contacts one at a time."""
     kept, forces = list(range(len(free))), np.zeros(len(free))
     while kept:
         own = np.linalg.lstsq(W[np.ix_(kept, kept)], -free[kept], rcond=1e-12)[0]
@@ -362,7 +371,7 @@ def _one_sided(W: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 
 def _places(system: System, number: int, landing: Landing) -> dict[str, list[int]]:
-    """Where the coordinates and the parameters of a place are in those of the system."""
+    """Return the indices of the coordinates and parameters of a contact in those of the system."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     where = list(system.parameter_indices[number])
     own, found, first = where[system.shared.size :], dict[str, list[int]](), 0
@@ -374,7 +383,7 @@ def _places(system: System, number: int, landing: Landing) -> dict[str, list[int
 
 
 def _touch(landing: Landing, system: System) -> ca.Function:
-    """Gap, rates of gap and slips, unit vectors along the surfaces, the slip and the normal of a place."""
+    """Return a function for gap, relative velocities, tangent basis, slip velocity and normal of a contact."""
     spot, element = landing.spot, landing.element
     n, size = len(landing.coordinates), system.shared.size
     q, v, k = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("k", size + element.parameters.size)

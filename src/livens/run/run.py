@@ -1,4 +1,4 @@
-"""A run under way: chunks of steps, who looks at them, and how it ends."""
+"""Driver of a run: chunks of steps, step observers, events, checkpoints and termination."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from livens.run.progress import Progress
 from livens.run.sampling import Sampling
 from livens.run.watch import Watch
 
-#: An event that acts this often within the time of one step would do so for ever.
+#: Occurrences of an acting event within one step after which the run fails as an event loop.
 _OFTEN = 20
-#: What is counted from the first step on, also if the run is stopped and goes on later.
+#: Counters stored in checkpoints, so that a resumed run continues counting.
 _COUNTED = ("newton_iterations", "steps", "repivots", "reference_steps")
 
 
 class Listener(Protocol):
-    """Whoever looks at the steps of a run as they are taken.
+    """Observer of the accepted steps of a run.
 
-    Its state is part of the checkpoint, under its name: what it needs to go on as if the run had never stopped.
+    Its checkpoint is stored under its name and is sufficient to continue as if the run had never been interrupted.
     """
 
     name: str
 
     def begin(self, carry: Carry) -> None:
-        """Look at the state before the first step."""
+        """Observe the initial state."""
         ...
 
     def look(self, steps: Steps, regular: bool = True) -> None:
-        """At the next steps; those that are not `regular` belong to where the run ends."""
+        """Observe accepted steps; steps that are not `regular` are final steps of the run."""
         ...
 
     def state(self) -> dict[str, Any]: ...
@@ -57,13 +57,12 @@ class Listener(Protocol):
     def restore(self, stored: dict[str, Any]) -> None: ...
 
 
-#: Somebody who looks on from outside between chunks of steps. It is given a function that returns the run so far, and
-#: says whether the run is to go on.
+#: Callback between chunks of steps. Receives a function that returns the partial result; returns False to stop the run.
 Onlooker = Callable[[Callable[[], Result]], bool]
 
 
 class Run:
-    """A run from its first step, or from a checkpoint, to its end."""
+    """Run from an initial state, or from a checkpoint, to its end."""
 
     def __init__(
         self,
@@ -78,11 +77,13 @@ class Run:
         progress: bool | None = None,
         onlooker: Onlooker | None = None,
     ) -> None:
-        """A run that starts from an initial state, or goes on with an `earlier` one."""
+        """Prepare a run from an initial state, or the continuation of an `earlier` one."""
         if earlier is not None:
             plan = _switched(plan, _kept_events(earlier))
         if plan.scheme.fictive and any(isinstance(event, Event) and event.action is not None for event in events):
-            raise InputError(f"scheme '{plan.scheme.name}' steps through a fictive time: its events cannot act")
+            raise InputError(
+                f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
+            )
         self._plan, self._compiled, self._facts = plan, compiled, facts
         self._recorder, self._extremes = recorder, Extremes(compiled, plan.k)
         self._listeners: tuple[Listener, ...] = (self._extremes, recorder)
@@ -91,12 +92,12 @@ class Run:
         controllers = getattr(plan.model, "controllers", ())
         self._sampling = Sampling(plan, controllers, compiled.layout) if controllers else None
         self._progress, self._onlooker = progress, onlooker
-        self._ended = False  # by an event, and not where the user said
-        self._before_last: Checkpoint | None = None  # from where a longer run goes on
+        self._ended = False  # True if a terminal event ended the run
+        self._before_last: Checkpoint | None = None  # before the final steps: a longer run resumes here
         self._acts = any(getattr(event, "action", None) is not None for event in events)
-        self._safe: Checkpoint | None = None  # from where a run goes on whose event could not act
-        self._last: Steps | None = None  # the last steps, which end where the user said
-        self._last_stop: Occurrence | None = None  # an event in them that ends the run
+        self._safe: Checkpoint | None = None  # before an action: a run with a failed action resumes here
+        self._last: Steps | None = None  # final steps to t_end
+        self._last_stop: Occurrence | None = None  # terminal event in the final steps
         if earlier is None:
             assert initial is not None
             self.statistics, self._events = Statistics(), []
@@ -112,9 +113,9 @@ class Run:
                 self._watch.restore(earlier.checkpoint["events"], earlier.facts.events)
         self._before = self.statistics.repivots, self.statistics.reference_steps
 
-    # -- beginning, and going on --------------------------------------------------------------------------------------
+    # -- checkpoints --------------------------------------------------------------------------------------------------
     def _checkpoint(self) -> Checkpoint:
-        """The states of everything that goes on from step to step."""
+        """Return the state of everything that is carried between steps."""
         return {
             "carry": self._carry.state(),
             "march": self._march.state(),
@@ -139,13 +140,13 @@ class Run:
             *counted, _, _ = map(int, stored["run"]["counts"])
             for name, count in zip(_COUNTED, counted, strict=True):
                 setattr(self.statistics, name, count)
-        else:  # a file of an earlier version
+        else:  # file of an earlier version
             self.statistics.steps = self._march.step
             self.statistics.newton_iterations = int(stored["run"]["newton_iterations"])
 
-    # -- going --------------------------------------------------------------------------------------------------------
+    # -- integration --------------------------------------------------------------------------------------------------
     def go(self) -> Result:
-        """Take all steps that are left."""
+        """Take all remaining steps and return the result."""
         try:
             return self._go()
         except WriteError as error:
@@ -160,7 +161,7 @@ class Run:
         begun, compiled_s = time.perf_counter() - statistics.wall_s, statistics.compile_s
 
         def clock() -> None:
-            """Code that is compiled while the run is under way counts as compiling, not as running."""
+            """Update the timers; code compiled during the run counts as compile time."""
             late = self._stepper.cost.compile_s
             statistics.wall_s, statistics.compile_s = time.perf_counter() - begun - late, compiled_s + late
 
@@ -169,7 +170,7 @@ class Run:
         with Interrupt() as interrupt, Progress(self._plan.title, total, self._progress, unit) as bar:
             while not self._over():
                 self._sample()
-                if self._acts:  # where an action goes wrong, the run must find its event again
+                if self._acts:  # if an action fails, a resumed run must detect its event again
                     self._safe = self._checkpoint()
                 with self._in_order():
                     steps = march.take(self._stepper, self._carry, self._chunk())
@@ -180,7 +181,7 @@ class Run:
                         return self._stopped(stop)
                     self._recorder.save_now_and_then(lambda: self._record("running"))
                     continue
-                self._check_energy()  # first: what fails after an explosion fails because of it
+                self._check_energy()  # first: failures after a blow-up are caused by it
                 if steps.trouble is not None:
                     raise self._failure(steps.trouble)
                 if self._too_many_steps():
@@ -188,12 +189,12 @@ class Run:
                 if interrupt.seen and not march.over(self._carry):
                     raise self._interruption()
                 if not march.over(self._carry):
-                    interrupt.arm()  # in a run that is over at once it would cost more than the run
+                    interrupt.arm()  # not for short runs, where it would cost more than the run
                     bar.update(march.progress(self._carry)[0])
                     if self._onlooker is not None and not self._onlooker(self._so_far):
                         raise self._interruption()
-                if not (march.over(self._carry) and self._recorder.keeps_back):  # what is over has no steps
-                    self._recorder.save_now_and_then(lambda: self._record("running"))  # that would bring this row
+                if not (march.over(self._carry) and self._recorder.keeps_back):  # the pending row of a finished
+                    self._recorder.save_now_and_then(lambda: self._record("running"))  # run is written at its end
         clock()
         last, stop = self._last, self._last_stop
         if stop is not None:
@@ -207,16 +208,16 @@ class Run:
         return self._finished("complete", f"the last step was shortened to {last.sizes[-1]:.6g}" if shortened else "")
 
     def _sample(self) -> None:
-        """Let controllers look at the state from which the next steps are taken."""
+        """Sample the controllers at the state before the next steps."""
         if self._sampling is not None:
             with self._in_order():
                 self._carry = self._sampling.sample(self._carry, self._march.step)
 
     def _over(self) -> bool:
-        """Whether the run is at its end: with no regular step left the last ones are taken, unless an event acts."""
+        """Take the final, shortened steps once no regular step is left. Return True when the run is finished."""
         if not self._march.over(self._carry):
             return False
-        if self._before_last is None:  # a longer run would not take the last steps, nor what happens in them
+        if self._before_last is None:  # a longer run would not take the final steps
             self._before_last = self._checkpoint()
         self._sample()
         with self._in_order():
@@ -227,7 +228,7 @@ class Run:
         return self._over()
 
     def _act(self, first: Occurrence) -> bool:
-        """Let the events at this time act, in their order; whether the run goes on from there."""
+        """Apply the actions of all events at this time, in order. Return True if the run continues."""
         watch = self._watch
         if watch is None or self._is_guard(first):
             return False
@@ -246,7 +247,7 @@ class Run:
         return not any(watch.event(event["name"]).terminal for event in here)
 
     def _let_act(self, watch: Watch, acting: Sequence[dict[str, Any]]) -> None:
-        """State and parameters behind the actions of these events."""
+        """Update state and parameters by the actions of these events."""
         for event in acting:
             often = [other["t"] for other in self._events if other["name"] == event["name"]][-_OFTEN:]
             if (
@@ -269,9 +270,9 @@ class Run:
 
     @contextlib.contextmanager
     def _in_order(self, safe: Checkpoint | None = None) -> Iterator[None]:
-        """Whatever goes wrong meanwhile, in functions of the user as well, ends the run with what it has.
+        """Finish the run as failed if an exception occurs, also in user functions; then re-raise the exception.
 
-        It can go on from where it is, or from the checkpoint that is given.
+        The run can be resumed from its current state, or from the given checkpoint.
         """
         try:
             yield
@@ -285,11 +286,11 @@ class Run:
             raise
 
     def _same_time(self, t: float) -> float:
-        """Times closer than this are one."""
+        """Return the tolerance within which times of events are equal."""
         return 1e-12 * max(abs(t), self._plan.t_end - self._plan.t0)
 
     def _chunk(self) -> int:
-        """How many steps the next chunk may have."""
+        """Return the largest number of steps of the next chunk."""
         plan = self._plan
         chunk = chunk_of(plan.tier, self._carry.z.size + self._carry.x.shape[1])
         if self._sampling is not None:
@@ -298,12 +299,12 @@ class Run:
         return min(chunk, most - self._march.step) if most else chunk
 
     def _look(self, steps: Steps, regular: bool = True) -> Occurrence | None:
-        """Show the steps to everybody, up to an event that ends the run; that event, if there is one."""
+        """Pass the steps to the observers up to an event that stops or acts; return this event, or None."""
         stop, upto = None, 0
         for s, occurrence in self._watch.found(steps) if self._watch is not None else ():
             assert self._watch is not None
             guard, event = self._is_guard(occurrence), self._watch.event(occurrence.name)
-            if stop is not None:  # what happens at the same time happens as well
+            if stop is not None:  # simultaneous events
                 if occurrence.t > stop.t + self._same_time(stop.t) or guard:
                     break
                 self._events.append(dataclasses.asdict(occurrence))
@@ -328,26 +329,26 @@ class Run:
         return stop
 
     def _lost_event(self, steps: Steps, regular: bool, good: int, name: str) -> IntegrationError:
-        """So many steps count; in the next one, nobody can tell whether this event crosses zero."""
+        """Accept the first `n_valid` steps and return the error about an event function that is NaN in the next one."""
         if regular:
             self._march.back(steps, good)
         there = float(steps.times[good + 1])
         self._take(steps.until(good), regular)
         message = (
-            f"the event '{name}' is not a number between t = {self._carry.t:.9g} and {there:.9g}: whether it crosses "
-            "zero there cannot be told"
+            f"the function of event '{name}' is NaN between t = {self._carry.t:.9g} and {there:.9g}: zero crossings "
+            "cannot be detected"
         )
         return IntegrationError(message, self._finished("failed", message))
 
     def _take(self, steps: Steps, regular: bool) -> None:
         self._extremes.look(steps, regular)
         lost = self._extremes.lost()
-        if lost:  # the steps before that count
+        if lost:  # the steps before are valid
             good = self._extremes.back(steps)
             if regular:
                 self._march.back(steps, good)
             size = float(steps.sizes[good]) if good < steps.taken else 0.0
-            trouble = Trouble(0.0, 0.0, lost, f"the {lost} is not finite any more", size)
+            trouble = Trouble(0.0, 0.0, lost, f"the {lost} is no longer finite", size)
             steps = steps.until(good, trouble)
             self._extremes.look(steps, regular)
         self._recorder.look(steps, regular)
@@ -364,11 +365,11 @@ class Run:
             self._check_energy()
             raise self._failure(trouble)
 
-    # -- ending -------------------------------------------------------------------------------------------------------
+    # -- termination --------------------------------------------------------------------------------------------------
     def _record(self, status: str, message: str = "") -> Record:
         return Record(
             self._facts,
-            self._extremes.summary_later(),  # type: ignore[arg-type]  # a record asks for it when it is asked
+            self._extremes.summary_later(),  # type: ignore[arg-type]  # evaluated lazily by the record
             self.statistics,
             status,
             message,
@@ -377,7 +378,7 @@ class Run:
         )
 
     def _so_far(self) -> Result:
-        """The rows that are in memory now; they are not to be changed, and stay as they are until the next steps."""
+        """Return the result with the rows in memory; the arrays are read-only views, valid until the next steps."""
         return Result(self._recorder.in_memory(), self._record("running"), system=self._plan.model)
 
     def _finished(self, status: str, message: str) -> Result:
@@ -389,7 +390,7 @@ class Run:
         return self._watch is not None and occurrence.name in self._watch.guards
 
     def _stopped(self, occurrence: Occurrence) -> Result:
-        """An event ended the run: from there, where state and time belong together, it can go on."""
+        """Return the result of a run ended by a terminal event; it can be resumed from the state of the event."""
         if self._is_guard(occurrence):
             message = f"at t = {occurrence.t:.9g} {occurrence.name}"
             raise IntegrationError(message, self._finished("failed", message))
@@ -405,7 +406,7 @@ class Run:
         t, h = self._carry.t, trouble.h
         where = f"from t = {t:.9g} to {t + h:.9g}" if h and not self._plan.scheme.fictive else f"from t = {t:.9g}"
         worst = (
-            f"; the worst equation is the {trouble.equation} with residual {trouble.residual:.3g} (round-off allows "
+            f"; the worst equation is the {trouble.equation} with residual {trouble.residual:.3g} (round-off bound "
             f"{trouble.floor:.1g})"
             if trouble.residual
             else ""
@@ -415,7 +416,7 @@ class Run:
 
     def _advice(self, h: float) -> str:
         if not h:
-            return "The motion may end there, as in a collision, or the model may not be smooth there"
+            return "The solution may end there, as in a collision, or the model may not be smooth there"
         plan, layout = self._plan, self._compiled.layout
         left = hidden_constraints_left(plan, layout, self._carry, self._extremes.summary(), self.statistics.steps)
         too_long = too_long_for_expensive_forces(plan)
@@ -428,18 +429,18 @@ class Run:
 
     def _happens_again(self, name: str) -> IntegrationError:
         message = (
-            f"the event '{name}' happens again and again: {_OFTEN} times within one step before "
+            f"the event '{name}' occurred {_OFTEN} times within one step before "
             f"t = {self._carry.t:.9g}. Make it terminal, or let its action bring the motion to rest"
         )
         return IntegrationError(message, self._finished("failed", message))
 
     def _check_energy(self) -> None:
-        """End a run that has exploded: what follows would be numbers without meaning."""
+        """Raise an error if the energy has blown up."""
         reason = self._extremes.exploded()
         if reason:
             too_long = too_long_for_expensive_forces(self._plan)
             advice = too_long or f"Try a smaller step than h = {self._plan.h:g}, or a scheme that is stable for it"
-            message = f"the run exploded before t = {self._carry.t:.9g}: {reason}. {advice}"
+            message = f"the run blew up before t = {self._carry.t:.9g}: {reason}. {advice}"
             raise IntegrationError(message, self._finished("failed", message))
 
     def _too_many_steps(self) -> bool:
@@ -448,7 +449,7 @@ class Run:
 
     def _exhausted(self) -> Result:
         step, t = self._march.step, self._carry.t
-        message = f"the run took {step} steps, the most it was allowed, and got to t = {t:.9g}"
+        message = f"the run reached the limit of {step} steps at t = {t:.9g}"
         return self._finished("interrupted", message)
 
     def _interruption(self) -> Interrupted:
@@ -457,13 +458,13 @@ class Run:
 
 
 def _kept_events(earlier: Record) -> list[dict[str, Any]]:
-    """The events up to where a run goes on: not those of the last steps, which a longer run does not take."""
+    """Return the events before the checkpoint, without those of the final steps."""
     counts = earlier.checkpoint["run"].get("counts")
     return list(earlier.events) if counts is None else list(earlier.events)[: int(counts[-2])]
 
 
 def _switched(plan: Plan, events: Sequence[Mapping[str, Any]]) -> Plan:
-    """The plan with the parameters that the actions of these events have changed."""
+    """Return the plan with the parameters changed by the actions of these events."""
     changes = [event.get("changes", {}).get("parameters", {}) for event in events]
     changed = {name: value for change in changes for name, value in change.items()}
     return dataclasses.replace(plan, parameters={**plan.parameters, **changed}) if changed else plan

@@ -1,4 +1,4 @@
-"""Sampled controllers of a run: called between steps, their commands held until they are called again."""
+"""Sampled (zero-order-hold) controllers of a run: called between steps, with commands held until the next sample."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from livens.run.plan import Plan
 
 
 class Sampling:
-    """Calls the controllers of a model at equal numbers of steps.
+    """Sampled controllers of a model, called every fixed number of steps.
 
-    Commands are part of the state of the run; the controllers' own states, and what they said at which time, are here.
+    The current commands are part of the state of the run. This class stores the internal states of the controllers,
+    and the history of sample times and commands.
     """
 
     name = "controllers"
@@ -26,14 +27,14 @@ class Sampling:
     def __init__(self, plan: Plan, controllers: Sequence[Controller], layout: Layout) -> None:
         self._plan, self._controllers, self._layout = plan, list(controllers), layout
         if not plan.equal_steps:
-            raise InputError("a model with sampled controllers takes equal steps of time")
+            raise InputError("a model with sampled controllers needs fixed steps in physical time")
         self._steps = []
         for one in self._controllers:
             count = max(1, round(one.every / plan.h))
             if abs(count * plan.h - one.every) > 1e-9 * one.every:
                 raise InputError(
-                    f"the controller '{one.name}' is sampled every {one.every:g}, which must be a whole number of "
-                    f"steps of size h = {plan.h:g}"
+                f"the sampling interval {one.every:g} of controller '{one.name}' must be an integer multiple of the "
+                f"step size h = {plan.h:g}"
                 )
             self._steps.append(count)
         self._states = [one.state.copy() for one in self._controllers]
@@ -41,11 +42,11 @@ class Sampling:
         self._said: list[np.ndarray] = []
 
     def room(self, step: int) -> int:
-        """How many steps there are until the next sample."""
+        """Return the number of steps until the next sample."""
         return min(count - step % count for count in self._steps)
 
     def sample(self, carry: Carry, step: int) -> Carry:
-        """The same state with new commands, of those controllers whose time it is."""
+        """Return the state with new commands of all controllers that are due."""
         due = [i for i, count in enumerate(self._steps) if step % count == 0]
         if not due:
             return carry
@@ -65,7 +66,7 @@ class Sampling:
         return replace(carry, z=z)
 
     def _checked(self, one: Controller, answer: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Commands and state: finite numbers, as many as there should be."""
+        """Return commands and controller state after checking their sizes and that they are finite."""
         said, state = answer if one.state.size and isinstance(answer, tuple) and len(answer) == 2 else (answer, [])
         wanted = len(one.commands), one.state.size
         try:
@@ -73,7 +74,7 @@ class Sampling:
         except (TypeError, ValueError):
             numbers = [np.full(1, np.nan), np.zeros(0)]
         if tuple(part.size for part in numbers) != wanted or not all(np.isfinite(part).all() for part in numbers):
-            words = f"{wanted[0]} finite numbers" + (f" and a state of {wanted[1]}" if wanted[1] else "")
+            words = f"{wanted[0]} finite values" + (f" and a state of {wanted[1]}" if wanted[1] else "")
             raise InputError(f"the controller '{one.name}' must return {words}, got {answer!r}")
         return numbers[0], numbers[1]
 

@@ -1,4 +1,4 @@
-"""Derivatives of a run that was made: along directions (`jvp`), and of sums over its rows (`vjp`)."""
+"""Derivatives of a finished run: Jacobian-vector products (`jvp`) and vector-Jacobian products (`vjp`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,30 @@ from livens.run.tape import Tape
 
 
 def vjp(result: Result, bars: Mapping[str, Any]) -> Gradient:
-    """Derivatives of a sum over the rows of a run, given those by its rows.
+    """Return the vector-Jacobian product of a run: derivatives by its inputs, given those by its rows.
 
-    :param bars: by name of a variable (``q v p x``), an array like that variable of the run.
+    Parameters
+    ----------
+    cotangents : dict of str to array_like
+        Derivatives of a scalar by the variables of the run (``q v p x``), each of the shape of the variable.
 
-    One run back gives the derivatives by all initial values, parameters and h. The steps of the run are computed again
-    from checkpoints, so this works for runs from files too.
+    Returns
+    -------
+    Gradient
+        Derivatives by all initial values, parameters and h.
 
+    Raises
+    ------
+    InputError
+        If a name or shape is wrong, or the run cannot be differentiated.
+
+    Notes
+    -----
+    One adjoint sweep yields all derivatives. The steps are recomputed from checkpoints, so that runs loaded from files
+    can be differentiated too.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> import numpy as np
     >>> run = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01).run(t_end=0.5)
@@ -36,7 +53,7 @@ def vjp(result: Result, bars: Mapping[str, Any]) -> Gradient:
     tape, departure = _taped(result)
     rows = np.zeros_like(tape.states)
     if not isinstance(bars, Mapping):
-        raise InputError(f"vjp takes arrays by the names of variables, such as {{'q': ...}}, got {bars!r}")
+        raise InputError(f"vjp needs a dict of arrays by variable name, such as {{'q': ...}}, got {bars!r}")
     for name, values in bars.items():
         place = _place(tape, name)
         expected = rows[:, place].shape
@@ -55,14 +72,33 @@ def jvp(
     parameters: Mapping[str, Any] | None = None,
     h: Any = None,
 ) -> dict[str, np.ndarray]:
-    """How the rows of a run change along a direction of what it was given.
+    """Return the Jacobian-vector product of a run: derivatives of its rows along a direction of its inputs.
 
-    :param q0, v0, p0, x0: how initial values change; they stay on the constraints.
-    :param parameters: by name, how fast these change.
-    :param h: how fast the size of all steps changes.
+    Parameters
+    ----------
+    q0, v0, p0, x0 : array_like of shape (n,), optional
+        Tangents of the initial values, which stay on the constraints.
+    parameters : dict of str to array_like, optional
+        Tangents of the parameters, by name.
+    h : float, optional
+        Tangent of the step size.
 
-    Arrays like those of the run, by name. For few directions and many outputs; for many parameters see `vjp`.
+    Returns
+    -------
+    dict of str to ndarray
+        Tangents of the variables of the run, each of the shape of the variable.
 
+    Raises
+    ------
+    InputError
+        If a name or shape is wrong, or the run cannot be differentiated.
+
+    Notes
+    -----
+    Use `jvp` for few directions and many outputs, `vjp` for many parameters and one output.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> run = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01).run(t_end=0.5)
     >>> round(float(run.jvp(parameters={"g": 1.0})["q"][-1, 0]), 4)
@@ -79,13 +115,13 @@ def jvp(
 def direction(
     model: Model, departure: Departure, start: Mapping[str, Any], parameters: Mapping[str, Any] | None, h: Any
 ) -> Shift:
-    """A direction of what a run is given, from what a user says of it."""
+    """Parse a direction of the inputs of a run."""
     moves = {}
     for name, value in start.items():
         if value is None:
             continue
         if name not in departure.names:
-            raise InputError(f"the run starts from {' and '.join(departure.names)}, not from {name}")
+            raise InputError(f"the initial values of this run are {' and '.join(departure.names)}, not {name}")
         moves[name] = array(f"the change of {name}", value, (len(model.coordinates),))
     changes = {} if parameters is None else parameters
     if not isinstance(changes, Mapping):
@@ -104,12 +140,12 @@ def direction(
 def _place(tape: Tape, name: Any) -> slice:
     symbols = tape.compiled.model.view.symbols
     if name not in symbols:
-        raise InputError(f"there are no derivatives by '{name}', only by {', '.join(symbols)}")
+        raise InputError(f"unknown variable '{name}', allowed: {', '.join(symbols)}")
     return tape.compiled.layout[name]
 
 
 def _taped(result: Result) -> tuple[Tape, Departure]:
-    """The run once more, with what its derivatives need; kept with the result."""
+    """Repeat the run with a tape, cached in the result."""
     known = result.__dict__.get("_taped")
     if known is None:
         plan = _plan(result)
@@ -120,27 +156,27 @@ def _taped(result: Result) -> tuple[Tape, Departure]:
 
 
 def _check_events(result: Result) -> None:
-    """An event with an action changes the motion, and leaves two rows at its time even if nothing is different."""
+    """Raise an error if an event acted: an action changes the motion, or at least leaves two rows at its time."""
     times = np.asarray(result.t)
     twice = times[1:][np.diff(times) == 0.0]
     for event in result.events:
         if event.changes or event.t in twice:
             raise InputError(
-                f"the event '{event.name}' changed the motion at t = {event.t:.9g}, and its time would change too: "
-                "there are no derivatives of that"
+                f"the event '{event.name}' changed the motion at t = {event.t:.9g}; derivatives of the event time are "
+                "not supported"
             )
 
 
 def _plan(result: Result) -> Plan:
     facts, model = result.facts, result.system
     if result.status != "complete":
-        raise InputError(f"the run is {result.status}: there are derivatives of complete runs only")
+        raise InputError(f"only complete runs can be differentiated; the status of this run is '{result.status}'")
     if float(result.last("t")) < facts.t_end - 1e-9 * facts.h:
-        raise InputError("the run was ended by an event, whose time would change too: there are no derivatives of that")
+        raise InputError("the run was ended by an event; derivatives of the event time are not supported")
     _check_events(result)
     missing = [name for name in model.view.symbols if name not in result.stored]
     if missing:
-        raise InputError(f"derivatives need where the run started: store {', '.join(missing)} too")
+        raise InputError(f"derivatives need the initial state of the run: store {', '.join(missing)} too")
     plan = Plan.from_facts(facts, model, scheme=result._scheme, redundant="remove" if facts.dropped else "error")
     first = {name: np.asarray(getattr(result, name)[0]) for name in result.stored if name in "qvpxy"}
     return Plan.of(

@@ -1,4 +1,4 @@
-"""Several runs of a prepared step that are taken one by one, in threads, and of which one that fails stops no other."""
+"""Map of a function over the members of an ensemble, in threads; failed members do not affect the others."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Found = TypeVar("Found")
 
 
 def plan_of(step: Prepared, start: Mapping[str, Any], **options: Any) -> Plan:
-    """The plan of a run of a prepared step, whose derivatives are asked for."""
+    """Return the plan of a run of a prepared step that is to be differentiated."""
     if not isinstance(step, Prepared):
-        raise InputError(f"derivatives are those of a prepared step, see livens.prepare, got {step!r}")
+        raise InputError(f"derivatives need a prepared step, see livens.prepare; got {step!r}")
     return step._plan(start, **options)
 
 
 def plans_of(
     step: Prepared, start: Mapping[str, Any], parameters: Mapping[str, Any] | None, **options: Any
 ) -> list[Plan]:
-    """One plan for each row of initial values or value of a parameter; what is given once is that of all of them."""
+    """Return one plan per row of initial values or parameters; single values are used for all members."""
     plan = plan_of(step, {}, **options)
     return [
         dataclasses.replace(plan, start={**plan.start, **given}, parameters={**plan.parameters, **changed})
@@ -37,7 +37,7 @@ def plans_of(
 def one_by_one(
     plans: Sequence[Plan], work: Callable[[Plan], Found], threads: int
 ) -> tuple[list[Found | None], dict[int, LivensError]]:
-    """What comes of every plan, None where it fails, and why it fails."""
+    """Return the result of every plan (None if it fails) and the errors by member."""
     errors: dict[int, LivensError] = {}
 
     def one(member: int) -> Found | None:

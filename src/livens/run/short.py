@@ -1,8 +1,8 @@
-"""Short runs of a prepared step: all steps in one call of the compiled loop, and nothing on the way to look at.
+"""Fast path of prepared fixed-step runs: all steps in one call of the compiled loop.
 
-A hundred steps of a pendulum take ten microseconds, and a `Run` with everybody who may look on takes twenty times that.
-Here is what is left of it where nothing can happen on the way. Whatever does not go smoothly is left to a `Run`, which
-takes the same steps again, bit for bit, and knows what to do.
+A hundred steps of a pendulum take ten microseconds, and a `Run` with its observers takes twenty times that. The fast
+path is used if nothing needs to be observed between steps. If anything fails, the run is repeated by a `Run`, which
+takes the same steps, bit for bit, and handles the failure.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from livens.run.extremes import explosion, summary_from, watched
 from livens.run.march import whole_steps
 from livens.run.plan import Plan
 
-#: Under this name a plan shares it with those that differ from it only in where they start and in parameters.
+#: Key of the `FastRun` in the cache of a plan.
 _NAME = "short run"
-#: In which order variables that are no parts of the state stand.
+#: Index of the variables that are not part of the state.
 _BESIDE = {"t": 0, "step_size": 1, "newton_iterations": 2}
 
 
 def remember(plan: Plan, compiled: CompiledStep) -> None:
-    """A run of this plan went well: the next ones like it may be short."""
+    """Enable the fast path for further runs of a plan after a successful run."""
     if _nothing_on_the_way(plan, compiled):
         plan.shared[_NAME] = ShortRun(plan, compiled)
 
@@ -53,9 +53,9 @@ def _nothing_on_the_way(plan: Plan, compiled: CompiledStep) -> bool:
 
 
 def run_again(plan: Plan, begun: float, checkpoint: Callable[[], Checkpoint]) -> Result | None:
-    """A short run, if one like it was made before and nothing is wrong with this one; else None.
+    """Return the result of the fast path, or None if it is not enabled or fails.
 
-    `begun` is when getting ready began. From where a longer run goes on is hardly ever asked: `checkpoint` says it.
+    `t_start` is the time at which preparation started. `checkpoint` computes the checkpoint for a longer run, lazily.
     """
     short: ShortRun | None = plan.shared.get(_NAME)
     compiled = None if short is None else short.compiled()
@@ -63,7 +63,7 @@ def run_again(plan: Plan, begun: float, checkpoint: Callable[[], Checkpoint]) ->
 
 
 class ShortRun:
-    """What short runs of a plan, and of plans that differ only in where they start, have in common."""
+    """Common data of the fast-path runs of a plan and of plans with other initial values or parameters."""
 
     def __init__(self, plan: Plan, compiled: CompiledStep) -> None:
         self.compiled = weakref.ref(compiled)
@@ -79,7 +79,7 @@ class ShortRun:
     def run(
         self, plan: Plan, compiled: CompiledStep, begun: float, checkpoint: Callable[[], Checkpoint]
     ) -> Result | None:
-        """None if not all of its steps were taken at once, or something is wrong with them."""
+        """Return the result, or None if not all steps were taken at once or a monitored value is invalid."""
         k, rows, known = plan.k, self._rows, self._facts
         initial = compiled.model.start(plan.start, k, plan.t0, plan.project, plan.redundant)
         of = watched(compiled, k)
@@ -103,13 +103,13 @@ class ShortRun:
             buffers.release()
         found = seen.tolist()
         trusted, start = found[of.columns.largest + 1 : of.columns.largest + 3]
-        # a sum is finite only if all of it is
+        # a sum is finite only if all terms are finite
         if not math.isfinite(sum(found[: of.columns.largest])) or explosion(of, start, trusted, found[0], found[2]):
             return None
         statistics = Statistics(rows.steps, corrections, time.perf_counter() - ready, ready - begun)
         statistics.count_forces(plan.scheme)
         record = Record(
-            lambda: plan.facts_like(known),  # type: ignore[arg-type]  # a record asks for what it is asked
+            lambda: plan.facts_like(known),  # type: ignore[arg-type]  # evaluated lazily by the record
             functools.partial(  # type: ignore[arg-type]
                 summary_from, of.energy, of.momenta, start, trusted, seen[: of.columns.largest]
             ),
@@ -124,7 +124,7 @@ class ShortRun:
 
 
 class _Columns(Mapping[str, np.ndarray]):
-    """The variables of a run by name: they are parts of one array, as `livens.engine.short.short_run` leaves it."""
+    """Variables of a run by name, as views of the packed output of `livens.engine.short.short_run`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The way in: from a model and initial values to a Result."""
+"""Public interface of single runs: `simulate` and `resume`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from livens.run.run import Onlooker, Run
 from livens.run.short import remember, run_again
 from livens.schemes.base import Scheme
 
-#: Where the number of steps is not known beforehand, room is made for this many rows at first.
+#: Initial capacity in rows if the number of steps is not known in advance.
 _ROWS = 1024
 
 
@@ -56,36 +56,81 @@ def simulate(
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
-    """Integrate a model, or a ready problem with its own initial values and defaults.
+    """Simulate a model and return the trajectory.
 
-    :param q0, v0: initial coordinates and velocities of a mechanical system; a Problem brings its own.
-    :param p0: initial momenta, of a model that is written in them.
-    :param x0, y0: initial states, and algebraic variables, of a first-order model.
-    :param scheme: name of a scheme, see `livens.schemes.all`.
-    :param h: step size, honoured exactly; if it does not divide the time span, the last step is shorter. With a
-        `control` that has a tolerance it is the first step, and need not be given.
-    :param parameters: values that replace the model's own, by name; those of elements and bodies are called
-        ``door.mass``. Changing them or h compiles nothing.
-    :param every: store every step whose number this divides (and the last one always).
-    :param project: start from the nearest consistent values if q0, v0 violate the constraints.
-    :param redundant: what to do with constraints that follow from others: "error" or "remove".
-    :param control: a `livens.StepControl`, for steps that differ; the first has size h.
-    :param scaling: a scaling function (see `livens.scaling`) for schemes that adapt their steps; h is then the step of
-        a fictive time.
-    :param events: `livens.Event` objects: zeros of functions of the state that are looked for, see `Result.events`.
-    :param tier: "auto" (by the size of the model), "fused" (one straight line of native code), "assembled" (native code
-        for each type of element, for large systems) or "reference" (slow and simple). All give the same to round-off.
-    :param threads: how many threads work on the steps of a large system (the assembled tier); the run is the same, bit
-        for bit.
-    :param out: a file to write the run to as it goes; `force` replaces an existing one.
-    :param store: names of the variables to keep, such as ``["q", "v"]``; all if not given, and t in any case.
-    :param compress: make the file smaller; writing it then takes longer.
-    :param progress: show what is done before the first step, and a progress bar, if that takes longer than two
-        seconds; by default on a terminal.
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to simulate. A `Problem` (see `livens.problems`) has its own initial values, step size and end time.
+    q0, v0 : array_like of shape (n,), optional
+        Initial coordinates and velocities of a `System`. Required unless `model` is a `Problem`.
+    p0 : array_like of shape (n,), optional
+        Initial momenta of a `Hamiltonian`, instead of `v0`.
+    x0, y0 : array_like, optional
+        Initial states and algebraic variables of a first-order model.
+    scheme : str or Scheme, optional
+        Integration scheme, see `livens.schemes.all`. Default: the scheme recommended for the model.
+    h : float, optional
+        Step size in seconds. If `t_end - t0` is not a multiple of `h`, the last step is shorter. With
+        ``control=StepControl(tolerance=...)`` it is the first step only and may be omitted.
+    t_end : float, optional
+        End time in seconds. Required unless `model` is a `Problem`.
+    t0 : float, optional
+        Start time in seconds. Default: 0, or that of the `Problem`.
+    parameters : dict of str to array_like, optional
+        Parameter values by name that replace those of the model; parameters of elements and bodies have names such as
+        ``door.mass``. Changing parameters or `h` needs no compilation.
+    every : int, default 1
+        Output stride: store every `every`-th step. The last step is always stored.
+    project : bool, default False
+        Project inconsistent initial values to the nearest consistent ones.
+    redundant : {"error", "remove", "auto"}, default "error"
+        Treatment of redundant constraints.
+    control : StepControl, optional
+        Step-size control of adaptive steps.
+    scaling : callable, optional
+        Scaling function (see `livens.scaling`) of schemes with fixed steps in fictive time; `h` is then the step in
+        fictive time.
+    events : sequence of Event, optional
+        Zero crossings to detect, see `Result.events`.
+    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
+        Tier of the engine: by the size of the model ("auto"), fully unrolled native code ("fused"), native code per
+        element type for large systems ("assembled"), or slow Python code ("reference"). Results agree up to round-off.
+    threads : int, default 1
+        Number of threads of the assembled tier. Results do not depend on it, bit for bit.
+    out : str or Path, optional
+        HDF5 file, written during the run.
+    store : str or sequence of str, optional
+        Variables to store, such as ``["q", "v"]``. Default: all. The time is always stored.
+    compress : bool, default False
+        Compress the file; writing takes longer.
+    force : bool, default False
+        Replace an existing file.
+    progress : bool, optional
+        Show the preparation stages and a progress bar if they take longer than two seconds. Default: on a terminal
+        only.
 
-    A step that does not converge raises IntegrationError, Ctrl-C raises Interrupted (a KeyboardInterrupt): both carry
-    everything up to there as `result`. To run one model many times, see `livens.prepare`.
+    Returns
+    -------
+    Result
+        Trajectory, report and statistics. Arrays have time as the first axis: ``run.q[i]`` belongs to ``run.t[i]``.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or the initial values violate the constraints.
+    IntegrationError
+        If a step cannot be solved. ``error.result`` contains the run up to that time.
+    Interrupted
+        After Ctrl-C (a KeyboardInterrupt). ``error.result`` contains the run up to that time.
+
+    See Also
+    --------
+    prepare : Compile once, run many times.
+    ensemble : Run many initial values or parameters at once.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 0.5 * q[0] ** 2)
     >>> result = lv.simulate(oscillator, q0=[1], v0=[0], scheme="livens-em", h=0.1, t_end=10)
@@ -115,9 +160,9 @@ def simulate(
 
 
 def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
-    """The compiled step of a plan and where it starts; which constraints are redundant shows only there."""
+    """Return the compiled step and the initial state, which determines the redundant constraints."""
     compiled = compiled_step(plan.model, plan.scheme)
-    # the model that was compiled has the same content as the plan's, and what follows from it has been derived already
+    # the compiled model equals the plan's model, and its derived functions exist already
     initial = compiled.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     if initial.dropped:
         compiled = compiled_step(plan.model, plan.scheme, initial.dropped)
@@ -125,7 +170,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
 
 
 def _touching(plan: Plan, events: Sequence[Event]) -> Plan:
-    """The plan for a run whose bodies may lie on each other from its start on."""
+    """Return the plan with the contact modes of the initial state."""
     places = afresh(events)
     if places is None and not any(isinstance(event, Blow) for event in events):
         return plan
@@ -151,16 +196,16 @@ def execute(
     onlooker: Onlooker | None = None,
     may_be_short: bool = True,
 ) -> Result:
-    """Do what a plan says; `begun` is when getting ready began, `onlooker` sees the run while it is under way.
+    """Execute a plan; `t_start` is the time at which preparation started, `callback` is called between chunks.
 
-    Short runs are taken in one go, see `livens.run.short`, unless they must not be.
+    Short runs use the fast path (`livens.run.fast_path`) if `allow_fast_path` is True.
     """
     begun = time.perf_counter() if begun is None else begun
     missing = getattr(plan.model, "bounces", ()) if events is None else ()
     if missing:
         raise InputError(
-            f"{missing[0]}: bodies would pass through each other without their events: pass events=mb.bounce(...), or "
-            "events=() if that is wanted"
+            f"the mechanism has rigid contact ('{missing[0]}'), but no events were given: pass "
+            "events=mb.rigid_contact(...), or events=() to ignore the contact (bodies then interpenetrate)"
         )
     events = with_stops(plan.model, events)
     may_be_short = may_be_short and out is None and onlooker is None and not events
@@ -177,7 +222,7 @@ def execute(
         facts.events = names_of(events)
         file, rows = None, plan.rows or _ROWS
         if out is not None:
-            from livens.results.hdf5_writer import RunFile  # HDF5 takes long to import, and most runs need no file
+            from livens.results.hdf5_writer import RunFile  # slow import, not needed without a file
 
             file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
         recorder = Recorder(facts, compiled.layout, file, expected=rows)
@@ -203,7 +248,7 @@ def execute(
 
 
 def _checkpoint(plan: Plan) -> Checkpoint:
-    """From where a longer run than this one goes on."""
+    """Return the checkpoint from which a longer run continues."""
     return execute(plan, events=(), progress=False, may_be_short=False).record.checkpoint
 
 
@@ -217,14 +262,39 @@ def resume(
     events: Sequence[Event] | None = None,
     progress: bool | None = None,
 ) -> Result:
-    """Go on with a run from its file, bit for bit as if it had never stopped.
+    """Resume a run from its file, bit for bit as if it had never been interrupted.
 
-    `t_end` may be later than the run's own. The file of a system of your own needs that `system`, a run with a scaling
-    function of your own that `scaling`, and a `scheme` of your own may be given if it is not known by its name.
+    Parameters
+    ----------
+    path : str or Path
+        HDF5 file of the run.
+    t_end : float, optional
+        New end time in seconds, not before that of the run. Default: the end time of the run.
+    system : Model, optional
+        Model of the run. Required for user-defined models.
+    scheme : str or Scheme, optional
+        Scheme of the run. Required for user-defined schemes.
+    scaling : callable, optional
+        Scaling function of the run. Required for user-defined scaling functions.
+    events : sequence of Event, optional
+        Events of the run, which must be given again because files contain only their names; further events may be
+        added. ``events=()`` continues without events.
+    progress : bool, optional
+        Show a progress bar. Default: on a terminal only.
 
-    A run that was stopped by a terminal event goes on from the time and state of the event. Functions are not kept in
-    a file, only the names of the events: those the run looks for have to be given again as `events`, and more may be
-    added; with ``events=()`` nothing is looked for any more.
+    Returns
+    -------
+    Result
+        Complete run, including the stored part.
+
+    Raises
+    ------
+    InputError
+        If the run is finished already, its equations, scheme or events differ, or `t_end` lies before its end.
+
+    Notes
+    -----
+    A run that was ended by a terminal event continues from the time and state of the event.
     """
     from livens.results.hdf5_reader import load
 
@@ -248,7 +318,7 @@ def resume(
 
 
 def _taken_up(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | None, progress: bool | None) -> Run:
-    """The run of a file, ready to go on."""
+    """Return the run of a file, ready to continue."""
     from livens.results.hdf5_writer import RunFile
 
     facts = earlier.facts
@@ -273,6 +343,6 @@ def _taken_up(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | 
 
 
 def _stopped_by_event(earlier: Result) -> bool:
-    """Whether a run ended before the time it was meant to reach."""
+    """Return True if a terminal event ended the run before its end time."""
     counts = earlier.record.checkpoint["run"].get("counts", ())
     return len(counts) > 0 and bool(counts[-1])

@@ -1,4 +1,4 @@
-"""A run with its derivatives: what the way back needs is kept, or computed again from checkpoints."""
+"""Tape of a run for derivatives: states are stored, or recomputed from checkpoints, for the adjoint sweep."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from livens.errors import IntegrationError
 from livens.run.march import whole_steps
 from livens.run.plan import Plan
 
-#: Steps between two checkpoints: at least so many, and of small systems as many as have these bytes.
+#: Fewest steps between two checkpoints, and bytes of states between two checkpoints of small systems.
 CHUNK, CHUNK_BYTES = 2500, 1_000_000
-#: Of a run that is computed again from checkpoints, this many bytes are kept all the same: those of its last steps,
-#: with which the way back begins. Short runs are kept as a whole.
+#: Bytes of states that are stored even with checkpointing: those of the last steps, where the adjoint sweep starts.
+#: Short runs are stored completely.
 KEPT_BYTES = 16_000_000
 
 
 @dataclass
 class Chunk:
-    """Equal steps, from a checkpoint: number `first` on, counted from `origin`."""
+    """Fixed steps from a checkpoint: from step index `step0` on, on the time grid with this origin."""
 
     first: int
     count: int
@@ -38,27 +38,27 @@ class Chunk:
     origin: float
     carry: Carry
     stepper: dict[str, Any]
-    #: How fast h of the run changes that of the steps, and their times: by `offset` plus this times their number.
+    #: Derivative of the step size by h of the run; times change by `step_offset` plus this factor times the step index.
     stretch: float = 1.0
     offset: int = 0
-    Z: np.ndarray | None = None  # states before the steps, and unknowns, if they are kept
+    Z: np.ndarray | None = None  # states before the steps, and unknowns of the steps, if stored
     X: np.ndarray | None = None
 
 
 @dataclass
 class Tape:
-    """A run that was taken, and derivatives of its states by its initial state and by c = (h, t, parameters)."""
+    """Recorded run, with derivatives of its states by the initial state and by c = (h, t, parameters)."""
 
     compiled: CompiledStep
     k: np.ndarray
     steps: int
     stepper: Stepper
     chunks: list[Chunk] = field(default_factory=list)
-    #: Numbers of the states that are observed, and the states.
+    #: Step indices of the observed states, their times, and the states.
     at: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     t: np.ndarray = field(default_factory=lambda: np.zeros(0))
     states: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    #: How fast the times of observed states move if h changes.
+    #: Derivatives of the times of the observed states by h.
     t_by_h: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -66,9 +66,9 @@ class Tape:
         return np.concatenate([[0.0, 0.0], self.k])
 
     def steps_of(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-        """States before each step of a chunk, and its unknowns: kept, or computed again, bit for bit.
+        """Return the states before each step and the unknowns of a segment: stored, or recomputed bit for bit.
 
-        What was computed again stands in arrays of the stepper, until it takes other steps.
+        Recomputed arrays belong to the stepper and are valid until its next steps.
         """
         if chunk.Z is not None and chunk.X is not None:
             return chunk.Z, chunk.X
@@ -78,9 +78,9 @@ class Tape:
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def back(self, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of a sum by the initial state and by c, from those by the observed states.
+        """Return the cotangents of the initial state and of c from those of the observed states (adjoint sweep).
 
-        c = (h, t, parameters): h is that of all steps, whose times go with it, t moves all of them alike.
+        c = (h, t, parameters): h is the size of all steps and changes their times; t shifts all times.
         """
         nz, c = self.compiled.layout.size, self.c
         a, g, left, by_h, times = np.zeros(nz), np.zeros(c.size + 1), len(self.at), 0.0, np.zeros(2)
@@ -89,7 +89,7 @@ class Tape:
             Z, X = self.steps_of(chunk)
             at, g[0] = self.at - chunk.offset, 0.0
             order, todo, tried = self._order(chunk), chunk.count, set[Order | None]()
-            limit = GROWTH_LIMIT if order is not None else np.inf  # where nothing is solved, nothing grows
+            limit = GROWTH_LIMIT if order is not None else np.inf  # explicit schemes have no pivot growth
             while todo:
                 kernel = self._adjoint(order)
                 done = todo
@@ -108,7 +108,7 @@ class Tape:
         return a, g[:-1]
 
     def forth(self, dz: np.ndarray, dc: np.ndarray) -> np.ndarray:
-        """Derivatives of the observed states along directions: (observed, direction, entry)."""
+        """Return tangents of the observed states, shape (n_observed, n_directions, n_state)."""
         out = np.empty((len(self.at), *dz.shape))
         out[self.at == 0] = dz
         for chunk, kept in self.directions_through(dz, dc):
@@ -118,7 +118,7 @@ class Tape:
         return out
 
     def directions_through(self, dz: np.ndarray, dc: np.ndarray) -> Iterator[tuple[Chunk, np.ndarray]]:
-        """Every chunk, and the directions behind each of its steps."""
+        """Yield every segment with the tangents after each of its steps."""
         c, d = self.c, np.ascontiguousarray(np.hstack([dz, dc]), dtype=float)
         dc, new = np.ascontiguousarray(dc, dtype=float), np.empty(dz.size + 1)
         for chunk in self.chunks:
@@ -138,9 +138,9 @@ class Tape:
     def second(
         self, bars: np.ndarray, dbars: np.ndarray, dz: np.ndarray, dc: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What `back` gives, and its tangents along one direction: a, g, da, dg.
+        """Return a, g of `adjoint` and their tangents da, dg along one direction.
 
-        The tangent is taken forth once to know it at the beginning of every chunk, and once more in each chunk.
+        The tangent is propagated once to obtain it at the start of every segment, and again within each segment.
         """
         starts = [dz]
         for _, kept in self.directions_through(dz[None], dc[None]):
@@ -176,7 +176,7 @@ class Tape:
     def _other(
         self, order: Order | None, tried: set[Order | None], x: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[Order | None, float]:
-        """A pivot order for the numbers of a step, and the growth that is allowed with it."""
+        """Return a pivot order for the matrix of a step, and the allowed pivot growth."""
         try:
             found = self.compiled.order_for(x, z, c)
         except SingularMatrixError:
@@ -199,7 +199,7 @@ def _policy(chunk: Chunk) -> Policy:
 
 
 def observed_numbers(plan: Plan, every: int | None) -> np.ndarray:
-    """Numbers of the states that a run observes: those that `every` divides and the last one, or that one alone."""
+    """Return the step indices of the observed states: every `every`-th and the last one, or the last one only."""
     regular, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     steps = regular + bool(rest)
     numbers = [] if every is None else list(range(0, regular + 1, every))
@@ -207,14 +207,14 @@ def observed_numbers(plan: Plan, every: int | None) -> np.ndarray:
 
 
 def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper, at: np.ndarray, keep: bool) -> Tape:
-    """Take the steps of a plan and keep what derivatives need; states with the numbers `at` are observed.
+    """Take the steps of a plan and record the tape; `observed` are the step indices of the observed states.
 
-    With `keep` everything is kept, else checkpoints and the last steps.
+    With `keep` all states are stored, otherwise checkpoints and the last steps.
     """
     regular, rest = whole_steps(plan.h, plan.t0, plan.t_end)
     tape = Tape(compiled, plan.k, regular + bool(rest), stepper)
     tape.at, tape.t = at, np.where(at <= regular, plan.t0 + at * plan.h, plan.t_end)
-    # the end stays where it is if the last step is shortened: the longer the others, the shorter that one
+    # a shortened last step ends at t_end: it becomes shorter as the others become longer
     tape.t_by_h = np.where(at <= regular, at, 0).astype(float)
     tape.states = np.empty((len(at), compiled.layout.size))
     tape.states[at == 0] = carry.z
@@ -235,9 +235,9 @@ def recorded(plan: Plan, compiled: CompiledStep, carry: Carry, stepper: Stepper,
 
 
 def advanced(chunk: Chunk, stepper: Stepper, keep: bool, last: bool = False) -> tuple[Carry, np.ndarray]:
-    """Take the steps of a chunk, and keep with it what derivatives need: where it ends, and the states behind steps.
+    """Take the steps of a segment and store its states if `keep`; return the final state and the states after steps.
 
-    If these are the `last` steps that the stepper ever takes, they may stay where they are.
+    If these are the `last` steps of the stepper, its arrays are not copied.
     """
     taken = stepper.advance(chunk.carry, chunk.count, _policy(chunk), flow(chunk.h))
     if taken.trouble is not None:

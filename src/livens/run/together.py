@@ -1,4 +1,4 @@
-"""Runs that differ in numbers only, taken together: plans in, an Ensemble out."""
+"""Run an ensemble: members share equations and time grid, and differ in initial values and parameters."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ Reductions = Mapping[str, Callable[..., Any]]
 
 
 def why_not(plan: Plan) -> str:
-    """Why runs like this one cannot be taken together, in words; nothing if they can."""
+    """Return the reason why runs of this plan cannot form an ensemble, or an empty string."""
     if not plan.equal_steps:
-        return "members of an ensemble take equal steps of time, neither controlled ones nor those of a fictive time"
+        return "an ensemble needs fixed steps in physical time, neither adaptive steps nor steps in fictive time"
     if plan.tier == "reference":
-        return "members of an ensemble are run by native code"
+        return "an ensemble needs native code: remove tier='reference'"
     if getattr(plan.model, "controllers", ()):
-        return "members of an ensemble have no sampled controllers, which are called between steps"
+        return "an ensemble cannot have sampled controllers, which are called between steps"
     if getattr(plan.model, "stops", ()):
-        return "members of an ensemble have no stops with a restitution, which act between steps"
+        return "an ensemble cannot have joint stops with restitution, which act between steps"
     if getattr(plan.model, "bounces", ()):
-        return "members of an ensemble have no events, without which bodies that bounce pass through each other"
+        return "an ensemble cannot have rigid contact, which needs events between steps"
     if plan.model.guards:
-        return f"the model does not allow everything ({', '.join(plan.model.guards)}), which an ensemble cannot watch"
+        return f"the model has guards ({', '.join(plan.model.guards)}), which an ensemble cannot monitor"
     return ""
 
 
@@ -62,7 +62,7 @@ def together(
     client: Any = None,
     progress: bool | None = False,
 ) -> Ensemble:
-    """Carry out runs with the same equations, scheme, step, end and rows, each from its own start."""
+    """Run members with the same equations, scheme, step size, end time and output rows."""
     members = members if isinstance(members, Members) else Members.of(members)
     plan = members.plan
     reason = why_not(plan)
@@ -103,13 +103,13 @@ def together(
 
 
 def _places(compiled: CompiledStep, names: Sequence[str]) -> dict[str, slice]:
-    """Where variables stand among the columns that are kept."""
+    """Return the slices of variables within the stored columns."""
     ends = np.cumsum([compiled.layout.sizes[name] for name in names]).tolist()
     return {name: slice(end - compiled.layout.sizes[name], end) for name, end in zip(names, ends, strict=True)}
 
 
 def _bins(histograms: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Bins]:
-    """Where the values of reduced numbers are counted."""
+    """Parse the histograms of scalar reductions."""
     if histograms is None:
         return {}
     if not isinstance(histograms, Mapping):
@@ -121,7 +121,7 @@ def _bins(histograms: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, 
     found = {}
     for name, given in histograms.items():
         if name not in places or shapes[name] != ():
-            raise InputError(f"histograms are those of single numbers in reduce, '{name}' is none")
+            raise InputError(f"histograms need scalar entries of reduce; '{name}' is not one")
         try:
             low, high, count = given
             low, high = float(low), float(high)
@@ -135,7 +135,7 @@ def _bins(histograms: Mapping[str, Any] | None, shapes: Mapping[str, tuple[int, 
 
 
 def _pivots(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) -> Order | None:
-    """A pivot order that suits the first step of the first member that has one."""
+    """Return a pivot order for the first step of the first member with a regular Jacobian."""
     if not compiled.flat.size:
         return None
     typical = np.concatenate([[TYPICAL_STEP, plan.t0], plan.model.parameter_vector()])
@@ -149,7 +149,7 @@ def _pivots(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) ->
 
 
 def _batch(compiled: CompiledStep, order: Order | None, watched: Watched, width: int, own: bool) -> Batch:
-    """Functions of the user's own are read anew every time; without any, what was made is found again."""
+    """Return the ensemble stepper; it is cached unless the user passed functions to reduce."""
     if own:
         return Batch(compiled, order, watched, width)
     return compiled.once(("batch", order), lambda: Batch(compiled, order, watched, width))
@@ -173,7 +173,7 @@ def _watched(
 def _expression(model: Model, what: Any) -> tuple[Any, tuple[int, ...]]:
     if isinstance(what, str):
         if what not in model.view.names:
-            raise InputError(f"reduce names the unknown observable '{what}'; there are {', '.join(model.view.names)}")
+            raise InputError(f"unknown observable '{what}' in reduce; allowed: {', '.join(model.view.names)}")
         column = ca.densify(ca.SX(model.view.expression(what)))
         return column, () if column.numel() == 1 else (int(column.numel()),)
     if not callable(what):
@@ -196,7 +196,7 @@ def _ensemble(
     plan, model, count, k = members.plan, compiled.model, members.count, members.k
     energy = model.watched_energy(compiled.scheme.conserves)
     reduced, rows = {}, np.full(count, -1)
-    if outcome is not None and len(begun) == count:  # of many members, nothing is copied without need
+    if outcome is not None and len(begun) == count:  # avoid copies of large ensembles
         states, steps, corrections = outcome.states, outcome.steps, outcome.corrections
     else:
         states = np.full((count, schedule.rows, len(schedule.columns)), np.nan)
@@ -252,7 +252,7 @@ def _ensemble(
 def _counted(
     outcome: Outcome, bins: Mapping[str, Bins], name: str, begun: np.ndarray, count: int
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Histogram and edges of a reduced number, if they were asked for."""
+    """Return counts and bin edges of a reduction, or None if no histogram is requested."""
     if name not in bins:
         return None, None
     one, number = bins[name], list(bins).index(name)
@@ -264,9 +264,9 @@ def _counted(
 def _seen_later(
     compiled: CompiledStep, schedule: Schedule, outcome: Outcome, momenta: tuple[str, ...]
 ) -> dict[int, str]:
-    """Why members failed that came to their ends: as those of `livens.simulate` do, whose runs stop there.
+    """Return error messages of members that reached the end with non-finite values or a blown-up energy.
 
-    The rows of a member from the first on that is not finite are gone.
+    `livens.simulate` stops such runs. Rows of a member from the first non-finite one on are set to NaN.
     """
     model, found = compiled.model, dict[int, str]()
     energy = model.watched_energy(compiled.scheme.conserves)
@@ -277,9 +277,9 @@ def _seen_later(
             row, column = (int(i) for i in np.argwhere(~np.isfinite(rows))[0])
             rows[row:] = np.nan
             name = compiled.layout.name_of(int(schedule.columns[column]))
-            found[member] = f"{name} is not finite any more at t = {schedule.times[row]:.9g}"
+            found[member] = f"{name} is no longer finite at t = {schedule.times[row]:.9g}"
     before = np.maximum(np.abs(outcome.first[:, 0]), outcome.trusted)
-    # few members are worth a second look: those whose energy has grown, and those with something that is no number
+    # only members with grown energy or non-finite maxima need a closer check
     grown = ~(outcome.largest[:, 0] <= before)
     for member in np.flatnonzero(grown | ~np.isfinite(outcome.largest).all(axis=1)).tolist():
         largest = outcome.largest[member]
@@ -287,7 +287,7 @@ def _seen_later(
         why = growth(start, trusted, largest.item(0), largest.item(2)) if accounted else ""
         lost = not_finite(energy, momenta, largest)
         if (why or lost) and member not in {**outcome.reasons, **found}:
-            found[member] = f"the run exploded: {why}" if why else f"the {lost} is not finite any more"
+            found[member] = f"the run blew up: {why}" if why else f"the {lost} is no longer finite"
     return found
 
 
@@ -300,7 +300,7 @@ def _summary(
     trusted: float,
     largest: np.ndarray,
 ) -> Summary:
-    """Of the momenta, those that the motion with these parameters conserves."""
+    """Return the summary of a member, restricted to the momenta that are conserved with its parameters."""
     scale = energy_scale(float(first[0]), trusted, float(largest[2])) or 1.0
     found = summary_of(energy, momenta, scale, largest)
     if momenta:
@@ -310,7 +310,7 @@ def _summary(
 
 
 def _spread(values: np.ndarray, members: np.ndarray, count: int, shape: tuple[int, ...]) -> np.ndarray:
-    """One entry for each member, also for those that never began."""
+    """Scatter values to all members; NaN for members without a valid initial state."""
     out = np.full((count, *shape), np.nan)
     out[members] = values.reshape(len(members), *shape)
     return out

@@ -1,4 +1,4 @@
-"""Looks for events in the steps of a run."""
+"""Event detection: sign changes of event functions, and their localisation within steps."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from livens.results.dense import inside_function, polynomial
 from livens.results.record import Occurrence
 from livens.run.events import CLOSED, Event, Impact, names_of, settling
 
-#: Where functions are sampled within a step; the polynomial of a collocation method may bend more than a cubic.
+#: Sample points within a step: dense for schemes with dense output (high-order polynomials), coarse for cubics.
 _OFTEN, _SELDOM = np.arange(1, 8) / 8, np.arange(1, 4) / 4
-#: How often the way to the first sample is halved to find a zero soon after an action.
+#: Largest number of bisections of the interval before the first sample, to detect a recrossing soon after an action.
 _HALVINGS = 30
-#: A smallest value between samples is looked for where a parabola through them comes this close to zero, relative to
-#: how much they differ.
+#: A minimum of |g| between samples is computed if the parabola through three samples comes closer to zero than this
+#: fraction of their variation.
 _CLOSE = 0.5
-#: A smallest value at the end of a step counts unless it is this many times as large as what is around it differs by.
+#: A minimum of |g| at the end of a step is ignored if it exceeds this multiple of the variation of its neighbours.
 _FAR = 10.0
 
 
 def _never_called() -> None:
-    """In place of the function of a guard, whose expression is known already."""
+    """Placeholder function of guards, whose expressions are known."""
 
 
 class Watch:
-    """Looks for zeros of the events' functions: at the ends of steps, and at samples of the dense output within."""
+    """Detector of zero crossings of event functions, at the ends of steps and at samples of the dense output."""
 
     name = "events"
 
@@ -55,7 +55,7 @@ class Watch:
                 raise InputError(f"the function of event {event.name or i} must return one number")
             columns.append(column)
         self._sampled = len(columns)
-        #: What the model itself does not allow to cross zero.
+        #: Guards of the model: expressions that must not cross zero.
         self.guards = tuple(model.guards)
         columns += [ca.SX(guard) for guard in model.guards.values()]
         self.events += [Event(_never_called, name=name, terminal=True) for name in model.guards]
@@ -66,22 +66,22 @@ class Watch:
         self._polynomials = compiled.between
         self._within = self._sampling(column[: self._sampled]) if self._sampled and self._polynomials is None else None
         self._before: np.ndarray | None = None
-        self._acted: list[int] = []  # events whose actions were the last thing that happened
-        #: The first of the last steps in which an event is not a number, and its name: nobody can look for it there.
+        self._acted: list[int] = []  # events whose actions happened last
+        #: Index of the first step in which an event function is NaN, and the name of the event.
         self.lost: tuple[int, str] | None = None
 
-    # -- what goes on from chunk to chunk -----------------------------------------------------------------------------
+    # -- state between chunks -----------------------------------------------------------------------------------------
     def begin(self, carry: Carry) -> None:
-        """Remember the state from which on events are looked for."""
+        """Set the state from which events are detected."""
         self._before = self._table(np.array([carry.t]), carry.z[None, :], self.k)[0]
 
     def stopped_at(self, carry: Carry, names: Sequence[str]) -> None:
-        """The run goes on from where these events are zero, up to round-off: they must not be found there again."""
+        """Restart from the zeros of these events, which must not be detected again there."""
         self.begin(carry)
         self._acted = [i for i, name in enumerate(self._names) if name in names and self.events[i].action is not None]
         assert self._before is not None
         self._before[[i for i, name in enumerate(self._names) if name in names]] = 0.0
-        # a blow elsewhere may throw bodies back that touch, and not for long
+        # an impact elsewhere may reopen closed contacts for a short time
         closed = [i for i, event in enumerate(self.events) if settling(event) and abs(self._before[i]) <= CLOSED]
         self._before[closed] = 0.0
         self._acted = sorted({*self._acted, *closed})
@@ -91,7 +91,7 @@ class Watch:
         return {"before": before, **({"acted": np.array(self._acted)} if self._acted else {})}
 
     def restore(self, stored: dict[str, Any], names: Sequence[str]) -> None:
-        """Look on from values that belong to events of these names; others are looked for from now on."""
+        """Restore stored values of events with these names; other events are detected from the current state on."""
         known = dict(zip([*names, *self.guards], np.ravel(stored["before"]).tolist(), strict=False))
         if self._before is not None:
             for i, name in enumerate(self._names):
@@ -100,12 +100,12 @@ class Watch:
         self._acted = [i for i, name in enumerate(self._names) if name in acted]
 
     def event(self, name: str) -> Event:
-        """The event of this name."""
+        """Return the event with this name."""
         return self.events[self._names.index(name)]
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- detection ----------------------------------------------------------------------------------------------------
     def found(self, steps: Steps) -> list[tuple[int, Occurrence]]:
-        """Events in these steps with the step each happened in, in the order of time, then in that of the events."""
+        """Return the events in these steps with their step indices, sorted by time and then by event order."""
         assert self._before is not None
         self.lost = None
         if not steps.taken:
@@ -140,7 +140,7 @@ class Watch:
         return [(s, occurrence) for s, _, occurrence in found if s < good]
 
     def _not_numbers(self, ends: np.ndarray, inner: np.ndarray) -> tuple[int, str] | None:
-        """The first step at whose ends, or in which, an event is not a number, and the name of that event."""
+        """Return the first step in which an event function is NaN, and the name of the event."""
         bad = np.isnan(ends[:-1]) | np.isnan(ends[1:]) | np.isnan(inner).any(axis=1)
         if not bad.any():
             return None
@@ -150,7 +150,7 @@ class Watch:
     def _soon(
         self, i: int, g: np.ndarray, first: float, times: np.ndarray, Z: np.ndarray, steps: Steps
     ) -> list[tuple[int, float, float, tuple[float, float]]]:
-        """A zero before the first sample, of an event whose action led away from its zero, but not for long."""
+        """Return a recrossing before the first sample, for an event whose action led away from its zero briefly."""
         direction = self.events[i].direction
         if not direction * g[1] > 0:
             return []
@@ -166,7 +166,7 @@ class Watch:
     def _crossings(
         self, i: int, g: np.ndarray, theta: np.ndarray, times: np.ndarray, Z: np.ndarray, steps: Steps
     ) -> list[tuple[int, float, float, tuple[float, float]]]:
-        """(step, from, to, values there) of every change of sign, those between samples included."""
+        """Return (step, from, to, values) of every sign change, including those between samples."""
         found = []
         a, b = g[:, :-1], g[:, 1:]
         for s, j in zip(*np.nonzero(((a < 0) & (b >= 0)) | ((a > 0) & (b <= 0))), strict=True):
@@ -185,7 +185,7 @@ class Watch:
         return found
 
     def _sampling(self, column: Any) -> Any:
-        """Native code for the functions at all samples of a step: of (x, z, c) and of the size and the end of it."""
+        """Compile the event functions at all samples of a step: functions of (x, z, c), step size and final state."""
         more = ca.SX.sym("more", 1 + self._layout.size)
         names, view = list(self._view.symbols), self._view
         function = ca.Function("events", [*view.symbols.values(), view.t, view.k], [column])
@@ -197,7 +197,7 @@ class Watch:
         return simple_kernel(ca.Function("sample", [x, z, c, more], [all_rows]), "sample", effort=1)
 
     def _inner(self, times: np.ndarray, Z: np.ndarray, steps: Steps) -> np.ndarray:
-        """The functions at the samples within every step: (step, sample, event)."""
+        """Return the event functions at the samples within every step, shape (n_steps, n_samples, n_events)."""
         count = len(times) - 1
         if self._polynomials is not None and self._sampled:
             return self._inner_by_series(self._polynomials, times, Z)
@@ -210,7 +210,7 @@ class Watch:
         return out.reshape(count, len(self._samples), self._sampled)
 
     def _inner_by_series(self, between: Between, times: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """The same by the series of every step, whose coefficients are computed again."""
+        """Return the samples by Taylor series, whose coefficients are recomputed."""
         sizes, series = np.diff(times), between.coefficients(Z[:-1], times[:-1], self.k)
         found = [
             self._table(
@@ -226,7 +226,7 @@ class Watch:
     def _along(
         self, i: int, t: np.ndarray, state: Callable[[float], dict[str, np.ndarray]]
     ) -> Callable[[float], float]:
-        """The function of event i along a step."""
+        """Return the function of event i on a step, as a function of theta in [0, 1]."""
 
         def value(theta: float) -> float:
             return float(self._function(*state(theta).values(), t[0] + theta * (t[1] - t[0]), self.k)[i])
@@ -241,7 +241,7 @@ class Watch:
         between: tuple[float, float],
         g: tuple[float, float],
     ) -> float:
-        from scipy.optimize import brentq  # it takes long to import, and most runs have no events
+        from scipy.optimize import brentq  # slow import, not needed without events
 
         along, known = self._along(i, t, state), dict(zip(between, g, strict=True))
         if g[1] == 0:
@@ -249,7 +249,7 @@ class Watch:
         return float(brentq(lambda x: known[x] if x in known else along(x), *between, xtol=1e-15, rtol=1e-14))
 
     def _between(self, t: np.ndarray, Z: np.ndarray, x: np.ndarray) -> Callable[[float], dict[str, np.ndarray]]:
-        """The parts of the state within a step: by the scheme's own formula, else by a cubic through both ends."""
+        """Return the interpolant of a step: dense output of the scheme, or a cubic through both ends."""
         names, h = list(self._view.symbols), t[1] - t[0]
         ends = {name: Z[:, self._layout[name]] for name in names}
         slopes = {"q": ends["v"]} if "v" in ends else {}
@@ -266,9 +266,9 @@ class Watch:
 
 
 class _Inside:
-    """The scheme's own formula within a step, if it has one: as numbers, and as expressions where there is a graph.
+    """Dense output of the scheme within a step, if available: as numbers, and as expressions for the fused tier.
 
-    The samples within a step of a large system lie on a cubic: a graph of all of its equations would be too long.
+    Samples of the assembled tier use a cubic: an expression graph of all equations would be too long.
     """
 
     def __init__(self, compiled: CompiledStep, tier: str) -> None:
@@ -295,7 +295,7 @@ class _Inside:
             self.at = self._numbers
 
     def _by_series(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, theta: float) -> dict[str, np.ndarray]:
-        """By the series of the step, whose coefficients are computed once for all places within it."""
+        """Evaluate the Taylor series of the step; coefficients are cached for one step."""
         key = z.tobytes(), c.tobytes()
         if self._series[0] != key:
             self._series = key, self._between.coefficients(z[None, :], c[1:2], c[2:])
@@ -310,7 +310,7 @@ class _Inside:
         return {name: np.array(value).ravel() for name, value in zip(own, values, strict=True)}
 
     def expressions(self, theta: float) -> dict[str, Any]:
-        """Parts of the state at a place within the step."""
+        """Return the parts of the state at theta within the step."""
         if self._formula is None:
             return {}
         function, own = self._formula
@@ -322,7 +322,7 @@ def _grid(samples: np.ndarray) -> np.ndarray:
 
 
 def _cubic(z: Any, end: Any, h: Any, theta: float, layout: Any, names: list[str]) -> dict[str, Any]:
-    """The parts of a state between two: q by a cubic with velocities as slopes, others by straight lines."""
+    """Interpolate a state: q by a cubic Hermite polynomial with the velocities, other parts linearly."""
     parts = {name: z[layout[name]] + theta * (end[layout[name]] - z[layout[name]]) for name in names}
     if "q" in parts and "v" in parts:
         q0, q1, v0, v1 = (part[layout[name]] for name in ("q", "v") for part in (z, end))
@@ -333,9 +333,9 @@ def _cubic(z: Any, end: Any, h: Any, theta: float, layout: Any, names: list[str]
 
 
 def _dips(g: np.ndarray) -> list[tuple[int, int]]:
-    """Samples within steps next to which a function may reach zero twice: (step, sample) with the smallest |g| around.
+    """Return (step, sample) of local minima of |g| next to which a function may cross zero twice.
 
-    A smallest value at the end of a step belongs to the intervals on both of its sides.
+    A minimum at the end of a step belongs to the intervals on both sides.
     """
     size = np.abs(g)
     same = (np.sign(g[:, :-2]) == np.sign(g[:, 1:-1])) & (np.sign(g[:, 1:-1]) == np.sign(g[:, 2:])) & (g[:, 1:-1] != 0)
@@ -346,10 +346,10 @@ def _dips(g: np.ndarray) -> list[tuple[int, int]]:
     differ = np.maximum(left, right) - here
     low = same & (here <= left) & (here <= right) & (differ > 0) & (lowest < _CLOSE * differ)
     found = [(int(s), int(j) + 1) for s, j in zip(*np.nonzero(low), strict=True)]
-    # at the end of one step and the beginning of the next
+    # minima at the end of one step and the start of the next
     last, first, edge = size[:-1, -2], size[1:, 1], size[:-1, -1]
     around = (edge <= last) & (edge <= first) & (np.maximum(last, first) > edge) & (g[:-1, -1] != 0)
-    around &= edge < _FAR * (np.maximum(last, first) - edge)  # else nothing between them comes near zero
+    around &= edge < _FAR * (np.maximum(last, first) - edge)  # otherwise no zero is near
     around &= (np.sign(g[:-1, -2]) == np.sign(g[:-1, -1])) & (np.sign(g[1:, 1]) == np.sign(g[:-1, -1]))
     count = g.shape[1]
     for s in np.flatnonzero(around):
@@ -358,7 +358,7 @@ def _dips(g: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _minimum(function: Callable[[float], float], sign: float, low: float, high: float) -> float:
-    """Where a function times its sign is smallest between two places."""
+    """Return the position of the minimum of ``sign * function`` in an interval."""
     from scipy.optimize import minimize_scalar
 
     fine = {"xatol": 1e-10}

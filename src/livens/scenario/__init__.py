@@ -1,4 +1,4 @@
-"""Scenario files: a run written down in YAML, of a ready problem or of a system written with expressions.
+"""Scenario files: runs described in YAML, of a built-in problem, a system of expressions, or a mechanism.
 
 >>> from livens import scenario
 >>> falling = scenario.parse('''
@@ -14,7 +14,7 @@
 >>> round(float(falling.run().q[-1, 0]), 3)
 5.095
 
-The format and the language of the expressions are told in docs/scenarios.md.
+The format and the expression language are described in docs/scenarios.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["NAME", "Scenario", "described", "load", "parse"]
 
 
 def __getattr__(name: str) -> Any:
-    """Whoever asks a run for its model comes by here, and need not wait for what reads and checks files."""
+    """Import the parser on first use: restoring the model of a run does not need it."""
     if name not in __all__:
         raise AttributeError(f"module 'livens.scenario' has no attribute '{name}'")
     from livens.scenario import scenario

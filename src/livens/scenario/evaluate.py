@@ -1,6 +1,6 @@
-"""Expressions, last step: the value of a tree, a number or a symbol.
+"""Evaluation of expressions (third stage): the value of a syntax tree, a number or a symbol.
 
-Only what stands in the tables here is ever computed. Numbers are always floats, so nothing grows beyond 64 bits.
+Only operators and functions of the tables below are evaluated. All numbers are 64-bit floats.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from livens.scenario.tokens import ExpressionError
 
 MAX_EXPONENT = 1000.0
 
-#: Names every expression may use.
+#: Names available in every expression.
 CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e}
 
-#: NumPy for two numbers (it gives inf or nan where Python would raise, or turn complex), Python for symbols.
+#: NumPy functions for two numbers (inf or nan where Python raises or returns complex numbers), Python for symbols.
 _OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "+": (np.add, operator.add),
     "-": (np.subtract, operator.sub),
@@ -45,8 +45,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def evaluate(node: Node, values: Mapping[str, Any], text: str) -> Any:
-    """The value of a tree: a float, or a Scalar of `livens.math`. `text` is what messages point into."""
-    with np.errstate(all="ignore"):  # what is not finite is refused below, with its place
+    """Return the value of a tree: a float, or a Scalar of `livens.math`. Messages point into `text`."""
+    with np.errstate(all="ignore"):  # non-finite values are rejected below, with their column
         return _Evaluation(values, text).value(node)
 
 
@@ -85,7 +85,7 @@ class _Evaluation:
         return self._checked((numeric if both_known else symbolic)(left, right), column)
 
     def _checked(self, value: Any, column: int) -> Any:
-        """A float if the value is known, which must then be finite."""
+        """Return a finite float for constant values, and symbols unchanged."""
         if isinstance(value, m.Scalar) and not value.sx.is_constant():
             return value
         known = float(value)

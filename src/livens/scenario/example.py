@@ -1,4 +1,4 @@
-"""The files that ``livens init`` writes. They run as they are."""
+"""Templates of scenario files, written by ``livens init``; they can be run unchanged."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ SYSTEM = """\
 # Everything after a # is a comment. Numbers may be expressions such as 2*pi.
 
 system:
-  coordinates: x y                      # the velocity of x is called v_x
+  coordinates: x y                      # the velocity of x is v_x
   parameters: {{m: 1.0, l: 1.0, g: 9.81}} # change one for a run with: --set l=2
   let:                                  # names for expressions that are used more than once
     r2: x**2 + y**2
   kinetic: m/2*(v_x**2 + v_y**2)
   potential: m*g*y
-  constraints:                          # each of them stays 0
+  constraints:                          # each expression is zero
     length of the rod: (r2 - l**2)/2
-  # dissipation: 0.1/2*(v_x**2 + v_y**2)  # its derivative by a velocity is the friction on that coordinate
+  # dissipation: 0.1/2*(v_x**2 + v_y**2)  # Rayleigh function: its velocity derivatives are the friction forces
   # forces: {{x: 0.5*sin(2*t)}}             # applied forces, on any of the coordinates
 
-start: {{x: -l, y: 0, v_x: 0, v_y: 0}}    # velocities may be left out if they are 0
-# project: true                         # move the start to the nearest point that fulfils the constraints
+start: {{x: -l, y: 0, v_x: 0, v_y: 0}}    # initial values; velocities are 0 by default
+# project: true                         # project the initial values onto the constraints
 
 scheme: livens-em                       # see: livens list schemes
 h: 1e-3                                 # step size
 t_end: 10
-every: 1                                # store every step whose number this divides
-# out: pendulum.h5                      # result file; if not given, named like this file
+every: 1                                # store every n-th step
+# out: pendulum.h5                      # result file; default: named like this file
 """
 
 PROBLEM = """\
-# A ready problem with other values. Run it with: livens run {file}
+# A built-in problem with other values. Run it with: livens run {file}
 # Everything after a # is a comment. Numbers may be expressions such as 2*pi.
 
 problem: double-four-bar                # see: livens list problems
@@ -39,13 +39,13 @@ options:                                # change one for a run with: --set speed
 scheme: livens-em                       # see: livens list schemes
 h: 1e-3                                 # step size
 t_end: 10
-every: 1                                # store every step whose number this divides
-# out: four-bar.h5                      # result file; if not given, named like this file
+every: 1                                # store every n-th step
+# out: four-bar.h5                      # result file; default: named like this file
 """
 
 MECHANISM = """\
 # A slider-crank with a motor. Run it with: livens run {file}
-# Points and axes are those of the drawing, in space. Numbers may be expressions such as 45*deg or 3*mm.
+# Points and axes are given in the reference configuration. Numbers may be expressions such as 45*deg or 3*mm.
 
 gravity: [0, 0, -9.81]
 parameters: {{c: 0.5}}                     # change one for a run with: --set c=1
@@ -64,7 +64,7 @@ joints:
 forces:
   motor: {{type: motor, joint: hinge, torque: c*sin(3*t) - 0.1*rate}}
 
-start:                                  # what is known; the rest is solved for
+start:                                  # known initial values; the others are solved for
   hinge: {{angle: 45*deg, rate: 3}}
 
 sensors:
@@ -72,5 +72,5 @@ sensors:
 
 h: 1e-3                                 # step size
 t_end: 3
-# velocity_level: true                  # constraints on velocity level too (lie-ggl)
+# velocity_level: true                  # enforce constraints at velocity level too (lie-ggl)
 """

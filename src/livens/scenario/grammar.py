@@ -1,7 +1,7 @@
-"""Expressions, second step: from tokens to a tree. Nothing is computed here.
+"""Parser of expressions (second stage): from tokens to a syntax tree, without evaluation.
 
-From weak to strong: comparisons, ``+ -``, ``* /``, the sign, ``**`` (from the right), as in Python. Long sums and
-products are one flat node each, so the depth of a tree is the depth of its brackets.
+Precedence from low to high: comparisons, ``+ -``, ``* /``, the sign, ``**`` (right-associative), as in Python. Sums
+and products are flat nodes, so the depth of a tree is the depth of its parentheses.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from livens.errors import suggestion
 from livens.scenario.tokens import ExpressionError, Token, tokens
 
 MAX_DEPTH = 100
-COMMA_HINT = "inside { } or [ ] of YAML a comma ends a value: put an expression with commas into quotes"
+COMMA_HINT = "in { } or [ ] of YAML a comma ends a value: quote expressions that contain commas"
 
-#: Functions by name, with the fewest and the most arguments they take.
+#: Functions by name, with the smallest and largest number of arguments.
 FUNCTIONS: dict[str, tuple[int, int]] = {
     **dict.fromkeys("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split(), (1, 1)),
     **dict.fromkeys("exp log sqrt abs sign floor ceil".split(), (1, 1)),
@@ -48,7 +48,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Chain:
-    """A sum or a product from left to right: the first operand, then (operator, operand, column of the operator)."""
+    """Sum or product, left-associative: first operand, then (operator, operand, column of the operator)."""
 
     first: Node
     rest: tuple[tuple[str, Node, int], ...]
@@ -81,12 +81,12 @@ Node = Number | Name | Negative | Chain | Power | Comparison | Call
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression, or an ExpressionError that points at what is wrong with it."""
+    """Return the syntax tree of an expression; raise an ExpressionError that points at the wrong character."""
     return _Parser(text).whole()
 
 
 def names(node: Node) -> list[Name]:
-    """Every place where a tree uses a name, from left to right."""
+    """Return all name nodes of a tree, from left to right."""
     match node:
         case Name():
             return [node]
@@ -131,14 +131,14 @@ class _Parser:
         if token.text in keyword.kwlist:
             return self._error(f"'{token.text}' is not part of the language", token)
         if token.text == ")":
-            return self._error("this ')' closes nothing", token)
+            return self._error("this ')' has no matching '('", token)
         if token.text == ",":
-            return self._error("a ',' only separates the arguments of a function", token)
+            return self._error("',' is allowed between the arguments of a function only", token)
         before = self._tokens[self._next - 1].text
         return self._error(f"an operator is missing between '{before}' and '{token.text}': write * to multiply", token)
 
     def _expression(self, strength: int) -> Node:
-        """An expression whose operators bind at least as strongly as `strength`."""
+        """Parse an expression whose operators have at least this precedence."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self._error(
@@ -182,7 +182,7 @@ class _Parser:
             self._close(token)
             return inside
         what = (
-            "the expression ends too early" if token.kind == "end" else f"'{token.text}' stands where a value belongs"
+            "the expression ends too early" if token.kind == "end" else f"expected a value, got '{token.text}'"
         )
         raise self._error(what, token)
 

@@ -1,4 +1,4 @@
-"""A mechanism written in a scenario: bodies, joints, forces, start and sensors, made into a `livens.Multibody`."""
+"""Mechanisms in scenario files: bodies, joints, forces, initial values and sensors of a `livens.Multibody`."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _BETWEEN_BODIES = (
 _OF_JOINTS = {"gear": 2, "rack": 2, "belt": 2, "differential": 3}
 JOINTS = (*_BETWEEN_BODIES, "distance", "couple", *_OF_JOINTS)
 _IN_JOINTS = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
-#: Those whose name is a keyword, as they may be left without one.
+#: Elements whose name is an optional keyword argument.
 _NAMED_LATER = ("drive", "motor", "pd", "pid")
 FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper", "wrench", *_IN_JOINTS)
 
-#: What the values of an argument are; all others are numbers.
+#: Arguments by type; all other arguments are numbers.
 _POINTS = ("a", "b", "at", "to", "position", "origin")
 _AXES = ("axis", "other_axis", "normal", "across")
 _NUMBERS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
 _WORDS = ("frame",)
 _FLAGS = ("crossed", "hold", "rotor")
 _OF_TIME = ("t",)
-#: Expressions, and the names that they may use, by the part they belong to.
+#: Arguments that are expressions, by element type, with the variables the expressions may use.
 _LAWS: dict[str, dict[str, tuple[str, ...]]] = {
     "motor": {"torque": ("t", "angle", "rate"), "force": ("t", "position", "speed")},
     "drive": dict.fromkeys(("angle", "position", "rate", "speed"), _OF_TIME),
@@ -66,17 +66,17 @@ _LAWS: dict[str, dict[str, tuple[str, ...]]] = {
 _UNITS = {"deg": units.deg, "mm": units.mm, "rpm": units.rpm}
 
 
-#: How names of files of robots end: URDF, and MJCF.
+#: File suffixes of robot descriptions: URDF and MJCF.
 ROBOTS = (".urdf", ".xml", ".mjcf")
 
 
 def robot_file(name: str, source: str) -> Path:
-    """Where the file of a robot is, seen from the file that names it."""
+    """Return the path of a robot file relative to the file that refers to it."""
     return Path(source).resolve().parent / name
 
 
 class Mechanism:
-    """What a file says of a mechanism, known to make sense."""
+    """Validated mechanism of a scenario file."""
 
     def __init__(self, fields: MechanismScenario, document: Document) -> None:
         self._fields, self._document = fields, document
@@ -90,7 +90,7 @@ class Mechanism:
 
     @contextmanager
     def _at(self, place: Place) -> Iterator[None]:
-        """Every complaint inside says where it belongs."""
+        """Add the location in the file to all errors raised inside."""
         try:
             yield
         except InputError as error:
@@ -100,7 +100,7 @@ class Mechanism:
         except LivensError as error:
             raise self._document.error(place, error) from None
 
-    # -- the parts ----------------------------------------------------------------------------------------------------
+    # -- elements -----------------------------------------------------------------------------------------------------
     def _draw(self) -> Multibody:
         fields = self._fields
         gravity = None if fields.gravity is None else self._vector(fields.gravity, ("gravity",))
@@ -125,19 +125,19 @@ class Mechanism:
         return mb
 
     def _robot(self, fields: RobotScenario, gravity: Any) -> Multibody:
-        """What a file of a robot says, with another gravity if one is given."""
+        """Import a robot file; `gravity` replaces that of the file."""
         file = robot_file(fields.robot, self._document.source)
         with self._at(("robot",)):
             if file.suffix.lower() not in ROBOTS:
                 ends = ", ".join(ROBOTS)
-                raise InputError(f"a robot is read from a file that ends in {ends}, got '{shown(file.name)}'")
+                raise InputError(f"the name of a robot file must end in {ends}, got '{shown(file.name)}'")
             if fields.planar:
-                raise InputError("a robot moves in space: planar is for mechanisms that are drawn here")
+                raise InputError("planar is not available for a robot file, which is three-dimensional")
             more: dict[str, Any] = {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
             if file.suffix.lower() == ".urdf":
                 mb = Multibody.from_urdf(file, base=fields.base or "fixed", **more)
             elif fields.base is not None:
-                raise InputError("an MJCF file says itself whether its base is fixed: base is for URDF files")
+                raise InputError("base is for URDF files only: an MJCF file defines whether its base is fixed")
             else:
                 mb = Multibody.from_mjcf(file, **more)
         with self._at(("gravity",)):
@@ -150,8 +150,8 @@ class Mechanism:
         what = given.get(field)
         if not isinstance(what, str) or what not in known:
             got = "nothing" if what is None else f"'{shown(what)}'"
-            hint = suggestion(str(what)[:60], known) if what is not None else f"; there are: {', '.join(known)}"
-            raise self._document.error((*place, field), f"must be a kind that there is, got {got}{hint}")
+            hint = suggestion(str(what)[:60], known) if what is not None else f"; allowed: {', '.join(known)}"
+            raise self._document.error((*place, field), f"unknown type {got}{hint}")
         return what
 
     def _body(self, name: str, given: Mapping[str, Any], place: Place) -> None:
@@ -170,22 +170,22 @@ class Mechanism:
             with self._at(where):
                 if isinstance(at, Mapping):  # a frame
                     if "at" not in at or not set(at) <= {"at", "axes"}:
-                        raise InputError("a frame is {at: point, axes: three columns}")
+                        raise InputError("a frame must have the form {at: point, axes: three columns}")
                     axes = None if at.get("axes") is None else self._vector(at["axes"], (*where, "axes"))
                     part.frame(point, at=self._point(at["at"], (*where, "at")), axes=axes)
                 else:
                     part.point(point, at=self._point(at, where))
 
     def _look(self, shape: str, given: Any, place: Place) -> tuple[Any, ...]:
-        """``{cylinder: [length, radius]}``: how a body of any inertia is drawn."""
+        """Parse the visual geometry of a body with given inertia: ``{cylinder: [length, radius]}``."""
         sizes = {"rod": 2, "box": 3, "sphere": 1, "cylinder": 2, "ring": 2}
         if shape != "body" or not isinstance(given, Mapping) or len(given) != 1:
-            reason = "is for a body without a shape, as one kind with its sizes, such as {cylinder: [0.2, 0.1]}"
+            reason = "needs a body without a shape, and one shape with its sizes, such as {cylinder: [0.2, 0.1]}"
             raise self._document.error(place, reason)
         ((kind, numbers),) = given.items()
         values = self._vector(numbers, (*place, kind))
         if kind not in sizes or len(values) != sizes[kind]:
-            raise self._document.error(place, f"'{shown(kind)}' is no kind with {len(values)} sizes: {sizes}")
+            raise self._document.error(place, f"'{shown(kind)}' is not a shape with {len(values)} sizes: {sizes}")
         return (kind, *values)
 
     def _part(self, name: str, given: Mapping[str, Any], place: Place, known: tuple[str, ...]) -> None:
@@ -200,7 +200,7 @@ class Mechanism:
                 members = self._listed(given, place, "joints", None, self._joint)
                 weights = self._vector(given.get("weights"), (*place, "weights"))
                 if len(weights) != len(members):
-                    reason = f"must be one number for each of {len(members)} joints"
+                    reason = f"must have one number for each of the {len(members)} joints"
                     raise self._document.error((*place, "weights"), reason)
                 method(name, *zip(members, weights, strict=True), **arguments)
             elif what in _OF_JOINTS:
@@ -229,7 +229,7 @@ class Mechanism:
         if what is None:
             known = {*self._mb.bodies, *self._mb.joints}
             raise self._document.error(
-                place, f"there is no body or joint '{shown(name)}'{suggestion(name[:60], known)}"
+                place, f"unknown body or joint '{shown(name)}'{suggestion(name[:60], known)}"
             )
         of_joint = not isinstance(what, Part)
         read = {
@@ -242,10 +242,10 @@ class Mechanism:
     def _sensor(self, name: str, given: Mapping[str, Any], place: Place) -> None:
         for key in given:
             if key not in ("point", "quantity", "relative_to"):
-                reason = f"unknown field '{shown(key)}'; a sensor has point or quantity, and relative_to"
+                reason = f"unknown field '{shown(key)}'; a sensor has the fields point or quantity, and relative_to"
                 raise self._document.error(place, reason)
         if ("point" in given) == ("quantity" in given):
-            raise self._document.error(place, "a sensor is of a point or of a quantity, of one of them")
+            raise self._document.error(place, "a sensor needs either point or quantity")
         seen = str(given["quantity"]) if "quantity" in given else self._point(given.get("point"), (*place, "point"))
         frame = given.get("relative_to")
         with self._at(place):
@@ -253,7 +253,7 @@ class Mechanism:
                 name, seen, relative_to=None if frame is None else self._point(frame, (*place, "relative_to"))
             )
 
-    # -- their arguments ----------------------------------------------------------------------------------------------
+    # -- arguments ----------------------------------------------------------------------------------------------------
     def _arguments(self, what: str, given: Mapping[str, Any], place: Place) -> dict[str, Any]:
         allowed, needed = _signature(what)
         for key in given:
@@ -288,7 +288,7 @@ class Mechanism:
         return self._number(value, place)
 
     def _point(self, value: Any, place: Place) -> Any:
-        """Numbers, a named point such as ``crank.b``, or a body for its centre."""
+        """Parse a point: numbers, a named point such as ``crank.b``, or a body (its centre)."""
         if not isinstance(value, str):
             return self._vector(value, place)
         body, _, point = value.partition(".")
@@ -306,13 +306,13 @@ class Mechanism:
         if not isinstance(value, str) or value not in self._mb.bodies:
             known = {"ground", *self._mb.bodies}
             got = "nothing" if value is None else f"'{shown(value)}'"
-            raise self._document.error(place, f"there is no body {got}{suggestion(str(value)[:60], known)}")
+            raise self._document.error(place, f"unknown body {got}{suggestion(str(value)[:60], known)}")
         return self._mb.bodies[value]
 
     def _joint(self, value: Any, place: Place) -> Any:
         if not isinstance(value, str) or value not in self._mb.joints:
             got = "nothing" if value is None else f"'{shown(value)}'"
-            raise self._document.error(place, f"there is no joint {got}{suggestion(str(value)[:60], self._mb.joints)}")
+            raise self._document.error(place, f"unknown joint {got}{suggestion(str(value)[:60], self._mb.joints)}")
         return self._mb.joints[value]
 
     def _vector(self, value: Any, place: Place) -> list[Any]:
@@ -327,7 +327,7 @@ class Mechanism:
         return float(self._expression(value, (), place)())
 
     def _law(self, value: Any, allowed: tuple[str, ...], place: Place) -> Callable[..., Any]:
-        """A function of the names that its expressions may use; of x, y, z it is a function of one point."""
+        """Return a function of the allowed variables; with x, y, z a function of one point."""
         if isinstance(value, (list, tuple)):
             parts = [self._expression(one, allowed, (*place, i)) for i, one in enumerate(value)]
             whole: Callable[..., Any] = lambda *args: [part(*args) for part in parts]  # noqa: E731
@@ -362,7 +362,7 @@ class Mechanism:
 
 @functools.cache
 def _signature(what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keywords that a method of Multibody takes, and those that it needs."""
+    """Return the keyword arguments of a method of Multibody, and the required ones."""
     parameters = inspect.signature(getattr(Multibody, what)).parameters.values()
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("name", "shape", "points")]
     more = ("at", "to") if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()

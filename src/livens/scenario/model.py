@@ -1,4 +1,4 @@
-"""A system written with expressions: read and checked, then made into a `livens.System`."""
+"""Systems defined by expressions: parsed, validated and converted to a `livens.System`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_LABEL = 100
 
 @dataclass(frozen=True)
 class _Read:
-    """An expression, its tree, and where it stands."""
+    """Parsed expression with its syntax tree and its location."""
 
     text: str
     tree: Node
@@ -33,7 +33,7 @@ class _Read:
 
 
 class Model:
-    """The expressions of a system, all of them known to make sense."""
+    """Validated expressions of a system."""
 
     def __init__(self, fields: SystemFields, start: Mapping[str, str], document: Document) -> None:
         self._document = document
@@ -59,13 +59,13 @@ class Model:
 
     @contextmanager
     def _at(self, place: Place) -> Iterator[None]:
-        """Every complaint inside says where it belongs."""
+        """Add the location in the file to all errors raised inside."""
         try:
             yield
         except InputError as error:
             raise self._document.error(place, error) from None
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- parsing ------------------------------------------------------------------------------------------------------
     def _read(self, text: str, role: str, place: Place) -> _Read:
         with self._at(place):
             tree = parse(text)
@@ -79,7 +79,7 @@ class Model:
             self._vocabulary.add_coordinates(self.coordinates)
 
     def _numbers(self, parameters: Mapping[str, str]) -> dict[str, float]:
-        """Parameters are numbers; their expressions may use earlier ones."""
+        """Evaluate the parameters; expressions may use parameters defined above."""
         values: dict[str, float] = {}
         self._vocabulary.below = set(parameters)
         for name, text in parameters.items():
@@ -109,7 +109,7 @@ class Model:
         return [self._read(text, "constraints", (*place, name)) for name, text in given.items()]
 
     def _forces(self, given: Mapping[str, str] | list[str]) -> list[_Read]:
-        """One for every coordinate, or none at all."""
+        """Parse the forces: one expression per coordinate, or none."""
         place: Place = ("system", "forces")
         if isinstance(given, list):
             if len(given) not in (0, len(self.coordinates)):
@@ -143,7 +143,7 @@ class Model:
 
     # -- values -------------------------------------------------------------------------------------------------------
     def _try(self) -> None:
-        """What only shows when an expression is evaluated (1/0, 2**5000) is found here, where its line is known."""
+        """Evaluate all expressions once, to report errors such as 1/0 or 2**5000 with their lines."""
         n = len(self.coordinates)
         q, v, t = m.symbols(ca.SX.sym("q", n)), m.symbols(ca.SX.sym("v", n)), m.Scalar(ca.SX.sym("t"))
         k = {name: m.Scalar(ca.SX.sym(name)) for name in self.parameters}
@@ -170,7 +170,7 @@ class Model:
                 values[name] = evaluate(read.tree, values, read.text)
 
     def _lets_for(self, reads: list[_Read]) -> dict[str, _Read]:
-        """The named expressions some expressions need, in order: others may use what is not at hand."""
+        """Return the named expressions that some expressions need, in order of definition."""
         needed: set[str] = {name.name for read in reads for name in names(read.tree)}
         for name, read in reversed(self._lets.items()):
             if name in needed:
@@ -184,7 +184,7 @@ class Model:
         return [evaluate(read.tree, values, read.text) for read in reads]
 
     def system(self) -> System:
-        """The system these expressions describe."""
+        """Return the system defined by the expressions."""
         functions: dict[str, Any] = {
             "kinetic": lambda q, v, k: self._values("kinetic", q, v, None, k)[0],
             "potential": lambda q, t, k: self._values("potential", q, None, t, k)[0],

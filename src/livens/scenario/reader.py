@@ -1,7 +1,7 @@
-"""From a YAML file to plain dicts, lists and texts that know their line.
+"""YAML reader: from a scenario file to dicts, lists and strings with line numbers.
 
-Every value stays the text it is in the file: whether ``1e-3``, ``no`` or ``12:30`` is a number is decided by the field
-it stands in, not by YAML's rules. Aliases and tags are refused, so a small file cannot become a large tree.
+All scalars stay strings: whether ``1e-3``, ``no`` or ``12:30`` is a number depends on the field, not on YAML's rules.
+Aliases and tags are rejected, so that a small file cannot expand to a large tree.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ MAX_BYTES = 100_000
 MAX_DEPTH = 8
 MAX_VALUES = 10_000
 
-#: Where a value stands: the keys, and the numbers in lists, that lead to it.
+#: Path of a value in the document: keys and list indices.
 Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says, and on which line it says it."""
+    """Content of a file with the line numbers of its values."""
 
     tree: Any
     source: str
     lines: dict[Place, int] = field(default_factory=dict)
 
     def where(self, place: Place = ()) -> str:
-        """``file, line 3, system.kinetic``: the start of every message."""
+        """Return the location ``file, line 3, system.kinetic``, which starts every message."""
         parts = [self.source]
         known = place
         while known and known not in self.lines:
@@ -77,7 +77,7 @@ def _text(path: Path) -> str:
 
 
 def document(text: str, source: str) -> Document:
-    """Read the text of a scenario; `source` stands for it in messages."""
+    """Parse the text of a scenario; `source` is its name in messages."""
     return _Reader(text, source).document()
 
 
@@ -104,12 +104,12 @@ class _Reader:
         except yaml.reader.ReaderError as error:
             line = self._text.count("\n", 0, error.position) + 1
             raise self._error(
-                line, f"this is not a text file: it holds the character #x{error.character:02x}"
+                line, f"this is not a text file: it contains the character #x{error.character:02x}"
             ) from None
         except (ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
-            # escapes such as "\UFFFFFFFF" make the scanner itself stumble
+            # escapes such as "\UFFFFFFFF" raise errors in the YAML scanner
             reason = "this is not valid YAML: an escape or a number is out of range"
             raise self._error(self._loader.line + 1, reason) from None
         return Document(tree, self._source, self._lines)
@@ -117,10 +117,10 @@ class _Reader:
     def _syntax_error(self, error: yaml.MarkedYAMLError) -> InputError:
         words = ", ".join(part for part in (error.context, error.problem) if part)
         if "not allowed here" in words:
-            words += " (a value with ': ' in it, or with '- ' at its start, must stand in quotes)"
+            words += " (quote values that contain ': ' or start with '- ')"
         mark = error.problem_mark
         if mark is None or (mark.index >= len(self._text) and error.context_mark is not None):
-            mark = error.context_mark  # what was never closed is of interest, not the end of the file
+            mark = error.context_mark  # points at the unclosed bracket instead of the end of the file
         if mark is None:
             return InputError(f"{self._source}: this is not valid YAML: {words}")
         return self._error(mark.line + 1, f"this is not valid YAML: {words}\n{pointed(self._text, mark.index)}")
@@ -129,7 +129,7 @@ class _Reader:
         tree, seen = None, False
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and seen:
-                raise self._error(_line(event), "a scenario file holds one document, here a second begins")
+                raise self._error(_line(event), "a scenario file must contain one document; a second one starts here")
             if isinstance(event, yaml.NodeEvent):
                 tree, seen = self._value(event, events, ()), True
         if tree is None:
@@ -143,10 +143,10 @@ class _Reader:
         if self._values > MAX_VALUES:
             raise self._error(line, f"a scenario may have at most {MAX_VALUES} values")
         if isinstance(event, yaml.AliasEvent):
-            reason = f"'*{shown(event.anchor)}' is an alias, which a scenario cannot have: write the value out"
+            reason = f"alias '*{shown(event.anchor)}' is not allowed in a scenario: write the value out"
             raise self._error(line, reason)
         if getattr(event, "tag", None) not in (None, "!"):
-            raise self._error(line, f"'{shown(event.tag)}' is a tag, which a scenario cannot have: leave it out")
+            raise self._error(line, f"tag '{shown(event.tag)}' is not allowed in a scenario: remove it")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, line)
         if len(place) >= MAX_DEPTH:
@@ -160,7 +160,7 @@ class _Reader:
         if event.style is None and text in ("", "~", "null"):
             return None
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise self._error(line, "half a character (a lone surrogate) stands in this text")
+            raise self._error(line, "this text contains half a character (a lone surrogate)")
         return text
 
     def _sequence(self, events: Iterator[Any], place: Place) -> list[Any]:
@@ -174,7 +174,7 @@ class _Reader:
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             line = _line(event)
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._error(line, "the name of a field must be a text")
+                raise self._error(line, "the name of a field must be a string")
             key = self._scalar(event, line) or str(event.value)
             here = (*place, key)
             if key in items:

@@ -1,4 +1,4 @@
-"""The models of saved runs, built again from what their files say."""
+"""Restoring the models of saved runs from their files."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from livens.models.scene import Scene, particles, scene_of
 from livens.results.record import Facts
 from livens.results.result import Result
 
-#: The problem name of systems that are written in a scenario; their description is what rebuilds them from a file.
+#: Problem name of systems defined in a scenario; result files contain the description that rebuilds them.
 NAME = "scenario"
 
 
 def problem_of(facts: Facts) -> Problem | None:
-    """The problem that a run was made of: a ready one, or the one a scenario describes; None for a user's own model."""
+    """Restore the problem of a run: a built-in one, or that of a scenario; None for a user-defined model."""
     if facts.problem is None:
         return None
     if facts.problem == NAME:
-        from livens.scenario.scenario import described  # it takes long to import, and most runs are of ready problems
+        from livens.scenario.scenario import described  # slow import, not needed for built-in problems
 
         return described(facts.problem_options["description"]).problem()
     return problems.load(facts.problem, **facts.problem_options)
 
 
 def _problem(result: Result) -> Problem | None:
-    """The problem the run was made of, built anew; None for a model of the user's own."""
+    """Return the problem of the run, rebuilt; None for a user-defined model."""
     return problem_of(result.facts)
 
 
 def _system(result: Result) -> Any:
-    """The model the run belongs to; a ready problem's is built anew if the run comes from a file."""
+    """Return the model of the run, rebuilt if the run of a built-in problem was loaded from a file."""
     if result._system is None:
         found = result.problem
         if found is None:
@@ -45,7 +45,7 @@ def _system(result: Result) -> Any:
 
 
 def _scene(result: Result) -> Scene:
-    """What the model looks like; older files do not say, then the model does if it is there."""
+    """Return the visual scene of the run; older files do not contain it, then that of the model if available."""
     if not result.facts.scene and (result._system is not None or result.facts.problem is not None):
         return result.system.scene_with(result.parameter_vector)
     known = result.facts.coordinates

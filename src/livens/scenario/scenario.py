@@ -1,4 +1,4 @@
-"""A scenario: what a file asks for, ready to be run."""
+"""Validated scenarios: parsing, the problem they define, and their runs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,27 @@ from livens.scenario.saved import NAME
 from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, validated
 from livens.scenario.show import shown
 
-#: Fields that belong to a run and not to the problem.
+#: Fields of the run, which are not part of the problem.
 _RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads")
 
 
 def load(path: str | Path) -> Scenario:
-    """Read a scenario file, or the file of a robot (URDF, MJCF).
+    """Load a scenario file, or a robot file (URDF, MJCF).
 
-    Whatever is wrong with it is an InputError that says where, and what is allowed.
+    Parameters
+    ----------
+    path : str or Path
+        Path of the YAML file, or of a file ending in ``.urdf``, ``.xml`` or ``.mjcf``.
+
+    Returns
+    -------
+    Scenario
+        Validated scenario.
+
+    Raises
+    ------
+    InputError
+        If the file is invalid. The message states file, line, field and allowed values.
     """
     file = path_of("the path of a scenario", path)
     if file.suffix.lower() in ROBOTS:
@@ -38,19 +51,54 @@ def load(path: str | Path) -> Scenario:
 
 
 def parse(text: str, source: str = "scenario") -> Scenario:
-    """Read a scenario from a text; `source` stands for it in messages."""
+    """Parse a scenario from a string.
+
+    Parameters
+    ----------
+    text : str
+        YAML text of the scenario.
+    source : str, default "scenario"
+        Name of the text in messages.
+
+    Returns
+    -------
+    Scenario
+        Validated scenario.
+
+    Raises
+    ------
+    InputError
+        If the text is invalid.
+    """
     if not isinstance(text, str):
-        raise InputError(f"a scenario is parsed from a text, got {text!r}")
+        raise InputError(f"parse needs the text of a scenario as a string, got {text!r}")
     return Scenario(document(text, str(source)))
 
 
 def described(description: Any) -> Scenario:
-    """A scenario from nested dicts and lists, such as the description that result files keep."""
+    """Build a scenario from nested dicts and lists, such as the description in result files.
+
+    Parameters
+    ----------
+    description : dict
+        Fields of the scenario.
+
+    Returns
+    -------
+    Scenario
+        Validated scenario.
+    """
     return Scenario(Document(description, NAME))
 
 
 class Scenario:
-    """A checked scenario. `run()` runs it, `problem()` gives what is run."""
+    """Validated scenario. `run` simulates it, `problem` returns the problem it defines.
+
+    Parameters
+    ----------
+    source : Document
+        Parsed document; use `load`, `parse` or `described` to create a scenario.
+    """
 
     def __init__(self, source: Document) -> None:
         self._document = source
@@ -71,12 +119,12 @@ class Scenario:
 
     @cached_property
     def mechanism(self) -> Multibody:
-        """The drawing, of a scenario with bodies."""
+        """Multibody model of a scenario with bodies."""
         if not isinstance(self.fields, MechanismScenario):
             raise self._document.error((), "this scenario has no bodies")
         return Mechanism(self.fields, self._document).drawn
 
-    # -- checks that need more than one field, or the registries -------------------------------------------------------
+    # -- checks of several fields, and against the registries ----------------------------------------------------------
     def _check_times(self) -> None:
         t0, t_end = self.fields.t0 or 0.0, self.fields.t_end
         if t_end is not None and t_end <= t0:
@@ -99,9 +147,20 @@ class Scenario:
                 reason = f"problem '{fields.problem}' has no option '{name}'{suggestion(name[:60], known)}"
                 raise self._document.error(("options", name), reason)
 
-    # -- what it asks for ----------------------------------------------------------------------------------------------
+    # -- problem and run -----------------------------------------------------------------------------------------------
     def problem(self) -> Problem:
-        """The problem with its initial values, scheme, step and end."""
+        """Return the problem with its initial values, scheme, step size and end time.
+
+        Returns
+        -------
+        Problem
+            Problem that `livens.simulate` accepts.
+
+        Raises
+        ------
+        InputError
+            If an option or a parameter of a built-in problem is unknown or invalid.
+        """
         fields = self.fields
         if isinstance(fields, SystemScenario):
             model = self._model
@@ -136,34 +195,77 @@ class Scenario:
 
     @property
     def _description(self) -> dict[str, Any]:
-        """What is needed to build the problem again, as plain texts."""
+        """Fields that are needed to rebuild the problem, as plain data."""
         found = {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
-        if isinstance(self.fields, RobotScenario):  # wherever the description is read again
+        if isinstance(self.fields, RobotScenario):  # absolute path, independent of the working folder
             found["robot"] = str(robot_file(self.fields.robot, self._document.source))
         return found
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments for `livens.simulate` besides the problem."""
+        """Arguments of `livens.simulate` other than the problem."""
         return self.settings_besides(())
 
     def settings_besides(self, given: Collection[str]) -> dict[str, Any]:
-        """The same without those that are given in another way, and so need not be allowed in a file."""
+        """Return the settings without those specified elsewhere, which are then not validated.
+
+        Parameters
+        ----------
+        excluded : collection of str
+            Names of the settings to leave out.
+
+        Returns
+        -------
+        dict
+            Arguments of `livens.simulate` other than the problem.
+
+        Raises
+        ------
+        InputError
+            If `out` lies outside the working folder.
+        """
         values = {name: None if name in given else getattr(self.fields, name) for name in _RUN_FIELDS}
         if isinstance(self.fields, ProblemScenario) and self.fields.parameters:
             values["parameters"] = self.fields.parameters
         if values["out"] is not None and not _inside(values["out"]):
-            words = "must stay in the folder the run is started in; ask for another place on the command line (--out)"
+            words = "must stay in the folder the run is started in; use --out on the command line for other folders"
             raise self._document.error(("out",), f"{words}, got '{shown(values['out'])}'")
         return {name: value for name, value in values.items() if value is not None}
 
     def run(self, **options: Any) -> Result:
-        """Run it. Options are those of `livens.simulate`; what is given here and not None replaces the file's."""
+        """Simulate the scenario.
+
+        Parameters
+        ----------
+        **options
+            Arguments of `livens.simulate`. Values other than None replace those of the file.
+
+        Returns
+        -------
+        Result
+            Trajectory, report and statistics.
+        """
         chosen = {name: value for name, value in options.items() if value is not None}
         return simulate(self.problem(), **{**self.settings_besides(chosen), **chosen})
 
     def changed(self, values: Mapping[str, Any]) -> Scenario:
-        """The same scenario with other options of the problem, or other parameters of the system."""
+        """Return a copy with other options of the problem, or other parameters of the system.
+
+        Parameters
+        ----------
+        values : dict
+            New values by name.
+
+        Returns
+        -------
+        Scenario
+            Validated scenario with the new values.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown.
+        """
         if not values:
             return self
         tree = dict(self._document.tree)
@@ -187,7 +289,7 @@ class Scenario:
 
 
 def _inside(name: str) -> bool:
-    """Whether a file of this name lies in the folder it is looked for in, also if links lead elsewhere."""
+    """Return True if a file name lies in the working folder, after resolving links."""
     here = Path.cwd().resolve()
     try:
         return not Path(name).is_absolute() and (here / name).parent.resolve().is_relative_to(here)

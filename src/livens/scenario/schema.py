@@ -1,4 +1,4 @@
-"""The fields of a scenario, what they may hold, and what is said when they hold something else."""
+"""Schema of scenario files: fields, their types and validation messages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from livens.scenario.reader import Document, Place
 from livens.scenario.show import shown
 from livens.scenario.tokens import ExpressionError
 
-#: More complaints than this are not read by anyone.
+#: Largest number of errors in a message.
 _MOST_ERRORS = 10
-#: Steps are counted exactly up to here, as floats are.
+#: Largest count that a float represents exactly.
 _LARGEST_COUNT = 2**53
 
 
@@ -40,14 +40,14 @@ def _got(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text, or a number from Python as the text that means exactly this number."""
+    """Return a string; numbers from Python become strings with the same value."""
     if isinstance(value, str) and value.strip():
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if not abs(value) < math.inf:
             raise ValueError(f"must be a finite number, got {value}")
         return repr(float(value))
-    raise ValueError(f"must be a text, got {_got(value)}")
+    raise ValueError(f"must be a string, got {_got(value)}")
 
 
 def _expression(value: Any) -> str:
@@ -57,7 +57,7 @@ def _expression(value: Any) -> str:
 
 
 def constant(value: Any) -> float:
-    """The value of a number, or of an expression of numbers."""
+    """Return the value of a number or of a constant expression."""
     text = _expression(value)
     tree = parse(text)
     for name in names(tree):
@@ -134,7 +134,7 @@ def _option(value: Any) -> float | list[float]:
 Text = Annotated[str, BeforeValidator(_text)]
 Expression = Annotated[str, BeforeValidator(_expression)]
 Table = Annotated[dict[str, Expression], BeforeValidator(_table)]
-#: Tags of a union stand in pydantic's path to a value; these are no names that fields have.
+#: Tags of a union in pydantic's path to a value; they cannot be field names.
 _TAGS = ("<names>", "<list>")
 TableOrList = Annotated[
     Annotated[dict[str, Expression], Tag(_TAGS[0])] | Annotated[list[Expression], Tag(_TAGS[1])],
@@ -151,14 +151,14 @@ class _Fields(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _empty_is_not_given(cls, values: Any) -> Any:
-        """A field whose value is commented out counts as not given."""
+        """Drop fields without a value, such as those with a commented-out value."""
         if not isinstance(values, Mapping):
             raise ValueError(f"must be fields with values ({', '.join(cls.model_fields)}), got {_got(values)}")
         return {key: value for key, value in values.items() if value is not None or key not in cls.model_fields}
 
 
 class Run(_Fields):
-    """How a scenario is run, whatever it is about."""
+    """Fields of the run, common to all scenarios."""
 
     scheme: Text | None = None
     t0: Number | None = None
@@ -171,9 +171,9 @@ class Run(_Fields):
 
 
 class ProblemScenario(Run):
-    """A ready problem with changed options."""
+    """Built-in problem with changed options."""
 
-    problem: Text = Field(description="the name of a ready problem (livens list problems)")
+    problem: Text = Field(description="the name of a built-in problem (livens list problems)")
     options: Annotated[dict[str, Annotated[Any, BeforeValidator(_option)]], BeforeValidator(_table)] = {}
     parameters: Annotated[dict[str, Annotated[Any, BeforeValidator(_option)]], BeforeValidator(_table)] = {}
     h: Positive | None = None
@@ -181,7 +181,7 @@ class ProblemScenario(Run):
 
 
 class SystemFields(_Fields):
-    """A system written with expressions."""
+    """System defined by expressions."""
 
     coordinates: Annotated[list[str], BeforeValidator(_word_list)] = Field(description="names such as: x y")
     parameters: Table = {}
@@ -194,16 +194,16 @@ class SystemFields(_Fields):
 
 
 class SystemScenario(Run):
-    """A system written with expressions, and where it starts."""
+    """System defined by expressions, with initial values."""
 
     system: SystemFields = Field(description="coordinates, parameters, energies and constraints")
-    start: Table = Field(description="a value for every coordinate; velocities are 0 if not given")
+    start: Table = Field(description="a value for every coordinate; velocities are 0 by default")
     h: Positive = Field(description="the step size")
-    t_end: Number = Field(description="the end of the run")
+    t_end: Number = Field(description="the end time")
 
 
 def _parts(value: Any) -> dict[str, dict[str, Any]]:
-    """Names of parts, each with its own fields."""
+    """Return a table of elements, each with its fields."""
     found = _table(value)
     for name, fields in found.items():
         if not isinstance(fields, Mapping):
@@ -215,26 +215,26 @@ Parts = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parts)]
 
 
 class MechanismScenario(Run):
-    """A mechanism of bodies, joints and forces; what each of them may say is checked when it is drawn."""
+    """Mechanism of bodies, joints and forces; the fields of elements are validated when the model is built."""
 
     gravity: list[Any] | None = None
     planar: Annotated[bool | None, BeforeValidator(_flag)] = None
     velocity_level: Annotated[bool | None, BeforeValidator(_flag)] = None
     redundant: Annotated[str | None, _one_of("error", "remove", "auto")] = None
     parameters: Table = {}
-    bodies: Parts = Field(description="names of bodies with their shapes, places and masses")
+    bodies: Parts = Field(description="names of bodies with their shapes, positions and masses")
     joints: Parts = {}
     forces: Parts = {}
     start: Parts = {}
     sensors: Parts = {}
     h: Positive = Field(description="the step size")
-    t_end: Number = Field(description="the end of the run")
+    t_end: Number = Field(description="the end time")
 
 
 class RobotScenario(MechanismScenario):
-    """A robot from a URDF or MJCF file; bodies, joints and forces may be added to it."""
+    """Robot from a URDF or MJCF file; bodies, joints and forces may be added."""
 
-    robot: Text = Field(description="a URDF or MJCF file, seen from the folder of this one")
+    robot: Text = Field(description="a URDF or MJCF file, relative to the folder of this file")
     base: Annotated[str | None, _one_of("fixed", "floating")] = None
     limit_stiffness: Positive | None = None
     bodies: Parts = {}
@@ -246,10 +246,10 @@ AnyScenario = ProblemScenario | SystemScenario | MechanismScenario
 
 
 def validated(document: Document) -> AnyScenario:
-    """The fields of a document, or one InputError with a line for everything that is wrong."""
+    """Validate a document and return its fields; raise one InputError that lists all errors."""
     tree = document.tree
     if not isinstance(tree, Mapping):
-        raise document.error((), f"a scenario is made of fields with values (name: value), got {_got(tree)}")
+        raise document.error((), f"a scenario must consist of fields with values (name: value), got {_got(tree)}")
     kinds: dict[str, type[AnyScenario]] = {
         "problem": ProblemScenario,
         "system": SystemScenario,
@@ -280,7 +280,7 @@ def validated(document: Document) -> AnyScenario:
 
 
 def _sentence(document: Document, model: type[BaseModel], item: Any) -> str:
-    """What pydantic found, in our words and with its line."""
+    """Return the message of a pydantic error with its location."""
     place: Place = tuple(key for key in item["loc"] if key not in _TAGS)
     owner = SystemFields if place[:1] == ("system",) and len(place) > 1 else model
     if item["type"] == "extra_forbidden":

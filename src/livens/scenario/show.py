@@ -1,4 +1,4 @@
-"""Text from a file, as it can stand in a message: one line, printable, not too long, with a caret where it matters."""
+"""Quoting of user text in messages: single-line, printable, of limited length, with a caret at a column."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ _BEFORE, _AFTER = 60, 40
 
 
 def shown(text: object, limit: int = 80) -> str:
-    """Printable and of limited length, whatever a file holds."""
+    """Return printable text of limited length."""
     full = str(text)
     short = full if len(full) <= limit else full[: limit - 3] + "..."
     return "".join(map(_printable, short))
 
 
 def _printable(character: str) -> str:
-    # a terminal obeys control characters, and a lone surrogate cannot be printed at all
+    # control characters would act on the terminal, and a lone surrogate cannot be printed
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def pointed(text: str, column: int) -> str:
-    """The line of `text` that holds the character number `column`, with a caret below that character."""
+    """Return the line of `text` that contains character number `column`, with a caret below it."""
     first = text.rfind("\n", 0, column) + 1
     last = text.find("\n", column)
     line, at = text[first : len(text) if last < 0 else last], column - first
@@ -29,5 +29,5 @@ def pointed(text: str, column: int) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """``a, b and c``."""
+    """Join names, as ``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,4 +1,4 @@
-"""Expressions, first step: from text to numbers, names and operators."""
+"""Tokeniser of expressions (first stage): from text to numbers, names and operators."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _TOKEN = re.compile(
     r"|(?P<name>[^\W\d]\w*)"
     r"|(?P<operator>\*\*|//|<=|>=|==|!=|[-+*/(),<>])"
 )
-#: What people try, and what to write instead.
+#: Common mistakes and their corrections.
 _INSTEAD = {
     "^": "write x**2 for a power",
     "=": "write == to compare",
-    "'": "there is no text, and the velocity of x is v_x",
-    '"': "there is no text in an expression",
-    ".": "there are no attributes",
-    "[": "there are no subscripts: give every number a name of its own",
-    "%": "there is no remainder: write a - b*floor(a/b)",
+    "'": "strings are not available, and the velocity of x is v_x",
+    '"': "strings are not available in expressions",
+    ".": "attributes are not available",
+    "[": "subscripts are not available: use a separate name for every number",
+    "%": "the remainder is not available: write a - b*floor(a/b)",
     "&": "write (a > 0)*(b > 0) for 'and'",
     "|": "write maximum(a > 0, b > 0) for 'or'",
     "!": "write != to compare, or 1 - c for 'not'",
-    ":": "there is nothing with a colon",
+    ":": "colons are not available",
 }
 
 
 class ExpressionError(InputError):
-    """An expression cannot be understood; the message shows where."""
+    """Syntax or name error in an expression; the message shows its column."""
 
     def __init__(self, reason: str, text: str, column: int) -> None:
         super().__init__(f"{reason}\n{pointed(text, column)}")
@@ -44,7 +44,7 @@ class ExpressionError(InputError):
 
 @dataclass(frozen=True)
 class Token:
-    """`kind` is "number", "name", "operator" or "end"; `column` counts characters from 0."""
+    """Token of type "number", "name", "operator" or "end"; `column` counts characters from 0."""
 
     kind: str
     text: str
@@ -53,7 +53,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """Cut an expression into tokens; the last one is the end."""
+    """Split an expression into tokens; the last one has type "end"."""
     if len(text) > MAX_LENGTH:
         reason = f"an expression may have at most {MAX_LENGTH} characters, this one has {len(text)}; use `let`"
         raise ExpressionError(reason, text, MAX_LENGTH)

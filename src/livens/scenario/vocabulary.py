@@ -1,4 +1,4 @@
-"""Which names the expressions of a system may use, and what they stand for."""
+"""Symbol table of the expressions of a system: names, their types and where they are allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.scenario.tokens import MAX_NAME, ExpressionError
 
 MAX_NAMES = 1000
 
-#: What an expression may use, by the field it stands in: as the model functions of `livens.System`.
+#: Name types that an expression may use, by field; as for the model functions of `livens.System`.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "kinetic": ("coordinate", "velocity", "parameter"),
     "potential": ("coordinate", "time", "parameter"),
@@ -29,12 +29,12 @@ _PLURAL = {"coordinate": "coordinates", "velocity": "velocities", "time": "the t
 
 
 def velocity(coordinate: str) -> str:
-    """How the velocity of a coordinate is written."""
+    """Return the name of the velocity of a coordinate."""
     return f"v_{coordinate}"
 
 
 def check_name(name: str, what: str, taken: Mapping[str, str]) -> None:
-    """Refuse names that expressions could not use, or that mean something already."""
+    """Raise an error for names that are invalid in expressions or already defined."""
     if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
         raise InputError(f"'{shown(name)}' cannot be the name of a {what}: use letters, digits and _, a letter first")
     if len(name) > MAX_NAME:
@@ -52,19 +52,19 @@ def check_name(name: str, what: str, taken: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Use:
-    """A kind of thing that a named expression depends on, and one name of that kind."""
+    """Name type that a named expression depends on, with one name of this type."""
 
     kind: str
     name: str
 
 
 class Vocabulary:
-    """Names with their kinds; `let` names with what they depend on."""
+    """Names with their types, and named expressions (`let`) with their dependencies."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, str] = {}
         self.uses: dict[str, dict[str, Use]] = {}
-        self.below: set[str] = set()  # names that a file defines further down
+        self.below: set[str] = set()  # names defined further down in the file
 
     def add(self, name: str, kind: str) -> None:
         check_name(name, kind, self.kinds)
@@ -97,13 +97,13 @@ class Vocabulary:
         return {kind: Use(kind, name)}
 
     def check(self, tree: Node, role: str, text: str) -> None:
-        """Refuse unknown names, and names that an expression in this role cannot use."""
+        """Raise an error for unknown names, and for names that are not allowed in this field."""
         allowed = ALLOWED[role]
         for node in names(tree):
             if node.name not in self.kinds and node.name not in CONSTANTS and node.name != "t":
                 if node.name in self.below:
                     reason = (
-                        f"'{node.name}' is defined only here or further down: an expression may use what stands above"
+                        f"'{node.name}' is not defined yet: an expression may use names defined above it only"
                     )
                     raise ExpressionError(reason, text, node.column)
                 reason = f"unknown name '{node.name}'{suggestion(node.name, self._known(allowed))}"

@@ -1,4 +1,4 @@
-"""Time-stepping schemes. One file each; `get` finds a scheme by its name.
+"""Time-stepping schemes: registry, look-up by name (`get`), and composition.
 
 >>> from livens import schemes
 >>> em = schemes.get("livens-em")

@@ -1,4 +1,4 @@
-"""Variational integrators with adaptive steps."""
+"""Time-transformed variational integrators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.schemes.recipes.maps import Phase, Step, digits
 
 
 class AdaptiveVariational(AdaptiveMap):
-    """The discrete Lagrangian of the motion in fictive time (S003 paper II, eqs. 21-25), for any energy ``H(q, p)``.
+    """Variational integrator in fictive time (S003 paper II, eqs. 21-25), for any energy ``H(q, p)``.
 
     With ``q_a = (1-a) q0 + a q1`` and the energy E0 of the initial state, the discrete Lagrangian is the stationary
     value over p_m of ``p_m.(q1 - q0) - eps l(q_b, p_m) D``, ``D = H(q_a, p_m) - E0``::
@@ -23,12 +23,12 @@ class AdaptiveVariational(AdaptiveMap):
         p1 = p_m - eps (a l H_q + b l_q D)
         t1 = t0 + eps l
 
-    l and its derivatives are taken at (q_b, p_m), H and its derivatives at (q_a, p_m). The paper has l as a function of
-    the coordinates, where l_p is zero, and of the velocity in fictive time, which is here one of the momenta. The map
-    of (q, t, p, -E0) is symplectic. With a = b it is ``variational:a`` for the energy ``l (H - E0)``.
+    l and its derivatives are evaluated at (q_b, p_m), H and its derivatives at (q_a, p_m). In the paper l is a function
+    of the coordinates, where l_p is zero, and of the velocity in fictive time, which is here a function of the momenta.
+    The map of (q, t, p, -E0) is symplectic. With a = b it is ``variational:a`` for the energy ``l (H - E0)``.
 
-    With a = b = 0, a constant mass matrix and a scaling of q alone, the momenta follow from a quadratic equation
-    (eq. 26) and nothing has to be solved by iteration. It has no real root where the step is too long.
+    With a = b = 0, a constant mass matrix and a scaling of q only, the momenta follow from a quadratic equation
+    (eq. 26) in closed form. It has no real root if the step is too long.
     """
 
     family = "adaptive-variational:<alpha>,<beta>"
@@ -75,15 +75,15 @@ class AdaptiveVariational(AdaptiveMap):
         return Step(new, rows)
 
     def _explicit_step(self, phase: Phase, old: Any, h: Any) -> Step:
-        """``p1 = A - B s`` with ``s = p1.W p1`` for the inverse W of the mass matrix: a quadratic equation for s."""
+        """Return the step ``p1 = A - B s``, ``s = p1.W p1`` with the inverse mass W: a quadratic equation for s."""
         scale, slope = self.g(phase, old.q, old.p), self.g_q(phase, old.q, old.p)
         W = phase.any("W", phase.model.inverse_mass, old.q, old.p, 0)
-        T0 = phase.T(0 * old.p)  # a constant in the kinetic energy belongs to the potential one
+        T0 = phase.T(0 * old.p)  # a constant of the kinetic energy is moved to the potential energy
         A = old.p - h * scale * phase.V_q(old.q, 0) + h * slope * (old.start_energy - T0 - phase.V(old.q, 0))
         B = h / 2 * slope
         AA, AB, BB = ca.dot(A, W @ A), ca.dot(A, W @ B), ca.dot(B, W @ B)
         c = 1 + 2 * AB
-        # of the two roots the one that is A.W A for short steps, written so that nothing cancels
+        # the root that tends to A.W A for short steps, written without cancellation
         s = 2 * AA / (c + ca.sqrt(c**2 - 4 * AA * BB))
         p = A - B * s
         return Step({"q": old.q + h * scale * (W @ p), "p": p, "t": old.t + h * scale})

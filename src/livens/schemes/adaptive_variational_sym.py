@@ -1,4 +1,4 @@
-"""Symmetric variational integrators with adaptive steps."""
+"""Symmetric time-transformed variational integrators."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from livens.schemes.recipes.maps import Phase, Step, digits
 
 
 class SymmetricAdaptiveVariational(AdaptiveMap):
-    """The mean of the discrete Lagrangians of `adaptive-variational` for (a, b) and (1-a, 1-b) (S003 paper II, eq. 25).
+    """Mean of the discrete Lagrangians of `adaptive-variational` for (a, b) and (1-a, 1-b) (S003 paper II, eq. 25).
 
-    Each of the two has a point of evaluation and a momentum of its own there, (q_A, p_A) and (q_B, p_B), and both have
-    the velocity w of the fictive time. With ``D = H - E0``::
+    Each of the two has an evaluation point with a momentum, (q_A, p_A) and (q_B, p_B); both have the velocity w in
+    fictive time. With ``D = H - E0``::
 
         w  = l H_p + l_p D                                    at A, and at B
         p0 = mean of p_m + eps ((1-a) l H_q + (1-b) l_q D)    over A with (a, b) and B with (1-a, 1-b)
         p1 = mean of p_m - eps (a l H_q + b l_q D)
         q1 = q0 + eps w          t1 = t0 + eps (l_A + l_B)/2
 
-    Symmetric and of order 2 for all a and b; the map of (q, t, p, -E0) is symplectic. With a = b = 1/2 both points are
-    one, and the scheme is ``adaptive-variational:0.5,0.5``; (1-a, 1-b) is the same scheme as (a, b).
+    Symmetric and of order 2 for all a and b; the map of (q, t, p, -E0) is symplectic. For a = b = 1/2 both points
+    coincide, and the scheme is ``adaptive-variational:0.5,0.5``; (1-a, 1-b) is equivalent to (a, b).
     """
 
     family = "adaptive-variational-sym:<alpha>,<beta>"
@@ -39,7 +39,7 @@ class SymmetricAdaptiveVariational(AdaptiveMap):
         self.name = f"adaptive-variational-sym:{digits(alpha)},{digits(beta)}"
 
     def _one_point(self) -> AdaptiveVariational | None:
-        """The scheme itself, where both points are the same."""
+        """Return the equivalent one-point scheme for a = b = 1/2, else None."""
         if self.alpha != 0.5 or self.beta != 0.5:
             return None
         made = AdaptiveVariational(0.5, 0.5)

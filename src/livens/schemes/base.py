@@ -1,4 +1,4 @@
-"""The contract of a scheme: what it says about itself, and that it can write down the equations of a step."""
+"""Base class of time-stepping schemes, their traits, and their requirements on models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from livens.errors import InputError
 from livens.schemes.patterns import pattern
 from livens.schemes.step import StepEquations
 
-#: The forms that the equations of a model can be written in, in words that complete "the scheme needs ...".
+#: Descriptions of the formulations of a model; each completes the sentence "the scheme needs ...".
 FORMS = {
     "elements": "a mechanical system made of elements (System)",
     "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
@@ -19,70 +19,101 @@ FORMS = {
     "nambu": "a Nambu system (Nambu)",
     "partitioned": "a model in two parts (FirstOrder with `second`)",
     "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
-    "crowd": "many balls in a box (Crowd)",
+    "crowd": "a granular system (GranularBox)",
 }
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A property of a model without which a scheme makes no sense."""
+    """Property that a model must have for a scheme to be applicable."""
 
-    attribute: str  # of the model, true or false
+    attribute: str  # boolean property of the model
     words: str  # completes "the scheme needs ..."
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What a scheme says about itself, in one record: lists, tables, files and tests are made of this."""
+    """Properties of a scheme in one record, used by listings, tables, result files and tests.
+
+    Parameters
+    ----------
+    name : str
+        Name of the scheme.
+    family : str or None
+        Name template of the family, such as ``"gauss-<s>"``; None for a single scheme.
+    aliases : tuple of str
+        Other names, such as abbreviations used in the literature.
+    group : str
+        Heading under which listings show the scheme.
+    summary : str
+        Short description.
+    source : str
+        Publication.
+    order : int
+        Order of convergence.
+    symplectic : bool
+        True if the step is a symplectic map.
+    symmetric : bool
+        True if the step is time-symmetric (self-adjoint).
+    implicit : bool
+        True if a system of equations has to be solved in every step.
+    fictive : bool
+        True if the step size refers to a fictive time, with physical time as part of the state.
+    conserves : tuple of str
+        Names of the observables that are conserved exactly (energies: in the absence of forces).
+    forms : tuple of str
+        Supported formulations, keys of `FORMULATION_DESCRIPTIONS`; a model needs to have one of them.
+    requires : tuple of Requirement
+        Required properties of the model.
+    error_order : int
+        Order p of the error estimate, which is of size h^(p + 1); 0 without an estimate.
+    evaluations_per_step : int
+        Number of force evaluations per step; per Newton iteration for implicit schemes.
+    """
 
     name: str
-    #: The pattern of the names of its family, if it is one of many.
     family: str | None
-    #: Other names it is found by, such as short names in the literature.
     aliases: tuple[str, ...]
-    #: What kind of scheme it is: lists show those of one group together.
     group: str
     summary: str
     source: str
     order: int
     symplectic: bool
     symmetric: bool
-    #: Something has to be solved in every step.
     implicit: bool
-    #: Its step is one of a fictive time, and time is part of the state.
     fictive: bool
-    #: Names of observables that are conserved exactly (energies: without forces).
     conserves: tuple[str, ...]
-    #: Forms of a model's equations that it can take, among `FORMS`; one of them is enough.
     forms: tuple[str, ...]
-    #: Properties that it needs of a model.
     requires: tuple[Requirement, ...]
-    #: The order of its estimate of its own error: that is of size h to this plus one. 0 if there is none.
     estimate_order: int
-    #: How often a step evaluates the forces; per Newton correction, where something has to be solved.
     evaluations: int
 
     def as_object(self) -> dict[str, Any]:
-        """The record in plain numbers, words and lists, as for JSON; requirements are the words for them."""
+        """Return the traits as a JSON-compatible dictionary.
+
+        Returns
+        -------
+        dict
+            Field names and values; requirements are replaced by their descriptions.
+        """
         found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return found | {"requires": [requirement.words for requirement in self.requires]}
 
 
 class Scheme:
-    """What every scheme says about itself, and the one thing it can do: write down the equations of a step.
+    """Base class of all schemes: traits, and the equations of one step.
 
-    A class with a `name` is one scheme. A class with a `family`, such as ``"gauss-<s>"``, stands for as many as there
-    are values of what is in brackets: they are the arguments of its constructor, which sets `name`, `order` and what
-    else depends on them. ``<s>`` and ``<order>`` are whole numbers, ``<scheme>`` is the name of another scheme,
-    ``<gradient>`` that of a discrete gradient, everything else is a number. `examples` are the arguments of those
-    members that lists show.
+    A class with a `name` is one scheme. A class with a `family`, such as ``"gauss-<s>"``, is a family of schemes.
+    The fields in brackets are the arguments of its constructor, which sets `name`, `order` and the dependent traits.
+    ``<s>`` and ``<order>`` are integers, ``<scheme>`` is the name of another scheme and ``<gradient>`` the name of a
+    discrete gradient; every other field is a float. `examples` contains the arguments of the members shown in listings.
 
-    Schemes are found by their names from the moment their class is defined, in a file of `livens/schemes` or anywhere
-    else; a later definition with the same name takes the place of the earlier one. `aliases` are other names, of a
-    family other patterns with the same brackets; `nicknames` are names of single members of a family, each with its
-    arguments. Both belong to the class that declares them, and are not inherited by schemes with other names.
+    A scheme is registered when its class is defined, in `livens.schemes` or in user code. A later definition with the
+    same name replaces the earlier one. `aliases` are other names (for a family: other templates with the same fields).
+    `member_aliases` maps names of single members of a family to their arguments. Both belong to the class that
+    declares them and are not inherited by schemes with other names.
 
-    To write a scheme for mechanical systems, subclass `ElementScheme`.
+    Subclass `ElementScheme` to write a scheme for mechanical systems.
     """
 
     name: str
@@ -96,20 +127,20 @@ class Scheme:
     forms: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()
     estimate_order: int = 0
-    #: Parts of its memory that change their sign where a motion is turned around, as momenta do.
+    #: Parts of the scheme state that are odd under time reversal, as momenta are.
     opposite: tuple[str, ...] = ()
     implicit: bool = True
     fictive: bool = False
     evaluations: int = 1
-    #: It chooses the sizes of its steps by itself, unless they are given.
+    #: The scheme selects its step sizes, unless the step size is prescribed.
     own_steps: bool = False
-    #: The relative error of such a step.
+    #: Relative local error tolerance of the step-size selection.
     tolerance: float = 0.0
-    #: It can hold constraints on velocity level, such as those of rolling.
+    #: The scheme supports constraints on velocity level, such as rolling constraints.
     rolls: bool = False
-    #: It takes forces that are compiled elsewhere, as it never differentiates them.
+    #: The scheme supports external (compiled) forces, as it does not differentiate them.
     takes_black_boxes: bool = False
-    #: It can hold what sampled controllers say over a step.
+    #: The scheme supports sampled controllers with a zero-order hold over the step.
     sampled: bool = False
     aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
@@ -142,8 +173,20 @@ class Scheme:
 
     @property
     def traits(self) -> Traits:
-        """What the scheme says about itself, as one record.
+        """Traits of the scheme.
 
+        Returns
+        -------
+        Traits
+            Record of the properties of the scheme.
+
+        Raises
+        ------
+        InputError
+            If the class of the scheme does not define a required attribute.
+
+        Examples
+        --------
         >>> from livens import schemes
         >>> record = schemes.get("gauss-2").traits
         >>> record.order, record.symplectic, record.family, record.forms
@@ -157,55 +200,184 @@ class Scheme:
             if field.name in found:
                 continue
             if not hasattr(self, field.name):
-                raise InputError(f"scheme {type(self).__name__} does not say what its {field.name} is")
+                raise InputError(f"scheme {type(self).__name__} does not define its attribute '{field.name}'")
             found[field.name] = getattr(self, field.name)
         return Traits(**found)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
-        """The equations of one step of a model; constraints in `dropped` are left out."""
+        """Return the equations of one step.
+
+        Parameters
+        ----------
+        model : Model
+            Model to integrate.
+        removed_constraints : collection of int, default ()
+            Indices of redundant constraints that are left out of the equations.
+
+        Returns
+        -------
+        StepEquations
+            Residual, Jacobian and final state of a step.
+        """
         raise NotImplementedError
 
     def scaled(self, scaling: Any) -> Scheme:
-        """The same scheme with its steps scaled by this function of the state; see `livens.scaling`."""
-        raise InputError(f"scheme '{self.name}' takes equal steps, it has no use for a scaling function")
+        """Return the scheme with steps scaled by a function of the state.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            Scaling function, see `livens.scaling`.
+
+        Returns
+        -------
+        Scheme
+            Scheme with variable steps.
+
+        Raises
+        ------
+        InputError
+            If the scheme has no time transformation.
+        """
+        raise InputError(f"scheme '{self.name}' takes equal steps and does not support a scaling function")
 
     def counted(self, steps: int, corrections: int) -> tuple[int, int]:
-        """How often forces and their Jacobians were evaluated, for a number of steps and of Newton corrections.
+        """Return the number of evaluations of the forces and of their Jacobians.
 
-        A correction needs both at its beginning; after the last one of a step, forces tell whether it was. Schemes that
-        tell expensive forces apart count these.
+        A Newton iteration evaluates forces and Jacobian; the convergence check of each step evaluates the forces once
+        more. Schemes that split the forces count the expensive forces.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps.
+        corrections : int
+            Number of Newton iterations.
+
+        Returns
+        -------
+        tuple of int
+            Number of force evaluations and number of Jacobian evaluations.
         """
         return (corrections + steps, corrections) if corrections else (steps * self.evaluations, 0)
 
     def controlled(self) -> Scheme:
-        """The same, made for steps whose sizes follow a tolerance: it may remember more of the steps before."""
+        """Return the variant for error-controlled steps, which may store more of the previous steps.
+
+        Returns
+        -------
+        Scheme
+            Variant of the scheme, or the scheme itself.
+        """
         return self
 
     def composed(self) -> Scheme:
-        """The same as a part of a composition, whose steps differ in size: it remembers nothing of the next step."""
+        """Return the variant for substeps of a composition, whose step sizes differ from each other.
+
+        Returns
+        -------
+        Scheme
+            Variant without data for the next step, or the scheme itself.
+        """
         return self
 
     def for_tolerance(self, tolerance: float) -> Scheme:
-        """The same, made for this relative error of a step; for schemes that choose their steps by themselves."""
+        """Return the variant for a tolerance, for schemes that select their step sizes.
+
+        Parameters
+        ----------
+        tolerance : float
+            Relative local error tolerance.
+
+        Returns
+        -------
+        Scheme
+            Variant of the scheme, or the scheme itself.
+        """
         return self
 
     def memory(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
-        """What the scheme adds to the state of the model, at the start; by the names its equations lay it out with."""
+        """Return the initial scheme state: the variables that the scheme adds to the state of the model.
+
+        Parameters
+        ----------
+        model : Model
+            Model to integrate.
+        values : mapping of str to array
+            Initial values of the state of the model, by name.
+        k : array
+            Parameter vector of the model.
+        t : float
+            Initial time.
+        h : float
+            Step size.
+
+        Returns
+        -------
+        dict
+            Initial values by name, with the names of the layout of the step equations.
+        """
         return {}
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
-        """Parts of its memory that belong to a step of size h from (q, p), as expressions of these.
+        """Return the parts of the scheme state that depend on h, as expressions of (q, p).
 
-        All others a step of size 0 computes anew, if they follow (q, p) at all.
+        All other parts that depend on (q, p) are recomputed by a step of size 0.
+
+        Parameters
+        ----------
+        model : Model
+            Model to integrate.
+        q, p : casadi.SX
+            Coordinates and momenta.
+        t, h : casadi.SX
+            Time and step size.
+        k : casadi.SX
+            Parameter vector of the model.
+
+        Returns
+        -------
+        dict
+            Expressions by name.
         """
         return {}
 
     def memory_expressions(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
-        """The same as expressions of symbols q, p and k, for derivatives by the start, where they are known."""
+        """Return the initial scheme state as expressions of the symbols q, p and k.
+
+        Used for derivatives with respect to initial values.
+
+        Parameters
+        ----------
+        model : Model
+            Model to integrate.
+        q, p, k : casadi.SX
+            Coordinates, momenta and parameters.
+        t : float
+            Initial time.
+        h : float
+            Step size.
+
+        Returns
+        -------
+        dict
+            Expressions by name, as far as they are available.
+        """
         return {}
 
     def missing(self, model: Any) -> list[str]:
-        """What the scheme needs and the model has not, in words."""
+        """Return the requirements of the scheme that a model does not meet.
+
+        Parameters
+        ----------
+        model : Model
+            Model to integrate.
+
+        Returns
+        -------
+        list of str
+            Descriptions that complete "the scheme needs ..."; empty if the scheme is compatible with the model.
+        """
         if not set(self.forms) & set(model.forms):
             wanted = " or ".join(FORMS.get(form, f"a model in the form '{form}'") for form in self.forms)
             return [f"{wanted}, not a {model.kind}"]
@@ -217,18 +389,29 @@ class Scheme:
         return [*found, *self.no_black_box(model)]
 
     def no_black_box(self, model: Any) -> list[str]:
-        """Words for a scheme that needs to see into its forces."""
+        """Return the unmet requirement if the model has an external force and the scheme differentiates forces.
+
+        Parameters
+        ----------
+        model : Model
+            Model to integrate.
+
+        Returns
+        -------
+        list of str
+            Description of the requirement, or an empty list.
+        """
         closed = getattr(model, "box", None) is not None and not self.takes_black_boxes
-        return ["forces it can look into and differentiate, not a black box"] if closed else []
+        return ["forces that can be differentiated, not an external force"] if closed else []
 
 
 def declaring(kind: type[Scheme]) -> type[Scheme]:
-    """The class that gives a scheme its name, or the pattern of its names: itself, or one it is derived from."""
+    """Return the class in the inheritance chain that defines the name or the name template of a scheme."""
     return next((cls for cls in kind.__mro__ if {"name", "family"} & cls.__dict__.keys()), kind)
 
 
 def member_aliases(kind: type[Scheme], name: str) -> tuple[str, ...]:
-    """The other names of the member of a family that has this name."""
+    """Return the aliases of the member of a family with this name."""
     texts = pattern(kind.family).texts(name) or ()
     arguments = pattern(kind.family).arguments(name)
     own = kind.__dict__

@@ -1,6 +1,6 @@
-"""The schemes in groups, the members of a family together: what ``livens list`` and the README show.
+"""Catalogue of the schemes by group and family: the table of ``livens list`` and of the README.
 
-``python -m livens.schemes.catalogue`` writes the table of the README anew, in the current folder.
+``python -m livens.schemes.core.catalogue`` updates the table of the README in the current folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from livens.schemes import registry
 from livens.schemes.base import Traits
 from livens.schemes.patterns import pattern
 
-#: The groups in the order in which lists show them; groups that others make up come last.
+#: Groups in the order of the listings; user-defined groups come last.
 GROUPS = (
     "Energy-momentum and midpoint schemes",
     "Symplectic schemes for systems with constraints",
@@ -40,9 +40,9 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One scheme, or all of a family, in words."""
+    """Table row of a scheme or of a family, as text."""
 
-    name: str  # or the pattern of the names of a family
+    name: str  # name, or name template of a family
     order: str
     symplectic: str
     symmetric: str
@@ -55,7 +55,7 @@ class Row:
 
 
 def grouped(names: Sequence[str]) -> dict[str, list[str]]:
-    """Names of schemes by their groups, in the order in which lists show these."""
+    """Return the names of schemes by group, in the order of the listings."""
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(registry.get(name).traits.group, []).append(name)
@@ -64,7 +64,7 @@ def grouped(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def rows() -> list[Row]:
-    """One row for every scheme and every family, by groups; in each the usual ones first."""
+    """Return one row for every scheme and every family, ordered by group and, within a group, by preference."""
     together: dict[str, list[Traits]] = {}
     for scheme in registry.all():
         traits = scheme.traits
@@ -80,9 +80,9 @@ def rows() -> list[Row]:
 
 
 def row(name: str, members: Sequence[Traits]) -> Row:
-    """A scheme, or the members of a family, in words."""
+    """Return the table row of a scheme or of the members of a family."""
     first = members[0]
-    made_of = "scheme" in pattern(name).parts  # of another scheme, which decides on most things
+    made_of = "scheme" in pattern(name).parts  # composition: most traits are those of the base scheme
     common = [what for what in first.conserves if all(what in member.conserves for member in members)]
     return Row(
         name,
@@ -99,7 +99,7 @@ def row(name: str, members: Sequence[Traits]) -> Row:
 
 
 def markdown() -> str:
-    """The table of the README: rows that say the same are one."""
+    """Return the README table in Markdown; rows with identical cells are merged."""
     columns = ("scheme", "order", "symplectic", "symmetric", "step", "conserves exactly", "takes", "needs")
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     together: dict[str, dict[tuple[str, ...], list[str]]] = {}
@@ -115,14 +115,14 @@ def markdown() -> str:
 
 
 def refreshed(text: str) -> str:
-    """A text with the table between its marks written anew."""
+    """Return the text with the table between the two marks replaced by the current table."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{markdown()}\n\n{END}{after}"
 
 
 def _order(name: str, members: Sequence[Traits]) -> str:
-    """The order in terms of what is in brackets where that is possible, else the orders there are.
+    """Return the order as a function of the field s where possible, else the list of orders.
 
     >>> next(row.order for row in rows() if row.name == "radau-iia-<s>")
     '2s - 1'
@@ -143,7 +143,7 @@ def _order(name: str, members: Sequence[Traits]) -> str:
 def _where(
     name: str, members: Sequence[Traits], holds: Callable[[Traits], Any], yes: str = "yes", no: str = "no"
 ) -> str:
-    """Whether something holds, or for which members of a family it does."""
+    """Return "yes" or "no", or the members of a family for which a predicate holds."""
     those = [member for member in members if holds(member)]
     if len(those) in (0, len(members)):
         return yes if those else no
@@ -154,7 +154,7 @@ def _where(
 
 
 def _needs(traits: Traits) -> list[str]:
-    """What a scheme needs, without the explanations in brackets."""
+    """Return the requirements of a scheme, without the explanations in brackets."""
     needs = [requirement.words.partition(" (")[0] for requirement in traits.requires]
     return needs + (["a scaling function"] if traits.fictive else [])
 

@@ -1,4 +1,4 @@
-"""Methods for comparison: of no geometry, for any model whose rates follow from its state."""
+"""Reference methods without geometric properties, for comparison, on explicit ODEs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.schemes.step import StepEquations
 
 
 class Rates:
-    """A model as ``y' = f(t, y)``, with the powers supplied and dissipated; y is (q, p), or x."""
+    """Vector field ``y' = f(t, y)`` of a model, with supplied and dissipated power; y is (q, p), or x."""
 
     def __init__(self, model: Any, k: Any) -> None:
         if "descriptor" in model.forms:
@@ -37,22 +37,22 @@ class Rates:
         return self._function(t, y, self._k)[0]
 
     def power(self, t: Any, y: Any) -> Any:
-        """The work of forces in the step: supplied and dissipated."""
+        """Return supplied and dissipated power."""
         return self._function(t, y, self._k)[1]
 
 
 class Comparison(MapScheme):
-    """A Runge-Kutta method whose stages follow each other: ``k_i = f(t_i, y0 + h sum_j a_ij k_j)`` with j up to i.
+    """Diagonally implicit Runge-Kutta method: ``k_i = f(t_i, y0 + h sum_j a_ij k_j)`` with j <= i.
 
-    ``y1 = y0 + h sum_i b_i k_i``, ``t_i = t0 + h sum_j a_ij``. The slope k_i of a stage with ``a_ii != 0`` is an
-    unknown, the others are explicit.
+    ``y1 = y0 + h sum_i b_i k_i``, ``t_i = t0 + h sum_j a_ij``. The stage derivative k_i of a stage with ``a_ii != 0``
+    is an unknown, all others are explicit.
     """
 
     group = "Methods for comparison"
     forms = ("phase space", "descriptor")
     symplectic = symmetric = False
     conserves = ()
-    #: Rows of (a_ij), and weights.
+    #: Runge-Kutta matrix by rows, and weights.
     A: Sequence[Sequence[float]]
     b: Sequence[float]
 
@@ -68,7 +68,7 @@ class Comparison(MapScheme):
             return super().missing(model)
         d = model.descriptor
         affine = not ca.depends_on(ca.jacobian(d.residual, d.xdot), d.xdot)
-        return [] if affine and model.regular_flow else ["x' to follow from x"]
+        return [] if affine and model.regular_flow else ["an explicit ODE x' = f(t, x)"]
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         layout: Layout = model.layout
@@ -118,7 +118,7 @@ class ImplicitEuler(Comparison):
 
 
 class Heun(Comparison):
-    """The explicit trapezoidal rule."""
+    """Heun's method: explicit trapezoidal rule."""
 
     name, order, evaluations = "heun", 2, 2
     summary, source = "Heun: explicit, gains energy slowly", "S003 paper I"
@@ -132,7 +132,7 @@ class ExplicitMidpoint(Comparison):
 
 
 class ImplicitExtrapolation(Comparison):
-    """``2 Psi_{h/2} Psi_{h/2} - Psi_h`` with implicit Euler steps Psi: three stages, one after the other."""
+    """Extrapolated implicit Euler ``2 Psi_{h/2} Psi_{h/2} - Psi_h`` with Euler steps Psi: three sequential stages."""
 
     name, order, implicit = "implicit-extrapolation", 2, True
     summary, source = "extrapolated implicit Euler: loses energy slowly", "S003 paper I"
@@ -140,7 +140,7 @@ class ImplicitExtrapolation(Comparison):
 
 
 class Theta(Comparison):
-    """``y1 = y0 + h ((1-x) f(t0, y0) + x f(t1, y1))``; 0 is explicit, 1 implicit Euler, 1/2 the trapezoidal rule."""
+    """Theta method ``y1 = y0 + h ((1-x) f(t0, y0) + x f(t1, y1))``; 0 and 1 are Euler, 1/2 the trapezoidal rule."""
 
     family = "theta:<x>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.6,),)

@@ -1,4 +1,4 @@
-"""What energy-momentum schemes have in common: the discrete gradient that they are given."""
+"""Base class of energy-momentum schemes with a discrete gradient."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from livens.schemes.recipes.elements import ElementScheme
 
 
 class EnergyMomentum(ElementScheme):
-    """A scheme that takes a discrete gradient, an object or its name: Gonzalez' if nothing is said.
+    """Energy-momentum scheme with a discrete gradient, given as object or name; by default Gonzalez' discrete gradient.
 
-    Energies that are given through invariants always take the equivariant form of it. Order and symmetry of the scheme
-    are at most those of the gradient. Another gradient than Gonzalez' is part of the scheme's name.
+    Energies that are functions of invariants use the equivariant form of the discrete gradient. Order and symmetry of
+    the scheme are at most those of the discrete gradient. A discrete gradient other than Gonzalez' is part of the name.
     """
 
     def __init__(self, gradient: DiscreteGradient | str | None = None) -> None:

@@ -1,7 +1,7 @@
 """Schemes on the GGL principle and on the classical Gear-Gupta-Leimkuhler equations, for constant regular mass.
 
-``M^-1`` is never formed: where the papers write ``M^-1 x``, there is an unknown u with ``M u = x``, and ``M u`` is the
-sum of the elements' ``D_2 T(., u)``.
+``M^-1`` is not formed: in place of ``M^-1 x`` of the papers there is an unknown u with ``M u = x``, and ``M u`` is the
+sum of ``D_2 T(., u)`` over the elements.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ FIXED_CONSTRAINTS = Requirement("scleronomic", "constraints that do not depend o
 
 
 def velocity_constraints(e: ElementEnergies, q: Any, u: Any) -> Any:
-    """``g^v_k(q, u) = Dg_k(q) . u``, the hidden constraints at velocity u."""
+    """Return the hidden constraints ``g^v_k(q, u) = Dg_k(q) . u`` at velocity u."""
     return e.G(q, 0) @ u
 
 
 def hessian_terms(e: ElementEnergies, q: Any, u: Any, gam: Any) -> Any:
-    """``sum_k gam_k D^2 g_k(q) u``."""
+    """Return the constraint Hessian force ``sum_k gam_k D^2 g_k(q) u``."""
     m = e.model
     if not e.m:
         return ca.SX(e.n, 1)
@@ -34,7 +34,7 @@ def hessian_terms(e: ElementEnergies, q: Any, u: Any, gam: Any) -> Any:
 
 
 class GGLVariational(ElementScheme):
-    """The variational integrator of the GGL principle, S001 (41) and (57), with ``p1`` in (41b)::
+    """Variational integrator of the GGL principle, S001 (41) and (57), with ``p1`` in (41b)::
 
         q1 - q0       = h v + h M^-1 G(qb)^T gam                        qb = q0 + h v
         p1 - p0       = h D_1 L(q0, v) - h G(q0)^T lam - h sum_k gam_k D^2 g_k(qb) M^-1 p1 - h C(q0) v
@@ -42,7 +42,7 @@ class GGLVariational(ElementScheme):
         0             = g(q1)
         0             = G(qb) M^-1 p1
 
-    Unknowns are v, ``u = M^-1 p1`` and ``s = M^-1 G(qb)^T gam``. The velocity reported at the end is u.
+    Unknowns are v, ``u = M^-1 p1`` and ``s = M^-1 G(qb)^T gam``. The velocity reported at t + h is u.
     """
 
     name = "ggl-variational"
@@ -84,14 +84,14 @@ class GGLVariational(ElementScheme):
 
 
 class GGLClassic(ElementScheme):
-    """The same one-step idea on the original Gear-Gupta-Leimkuhler equations, S001 (21)::
+    """One-step scheme on the original Gear-Gupta-Leimkuhler equations, S001 (21)::
 
         q1 - q0 = h M^-1 p1 + h G(qb)^T gam                             qb = q0 + h M^-1 p1
         p1 - p0 = -h DV(q0) - h G(q0)^T lam - h C(q0) v
         0       = g(q1)
         0       = G(qb) M^-1 p1
 
-    The kinematic equation is changed and the momentum equation is not: the structure is not Hamiltonian, and the scheme
+    The kinematic equation is modified, the momentum equation is not: the structure is not Hamiltonian, and the scheme
     is not symplectic.
     """
 

@@ -1,4 +1,4 @@
-"""The energy-momentum scheme on the GGL principle, for masses of any kind."""
+"""Energy-momentum scheme on the GGL principle, for constant, variable and singular mass matrices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GGLEnergyMomentum(EnergyMomentum):
         0       = G(q1) M^-1 p1
 
     The unknowns are the midpoint value of ``u = M^-1 p`` and ``s = M^-1 sum_k gam_k D_q g_k``, averaged over both ends.
-    Where M depends on q or is singular, `AnyMass` has the equations.
+    `GGLEnergyMomentumVariableMass` has the equations for a variable or singular M.
     """
 
     name = "ggl-em"
@@ -86,7 +86,7 @@ class GGLEnergyMomentum(EnergyMomentum):
 
 
 class AnyMass(GGLEnergyMomentum):
-    """The same for a mass M(q), which need only be regular on the null space of G (docs/ggl-em.md)::
+    """GGL energy-momentum scheme for a mass M(q) that is regular on the null space of G (docs/ggl-em.md)::
 
         q1 - q0        = h (v_m + s)                                            v_m = (v0 + v1)/2
         p1 - p0        = h DG_q (v0.M v1 / 2 + s.M v_m - gam.G v_m) - h DG V - h sum_k lam_k DG g_k + h F_m
@@ -95,9 +95,9 @@ class AnyMass(GGLEnergyMomentum):
         0              = g(q1)
         0              = G(q1) v1
 
-    ``DG_q`` is the discrete gradient in q with velocities, s and multipliers frozen. M is met in products alone, so
-    elements add up, and momenta at the end are those of the velocities there. The unknowns are v_m and
-    ``w = v_m + s``: both have the size of a velocity, where s may be nothing but round-off.
+    ``DG_q`` is the discrete gradient in q at constant velocities, s and multipliers. M occurs in products only, so that
+    element contributions add up, and p1 is the momentum of v1. The unknowns are v_m and ``w = v_m + s``: both have the
+    size of a velocity, while s may be at round-off.
     """
 
     unknowns = ("v_m", "w")
@@ -136,7 +136,7 @@ class AnyMass(GGLEnergyMomentum):
         )
 
     def _turning(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, v1: Any, s: Any, gam: Any) -> Any:
-        """``DG_q (v0.M(q) v1 / 2 + s.M(q) v_m - gam.G(q) v_m)``."""
+        """Return ``DG_q (v0.M(q) v1 / 2 + s.M(q) v_m - gam.G(q) v_m)``."""
         m = e.model
         if m.T.is_zero() and not e.m:
             return ca.SX(m.n, 1)

@@ -1,4 +1,4 @@
-"""Schemes for Hamilton's equations, where the mass matrix is regular or made so for unit quaternions."""
+"""Schemes for Hamilton's equations, with a regular mass matrix or an augmented one for unit quaternions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REGULAR = Requirement(
 
 
 class AugmentedKinetic:
-    """The kinetic energy with regular mass: ``T + 1/2 sum a (q.v)^2`` over the unit quaternions, S004 (140)-(141).
+    """Augmented kinetic energy ``T + 1/2 sum a (q.v)^2`` over the unit quaternions, S004 (140)-(141).
 
     ``a = 2 tr J``: half the trace of the quaternion's mass matrix ``4 G^T J G`` at the identity.
     """
@@ -47,8 +47,8 @@ class HamiltonMidpoint(ElementScheme):
         p1 - p0 = -h dT*/dq(q_m, p_m) - h DV(q_m) - h G(q_m)^T lam + h F_m
         0       = g(q1)
 
-    With ``v_m = M(q_m)^-1 p_m`` as unknown, ``dT*/dq = -dT/dq(q_m, v_m)``, and M is not inverted. Velocities at the end
-    are those of the momenta there, ``p1 = M(q1) v1``. For unit quaternions M is the augmented one of (139).
+    With ``v_m = M(q_m)^-1 p_m`` as unknown, ``dT*/dq = -dT/dq(q_m, v_m)``, and M is not inverted. The final velocities
+    satisfy ``p1 = M(q1) v1``. For unit quaternions M is the augmented mass matrix of (139).
     """
 
     name = "hamilton-midpoint"
@@ -98,9 +98,8 @@ class HamiltonEM(EnergyMomentum):
         p1 - p0 = -h (dt/dq(p_m))^T DT*(t_m) - h DG V - h sum_k lam_k DG g_k + h F_m
         0       = g(q1)
 
-    The kinetic co-energy is a quadratic function of the invariant t (for coordinates that are no quaternions, of p),
-    and ``t_m = (t0 + t1)/2``. Unknowns are ``(q1-q0)/h``, ``(p0+p1)/2`` and the velocity at the end,
-    ``v1 = M(q1)^-1 p1``.
+    The kinetic co-energy is a quadratic function of the invariant t (for coordinates other than quaternions, of p), and
+    ``t_m = (t0 + t1)/2``. Unknowns are ``(q1-q0)/h``, ``(p0+p1)/2`` and the final velocity ``v1 = M(q1)^-1 p1``.
     """
 
     name = "hamilton-em"
@@ -114,9 +113,7 @@ class HamiltonEM(EnergyMomentum):
     source = "S004 (138)-(146)"
     requires = (
         REGULAR,
-        Requirement(
-            "left_invariant_mass", "a mass matrix that is constant but for unit quaternions, one body per element"
-        ),
+        Requirement("left_invariant_mass", "a left-invariant mass matrix, one body per element (unit quaternions)"),
     )
     unknowns = ("u", "p_m", "v1")
     multipliers = ("lam",)
@@ -162,7 +159,7 @@ class HamiltonEM(EnergyMomentum):
 
 
 class CoEnergy:
-    """``T*(t) = 1/2 t . A t`` with the invariant ``t = Q_l(q)^T p`` of quaternions, t = p of other coordinates.
+    """Kinetic co-energy ``T*(t) = 1/2 t . A t`` with ``t = Q_l(q)^T p`` for quaternions, t = p for other coordinates.
 
     A is the inverse of the augmented mass matrix at the identity: there t = p.
     """
@@ -185,11 +182,11 @@ class CoEnergy:
         self.by_q = ca.Function("t_q", [p], [ca.jacobian(t, m.q)])
 
     def slope(self, t: Any) -> Any:
-        """``DT*(t) = A t``."""
+        """Return the gradient ``DT*(t) = A t``."""
         return ca.solve(self._mass, t)
 
 
 def _left(q: Any) -> Any:
-    """``Q_l(q) = [q, G(q)^T]``, S004 (33a)."""
+    """Return the left multiplication matrix ``Q_l(q) = [q, G(q)^T]``, S004 (33a)."""
     G = ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
     return ca.horzcat(q, G.T)

@@ -1,4 +1,4 @@
-"""Kicks with the expensive forces around the midpoint rule with the cheap ones: symmetric and symplectic."""
+"""IMEX splitting: kicks with expensive forces around the midpoint rule with cheap forces; symmetric and symplectic."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from livens.schemes.step import StepEquations
 
 
 class Imex(MapScheme):
-    """Half a kick with A, the midpoint rule with B, half a kick with A::
+    """IMEX Strang splitting: half kick with A, midpoint rule with B, half kick with A::
 
         p+ = p0 + h/2 A(q0)        u = M^-1 (p+ + h/2 B(q0 + h/2 u, u))        q1 = q0 + h u
         p- = p+ + h B              p1 = p- + h/2 A(q1)
 
-    The A of the second kick is that of the first one of the next step: one evaluation in every step, and nothing
-    differentiates it. Unlike scheme (5) of S003 paper V this is symplectic if all forces have potentials: it is a
-    composition of symplectic maps. Stiff parts in B are kept, not damped. Forces in A that depend on velocities see
-    those before the second kick, and make the scheme one of order 1.
+    The second kick uses the same A as the first kick of the next step: one evaluation per step, without derivatives.
+    Unlike scheme (5) of S003 paper V this is symplectic if all forces have potentials, as a composition of symplectic
+    maps. Stiff parts in B are not damped. Velocity-dependent forces in A use the velocity before the second kick, which
+    reduces the order to 1.
 
-    Frame bodies turn freely in the step with B: ``I(R_m) w`` is the mean of the angular momenta in space at both ends,
-    which is symmetric, and keeps the angular momentum of a free body.
+    Rigid bodies rotate freely in the step with B: ``I(R_m) w`` is the mean of the spatial angular momenta at both ends,
+    which is symmetric and conserves the angular momentum of a free body.
     """
 
     name = "imex"
@@ -51,11 +51,11 @@ class Imex(MapScheme):
 
     @property
     def ahead(self) -> Ahead:
-        """Where A is evaluated."""
+        """Evaluation point of A."""
         return KICK
 
     def counted(self, steps: int, corrections: int) -> tuple[int, int]:
-        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        """Return the counts of the expensive forces: once initially, then `evaluations_per_step` in each step."""
         return 1 + steps * self.evaluations, 0
 
     def missing(self, model: Any) -> list[str]:
@@ -71,7 +71,7 @@ class Imex(MapScheme):
             missing.append("a model without sampled controllers")
         return missing
 
-    # -- in Hamilton's form -------------------------------------------------------------------------------------------
+    # -- Hamiltonian form ---------------------------------------------------------------------------------------------
     def add(self, model: Hamiltonian) -> dict[str, int]:
         return {"A": 2 * model.n + 1}
 
@@ -101,12 +101,12 @@ class Imex(MapScheme):
         return Step({"q": q, "p": p_end, "A": last}, rows, supplied=supplied)
 
     def _kick(self, phase: Phase, q: Any, p: Any, t: Any) -> Any:
-        """A, its part without potential, and ``dV/dt`` of its potentials."""
+        """Return A, its non-conservative part, and ``dV/dt`` of its potentials."""
         m = phase.model
         parts = ca.densify(ca.vertcat(m.A, m.terms.F_expensive, ca.gradient(m.terms.V_expensive, m.t)))
         return ca.Function("A", [m.q, m.v, m.t, m.k], [parts])(q, phase.T_p(p), t, phase.k)
 
-    # -- element by element -------------------------------------------------------------------------------------------
+    # -- element-wise form --------------------------------------------------------------------------------------------
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
         return KickedStep(model).equations() if tells_elements_apart(model) else super().equations(model, dropped)
 
@@ -128,12 +128,12 @@ class Imex(MapScheme):
         return self.following(model, q, p, t, k, h)
 
 
-#: Kicks are where the state is; what a body does by turning belongs to the step between them.
+#: Kicks are evaluated at the state; gyroscopic terms belong to the step between them.
 KICK = Ahead(0.0, gyroscopic=False)
 
 
 class KickedStep:
-    """A step of `imex` for a system with bodies that turn, or elements with a beta of their own (which is not used)."""
+    """Step of `imex` for a System with rotating bodies, or with element-wise values of beta (which are ignored)."""
 
     def __init__(self, system: System) -> None:
         self.system, self.forces, self.twists = system, split_forces(system), twists(system)

@@ -1,9 +1,9 @@
-"""Planets about a star: motion on Kepler's ellipses, and kicks by which they disturb each other, in Jacobi coordinates.
+"""Kepler drifts and interaction kicks of Wisdom-Holman schemes, in Jacobi coordinates.
 
-Jacobi coordinates of a body are those relative to the centre of mass of all bodies before it. In them the energy is a
-sum of Kepler problems and of a small part that depends on positions alone (Wisdom and Holman 1991). Both maps are
-written once, for anything that can be added and multiplied: columns of expressions, with an entry for each planet, or
-vectors of native code, with a lane for each.
+Jacobi coordinates of a body are relative to the centre of mass of all preceding bodies. In them the energy is a sum of
+Kepler problems and of a small perturbation that depends on positions only (Wisdom and Holman 1991). Both maps are
+written for generic lane arithmetic: columns of expressions with an entry for each planet, or SIMD vectors of native
+code with a lane for each planet.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-#: Terms of the Stumpff series, how often their argument is halved twice, and sweeps for Kepler's equation: for drifts
-#: of a small part of a period, for all others, and for all others where nobody can see whether they were enough.
+#: (Stumpff terms, argument quarterings, Kepler iterations) for short drifts, for any drift, and for symbolic graphs
+#: with a fixed iteration count.
 QUICK, ANY, GRAPH = (7, 0, 2), (7, 4, 12), (7, 4, 6)
-#: Kepler's equation is solved if the last correction is this small: the next one would be its cube.
+#: Tolerance of the last correction of Kepler's equation; with cubic convergence the next one is at round-off.
 SETTLED = 1e-6
-#: Without halving, the Stumpff series are exact up to this argument.
+#: Maximum argument for which the Stumpff series is accurate without quartering.
 SHORT = 1.5
-#: Wisdom, Holman and Touma (1996) and Wisdom (2006): the corrector of order 17 has the weights of these drifts.
+#: Weights of the drifts of the corrector of order 17, Wisdom, Holman and Touma (1996) and Wisdom (2006).
 _A = math.sqrt(7.0 / 40.0)
 _B = (
     0.093056103771425958591541059067553547, -0.065192863576377893658290760803725762,
@@ -31,14 +31,14 @@ _B = (
 
 
 class Numbers(Protocol):
-    """How to compute with entries side by side."""
+    """Lane arithmetic: operations on vectors with an entry for each planet."""
 
     lanes: int
 
     def constant(self, number: float) -> Any: ...
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """``a b + c``"""
+        """Return ``a b + c``."""
         ...
 
     def sqrt(self, a: Any) -> Any: ...
@@ -46,20 +46,20 @@ class Numbers(Protocol):
     def absolute(self, a: Any) -> Any: ...
 
     def picked(self, a: Any, places: Sequence[int]) -> Any:
-        """The entries of a at these places."""
+        """Return the entries of a at these indices."""
         ...
 
 
 def rows(G: Any, masses: Sequence[Any]) -> dict[str, list[Any]]:
-    """Rows of numbers that the maps need, one number for each planet, from G and the masses, the star's first."""
+    """Return the coefficients of the maps, one entry per planet, from G and the masses (star first)."""
     n = len(masses) - 1
-    total = [masses[0]]  # of the star and the planets so far
+    total = [masses[0]]  # cumulative masses
     for mass in masses[1:]:
         total.append(total[-1] + mass)
     planet = masses[1:]
     found: dict[str, list[Any]] = {
         "mu": [G * total[i + 1] for i in range(n)],
-        # of the first planet, the pull of the star is all in its Kepler problem
+        # for the first planet, the attraction of the star is entirely in its Kepler problem
         "star": [0.0, *[-G * masses[0]] * (n - 1)],
         "back": [0.0, *(G * total[i + 1] for i in range(1, n))],
     }
@@ -75,17 +75,17 @@ def rows(G: Any, masses: Sequence[Any]) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True)
 class Motion:
-    """Places and velocities after a drift, and what the last sweep for Kepler's equation did."""
+    """Result of a Kepler drift: positions, velocities, and data of the last iteration of Kepler's equation."""
 
     r: list[Any]
     v: list[Any]
     unknown: Any
     correction: Any
-    argument: Any  # of the Stumpff series
+    argument: Any  # argument of the Stumpff series
 
 
 class KeplerMaps:
-    """Kicks and drifts of n planets; `row` gives rows of numbers by name, `apart` is 1 in lanes without a planet."""
+    """Kicks and drifts of n planets; `row` returns coefficients by name, `padding_guard` is 1 in idle lanes."""
 
     def __init__(self, planets: int, numbers: Numbers, row: Any, apart: Any) -> None:
         self.n, self._do, self._row, self._apart = planets, numbers, row, apart
@@ -103,7 +103,7 @@ class KeplerMaps:
         return self._do.constant(1.0) / (s * self._do.sqrt(s))
 
     def kick(self, r: Sequence[Any], v: Sequence[Any], h: Any) -> list[Any]:
-        """Velocities after the planets have pulled at each other for a time h."""
+        """Return the velocities after the mutual interaction of the planets for a time h."""
         n, do, row = self.n, self._do, self._row
         place = list(r)  # relative to the star
         for k in range(n - 1):
@@ -111,7 +111,7 @@ class KeplerMaps:
         pull = self._inverse_cube(self._dot(place, place)) * row("star")
         a = [x * pull for x in place]
         idle = list(range(n, do.lanes))
-        for shift in range(1, n // 2 + 1):  # every pair once: planet i and planet i + shift
+        for shift in range(1, n // 2 + 1):  # every pair (i, i + shift) once
             ahead = [(i + shift) % n for i in range(n)] + idle
             behind = [(i - shift) % n for i in range(n)] + idle
             d = [do.picked(x, ahead) - x for x in place]
@@ -128,10 +128,10 @@ class KeplerMaps:
         return [do.fma(x, h, y) for x, y in zip(out, v, strict=True)]
 
     def drift(self, r: Sequence[Any], v: Sequence[Any], h: Any, kind: tuple[int, int, int]) -> Motion:
-        """Motion on Kepler's orbits for a time h, in universal variables (Mikkola and Innanen 1999).
+        """Return the Kepler motion for a time h, in universal variables (Mikkola and Innanen 1999).
 
-        ``r0 X + eta G2 + zeta G3 = h`` is solved by sweeps of third order, Halley's where h is short, else Laguerre's,
-        which converge from anywhere.
+        ``r0 X + eta G2 + zeta G3 = h`` is solved by iterations of third order, Halley's for short h, else Laguerre's,
+        which converges globally.
         """
         do, (_, halvings, sweeps) = self._do, kind
         one, half, mu = do.constant(1.0), do.constant(0.5), self._row("mu")
@@ -170,7 +170,7 @@ class KeplerMaps:
         )
 
     def _stumpff(self, beta: Any, X: Any, kind: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
-        """The argument of the series, and G1, G2, G3 at X."""
+        """Return the argument of the Stumpff series, and G1, G2, G3 at X."""
         do, (terms, halvings, _) = self._do, kind
         one = do.constant(1.0)
         square = X * X
@@ -186,16 +186,16 @@ class KeplerMaps:
         for _ in range(halvings):
             c3, c2, c1 = (c2 + c0 * c3) * do.constant(0.25), c1 * c1 * do.constant(0.5), c0 * c1
             longer = longer * do.constant(4.0)
-            c0 = one - longer * c2  # doubling a cosine itself would lose two bits each time
+            c0 = one - longer * c2  # the double-angle formula of the cosine would lose two bits each time
         return z, c1 * X, c2 * square, c3 * square * X
 
 
-# -- steps as lists of kicks and drifts -------------------------------------------------------------------------------
+# -- sequences of kicks and drifts ------------------------------------------------------------------------------------
 Move = tuple[str, float]
 
 
 def corrector(sign: float) -> list[Move]:
-    """Takes states to those that steps of size 1 work on; with the other sign, back."""
+    """Return the symplectic corrector for steps of size 1, or its inverse for the opposite sign."""
     found: list[Move] = []
     for s in (-1, 1):
         for k in range(8, 0, -1) if s < 0 else range(1, 9):
@@ -205,12 +205,12 @@ def corrector(sign: float) -> list[Move]:
 
 
 def leaps(count: int) -> list[Move]:
-    """So many steps of size 1: drift, kick, drift."""
+    """Return `count` leapfrog steps of size 1: drift, kick, drift."""
     return [("drift", 0.5), *[("kick", 1.0), ("drift", 1.0)] * (count - 1), ("kick", 1.0), ("drift", 0.5)]
 
 
 def paired(moves: Sequence[Move]) -> list[tuple[float, float]]:
-    """The same moves as pairs of a kick and the drift after it; what follows on its like is taken together.
+    """Return the substeps as (kick, drift) pairs; consecutive substeps of one type are merged.
 
     >>> paired([("drift", 0.5), ("kick", 1.0), ("drift", 0.25), ("drift", 0.25)])
     [(0.0, 0.5), (1.0, 0.5)]

@@ -1,4 +1,4 @@
-"""The energy-momentum scheme for frame bodies, with angular momenta in the bodies' own frames."""
+"""Energy-momentum scheme for rigid bodies with body angular momenta."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.schemes.recipes.frame_kernels import FrameScheme
 from livens.schemes.recipes.rotor_body import RotorBody, check_rotors
 from livens.schemes.step import StepEquations
 
-FRAMES = Requirement("has_frames", "bodies that are taken as frames (frames=True)")
+FRAMES = Requirement("has_frames", "rigid bodies in director coordinates (frames=True)")
 TURNING = Requirement("regular_rotation", "bodies whose principal moments of inertia are all positive")
 
 
@@ -26,9 +26,9 @@ class LieEM(FrameScheme, Scheme):
         l1 - l0  = h tau,        w = Rm J^-1 (Pi0 + Pi1)/2,    l = R Pi,    tau = sum dm_i x F_i
         0        = g(q1)
 
-    F and F_i are the discrete gradients of `livens-em` on centre and directors. As every point acts where it is in the
-    middle of the step and moves as the body does, energy, linear and angular momentum are exact with all joints that
-    are at most quadratic in the directors and all springs through invariants.
+    F and F_i are the discrete gradients of `livens-em` on centre and directors. As forces act at the midpoint positions
+    of their points, which move with the body, energy, linear and angular momentum are conserved exactly. This holds for
+    all joints at most quadratic in the directors and all potentials of invariants.
     """
 
     name = "lie-em"
@@ -37,9 +37,7 @@ class LieEM(FrameScheme, Scheme):
     symplectic = False
     symmetric = True
     conserves: tuple[str, ...] = ("generalized_energy", "constraint")
-    summary = (
-        "energy-momentum scheme for frame bodies: rotations by a Cayley map, angular momenta in the bodies' frames"
-    )
+    summary = "energy-momentum scheme for rigid bodies: rotations by a Cayley map, body angular momenta"
     source = "docs/multibody.md"
     requires: tuple[Requirement, ...] = (FRAMES, TURNING)
     body = LieBody

@@ -1,4 +1,4 @@
-"""The energy-momentum scheme for frame bodies with constraints on position and velocity level."""
+"""Energy-momentum scheme for rigid bodies with constraints on position and velocity level."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from livens.schemes.recipes.frame_bodies import GGLBody
 class LieGGL(LieEM):
     """`lie-em` on the GGL Hamiltonian ``H + lam.g(q) + gam.(G(q) v)`` with ``v = (p/m, omega x d_i)``.
 
-    Both levels of the constraints hold at the end of every step::
+    Both levels of the constraints are enforced at t + h::
 
         0 = g(q1, t1),   0 = G(q1, t1) v1 + g_t(q1, t1)
 
-    and energy, linear and angular momentum stay exact. The constraints must be at most quadratic, so that their
-    gradient in the middle of the step is a discrete gradient.
+    and energy, linear and angular momentum are conserved exactly. The constraints must be at most quadratic, so that
+    their midpoint gradient is a discrete gradient.
     """
 
     name = "lie-ggl"
@@ -32,7 +32,7 @@ class LieGGL(LieEM):
     requires = (
         FRAMES,
         TURNING,
-        Requirement("without_rotors", "bodies that are no rotors (rotor=False)"),
+        Requirement("without_rotors", "no rotor bodies (rotor=False)"),
         Requirement("quadratic_constraints", "constraints that are at most quadratic in the coordinates"),
     )
     body = GGLBody
@@ -52,7 +52,7 @@ class LieGGL(LieEM):
         if not _moves(e):
             return h * hessian_terms(e, q_m, mean, gam), velocity_constraints(e, q1, v1), 0.0
         S = moving_constraints(e)
-        # in (q, v) a mean over both times, in time one over both ends: the sum is the change of S, S004 (129)-(131)
+        # in (q, v) the mean over both times, in time over both ends: the sum is the change of S, S004 (129)-(131)
         bent = sum(S.gradient(q_m, mean, gam, time) for time in (t, t + h)) / 2
         ends = ((q, v), (q1, v1))
         work = sum(ca.dot(gam, S.value(*end, t + h) - S.value(*end, t)) for end in ends) / 2
@@ -65,14 +65,14 @@ def _moves(e: ElementEnergies) -> bool:
 
 @dataclass(frozen=True)
 class MovingConstraints:
-    """``S = G(q, t) v + g_t(q, t)`` of an element, and the gradient of ``gam.S`` in q."""
+    """Hidden constraints ``S = G(q, t) v + g_t(q, t)`` of an element, and the gradient of ``gam.S`` in q."""
 
     value: Callable[..., Any]
     gradient: Callable[..., Any]
 
 
 def moving_constraints(e: ElementEnergies) -> MovingConstraints:
-    """The hidden constraints of an element whose constraints depend on time."""
+    """Return the hidden constraints of an element with rheonomic constraints."""
     m = e.model
     S = ca.jtimes(m.g, m.q, m.v) + ca.jacobian(m.g, m.t)
     weights = ca.SX.sym("gam", m.m)

@@ -1,4 +1,4 @@
-"""The energy-momentum scheme on Livens' principle (EML)."""
+"""Energy-momentum scheme on Livens' principle (EML)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
         (p0 + p1)/2 = DG_v L
         0           = g(q1)
 
-    Constraints on velocity level are held in the middle of the step, where their forces act and do no work.
-    Applied forces and dissipation act at the midpoint: their work ``h F_m . v_m``, with that of moving constraints,
-    is then exactly the change of the generalised energy ``p.v - L``.
+    Velocity-level constraints are enforced at the midpoint, where their forces act and do no work. Applied forces and
+    dissipation act at the midpoint: their work ``h F_m . v_m``, with that of rheonomic constraints, is exactly the
+    change of the generalised energy ``p.v - L``.
 
-    Bodies that are taken as frames have six unknowns each (three in the plane); the trajectory is the same.
+    Rigid bodies in director coordinates have six unknowns each (three in the plane); the trajectory is the same.
     """
 
     name = "livens-em"
@@ -61,7 +61,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
             g_q, g_by_t = self.gradient.in_time(e, e.model.g[k], old.q, Dq, t, h)
             force -= x.lam[k] * g_q
             supplied += x.lam[k] * g_by_t
-        closed = e.g(new.q, t + h) / h  # over h: the size of a velocity, like the other unknowns
+        closed = e.g(new.q, t + h) / h  # divided by h: of the size of a velocity, like the other unknowns
         dissipated = h * ca.dot(R_v, v_m)
         if e.model.rates is not None:
             reaction, work, lost, closed = rolling(e, old.q, v_m, x.lam, closed, t, h)
@@ -76,7 +76,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
 
 
 class OnFrames(FrameScheme):
-    """`livens-em` on frame bodies: momenta of directors, contracted body by body."""
+    """`livens-em` on rigid bodies in director coordinates: momenta of directors, projected body by body."""
 
     body = DirectorBody
     spins = False
@@ -89,12 +89,12 @@ class OnFrames(FrameScheme):
 
 
 class LivensEMWithGradient(LivensEM):
-    """`livens-em` with the discrete gradient that its name says, as ``livens-em:mean-value``."""
+    """`livens-em` with the discrete gradient of its name, as ``livens-em:mean-value``."""
 
     family = "livens-em:<gradient>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = (("mean-value",), ("itoh-abe",))
 
     def __init__(self, gradient: DiscreteGradient | str) -> None:
         super().__init__(gradient)
-        if self.name == LivensEM.name:  # Gonzalez', said in so many words: the name it was found by stays
+        if self.name == LivensEM.name:  # explicit "gonzalez": keep the name of the look-up
             self._say_which()

@@ -1,4 +1,4 @@
-"""The energy-momentum scheme with all of (q, v, p) as unknowns, as it is written in the paper."""
+"""Energy-momentum scheme with (q, v, p) as unknowns, as in the paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.schemes.recipes.turning import turned_on
 class LivensEMFull(EnergyMomentum):
     """`livens-em` without any elimination, S004 (72): unknowns are ``(q1-q0)/h``, v1, p1 and lam.
 
-    The trajectory is the same. It is here to show what the elimination of v1 and p1 saves (S004 Fig. 9).
+    The trajectory is the same. The scheme shows the effect of the elimination of v1 and p1 (S004 Fig. 9).
     """
 
     name = "livens-em-full"
@@ -28,7 +28,7 @@ class LivensEMFull(EnergyMomentum):
     source = "S004 (72)"
     unknowns = ("v_m", "v1", "p1")
     multipliers = ("lam",)
-    balance = "v1"  # the second equation, in the order of the unknowns
+    balance = "v1"  # the momentum balance is the second equation
 
     def guess(self, old: State, h: Any) -> list[Any]:
         return [old.v, old.v, old.p]
@@ -38,7 +38,7 @@ class LivensEMFull(EnergyMomentum):
         return [v_m, 2 * v_m - old.v, old.p]
 
     def refine(self, x: Any, r: Any) -> dict[str, Any]:
-        """The p1 that the third equation, linear in it, gives for the guessed velocities."""
+        """Return the p1 of the third equation, which is linear in p1, for the guessed velocities."""
         return {"p1": x.p1 + r.p1}
 
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
@@ -66,7 +66,7 @@ class LivensEMFull(EnergyMomentum):
 class LivensEMReduced(LivensEM):
     """`livens-em` with v1 and p1 eliminated, S004 (101)-(103): unknowns are ``(q1-q0)/h`` and lam.
 
-    This is how `livens-em` is solved in any case; the name is kept for comparison with `livens-em-full`.
+    This is the form in which `livens-em` is solved; the name is for comparison with `livens-em-full`.
     """
 
     name = "livens-em-reduced"

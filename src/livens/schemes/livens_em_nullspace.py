@@ -1,4 +1,4 @@
-"""The energy-momentum scheme with a discrete null space: three unknowns per quaternion."""
+"""Energy-momentum scheme with the discrete null space method: three unknowns per quaternion."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class LivensEMNullspace(LivensEM):
 
         q1 = exp(theta/2) o q0                                         (105)
 
-    so its length stays one; its balance of momentum is multiplied by ``G(q_m)``, whose null space is q_m, the direction
-    of its constraint force (104). The multiplier of unit length is eliminated. All other unknowns and equations are
-    those of `livens-em`, and so is the trajectory.
+    which preserves the norm. The momentum balance is multiplied by ``G(q_m)``, whose null space is spanned by q_m, the
+    direction of the constraint force (104). The unit-norm multiplier is eliminated. All other unknowns and equations,
+    and the trajectory, are those of `livens-em`.
     """
 
     name = "livens-em-nullspace"
@@ -31,16 +31,16 @@ class LivensEMNullspace(LivensEM):
     source = "S004 rem. 4.11"
     requires = (Requirement("has_quaternions", "coordinates that are unit quaternions"),)
 
-    balance = ""  # there is no such multiplier to guess
+    balance = ""  # the unit-norm multiplier is eliminated
 
     def quaternion_guess(self, old: State, h: Any) -> None:
-        """The rate of rotation is guessed instead, see `start` below."""
+        """Return None: the initial guess is the angular velocity, see `reduce_guess` below."""
 
     def without_reductions(self) -> LivensEM:
         return LivensEM(self.gradient)
 
     def reductions(self, system: System) -> list[Reduction]:
-        """The velocities of every quaternion are replaced by its rate of rotation; its constraint is left out."""
+        """Return one reduction per quaternion: angular velocity as unknown, unit-norm constraint eliminated."""
         found = []
         for number, four in zip(system.quaternion_constraints, system.quaternions, strict=True):
             turned = system.coordinates[four[0]]
@@ -62,6 +62,6 @@ class LivensEMNullspace(LivensEM):
 
 
 def _along_the_sphere(q0: Any, v: Any, r: Any, h: Any) -> Any:
-    """``G(q_m) r``, over |q_m|^2, else turning q by a full circle (q_m = 0) would count as a solution."""
+    """Return ``G(q_m) r / |q_m|^2``; the division excludes the spurious solution q_m = 0 (a full rotation)."""
     q_m = q0 + h / 2 * v
     return G(q_m) @ r / ca.dot(q_m, q_m)

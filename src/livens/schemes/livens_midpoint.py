@@ -1,4 +1,4 @@
-"""The midpoint rule on Livens' principle (MPL)."""
+"""Midpoint rule on Livens' principle (MPL)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class LivensMidpoint(MidpointVelocity):
         (p0 + p1)/2 = dL/dv(q_m, v_m)
         0           = g(q1)
 
-    Without constraints and with a regular mass this is the implicit midpoint rule of Hamilton's equations, and
-    symplectic; the constraints at the end of the step spoil that.
+    Without constraints and with a regular mass matrix this is the implicit midpoint rule of Hamilton's equations, which
+    is symplectic; constraints at t + h destroy symplecticity.
     """
 
     name = "livens-midpoint"

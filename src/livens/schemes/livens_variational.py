@@ -1,4 +1,4 @@
-"""A variational integrator on Livens' principle, for any mass matrix."""
+"""Variational integrator on Livens' principle, for any mass matrix."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import casadi as ca
 from livens.schemes.base import Requirement
 from livens.schemes.recipes.elements import ElementEnergies, ElementScheme, Share, State
 
-MASS_WHERE_IT_MOVES = Requirement("mass_where_it_moves", "mass in every motion that the constraints allow")
+MASS_WHERE_IT_MOVES = Requirement(
+    "mass_where_it_moves", "a mass matrix that is positive definite on the null space of G"
+)
 
 
 class LivensVariational(ElementScheme):
-    """Stationary points of Livens' action with the midpoint rule (derived in docs/livens-variational.md)::
+    """Variational integrator of Livens' action with the midpoint rule (derived in docs/livens-variational.md)::
 
         q1 - q0 = h v                                                  q_m = (q0 + q1)/2
         p0 = D_2 L(q_m, v) - h/2 (D_1 L(q_m, v) + F) + h/2 G(q0)^T lam
@@ -22,9 +24,9 @@ class LivensVariational(ElementScheme):
         0  = g(q1)
         0  = G(q1) v1
 
-    As in RATTLE, lam keeps the position and mu the velocity on the constraints. The momentum p1 is given by a velocity
-    v1 through the fibre derivative and never asked for a velocity, so the mass matrix may be singular or depend on q.
-    Where there is no mass, constraints must say how it moves: no force acts on v1. Unknowns are v and v1.
+    As in RATTLE, lam enforces the constraints on position level and mu on velocity level. The momentum p1 follows from
+    a velocity v1 by the fibre derivative, which is not inverted, so that the mass matrix may be singular or depend on
+    q. Massless motions must be determined by constraints, as no force acts on v1. Unknowns are v and v1.
     """
 
     name = "livens-variational"

@@ -1,4 +1,4 @@
-"""Lobatto IIIA on positions with Lobatto IIIB on momenta (J-PRK), and its forerunners RATTLE and SHAKE."""
+"""Lobatto IIIA-IIIB pair (J-PRK), RATTLE and SHAKE."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from livens.schemes.recipes.phase_stages import phase_stages
 from livens.schemes.recipes.relations import Relations
 from livens.schemes.step import StepEquations
 
-#: Why there must be mass: see docs/runge-kutta.md.
+#: The reason is given in docs/runge-kutta.md.
 MASS = Requirement(
     "regular_mass",
-    "a regular mass matrix (without mass, the last force would have to vanish by itself, and nothing would give the "
-    "velocity at the end of a step)",
+    "a regular mass matrix (for singular mass the last constraint force and the velocity at the end of a step are "
+    "undetermined)",
 )
 
 
@@ -39,11 +39,11 @@ class LobattoPair(Scheme):
         q1  = Q_s                             dT/dv(q1, v1)   = p0 + h sum_j b_j F_j
         0   = g(Q_i), i = 2 .. s              0 = G(q1) v1
 
-    with a of Lobatto IIIA and abar of IIIB; the F_j have a multiplier L_j each. As ``abar_is = 0``, the last one enters
-    p1 alone. The multipliers shown are those of the accelerations at the end of the step.
+    with a of Lobatto IIIA and abar of IIIB; every F_j has a multiplier L_j. As ``abar_is = 0``, the last multiplier
+    enters p1 only. The reported multipliers are those of the accelerations at t + h.
 
-    On any energy H(q, p) with constraints (`livens.ConstrainedHamiltonian`) ``V_j = dH/dp(Q_j, P_j)``, and on a model
-    of first order in two parts (S002 def. 6.1) the first method is for the first part.
+    On a Hamiltonian H(q, p) with constraints (`livens.ConstrainedHamiltonian`) ``V_j = dH/dp(Q_j, P_j)``. On a
+    partitioned first-order model (S002 def. 6.1) the first method is for the first part.
     """
 
     family = "lobatto-iiia-iiib-<s>"
@@ -63,12 +63,12 @@ class LobattoPair(Scheme):
         self.order, self.estimate_order = self.pair.order, s - s % 2  # symmetric, so even
 
     def missing(self, model: Any) -> list[str]:
-        """Of a Hamiltonian nothing: velocities are those of its momenta."""
+        """Return the unmet requirements; a Hamiltonian meets all, as its momenta determine the velocities."""
         if "constrained phase space" in model.forms:
             return (
                 []
                 if model.formulation == "index-3"
-                else ["the formulation 'index-3': it keeps hidden constraints itself"]
+                else ["the formulation 'index-3': the scheme enforces hidden constraints"]
             )
         known = _is_hamiltonian(model) or "partitioned" in model.forms
         return self.no_black_box(model) if known else super().missing(model)
@@ -92,7 +92,7 @@ def _is_hamiltonian(model: Any) -> bool:
 
 
 class _PairStages(PartitionedStages):
-    """The recipe; the accelerations a at the end of the step are unknowns too, for the multipliers shown."""
+    """J-PRK stages; the accelerations a at t + h are additional unknowns, for the reported multipliers."""
 
     def __init__(self, relations: Relations, constrained: bool) -> None:
         super().__init__(relations)
@@ -120,13 +120,13 @@ class _PairStages(PartitionedStages):
         return x.lam
 
     def estimate(self, old: State, x: Any, h: Any) -> Any:
-        """Velocities at both ends against those of the first and the last stage."""
+        """Return the error estimate: velocities at both ends minus those of the first and the last stage."""
         increments = self.increments(x)
         return h * self.relations.b[0] * (x.v1 - increments[0] - increments[-1])
 
 
 def rates(e: ElementEnergies, q: Any, v: Any, a: Any, t: Any) -> tuple[Any, Any]:
-    """``d/dt dT/dv`` and ``d^2/dt^2 g`` of a motion with these positions, velocities and accelerations."""
+    """Return ``d/dt dT/dv`` and ``d^2/dt^2 g`` for these positions, velocities and accelerations."""
     m, acceleration = e.model, ca.SX.sym("a", e.n)
 
     def along(f: Any) -> Any:
@@ -138,12 +138,12 @@ def rates(e: ElementEnergies, q: Any, v: Any, a: Any, t: Any) -> tuple[Any, Any]
 
 
 class Rattle(ElementScheme):
-    """RATTLE, the pair with s = 2 where the kinetic energy depends on v alone (S002 sect. 6.2)::
+    """RATTLE, the J-PRK pair with s = 2 for a kinetic energy that depends on v only (S002 sect. 6.2)::
 
         M v  = p0 + h/2 F(q0, v) - h/2 G(q0)^T lam          q1 = q0 + h v,  0 = g(q1)
         M v1 = M v + h/2 F(q1, v) - h/2 G(q1)^T mu          0 = G(q1) v1
 
-    Written for itself, it is the check of the general recipe.
+    The implementation is independent and serves as a check of the general discretization.
     """
 
     name = "rattle"
@@ -182,22 +182,22 @@ class Rattle(ElementScheme):
         )
 
     def _second(self, e: ElementEnergies, x: Any) -> Any:
-        """The multipliers at the end of the step."""
+        """Return the multipliers at t + h."""
         return x.mu
 
     def _constraints(self, e: ElementEnergies, new: State, t: Any, h: Any) -> list[Any]:
         return [e.g(new.q, t) / h, velocity_constraint(e, new.q, new.v, t)]
 
     def force_multipliers(self, x: Any) -> Any:
-        """Both act in the step, half of it each: their mean belongs to its middle, to second order."""
+        """Return the mean of both multipliers, which act on half a step each; second order at the midpoint."""
         return (x.lam + x.mu) / 2
 
 
 class Shake(Rattle):
-    """SHAKE: RATTLE without its last multipliers, so that the velocity is not on the hidden constraints.
+    """SHAKE: RATTLE without its last multipliers, so that the velocity violates the hidden constraints.
 
-    The positions are those of RATTLE: what lacks in p1 is normal to the constraints, and the multiplier of the next
-    step makes up for it. The velocities are of first order.
+    The positions are those of RATTLE: the defect of p1 is normal to the constraints and is compensated by the
+    multiplier of the next step. The velocities are of first order.
     """
 
     name = "shake"
@@ -213,5 +213,5 @@ class Shake(Rattle):
         return [e.g(new.q, t) / h]
 
     def force_multipliers(self, x: Any) -> Any:
-        """It acts for half a step, for the whole time between the middles of two steps."""
+        """Return half the multiplier: it acts on half a step, but represents the interval between two midpoints."""
         return x.lam / 2

@@ -1,4 +1,4 @@
-"""Murua's partitioned method (M-PRK) on mechanical systems, with constraints on velocity level or as GGL."""
+"""Murua's partitioned method (M-PRK) on mechanical systems, with index-2 or GGL constraints."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from livens.schemes.recipes.stages import (
 from livens.schemes.step import StepEquations
 from livens.schemes.tableaus.murua import Murua as Coefficients
 
-#: Where M depends on q, momenta at Lobatto's nodes must give the velocities there.
+#: If M depends on q, the velocities at the Lobatto nodes follow from the momenta there.
 MASS = Requirement("known_velocities", "a mass matrix that is regular or constant (unit quaternions have neither)")
 
 
 class Murua(Scheme):
     """M-PRK, S002 def. 6.5 and (6.9)-(6.14), in Livens form: order 2s, constraints on velocity level (index 2)::
 
-        Q_i    = q0 + h sum_k a_ik V_k              dT/dv(Q_i, V_i)       = p0 + h sum_k a_ik F_k       Gauss' nodes
-        Qbar_i = q0 + h sum_k abar_ik V_k           dT/dv(Qbar_i, Vbar_i) = p0 + h sum_k abar_ik F_k    Lobatto's nodes
+        Q_i    = q0 + h sum_k a_ik V_k              dT/dv(Q_i, V_i)       = p0 + h sum_k a_ik F_k       Gauss nodes
+        Qbar_i = q0 + h sum_k abar_ik V_k           dT/dv(Qbar_i, Vbar_i) = p0 + h sum_k abar_ik F_k    Lobatto nodes
         0      = G(Qbar_i) Vbar_i                   q1 = Qbar_s, v1 = Vbar_s
 
-    The F_k have a multiplier L_k each. If M is constant, Vbar_i is on the polynomial through v0 and the V_k, and no
-    momentum is asked for it: M may then be zero. Nothing keeps positions on the constraints; they drift.
+    Every F_k has a multiplier L_k. For constant M, Vbar_i is on the polynomial through v0 and the V_k and needs no
+    momentum, so that M may be singular. Positions are not enforced and drift off the constraints.
 
     On other models of index 2, ``x' = f(x, z)`` with ``0 = g(x)``, such as port-Hamiltonian mechanics and multibody
-    equations in the formulations "index-2" and "ggl", it is the method of thm. 6.7 (`recipes.index_two`).
+    equations in the formulations "index-2" and "ggl", it is the method of thm. 6.7 (`discretization.murua_dae`).
     """
 
     family = "murua-<s>"
@@ -77,10 +77,10 @@ class Murua(Scheme):
 
 
 class MuruaGGL(Murua):
-    """M-PRK on the equations of Gear, Gupta and Leimkuhler (S002 def. 2.3): ``q' = v + G^T mu`` keeps ``g(q) = 0`` too.
+    """M-PRK on the GGL equations (S002 def. 2.3): ``q' = v + G^T mu`` enforces ``g(q) = 0`` as well.
 
-    At Gauss' nodes ``Q'_k = V_k + G(Q_k)^T Mu_k``, at Lobatto's ``0 = g(Qbar_i)`` and ``0 = G(Qbar_i) Vbar_i``. The mu
-    vanish with the step size.
+    At Gauss nodes ``Q'_k = V_k + G(Q_k)^T Mu_k``, at Lobatto nodes ``0 = g(Qbar_i)`` and ``0 = G(Qbar_i) Vbar_i``.
+    The mu vanish with the step size.
     """
 
     family = "murua-ggl-<s>"
@@ -92,9 +92,9 @@ class MuruaGGL(Murua):
 
 
 class _MuruaStages(Staged):
-    """Unknown are ``D_i = (Q_i - q0)/h - c_i v0``, and ``Vbar_i - v0`` unless M is constant."""
+    """M-PRK stages with unknowns ``D_i = (Q_i - q0)/h - c_i v0``, and ``Vbar_i - v0`` unless M is constant."""
 
-    order, symplectic, symmetric, conserves = 0, False, False, ()  # said by the scheme whose recipe this is
+    order, symplectic, symmetric, conserves = 0, False, False, ()  # defined by the scheme that uses this class
     summary = source = ""
 
     def __init__(self, coefficients: Coefficients, constant_mass: bool) -> None:
@@ -102,7 +102,7 @@ class _MuruaStages(Staged):
         s = self.s = c.s
         self.constant_mass = constant_mass
         self.W = np.linalg.inv(c.dynamics.A)
-        self.E = c.A_bar @ self.W  #: from stages to Lobatto's nodes
+        self.E = c.A_bar @ self.W  #: from stages to Lobatto nodes
         self.deviations = tuple(f"D{i + 1}" for i in range(s))
         self.bars = () if constant_mass else tuple(f"B{i + 1}" for i in range(s))
         self.unknowns = (*self.deviations, *self.bars)
@@ -113,26 +113,26 @@ class _MuruaStages(Staged):
         return [getattr(x, name) for name in names]
 
     def increments(self, x: Any) -> list[Any]:
-        """``V_i - v0``."""
+        """Return ``V_i - v0``."""
         D = self._all(x, self.deviations)
         return [weighted(w, D, 0 * D[0]) for w in self.W]
 
     def bar_increments(self, x: Any) -> list[Any]:
-        """``Vbar_i - v0``."""
+        """Return ``Vbar_i - v0``."""
         V = self.increments(x)
         return self._all(x, self.bars) if self.bars else [weighted(E, V, 0 * V[0]) for E in self.E]
 
     def positions(self, old: State, x: Any, h: Any) -> list[Any]:
-        """``Q_i``."""
+        """Return ``Q_i``."""
         both = zip(self.coefficients.dynamics.c, self._all(x, self.deviations), strict=True)
         return [old.q + h * (c * old.v + D) for c, D in both]
 
     def bar_positions(self, old: State, x: Any, h: Any) -> list[Any]:
-        """``Qbar_i``."""
+        """Return ``Qbar_i``."""
         both, D = zip(self.coefficients.c_bar, self.E, strict=True), self._all(x, self.deviations)
         return [old.q + h * weighted(E, D, old.v if c == 1 else c * old.v) for c, E in both]
 
-    # -- the recipe ---------------------------------------------------------------------------------------------------
+    # -- discretization -----------------------------------------------------------------------------------------------
     def guess(self, old: State, h: Any) -> list[Any]:
         return [0 * old.v] * len(self.unknowns)
 
@@ -154,7 +154,7 @@ class _MuruaStages(Staged):
         V = [old.v + increment for increment in increments]
         F = [force(e, Q[i], V[i], times[i]) - e.G(Q[i], times[i]).T @ L[i] for i in range(s)]
         if self.constant_mass:
-            P = [e.T_v(Q[i], increments[i]) - e.T_v(Q[i], zero) for i in range(s)]  # less p0
+            P = [e.T_v(Q[i], increments[i]) - e.T_v(Q[i], zero) for i in range(s)]  # minus p0
         else:
             P = [e.T_v(Q[i], V[i]) for i in range(s)]
         rows = [weighted(self.W[k], P, zero) - h * F[k] for k in range(s)]
@@ -182,16 +182,16 @@ class _MuruaStages(Staged):
         return polynomial_onward(self.coefficients.dynamics.c) @ np.vstack([one[: self.s], last])
 
     def _increments_by_unknowns(self) -> np.ndarray:
-        """``V_i - v0`` as rows of the unknowns."""
+        """Return ``V_i - v0`` as a matrix of coefficients of the unknowns."""
         return self.W
 
     def force_multipliers(self, x: Any) -> Any:
-        """The polynomial through those of the stages, at the end of the step."""
+        """Return the polynomial through the stage multipliers at t + h."""
         at_end = self.coefficients.interpolant().lagrange(1.0)
         return combined(at_end, self._all(x, self.multipliers[: self.s]))
 
     def inside(self, old: State, x: Any, h: Any, theta: Any) -> tuple[Any, Any]:
-        """The polynomials of the method: slopes of q at Gauss' nodes, and v through v0, the V_i and v1."""
+        """Return the dense output: q from derivatives at Gauss nodes, v through v0, the V_i and v1."""
         T, D = self.coefficients.dynamics, self._all(x, self.deviations)
         slopes = [weighted(w, D, old.v) for w in self.W]
         nodes, V = np.concatenate([[0.0], T.c, [1.0]]), [old.v + increment for increment in self.increments(x)]
@@ -199,13 +199,13 @@ class _MuruaStages(Staged):
         return old.q + h * combined(integral_weights(T.c, theta), slopes), v
 
     def estimate(self, old: State, x: Any, h: Any) -> Any:
-        """As for Gauss' methods; the weights add up to zero."""
+        """Return the embedded error estimate of Gauss methods; the weights sum to zero."""
         T, increments = self.coefficients.dynamics, self.increments(x)
         return h * combined(estimate_weights(T.c, T.b, new=True)[1:], increments)
 
 
 class _GGLStages(_MuruaStages):
-    """The velocities of the stages are unknowns too, as ``V_i - v0``: Q' differs from them by ``G^T mu``."""
+    """GGL stages with the stage velocities ``V_i - v0`` as additional unknowns, as ``Q' = V + G^T mu``."""
 
     def __init__(self, coefficients: Coefficients, constant_mass: bool) -> None:
         super().__init__(coefficients, constant_mass)

@@ -1,4 +1,4 @@
-"""Splittings of Nambu systems: exact flows of parts of their Hamiltonians, one after the other."""
+"""Splitting methods of Nambu systems: composition of exact flows of parts of the Hamiltonians."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from livens.schemes.recipes.maps import digits, map_equations
 from livens.schemes.step import StepEquations
 from livens.schemes.step_density import with_density
 
-#: One part of a splitting: a state and a time to the state after it.
+#: Flow of one part of a splitting: (state, time) -> state.
 Flow = Callable[[Any, Any], Any]
 
 
 class NambuSplitting(Scheme):
-    """Exact flows of the parts, each for half a step, the last for a whole one, then back (S003 paper IV, 4.1)."""
+    """Symmetric splitting: exact half-step flows, the last part for a full step, then back (S003 paper IV, 4.1)."""
 
     group = "Nambu systems"
     forms = ("nambu",)
@@ -31,11 +31,11 @@ class NambuSplitting(Scheme):
     implicit = False
 
     def flows(self, model: Nambu, k: Any) -> Sequence[Flow]:
-        """The parts, in their order."""
+        """Return the subflows, in their order."""
         raise NotImplementedError
 
     def splitting(self, model: Nambu, k: Any, x: Any, h: Any) -> Any:
-        """One step of the base scheme."""
+        """Return the state after one step of the splitting."""
         flows = self.flows(model, k)
         for flow in flows[:-1]:
             x = flow(x, h / 2)
@@ -52,12 +52,12 @@ class NambuSplitting(Scheme):
 
 
 class Rotations(NambuSplitting):
-    """The second Hamiltonian is split: ``{M, T_1, .} + {M, T_2, .} + {M, T_3, .}`` with ``T_i = t_i x_i^2/2``.
+    """Splitting of the second Hamiltonian: ``{M, T_1, .} + {M, T_2, .} + {M, T_3, .}`` with ``T_i = t_i x_i^2/2``.
 
-    Each part turns the state about one axis, on the ellipsoid M: the first Hamiltonian is conserved exactly.
+    Each part rotates the state about one axis, on the ellipsoid M: the first Hamiltonian is conserved exactly.
     """
 
-    #: Which of the two Hamiltonians stays as it is; the other one is split.
+    #: Index of the Hamiltonian that is not split.
     whole: int = 0
 
     def missing(self, model: Any) -> list[str]:
@@ -93,17 +93,17 @@ class Rotations(NambuSplitting):
 
 
 class Shears(NambuSplitting):
-    """All Hamiltonians are split, so that each part changes one state alone, along a straight line.
+    """Splitting of all Hamiltonians into shears: each part changes one state variable linearly in time.
 
-    In space these are ``{M_1 + M_2, T_1 + T_2, .}``, which moves x_3, and so on. That needs rates that do not depend on
-    their own state.
+    In three dimensions the parts are ``{M_1 + M_2, T_1 + T_2, .}``, which changes x_3, and so on. The time derivative
+    of a state variable must not depend on that variable.
     """
 
     def missing(self, model: Any) -> list[str]:
         missing = super().missing(model)
         if missing:
             return missing
-        return [] if model.componentwise else ["rates that do not depend on their own state"]
+        return [] if model.componentwise else ["time derivatives that do not depend on their own state variable"]
 
     def flows(self, model: Nambu, k: Any) -> Sequence[Flow]:
         rate = model.function(model.field)
@@ -120,18 +120,18 @@ class Shears(NambuSplitting):
 
 
 class AdaptiveNambu(Adaptive, NambuSplitting):
-    """A further Hamiltonian ``G = G1(x) + G2(xi)`` and a further state xi make the steps adaptive (S003 paper IV, 4.1).
+    """Time-transformed splitting with an additional Hamiltonian ``G = G1(x) + G2(xi)`` (S003 paper IV, 4.1).
 
-    ``{M, T, G, .}`` moves x with ``G2'(xi) x'`` in fictive time, and xi with the rate of -G1. For a scaling g, G1 is
-    chosen such that ``G2'(xi) = g`` wherever G has its value of the start. The paper has ``G2 = log xi``, so xi is a
-    density of steps and ``G1 = log g``; `power` stands for the others, ``G2 = xi^m/m``.
+    ``{M, T, G, .}`` moves x with ``G2'(xi) x'`` in fictive time, and the additional state xi with the rate of -G1. For
+    a scaling g, G1 is chosen such that ``G2'(xi) = g`` on the initial level set of G. In the paper ``G2 = log xi``, so
+    that xi is a step density and ``G1 = log g``; `power` selects other functions ``G2 = xi^m/m``.
     """
 
-    #: The exponent m of G2; 0 stands for the logarithm.
+    #: Exponent m of G2; 0 is the logarithm.
     power: float = 0.0
 
     def _extra(self, g: Any) -> Any:
-        """``-G1``, of the scaling."""
+        """Return ``-G1`` as a function of the scaling."""
         m = self.power
         return -ca.log(g) if m == 0.0 else g ** (m / (m - 1)) / m
 
@@ -154,7 +154,7 @@ class AdaptiveNambu(Adaptive, NambuSplitting):
 
 
 class NambuT(Rotations):
-    """Rotations about the three axes in equal steps."""
+    """Splitting into rotations about the three axes, with equal steps."""
 
     name = "nambu-t"
     conserves = ("first Hamiltonian",)
@@ -162,7 +162,7 @@ class NambuT(Rotations):
 
 
 class NambuM(Rotations):
-    """The first Hamiltonian is split in place of the second, which is conserved exactly (S003 paper IV, remark 4.3)."""
+    """Splitting of the first Hamiltonian; the second is conserved exactly (S003 paper IV, remark 4.3)."""
 
     name = "nambu-m"
     whole = 1
@@ -171,14 +171,14 @@ class NambuM(Rotations):
 
 
 class NambuMT(Shears):
-    """Straight lines along the axes in equal steps."""
+    """Splitting into shears along the axes, with equal steps."""
 
     name = "nambu-mt"
     summary, source = "straight lines: all Hamiltonians are split", "S003 paper IV, 4.1"
 
 
 class NambuTG(AdaptiveNambu, Rotations):
-    """Rotations about the three axes in adaptive steps."""
+    """Splitting into rotations about the three axes, with adaptive steps."""
 
     name = "nambu-t-g"
     conserves = ("first Hamiltonian",)
@@ -186,21 +186,21 @@ class NambuTG(AdaptiveNambu, Rotations):
 
 
 class NambuMG(AdaptiveNambu, NambuM):
-    """Rotations that keep the second Hamiltonian, in adaptive steps."""
+    """Splitting into rotations that conserves the second Hamiltonian, with adaptive steps."""
 
     name = "nambu-m-g"
-    summary, source = "rotations that keep the second Hamiltonian, in adaptive steps", "S003 paper IV, remark 4.3"
+    summary, source = "rotations that conserve the second Hamiltonian, adaptive steps", "S003 paper IV, remark 4.3"
 
 
 class NambuMTG(AdaptiveNambu, Shears):
-    """Straight lines along the axes in adaptive steps."""
+    """Splitting into shears along the axes, with adaptive steps."""
 
     name = "nambu-mt-g"
     summary, source = "straight lines, in adaptive steps", "S003 paper IV, 4.1"
 
 
 class _OtherExtra(AdaptiveNambu):
-    """The same with ``G2 = xi^m/m`` in place of the logarithm, for any m but 1, with which all steps would be equal."""
+    """Time-transformed splitting with ``G2 = xi^m/m``, for m other than 1, which would give equal steps."""
 
     def __init__(self, power: float) -> None:
         if power == 1.0:
@@ -209,7 +209,7 @@ class _OtherExtra(AdaptiveNambu):
 
 
 class NambuTGPower(_OtherExtra, NambuTG):
-    """Rotations in adaptive steps, with ``G2 = xi^m/m``; the power 0 is `nambu-t-g`."""
+    """Splitting into rotations with adaptive steps and ``G2 = xi^m/m``; the power 0 is `nambu-t-g`."""
 
     family = "nambu-t-g:<power>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
@@ -217,7 +217,7 @@ class NambuTGPower(_OtherExtra, NambuTG):
 
 
 class NambuMTGPower(_OtherExtra, NambuMTG):
-    """Straight lines in adaptive steps, with ``G2 = xi^m/m``; the power 0 is `nambu-mt-g`."""
+    """Splitting into shears with adaptive steps and ``G2 = xi^m/m``; the power 0 is `nambu-mt-g`."""
 
     family = "nambu-mt-g:<power>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))

@@ -1,4 +1,4 @@
-"""Any two Runge-Kutta methods on the two parts of a partitioned system."""
+"""Partitioned Runge-Kutta methods from two tableaus."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from livens.schemes.tableaus import Pair
 
 
 class Partitioned(Scheme):
-    """A partitioned Runge-Kutta method (S002 def. 6.1): one method on ``x' = f(x, y)``, another on ``y' = g(x, y)``.
+    """Partitioned Runge-Kutta method (S002 def. 6.1): one method for ``x' = f(x, y)``, another for ``y' = g(x, y)``.
 
-    On a `livens.Hamiltonian` the first is for coordinates, the second for momenta. A `livens.FirstOrder` says which of
-    its states are `second`. Both methods must have the same nodes and weights: the order then follows from the
-    conditions that both fulfil. With coefficients that fulfil (6.5) the pair is symplectic.
+    On a `livens.Hamiltonian` the first is for coordinates, the second for momenta. A `livens.FirstOrder` declares its
+    states of the second part as `second`. Both methods must have the same nodes and weights; the order follows from the
+    conditions that both satisfy. With coefficients that satisfy (6.5) the pair is symplectic.
     """
 
     family = "partitioned:<method>,<other>"
@@ -38,12 +38,12 @@ class Partitioned(Scheme):
         methods = [get(name) for name in (first, second)]
         for method in methods:
             if not isinstance(method, RungeKutta):
-                raise InputError(f"scheme '{method.name}' is no Runge-Kutta method of one tableau, such as gauss-2")
+                raise InputError(f"scheme '{method.name}' is not a Runge-Kutta method of one tableau, such as gauss-2")
         x, y = (method.tableau for method in methods)  # type: ignore[attr-defined]
         self.name = f"partitioned:{methods[0].name},{methods[1].name}"
         self.pair = Pair(self.name, x, y)
         if not (np.allclose(x.c, y.c, rtol=0, atol=1e-14) and np.allclose(x.b, y.b, rtol=0, atol=1e-14)):
-            raise InputError(f"'{first}' and '{second}' do not have the same nodes and weights, so they make no pair")
+            raise InputError(f"'{first}' and '{second}' do not have the same nodes and weights and form no pair")
         self.order = Pair(self.name, x, type(y)(y.name, x.c, y.A, x.b)).order
         self.symplectic, self.symmetric = self.pair.symplectic, self.pair.symmetric
         self.estimate_order = pair_estimate_order(self.pair)

@@ -1,4 +1,4 @@
-"""Patterns of names: ``"gauss-<s>"`` stands for a name for every value of what is in brackets."""
+"""Name templates of scheme families: ``"gauss-<s>"`` matches one name for every value of the field in brackets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-#: What may stand in brackets: a whole number, a name (of another scheme, of a discrete gradient), or else a number.
-#: Lengths are limited, so that neither a number of a thousand digits nor a scheme of a scheme of a scheme, without end,
-#: is ever begun.
+#: Regular expression and type of the template fields: integers, names (of schemes, of discrete gradients), floats.
+#: The limited lengths bound the size of numbers and the nesting depth of compositions.
 _NUMBER: tuple[str, Callable[[str], Any]] = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,9})?)", float
 _PARTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "s": ("([0-9]{1,9})", int),
@@ -22,7 +21,7 @@ _PARTS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 class Pattern:
-    """A pattern and the names that match it.
+    """Name template, with matching, parsing and formatting of names.
 
     >>> family = Pattern("adaptive-variational:<alpha>,<beta>")
     >>> family.arguments("adaptive-variational:0.5,0"), family.arguments("adaptive-variational:0.5")
@@ -39,19 +38,19 @@ class Pattern:
         self._expression = re.compile(_alternating([re.escape(word) for word in self._words], inner))
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """What stands for the brackets in a name; None if the name does not match."""
+        """Return the texts of the fields in a name; None if the name does not match."""
         found = self._expression.fullmatch(name)
         return None if found is None else found.groups()
 
     def arguments(self, name: str) -> tuple[Any, ...] | None:
-        """The same as numbers and names of schemes."""
+        """Return the values of the fields in a name, converted to numbers or names; None if it does not match."""
         texts = self.texts(name)
         if texts is None:
             return None
         return tuple(convert(text) for convert, text in zip(self._converts, texts, strict=True))
 
     def filled(self, texts: Sequence[str]) -> str:
-        """The name with these texts for its brackets.
+        """Return the name with these texts in place of the fields.
 
         >>> Pattern("J-PRK-<s>").filled(["3"])
         'J-PRK-3'
@@ -61,7 +60,7 @@ class Pattern:
 
 @functools.cache
 def pattern(text: str) -> Pattern:
-    """The pattern of a text, compiled once."""
+    """Return the compiled template of a text, cached."""
     return Pattern(text)
 
 

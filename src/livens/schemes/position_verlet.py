@@ -1,4 +1,4 @@
-"""Stoermer and Verlet's scheme the other way round."""
+"""Position Verlet scheme."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from livens.schemes.stormer_verlet import SEPARABLE
 
 
 class PositionVerlet(MapScheme):
-    """Half a drift, a kick, half a drift (S003 2.6.4 with q and p exchanged).
+    """Position Verlet: half drift, kick, half drift (S003 2.6.4 with q and p exchanged).
 
-    ``q_m = q0 + h/2 T'(p0)``, ``p1 = p0 + h f(q_m, t0 + h/2)``, ``q1 = q_m + h/2 T'(p1)`` with ``f = -V' + F``. It
-    costs what `stormer-verlet` costs. Where forces change quickly, as between bodies that attract each other, the
-    errors of its compositions are often much smaller: those of the outer planets with `kahan-li-8` by a factor of 20.
+    ``q_m = q0 + h/2 T'(p0)``, ``p1 = p0 + h f(q_m, t0 + h/2)``, ``q1 = q_m + h/2 T'(p1)`` with ``f = -V' + F``. The
+    cost is that of `stormer-verlet`. For rapidly changing forces, such as gravitation, the errors of its compositions
+    are often much smaller: for the outer planets with `kahan-li-8` by a factor of 20.
     """
 
     name, order, symplectic, symmetric = "position-verlet", 2, True, True

@@ -1,4 +1,4 @@
-"""Radau's methods with as many stages as suit the motion, step by step."""
+"""Radau IIA with variable order: the number of stages is selected step by step."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from livens.schemes.runge_kutta import RadauIIA
 from livens.schemes.step import FlatEquations
 from livens.schemes.tableaus.polynomials import Interpolant
 
-#: The numbers of stages there are, and the one to begin with.
+#: Minimum, maximum and initial number of stages.
 FEWEST, MOST, FIRST = 2, 7, 3
 
 
 class Radau(Scheme):
-    """Radau IIA with 2 to 7 stages, orders 3 to 13: each run takes those that cost least, as the code RADAU does.
+    """Variable-order Radau IIA with 2 to 7 stages, orders 3 to 13, as Hairer and Wanner's RADAU.
 
-    What a step of s stages may be long is known from its estimate, what one of s - 1 stages might be from the same
-    estimate made of the polynomial of the step, and what one of s + 1 stages might be if errors go on to fall as they
-    did. The choice is the one with the least work per unit of time. The number of stages is part of the state, and a
-    polynomial of few stages is also one at the nodes of the most: so steps of all kinds are read in one way.
+    The admissible step size of s stages follows from the error estimate, that of s - 1 stages from the same estimate of
+    the polynomial of the step, and that of s + 1 stages from extrapolated errors. The number of stages with the least
+    work per unit of time is selected. It is part of the state. A polynomial of few stages is also stored at the nodes
+    of the maximum number of stages, so that all steps have one representation.
 
-    Sizes follow a tolerance, 1e-6 if none is given. If h is given instead, all steps have this size and 7 stages.
+    Step sizes follow a tolerance, 1e-6 by default. If h is given instead, all steps have this size and 7 stages.
     """
 
     name = "radau"
@@ -49,7 +49,7 @@ class Radau(Scheme):
         return super().missing(model) or self.member(MOST).missing(model)
 
     def member(self, s: int) -> RadauOfStages:
-        """The method of s stages, with a state that says so."""
+        """Return the method with s stages and the number of stages in the state."""
         return RadauOfStages(s)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> FlatEquations:
@@ -60,7 +60,7 @@ class Radau(Scheme):
 
 
 class RadauOfStages(RadauIIA):
-    """One of them; the state says how many stages the step had that led to it."""
+    """Radau IIA with a fixed number of stages, which is part of the state."""
 
     def __init__(self, s: int) -> None:
         super().__init__(s)
@@ -77,13 +77,13 @@ class RadauOfStages(RadauIIA):
 
 
 def at_nodes(s: int, other: int) -> np.ndarray:
-    """From the slopes of a step at its s nodes to those of its polynomial at the nodes of another method."""
+    """Return the matrix from stage derivatives at s nodes to those of the same polynomial at the nodes of `other`."""
     through = Interpolant.through(tableaus.radau_iia(s).c)
     return np.array([through.lagrange(float(node)) for node in tableaus.radau_iia(other).c])
 
 
 class FewerStages:
-    """The error that a step might have made with one stage less, seen from its s stages."""
+    """Error estimate of a hypothetical step with s - 1 stages, from the s stages of a step."""
 
     def __init__(self, model: Any, equations: FlatEquations, s: int) -> None:
         tableau, own, n = tableaus.radau_iia(s - 1), tableaus.radau_iia(s), equations.size // s
@@ -98,7 +98,7 @@ class FewerStages:
     def __call__(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray, absolute: np.ndarray, relative: np.ndarray
     ) -> float:
-        """The largest error in units of what is tolerated; infinite if nothing can be said."""
+        """Return the largest error in units of the tolerance; infinite if the estimate is not available."""
         errors, sizes, matrix = self._evaluate(x, z, c)
         try:
             found = np.linalg.solve(matrix, errors).ravel()

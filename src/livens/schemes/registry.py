@@ -1,7 +1,7 @@
-"""Where schemes are found: by name, by the pattern of their family, and by the models they fit.
+"""Registry of schemes: look-up by name, alias or family template, and selection by compatibility with a model.
 
-Nothing is remembered here but that the files of this folder have been read once. A scheme that is defined later, in a
-script, a test or a notebook, is found and listed from then on; one with a known name takes the place of the known one.
+Importing the modules of `livens.schemes` registers the built-in schemes, once. A scheme that is defined later, in a
+script, a test or a notebook, is registered at its definition; a scheme with the same name is replaced.
 """
 
 from __future__ import annotations
@@ -12,40 +12,58 @@ import importlib
 import itertools
 import pkgutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError
 from livens.schemes.base import Scheme
 from livens.schemes.patterns import pattern
 
-#: What to try first where another scheme does not fit: the usual ones of every kind.
+#: Preferred schemes, in the order in which error messages suggest them.
 USUAL = (
     "livens-em livens-variational implicit-midpoint stormer-verlet gauss-2 radau-iia-3 lobatto-iiia-iiib-3 murua-ggl-2 "
     "livens-midpoint symplectic-euler nambu-t lobatto-iiic-3 gauss-3 yoshida-4:stormer-verlet variational-sym:0.25"
 ).split()
-#: A message names no more than this.
+#: Maximum number of schemes suggested in an error message.
 _MOST = 6
 
 
 def all() -> list[Scheme]:
-    """Every scheme there is; of families, the members that they give as examples."""
+    """Return all registered schemes, with the example members of every family.
+
+    Returns
+    -------
+    list of Scheme
+        Schemes sorted by name.
+    """
     _read_files()
     members = [kind(*arguments) for kind in Scheme._families.values() for arguments in kind.examples]
     named = [kind() for kind in Scheme._registry.values()]
-    found = {scheme.name: scheme for scheme in [*members, *named]}  # a name of its own goes before that of a member
+    found = {scheme.name: scheme for scheme in [*members, *named]}  # a registered name has priority over a member
     return [found[name] for name in sorted(found)]
 
 
 def names() -> list[str]:
-    """What a scheme can be called: names, and patterns such as ``gauss-<s>`` of families."""
+    """Return the names of the schemes and the name templates of the families, such as ``gauss-<s>``.
+
+    Returns
+    -------
+    list of str
+        Sorted names and templates.
+    """
     _read_files()
     return sorted([*Scheme._registry, *Scheme._families])
 
 
 def aliases() -> dict[str, str]:
-    """Other names of schemes, such as short names in the literature, and what they stand for.
+    """Return the aliases of schemes, such as abbreviations used in the literature.
 
+    Returns
+    -------
+    dict of str to str
+        Names or name templates of the schemes, by alias.
+
+    Examples
+    --------
     >>> aliases()["EML"], aliases()["J-PRK"], aliases()["J-PRK-<s>"]
     ('livens-em', 'lobatto-iiia-iiib-3', 'lobatto-iiia-iiib-<s>')
     """
@@ -58,8 +76,25 @@ def aliases() -> dict[str, str]:
 
 
 def get(name: str | Scheme) -> Scheme:
-    """The scheme of this name.
+    """Return the scheme with a name.
 
+    Parameters
+    ----------
+    name : str or Scheme
+        Name or alias of a scheme; a `Scheme` is returned unchanged.
+
+    Returns
+    -------
+    Scheme
+        The scheme.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown. The message suggests the closest name.
+
+    Examples
+    --------
     >>> get("gauss-3").order, get("EML").name
     (6, 'livens-em')
     """
@@ -70,7 +105,7 @@ def get(name: str | Scheme) -> Scheme:
     _read_files()
     if name in Scheme._registry:
         return Scheme._registry[name]()
-    # the longest pattern first, as one may begin like another
+    # longest template first, as one template may be a prefix of another
     for family, kind in sorted(Scheme._families.items(), key=lambda item: -len(item[0])):
         if (arguments := pattern(family).arguments(name)) is not None:
             return kind(*arguments)
@@ -81,31 +116,60 @@ def get(name: str | Scheme) -> Scheme:
 
 
 def fitting(model: Any) -> list[str]:
-    """The names of the schemes that fit a model."""
+    """Return the names of the schemes that are compatible with a model.
+
+    Parameters
+    ----------
+    model : Model
+        Model to integrate.
+
+    Returns
+    -------
+    list of str
+        Names of compatible schemes; of families, the example members.
+
+    Raises
+    ------
+    InputError
+        If `model` is not a model.
+    """
     if not hasattr(model, "forms"):
-        raise InputError(f"schemes fit models, such as a System, not {model!r}")
+        raise InputError(f"expected a model, such as a System, got {model!r}")
     return [scheme.name for scheme in all() if not scheme.missing(model)]
 
 
 def require(scheme: Scheme, model: Any) -> None:
-    """Raise an error that says what is missing if the scheme does not fit the model."""
+    """Raise an error if a scheme is not compatible with a model.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        Scheme.
+    model : Model
+        Model to integrate.
+
+    Raises
+    ------
+    InputError
+        If the model does not meet the requirements of the scheme, or an argument has the wrong type.
+    """
     if not isinstance(scheme, Scheme) or not hasattr(model, "forms"):
-        raise InputError(f"a scheme fits a model, such as a System, or not: got {scheme!r} and {model!r}")
+        raise InputError(f"expected a Scheme and a model, such as a System, got {scheme!r} and {model!r}")
     missing = scheme.missing(model)
     if missing:
         raise InputError(f"scheme '{scheme.name}' needs {' and '.join(missing)}; {_some_that_fit(model)}")
 
 
 def _some_that_fit(model: Any) -> str:
-    """A few schemes that fit a model, in words: the usual one of the model first, then the usual ones of each kind."""
+    """Return a message that suggests compatible schemes: the default scheme of the model, then `PREFERRED`."""
     few = list(itertools.islice(_by_use(model), _MOST + 1))
     if not few:
-        return "there is no scheme that fits"
-    return f"schemes that fit: {', '.join(few[:_MOST])}{' and others' if len(few) > _MOST else ''}"
+        return "there is no compatible scheme"
+    return f"compatible schemes: {', '.join(few[:_MOST])}{' and others' if len(few) > _MOST else ''}"
 
 
 def _by_use(model: Any) -> Iterator[str]:
-    """All that fit, those first that are tried first."""
+    """Yield the names of all compatible schemes, in order of preference."""
     others = (scheme.name for scheme in all() if not scheme.fictive)
     for name in dict.fromkeys(itertools.chain([model.usual_scheme], USUAL, others)):
         if not get(name).missing(model):
@@ -129,11 +193,12 @@ def _by_alias(name: str) -> Scheme | None:
 def _closest(name: str) -> str:
     known = {*names(), *aliases(), *(scheme.name for scheme in all())}
     close = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else "; `livens list schemes` shows what there is"
+    return f"; did you mean '{close[0]}'?" if close else "; `livens list schemes` lists all schemes"
 
 
 @functools.cache
 def _read_files() -> None:
-    """Import every file of this folder, once: that defines the schemes in it."""
-    for module in pkgutil.walk_packages([str(Path(__file__).parent)], f"{__package__}."):
+    """Import all modules of the package once, which registers the schemes defined in them."""
+    package = importlib.import_module("livens.schemes")
+    for module in pkgutil.walk_packages(package.__path__, "livens.schemes."):
         importlib.import_module(module.name)

@@ -1,4 +1,4 @@
-"""Runge-Kutta methods, each a tableau and nothing else."""
+"""Runge-Kutta methods, each defined by its Butcher tableau."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from livens.schemes.tableaus import Tableau
 
 
 class RungeKutta(Scheme):
-    """``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``, the equations fulfilled at every stage.
+    """Runge-Kutta method ``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``.
 
-    On a Hamiltonian x are its coordinates and momenta (`recipes.phase_stages`); so they are on a mechanical system, in
-    Livens form (`recipes.partitioned`). There a method whose last stage is the end of the step puts all stages on the
-    constraints; the others are for systems without.
+    The equations of motion hold at every stage. On a Hamiltonian, x are its coordinates and momenta
+    (`discretization.partitioned_rk_hamiltonian`); so they are on a mechanical system, in Livens form
+    (`discretization.livens_runge_kutta`). There a stiffly accurate method enforces the constraints at all stages; the
+    other methods are for systems without constraints.
     """
 
     group = "Runge-Kutta methods"
@@ -48,12 +49,12 @@ class RungeKutta(Scheme):
 
     @property
     def for_constraints(self) -> bool:
-        """Whether it can keep all stages on constraints: the last one is the end, and no row is empty."""
+        """True if the constraints can be enforced at all stages: stiffly accurate, with a regular matrix A."""
         return self.tableau.stiffly_accurate and self.regular
 
     @property
     def regular(self) -> bool:
-        """The matrix A of the tableau is regular, so that stages follow from slopes and slopes from stages."""
+        """True if the matrix A of the tableau is regular, so that stage derivatives follow from stages."""
         return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:
@@ -64,7 +65,7 @@ class RungeKutta(Scheme):
         T = self.tableau
         relations = Relations(T.A, T.A, T.b, T.c, constant_momentum_map(model))
         recipe = (StagesOnConstraints if model.m else PartitionedStages)(relations)
-        # where stages are on constraints, a first one that stands for q0 is less accurate
+        # with constraints at all stages, a first stage at q0 is less accurate
         recipe.estimate_order = self.estimate_order - int(bool(model.m) and T.s > T.C)
         return ElementEquations(model, recipe, tuple(dropped))
 
@@ -78,21 +79,21 @@ class RungeKutta(Scheme):
                     "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate "
                     "them with hidden constraints)"
                 )
-            return found if self.regular or model.regular_flow else ["x' to follow from x"]
+            return found if self.regular or model.regular_flow else ["an explicit ODE x' = f(t, x)"]
         if "elements" not in model.forms:
             return []
         if model.m and not self.for_constraints:
             found.append("a system without constraints")
         if not model.regular_mass and not (self.tableau.stiffly_accurate and self.regular):
             if not self.regular:
-                found.append("mass on every coordinate, as nothing else gives its stages their velocities")
+                found.append("a regular mass matrix")
             elif not constant_momentum_map(model):
-                found.append("a mass matrix that is regular or constant, to know the velocities at the end of a step")
+                found.append("a mass matrix that is regular or constant")
         return found
 
 
 class Gauss(RungeKutta):
-    """Collocation at Gauss' nodes: the highest order there is, and quadratic invariants exactly (S002 5.2)."""
+    """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (S002 5.2)."""
 
     family, make = "gauss-<s>", tableaus.gauss
     examples = ((1,), (2,), (3,))
@@ -100,54 +101,54 @@ class Gauss(RungeKutta):
 
 
 class RadauIA(RungeKutta):
-    """At Radau's nodes with the beginning of the step among them."""
+    """Radau IA method, with a node at the beginning of the step."""
 
     family, make = "radau-ia-<s>", tableaus.radau_ia
     summary, source = "at Radau nodes with the beginning of the step", "S002 sect. 5.2"
 
 
 class RadauIIA(RungeKutta):
-    """Collocation at Radau's nodes with the end of the step among them: stiffly accurate."""
+    """Radau IIA collocation method, with a node at the end of the step: stiffly accurate."""
 
     family, make = "radau-iia-<s>", tableaus.radau_iia
     summary, source = "collocation at Radau nodes, stiffly accurate", "S002 sect. 5.2"
 
 
 class LobattoIIIA(RungeKutta):
-    """Collocation at Lobatto's nodes."""
+    """Lobatto IIIA collocation method."""
 
     family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
     summary, source = "collocation at Lobatto nodes", "S002 sect. 6.2"
 
 
 class LobattoIIIB(RungeKutta):
-    """The method conjugate to Lobatto IIIA."""
+    """Lobatto IIIB method, conjugate to Lobatto IIIA."""
 
     family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
     summary, source = "conjugate to Lobatto IIIA", "S002 sect. 6.2"
 
     def __init__(self, s: int) -> None:
         super().__init__(s)
-        if s == 2:  # both stages are the same, and the method is the midpoint rule, which its coefficients do not show
+        if s == 2:  # both stages coincide: it is the midpoint rule, although its coefficients are not symplectic
             self.symplectic, self.conserves = True, ("quadratic_invariants", "momentum_maps")
 
 
 class LobattoIIIC(RungeKutta):
-    """Stiffly accurate and stable at infinity, at Lobatto's nodes."""
+    """Lobatto IIIC method: stiffly accurate, R(inf) = 0."""
 
     family, make = "lobatto-iiic-<s>", tableaus.lobatto_iiic
     summary, source = "Lobatto nodes, stiffly accurate", "S002 sect. 5.2"
 
 
 class LobattoIIID(RungeKutta):
-    """The average of Lobatto IIIC and its conjugate: symplectic and symmetric."""
+    """Lobatto IIID method, the average of Lobatto IIIC and its conjugate: symplectic and symmetric."""
 
     family, make = "lobatto-iiid-<s>", tableaus.lobatto_iiid
     summary, source = "Lobatto nodes, symplectic", "S002 sect. 5.2"
 
 
 class LobattoIIIE(RungeKutta):
-    """The average of Lobatto IIIA and IIIB: symplectic and symmetric."""
+    """Lobatto IIIE method, the average of Lobatto IIIA and IIIB: symplectic and symmetric."""
 
     family, make = "lobatto-iiie-<s>", tableaus.lobatto_iiie
     summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "S002 sect. 6.2"

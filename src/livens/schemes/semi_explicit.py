@@ -1,4 +1,4 @@
-"""A scheme for expensive and cheap forces: the former once per step, the latter implicitly."""
+"""Semi-explicit scheme: expensive forces once per step, cheap forces implicitly."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ from livens.schemes.stormer_verlet import SEPARABLE
 
 
 def tells_elements_apart(model: Any) -> bool:
-    """Whether a model is taken element by element: bodies that turn, constraints, masses that depend on q, own betas.
+    """Return True if a model is stepped in element-wise form.
 
-    All others are in Hamilton's form, with a mass matrix that is constant.
+    This is the case for rotating bodies, constraints, a configuration-dependent mass matrix, and element-wise values of
+    beta. All other models are in Hamiltonian form with a constant mass matrix.
     """
     if not isinstance(model, System):
         return False
@@ -44,7 +45,7 @@ def tells_elements_apart(model: Any) -> bool:
 
 
 def no_constant_mass(model: Any) -> list[str]:
-    """What a model that is taken in Hamilton's form has not: an energy T(p) + V(q) with a constant mass matrix."""
+    """Return the unmet requirement of the Hamiltonian form: an energy T(p) + V(q) with a constant mass matrix."""
     if "phase space" not in model.forms:
         return []
     phase = phase_of(model)
@@ -54,32 +55,31 @@ def no_constant_mass(model: Any) -> list[str]:
 
 
 class SemiExplicit(MapScheme):
-    """``M q'' = A + B`` with expensive forces A and cheap ones B (S003 paper V, eq. 5)::
+    """Semi-explicit scheme for ``M q'' = A + B`` with expensive forces A and cheap forces B (S003 paper V, eq. 5)::
 
         A* = A(q0 + a h v0, v0, t0 + a h)          B* = B((1-b) z0 + b z1), z = (q, v, t)
         q1 = q0 + h v0 + h^2/2 M^-1 (A* + B*)      p1 = p0 + h (A* + B*)
 
-    A* follows from the state at the start of the step. It is evaluated at the end of the step before and kept in the
-    state, so that no Newton correction evaluates A, and nothing differentiates it: one evaluation in every step. (A
-    shorter step at the end of a run takes the A* of a full one, which is as good in the order of the scheme.) The
-    unknown is the mean velocity ``(q1 - q0)/h``; without cheap forces, or with b = 0, nothing is solved. As nothing
-    looks into A, it may be a `livens.BlackBox`, compiled elsewhere.
+    A* depends on the state at t only. It is evaluated at the end of the previous step and cached in the state, so that
+    Newton iterations do not evaluate A, and A is not differentiated: one evaluation per step. (A shorter last step uses
+    the A* of a full step, which does not reduce the order.) The unknown is the mean velocity ``(q1 - q0)/h``; without
+    cheap forces, or with b = 0, the step is explicit. As A is not differentiated, it may be a `livens.ExternalForce`.
 
-    On systems this is chapter 4.2 of S003: frame bodies turn on the group of rotations (gyroscopic terms belong to A),
-    masses may depend on the configuration (inertial forces are then taken at the midpoint), constraints have
-    multipliers, and every cheap element may have a beta of its own. Only what B or a constraint acts on is unknown;
-    linear springs and dampers that act on one coordinate each are solved in closed form.
+    On Systems this is chapter 4.2 of S003: rigid bodies move on the rotation group (gyroscopic terms belong to A),
+    masses may depend on the configuration (inertial forces are evaluated at the midpoint), constraints have
+    multipliers, and every cheap element may have its own beta. Only velocities with forces B or constraints are
+    unknowns; linear springs and dampers on one coordinate each are solved in closed form.
 
-    Stable for ``b >= 1/2`` whatever the stiffness and the damping in B, if those of A are in the region of theorem 3.
-    Of order 2 for ``a = b = 1/2`` if A does not depend on velocities, else of order 1. Symmetric with these numbers, so
-    that it can be composed (A is then evaluated within the steps); symplectic only if the Hessians of A and B commute.
+    Stable for ``b >= 1/2`` and any stiffness and damping in B, if those of A are in the region of theorem 3. Of order 2
+    for ``a = b = 1/2`` if A does not depend on velocities, else of order 1. Symmetric for these values, so that it can
+    be composed (A is then evaluated within the steps); symplectic only if the Hessians of A and B commute.
 
-    With a scaling s, steps of time are ``h = eps s`` (eq. 14). The estimate (15), `livens.scaling.stiffness_estimate`,
+    With a scaling s, steps in time are ``h = eps s`` (eq. 14). The estimate (15), `livens.scaling.stiffness_estimate`,
     evaluates A at two more points; the largest stable eps is then 2.
 
-    With a tolerance (`livens.StepControl`) steps follow an estimate of the local error, see `recipes.force_history`: A
-    is then moved along to where a longer or shorter step wants it, and is still evaluated once in every step that is
-    taken, and not at all in those that are not.
+    With a tolerance (`livens.StepControl`) step sizes follow an estimate of the local error, see
+    `discretization.force_history`. A is then extrapolated to the evaluation point of a longer or shorter step; it is
+    evaluated once per accepted step, and not in rejected steps.
     """
 
     family = "semi-explicit:<alpha>,<beta>"
@@ -90,14 +90,14 @@ class SemiExplicit(MapScheme):
 
     forms = ("phase space", "elements", "crowd")
     takes_black_boxes = True
-    #: Forces of the steps before are remembered, for steps whose sizes follow a tolerance.
+    #: Forces of previous steps are part of the state, for error-controlled steps.
     history: bool = False
 
     def __init__(
         self, alpha: float, beta: float, scaling: Scaling | StiffnessEstimate | None = None, kept: bool = True
     ) -> None:
         self.alpha, self.beta, self.scaling = alpha, beta, scaling
-        #: A is evaluated at the end of the step before; in parts of a composition, which differ in size, it is not.
+        #: A is cached from the end of the previous step; not in substeps of a composition, which differ in size.
         self.kept = kept
         self.symmetric = alpha == beta == 0.5
         self.name = f"semi-explicit:{digits(alpha)},{digits(beta)}"
@@ -129,11 +129,11 @@ class SemiExplicit(MapScheme):
                 raise InputError(f"scheme '{self.name}' {wanted}, got {scaling!r}")
             scaling = written(scaling)
         if isinstance(scaling, StiffnessEstimate) and not self.alpha:
-            raise InputError(f"the scaling {scaling} looks ahead by alpha h, which is 0 in scheme '{self.name}'")
+            raise InputError(f"the scaling {scaling} evaluates forces at alpha h, which is 0 in scheme '{self.name}'")
         return SemiExplicit(self.alpha, self.beta, scaling)
 
     def counted(self, steps: int, corrections: int) -> tuple[int, int]:
-        """Once at the start, then as often as a step says; Newton's method sees the cheap forces alone."""
+        """Return the counts of the expensive forces: once initially, then `evaluations_per_step` in each step."""
         return 1 + steps * self.evaluations, 0
 
     def missing(self, model: Any) -> list[str]:
@@ -142,7 +142,7 @@ class SemiExplicit(MapScheme):
         if not tells_elements_apart(model):
             missing = [*super().missing(model), *no_constant_mass(model)][:1]
             if not missing and getattr(model, "box", None) is not None and (self.fictive or not self.kept):
-                missing = ["steps of its own size where a force is a black box: no scaling, no composition"]
+                missing = ["a fixed step size with an external force: no scaling, no composition"]
             return missing
         missing = [] if model.regular_mass or model.frames else ["a regular mass matrix"]
         if not model.quadratic_kinetic_energy:
@@ -159,7 +159,7 @@ class SemiExplicit(MapScheme):
 
     @property
     def ahead(self) -> Ahead:
-        """Where A is evaluated."""
+        """Evaluation point of A."""
         return Ahead(self.alpha)
 
     def _split(self, model: System, dropped: Collection[int] = ()) -> SplitStep:
@@ -208,7 +208,7 @@ class SemiExplicit(MapScheme):
         phase, found = Phase(phase_of(model), k), dict[str, Any]()
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
-            # there was no step yet: look as far ahead as in the longest one
+            # no previous step: use the evaluation point of the longest step
             last = h * self.scaling.limit**-0.5 if isinstance(self.scaling, StiffnessEstimate) else h
             scale = float(self._scale(phase, q, p, t, last, h))
             if not (np.isfinite(scale) and scale > 0):
@@ -216,7 +216,7 @@ class SemiExplicit(MapScheme):
                 raise InputError(f"{where}; it must be finite and greater than 0")
             found = {"t": t, "scale": scale}
             h *= scale
-        if self.history:  # nobody knows yet how long the first step will be
+        if self.history:  # the size of the first step is not determined yet
             h = 0.0
         if self.kept:
             found["A"] = np.array(self._ahead(phase, q, p, t, h)).ravel()
@@ -231,17 +231,17 @@ class SemiExplicit(MapScheme):
 
     @staticmethod
     def _expensive(kept: Any, n: int) -> Any:
-        """The expensive forces that are kept, those of a black box among them."""
+        """Return the stored expensive forces, including an external force."""
         if not hasattr(kept, "box"):
             return kept.A
         return ca.vertcat(kept.A[:n] + kept.box, kept.A[n : 2 * n] + kept.box, kept.A[2 * n])
 
     def following(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
-        """The expensive forces ahead, in steps of equal size; a scaling knows its step only from the one before."""
+        """Return the expensive forces for equal steps; with a scaling, the step size depends on the previous step."""
         if self.fictive or not self.kept or isinstance(model, Crowd):
             return {}
         if getattr(model, "box", None) is not None:
-            raise InputError("a black box has no derivatives")
+            raise InputError("an external force has no derivatives")
         if tells_elements_apart(model):
             return {"A": from_momenta(model, self.ahead, q, p, t, h, k)}
         return {"A": self._ahead(Phase(phase_of(model), k), q, p, t, h)}
@@ -296,7 +296,7 @@ class SemiExplicit(MapScheme):
         return Step({"q": q, "p": p, **new}, rows, supplied=supplied, error=error)
 
     def _cheap(self, model: Hamiltonian) -> dict[float, tuple[Any, Any]]:
-        """Potentials and forces without one of the cheap forces, by the part of a step at which they are taken."""
+        """Return potentials and non-conservative forces of the cheap forces, by evaluation point beta."""
         if not model.terms.by_beta:
             return {self.beta: (model.terms.V_cheap, model.terms.F_cheap)}
         found: dict[float, tuple[Any, Any]] = {}
@@ -307,20 +307,20 @@ class SemiExplicit(MapScheme):
         return {part: own for part, own in found.items() if not (own[0].is_zero() and own[1].is_zero())}
 
     def _by_velocity(self, model: Hamiltonian) -> float:
-        """How far from the middle of a step A sees velocities, if it sees them."""
+        """Return the distance from the midpoint at which A uses velocities, in units of h; 0 if it does not."""
         sees = (model.box is not None and model.box.velocities) or ca.depends_on(model.A, model.v)
         return 0.5 if sees and not self.ahead.extrapolated else 0.0
 
     def _asked(self, phase: Phase, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
-        """Where a black box is evaluated: coordinates, rates and time, as in `_ahead`."""
+        """Return the query point of an external force: coordinates, velocities and time, as in `_explicit_force`."""
         v, a = phase.T_p(p), self.ahead.alpha
         speed = v + a * change if self.ahead.extrapolated else v
         return ca.vertcat(q + a * h * v, speed, t + a * h)
 
     def _ahead(self, phase: Phase, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
-        """A* of a step of size h from here; that of its forces without potential; ``dV/dt`` of its potentials.
+        """Return A* of a step of size h from this state, its non-conservative part, and ``dV/dt`` of its potentials.
 
-        `change` is that of the velocities in the step before.
+        `change` is the velocity increment of the previous step.
         """
         m, v, a = phase.model, phase.T_p(p), self.ahead.alpha
         parts = ca.densify(ca.vertcat(m.A, m.terms.F_expensive, ca.gradient(m.terms.V_expensive, m.t)))
@@ -328,7 +328,7 @@ class SemiExplicit(MapScheme):
         return ca.Function("A", [m.q, m.v, m.t, m.k], [parts])(q + a * h * v, speed, t + a * h, phase.k)
 
     def _scale(self, phase: Phase, q: Any, p: Any, t: Any, last: Any, unit: Any) -> Any:
-        """The scaling here, after a step of size `last`, in steps of a `unit` of fictive time."""
+        """Return the scaling at this state, after a step of size `last`, with a `unit` of fictive time."""
         m, size, eps = phase.model, ca.SX.sym("h"), ca.SX.sym("eps")
         if isinstance(self.scaling, StiffnessEstimate):
             s = self.scaling.expression(m, size, self.alpha)

@@ -1,4 +1,4 @@
-"""The semi-explicit scheme with extrapolated velocities: of order 2 with friction as well."""
+"""Semi-explicit scheme with extrapolated velocities, of order 2 also with friction."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from livens.schemes.semi_explicit import SemiExplicit
 
 
 class SemiExplicit2(SemiExplicit):
-    """`semi-explicit:0.5,<beta>` whose expensive forces see the velocity in the middle of the step, extrapolated::
+    """`semi-explicit:0.5,<beta>` with expensive forces at the extrapolated midpoint velocity::
 
         A* = A(q0 + h/2 v0, v0 + h/2 a_last, t0 + h/2)         a_last = (v0 - v_last)/h
 
-    The acceleration of the step before costs nothing, so there is still one evaluation of A in every step; the scheme
-    is of order 2 for ``b = 1/2`` even if A depends on velocities, as friction does. In the first step the acceleration
-    is taken as zero. With friction the longest stable step is half as long.
+    The acceleration of the previous step is available, so that A is evaluated once per step. The scheme is of order 2
+    for ``b = 1/2`` even if A depends on velocities, as friction does. In the first step the acceleration is zero. With
+    friction the stability limit of the step size is halved.
     """
 
     family = "semi-explicit-2:<beta>"

@@ -1,4 +1,4 @@
-"""Equations of steps by Taylor series: rates, from which all coefficients follow."""
+"""Step equations of Taylor schemes: a vector field, from which all Taylor coefficients follow."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from livens.schemes.step import FlatEquations, StepEquations
 
 
 def best_order(tolerance: float) -> int:
-    """The order that costs least for this relative error of a step (Jorba and Zou, sect. 3.2)."""
+    """Return the optimal order for this relative local error (Jorba and Zou, sect. 3.2)."""
     return math.ceil(1 - math.log(tolerance) / 2 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesEquations(StepEquations):
-    """``x' = f(x, t, k)``, to be integrated by series of some order."""
+    """Taylor step equations of ``x' = f(x, t, k)``."""
 
-    rates: ca.Function  # of (x, t, k)
+    rates: ca.Function  # vector field (x, t, k) -> x'
     order: int
     layout: Layout
-    columns: tuple[int, ...]  # where the variables stand in the state
-    velocities: dict[int, int]  # variables whose rates are part of the state, and where these stand
-    counted: int  # so many variables, the first ones, decide how long steps are
-    follows: ca.Function | None = None  # of (x, t, k): what else is part of the state, and follows from the variables
-    following: tuple[int, ...] = ()  # where that stands
+    columns: tuple[int, ...]  # indices of the variables in the state
+    velocities: dict[int, int]  # variables whose derivatives are part of the state, with the indices of the derivatives
+    counted: int  # number of leading variables that determine the step size
+    follows: ca.Function | None = None  # (x, t, k) -> algebraic part of the state
+    following: tuple[int, ...] = ()  # indices of the algebraic part in the state
 
     @functools.cached_property
     def field(self) -> Field:
-        """The rates as elementary operations."""
+        """Vector field as a list of elementary operations."""
         return decompose(self.rates, self.counted)
 
     @functools.cached_property
     def content(self) -> str:
-        """All that decides about the code of a step."""
+        """Text that identifies the generated code of a step."""
         places = f"{self.order} {self.columns} {self.velocities} {self.counted} {self.layout.sizes}"
         follows = "" if self.follows is None else f" {self.following} {self.follows.serialize()}"
         return f"{places} {self.rates.serialize()}{follows}"
@@ -51,7 +51,7 @@ class SeriesEquations(StepEquations):
         return hashlib.sha256(f"taylor {self.content}".encode()).hexdigest()
 
     def flatten(self) -> FlatEquations:
-        """A step of given size as one graph: long, but it can be differentiated, and it is written independently."""
+        """Return a step of given size as one graph; independent reference implementation, differentiable."""
         z, c, theta = ca.SX.sym("z", self.layout.size), ca.SX.sym("c", 2 + self.rates.nnz_in(2)), ca.SX.sym("theta")
         h, t, k = c[0], c[1], c[2:]
         series = coefficients(self.field, self.order)(z[list(self.columns)], t, k)
@@ -76,7 +76,7 @@ class SeriesEquations(StepEquations):
         )
 
     def _inside(self, z: Any, c: Any, series: Any, time: Any) -> dict[str, Any]:
-        """The parts of the state at this time after the beginning of the step."""
+        """Return the parts of the state at this time after the beginning of the step."""
         within = ca.SX(z)
         within[list(self.columns)] = _horner(series, time)
         if self.velocities:
@@ -88,7 +88,7 @@ class SeriesEquations(StepEquations):
 
 
 def _horner(series: Any, time: Any) -> Any:
-    """``sum c_k time^k`` of columns c_k."""
+    """Return ``sum c_k time^k`` of columns c_k, by Horner's rule."""
     total = series[:, -1]
     for k in reversed(range(series.shape[1] - 1)):
         total = series[:, k] + time * total

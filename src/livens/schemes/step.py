@@ -1,4 +1,4 @@
-"""The equations of one step: what a scheme writes down, and what the engine is given."""
+"""Equations of one step: the interface between schemes and the engine."""
 
 from __future__ import annotations
 
@@ -20,68 +20,68 @@ if TYPE_CHECKING:
 
 
 class StepEquations:
-    """What has to be solved in one step of a model.
+    """Equations that are solved in one step of a model.
 
-    Equations may have structure, such as a sum over elements of a few types; `flatten` writes them as one expression
-    graph, which is what the fused tier compiles. A tier that uses the structure never asks for that.
+    Equations may have structure, such as a sum over elements of a few types. `to_single_graph` writes them as one
+    expression graph, which the fused tier compiles. The assembled tier uses the structure (`assembly_plan`) instead.
     """
 
     layout: Layout  # the parts of the state
 
     def flatten(self) -> FlatEquations:
-        """The same equations as one expression graph."""
+        """Return the equations as one expression graph."""
         raise NotImplementedError
 
     @property
     def size_in_pieces(self) -> int:
-        """The number of unknowns, if the equations can be written piece by piece; else 0."""
+        """Number of unknowns of the assembly plan; 0 if there is none."""
         return 0
 
     def pieces(self) -> Pieces | None:
-        """The same equations piece by piece, one kernel for each type of element, if they can be written like that."""
+        """Return the equations as batched element kernels, one batch per element type; None if not available."""
         return None
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Two runs with the same fingerprint solve the same equations, written down in the same order.
+        """Hash of the equations and of their order; equal for runs that solve the same equations.
 
-        Equations with structure are told by that: no graph of the whole system is needed.
+        Structured equations hash their parts, so that no graph of the whole system is built.
         """
         return self.flatten().fingerprint
 
 
 def table_digest(table: np.ndarray) -> str:
-    """The SHA-256 of an array of whole numbers."""
+    """Return the SHA-256 of the shape and the entries of an integer array."""
     return hashlib.sha256(
         repr(table.shape).encode() + np.ascontiguousarray(table, dtype=np.int64).tobytes()
     ).hexdigest()
 
 
 class Estimated(NamedTuple):
-    """Whose errors are estimated, and how."""
+    """Metadata of an error estimate: variables, order and scaling."""
 
-    names: tuple[str, ...]  # of the variables
-    order: int  # errors times powers of h are of size h to this plus one
+    names: tuple[str, ...]  # names of the variables
+    order: int  # order p: errors times powers of h are of size h^(p + 1)
     powers: tuple[int, ...]
-    filtered: bool  # they are the solution of linear equations
-    growth: float = 8.0  # a step may be longer than the one before by this factor
+    filtered: bool  # the errors are the solution of a linear system
+    growth: float = 8.0  # maximum ratio of successive step sizes
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorEstimate:
-    """What a scheme thinks of the error of a step, as expressions of its unknowns, state and constants.
+    """Local error estimate of a step, as expressions of unknowns, state and inputs.
 
-    With a `matrix` the errors are the solution of ``matrix errors' = errors``. They are taken times h to the `powers`,
-    and compared with `sizes`.
+    With a `matrix` the errors are the solution of ``matrix errors' = errors``. The errors are multiplied by h to the
+    power `h_powers` and compared with `scales`.
     """
 
     errors: Any
     sizes: Any
-    order: int  # errors times powers of h are of size h to this plus one
-    names: tuple[str, ...]  # of the variables
+    order: int  # order p: errors times powers of h are of size h^(p + 1)
+    names: tuple[str, ...]  # names of the variables
     matrix: Any = None
     powers: tuple[int, ...] = ()
-    growth: float = 8.0  # a step may be longer than the one before by this factor
+    growth: float = 8.0  # maximum ratio of successive step sizes
 
     @property
     def count(self) -> int:
@@ -95,15 +95,15 @@ class ErrorEstimate:
 
 @dataclass(frozen=True)
 class Box:
-    """A force that is compiled elsewhere, and where its arguments and its result stand in the state."""
+    """External (compiled) force with the positions of its arguments and of its result in the state vector."""
 
     force: BlackBox
-    asked: int  # coordinates, rates and time, one after the other
-    size: int  # how many coordinates there are
-    found: int
+    asked: int  # start of the query point: coordinates, velocities and time
+    size: int  # number of coordinates
+    found: int  # start of the result
 
     def fill(self, z: np.ndarray, k: np.ndarray) -> None:
-        """What compiled loops do at the end of a step."""
+        """Evaluate the force at the query point and write the result into the state z."""
         a, n = self.asked, self.size
         said = self.force(z[a : a + n], z[a + n : a + 2 * n], z[a + 2 * n], k)
         z[self.found : self.found + said.size] = said
@@ -111,34 +111,34 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class FlatEquations(StepEquations):
-    """``residual(x; z, c) = 0`` for the unknowns x of a step that starts from the state z.
+    """Step equations as one graph: ``residual(x; z, c) = 0`` for the unknowns x of a step from the state z.
 
-    ``c = (h, t, parameters...)`` are run-time inputs. The Jacobian is given by its nonzeros and their places.
+    ``c = (h, t, parameters...)`` are the run-time inputs. The Jacobian is stored as nonzeros with their positions.
     """
 
     x: Any
     z: Any
     c: Any
     residual: Any
-    rows: np.ndarray  # of the Jacobian's nonzeros
-    columns: np.ndarray
-    jacobian: Any  # their values
-    end: Any  # the state after the step
-    guess: Any  # unknowns to start from where those of the steps before say nothing
-    kinds: tuple[int, ...]  # how many unknowns of one kind (velocities, multipliers, ...) follow each other
+    rows: np.ndarray  # row indices of the nonzeros of the Jacobian
+    columns: np.ndarray  # column indices
+    jacobian: Any  # values of the nonzeros
+    end: Any  # state at t + h
+    guess: Any  # initial guess of the unknowns, used where no predictor is available
+    kinds: tuple[int, ...]  # sizes of consecutive blocks of unknowns (velocities, multipliers, ...)
     row_names: tuple[str, ...]
     layout: Layout  # the parts of the state
-    noise: ca.Function | None = None  # as `roundoff`, if that is known from the parts; else it is derived
-    inside: Any = None  # (theta, state at t + theta h) if the scheme has a formula within the step
-    error: ErrorEstimate | None = None  # if the scheme estimates its own
-    turn: Any = None  # (values, rows, columns) of a matrix: a correction is this times the Newton system's solution
-    carried: Any = None  # (ratio, unknowns of a next step that is this many times as long), expressions of x, z, c
-    box: Box | None = None  # a function that is called at the end of every step
-    values: Mapping[str, Any] = field(default_factory=dict)  # what may be asked of a step, by name: stages, multipliers
-    onward: Any = None  # a linear function of x: what of the next step's unknowns follows from those of this one
+    noise: ca.Function | None = None  # round-off bound assembled from element kernels; else derived from the graph
+    inside: Any = None  # dense output: (theta, state at t + theta h)
+    error: ErrorEstimate | None = None
+    turn: Any = None  # (values, rows, columns) of the COO matrix that maps the Newton solution to increments of x
+    carried: Any = None  # stage extrapolation: (ratio of step sizes, unknowns of the next step), expressions of x, z, c
+    box: Box | None = None  # external force, evaluated at the end of every step
+    values: Mapping[str, Any] = field(default_factory=dict)  # intermediate values by name: stages, multipliers
+    onward: Any = None  # linear predictor of the unknowns of the next step, a linear function of x
 
     def __post_init__(self) -> None:
-        """Native code trusts these sizes: a wrong one would write beyond its arrays."""
+        """Check the sizes: native code relies on them, and a wrong size would write out of bounds."""
         wrong = {
             "residual": (self.residual.numel(), self.size),
             "end": (self.end.numel(), self.z.numel()),
@@ -153,8 +153,25 @@ class FlatEquations(StepEquations):
                 raise ValueError(f"the equations of a step have {found} entries in '{name}', not {needed}")
 
     @classmethod
-    def of(cls, x: Any, z: Any, c: Any, *, residual: Any, **parts: Any) -> FlatEquations:
-        """Equations whose Jacobian is derived from the residual as a whole."""
+    def of(
+        cls,
+        x: Any,
+        z: Any,
+        c: Any,
+        *,
+        residual: Any,
+        end: Any,
+        guess: Any,
+        kinds: tuple[int, ...],
+        row_names: tuple[str, ...],
+        layout: Layout,
+        noise: ca.Function | None = None,
+        inside: Any = None,
+        error: ErrorEstimate | None = None,
+        carried: Any = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> FlatEquations:
+        """Return equations whose Jacobian is derived from the residual by automatic differentiation."""
         jacobian = ca.jacobian(residual, x)
         rows, columns = jacobian.sparsity().get_triplet()
         return cls(
@@ -165,7 +182,16 @@ class FlatEquations(StepEquations):
             rows=np.array(rows, dtype=np.int64),
             columns=np.array(columns, dtype=np.int64),
             jacobian=ca.SX(jacobian.nz[:]) if rows else ca.SX(0, 1),
-            **parts,
+            end=end,
+            guess=guess,
+            kinds=kinds,
+            row_names=row_names,
+            layout=layout,
+            noise=noise,
+            inside=inside,
+            error=error,
+            carried=carried,
+            values={} if values is None else values,
         )
 
     def flatten(self) -> FlatEquations:
@@ -177,7 +203,7 @@ class FlatEquations(StepEquations):
 
     @functools.cached_property
     def kind_sizes(self) -> np.ndarray:
-        """`kinds` for the compiled loop."""
+        """`block_sizes` as an integer array for the compiled loop."""
         return np.array(self.kinds, dtype=np.int64)
 
     @property
@@ -190,12 +216,12 @@ class FlatEquations(StepEquations):
 
     @functools.cached_property
     def roundoff(self) -> ca.Function:
-        """How much of the residual can be rounding, at (x, z, c, e) for unknowns with errors e; in units of UNIT."""
+        """Round-off bound of the residual at (x, z, c, e) for unknowns with errors e, in units of UNIT."""
         return self.noise if self.noise is not None else self._derived_roundoff()
 
     @functools.cached_property
     def vector_roundoff(self) -> ca.Function:
-        """The same where the library for vectors computes sines and their like, to a few units in the last place."""
+        """Round-off bound with the vector math library, accurate to a few units in the last place."""
         if not uses_library(self.residual_function):
             return self.roundoff
         return self._derived_roundoff(VECTOR_LIBRARY)
@@ -208,7 +234,7 @@ class FlatEquations(StepEquations):
 
     @functools.cached_property
     def newton_function(self) -> ca.Function:
-        """Residual and Jacobian nonzeros, then those of the matrix that turns the solution, if there is one."""
+        """Residual and nonzeros of the Jacobian, then the nonzeros of the update matrix, if there is one."""
         turn = [] if self.turn is None else [self.turn[0]]
         return ca.Function("newton", self.arguments, [self.residual, self.jacobian, *turn])
 
@@ -217,26 +243,26 @@ class FlatEquations(StepEquations):
         return ca.Function("end", self.arguments, [self.end])
 
     def ended(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """The state at the end of a step, as numbers."""
+        """Return the final state of a step as numbers."""
         found = np.asarray(self.end_function(x, z, c).full().ravel())
         if self.box is not None:
             self.box.fill(found, c[2:])
         return found
 
-    # code is found by these, and the fingerprint is made of them: they are long, and written once
+    # serialized graphs: keys of the code cache and parts of the fingerprint; long, therefore cached
     @functools.cached_property
     def residual_text(self) -> str:
-        """The residual as CasADi writes it."""
+        """Serialized residual function."""
         return str(self.residual_function.serialize())
 
     @functools.cached_property
     def newton_text(self) -> str:
-        """The residual, its Jacobian and what turns the solution, likewise."""
+        """Serialized residual, Jacobian and update matrix."""
         return str(self.newton_function.serialize())
 
     @functools.cached_property
     def end_text(self) -> str:
-        """The end of the step, likewise."""
+        """Serialized final state."""
         return str(self.end_function.serialize())
 
     @functools.cached_property
@@ -245,6 +271,6 @@ class FlatEquations(StepEquations):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Two runs with the same fingerprint solve the same equations, written down in the same order."""
+        """Hash of the equations and of their order; equal for runs that solve the same equations."""
         content = self.newton_text + self.end_text
         return hashlib.sha256(content.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Reversible adaptive steps by a density of steps that is integrated along."""
+"""Reversible adaptive steps with an integrated step density."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from livens.schemes.step import StepEquations
 def with_density(
     density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]], power: float = -1.0
 ) -> tuple[Any, Any, Any, Any]:
-    """A step of a base scheme, with half a step of the density before and after it (S003 alg. 3.2.1).
+    """Return a step of a base scheme, with half a step of the density before and after it (S003 alg. 3.2.1).
 
-    `rate` is that of the density before the step; `base`, given the step in time, returns the state after it and the
-    rate there. Returns the step in time, state, density and rate. The step in time is h times a `power` of the density.
+    `rate` is that of the density before the step; `base` maps the time step to the state after the step and the rate
+    there. The time step is h times a `power` of the density. Returns time step, state, density and rate.
     """
     middle = density + h / 2 * rate
     size = h / middle if power == -1.0 else h * middle**power
@@ -29,13 +29,12 @@ def with_density(
 
 
 class StepDensity(Adaptive, MapScheme):
-    """SYMM: steps ``eps/rho`` of Stoermer and Verlet's scheme, where rho follows a density Q (S003 alg. 3.2.1)::
+    """SYMM: Stoermer-Verlet steps ``eps/rho``, where rho follows a step density Q (S003 alg. 3.2.1)::
 
         rho += eps/2 xi(q, p);   h = eps/rho, one step of size h, t += h;   rho += eps/2 xi(q, p)
 
     with ``xi = {Q, H}/Q``, so that ``log(Q/rho)`` is constant along the motion. Q is the reciprocal of the scaling and
-    rho starts with its value. Explicit and reversible, but not symplectic: where the motion is not reversible itself,
-    energy drifts.
+    the initial value of rho. Explicit and reversible, but not symplectic: for irreversible motions the energy drifts.
     """
 
     name, order, symplectic, symmetric = "step-density", 2, False, True
@@ -59,7 +58,7 @@ class StepDensity(Adaptive, MapScheme):
         return super().equations(model, dropped)
 
     def _rate(self, phase: Phase, q: Any, p: Any, force: Any) -> Any:
-        """``xi = {Q, H}/Q``, the rate of log Q."""
+        """Return ``xi = {Q, H}/Q``, the time derivative of log Q."""
         m = phase.model
         log = -ca.log(self.scaling_for(m).expression(m))
         by_q, by_p = (phase.any(f"log_{name}", ca.gradient(log, x), q, p, 0) for name, x in (("q", m.q), ("p", m.p)))

@@ -1,4 +1,4 @@
-"""Reversible adaptive steps of any symmetric scheme, by a density of steps that is integrated along."""
+"""Reversible adaptive steps of any symmetric scheme with an integrated step density."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from livens.schemes.step_density import with_density
 
 
 class StepDensityOver(Adaptive):
-    """`step-density` with any symmetric scheme in place of Stoermer and Verlet's (S003 alg. 3.2.1)::
+    """`step-density` with any symmetric base scheme in place of Stoermer-Verlet (S003 alg. 3.2.1)::
 
         rho += eps/2 xi(q, p);   one step of size eps/rho;   rho += eps/2 xi(q, p)
 
-    with ``xi = {Q, H}/Q``. Sizes are those of the density to second order; the motion, at the times where it is, has
-    the order of the scheme. What the scheme conserves in every step, whatever its size, stays conserved.
+    with ``xi = {Q, H}/Q``. Step sizes are those of the density to second order; the state at its time has the order of
+    the base scheme. Quantities that the base scheme conserves for every step size are conserved.
     """
 
     family = "step-density:<scheme>"
@@ -36,7 +36,7 @@ class StepDensityOver(Adaptive):
         if not base.symmetric:
             raise InputError(f"scheme '{base.name}' is not symmetric: adaptive steps of it are not reversible")
         if base.fictive or base.own_steps:
-            raise InputError(f"scheme '{base.name}' chooses its steps itself; another density has no use")
+            raise InputError(f"scheme '{base.name}' selects its step sizes and cannot be combined with a step density")
         self.name, self.order = f"step-density:{base.name}", base.order
         self.conserves = base.conserves
         self.requires = (*base.requires, CONSERVATIVE)

@@ -1,4 +1,4 @@
-"""Stoermer and Verlet's scheme."""
+"""Stoermer-Verlet scheme (velocity Verlet)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 
 
 class StormerVerlet(MapScheme):
-    """Half a kick, a drift, half a kick (S003 2.6.4).
+    """Stoermer-Verlet scheme: half kick, drift, half kick (S003 2.6.4).
 
     ``p_m = p0 + h/2 f(q0, t0)``, ``q1 = q0 + h T'(p_m)``, ``p1 = p_m + h/2 f(q1, t1)`` with ``f = -V' + F``. The force
-    at the end of a step is that at the start of the next: it is kept in the state, so that a step evaluates it once.
+    at t + h is cached in the state for the next step, so that a step evaluates the force once.
     """
 
     name, order, symplectic, symmetric = "stormer-verlet", 2, True, True
@@ -44,7 +44,7 @@ class StormerVerlet(MapScheme):
         v = phase.T_p(p_m)
         q = old.q + h * v
         force = phase.force(q, v, t + h)
-        # the work of either kick is that of its force along the drift
+        # the work of each kick is that of its force along the drift
         first, last = phase.work(old.q, p_m, v, t), phase.work(q, p_m, v, t + h)
         return Step(
             {"q": q, "p": p_m + h / 2 * force, "force": force},

@@ -1,4 +1,4 @@
-"""Strang's splitting into a kinetic part that carries time, the kick of all forces, and what couples the two."""
+"""Strang splitting into drift with time, kick of all forces, and linear coupling."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import casadi as ca
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.recipes.maps import MapScheme, Phase, Step, phase_of
 
-#: The degree of both polynomials of the quotient that stands for the exponential function.
+#: Degree of numerator and denominator of the Pade approximation of the matrix exponential.
 _DEGREE = 6
 
 
 class Strang(MapScheme):
-    """Half a drift, a kick, half a drift; time belongs to the drift (S003 paper I).
+    """Strang splitting: half drift, kick, half drift; time belongs to the drift (S003 paper I).
 
     ``q_m = q0 + h/2 T'(p0)``, ``p1 = p0 + h f(q_m, t0 + h/2)``, ``q1 = q_m + h/2 T'(p1)`` with ``f = -V' + F``. Both
-    parts are flows that are known exactly, also of systems that are driven, as in the paper: ``x' = A x + f(t)``.
+    parts are exact flows, also for driven systems, as in the paper: ``x' = A x + f(t)``.
 
-    A may depend on time and need not be separable: ``H = T(p, t) + p.C(t) q + V(q, t)``, as in frames that turn and for
-    gyroscopic forces. Then there is a third part, ``q' = C q`` and ``p' = -C^T p``, around the kick and half as long on
-    each side, with C of the middle of the step: the flow of a matrix, ``exp(h/2 C)``, by a quotient of polynomials that
-    is symplectic in every digit, and exact to the last ones as long as h C is below one.
+    A may depend on time and need not be separable: ``H = T(p, t) + p.C(t) q + V(q, t)``, as in rotating frames and for
+    gyroscopic forces. Then there is a third part, ``q' = C q`` and ``p' = -C^T p``, half before and half after the
+    kick, with C at the midpoint. Its flow ``exp(h/2 C)`` is a Pade approximation that is symplectic to round-off, and
+    accurate to round-off for h C below one.
     """
 
     name, order, symplectic, symmetric = "strang", 2, True, True
@@ -58,12 +58,12 @@ class Strang(MapScheme):
 
 
 def _coupling(model: Hamiltonian) -> Any:
-    """The matrix C of second derivatives of H by p and q; of H = T(p) + V(q) it is zero."""
+    """Return the mixed Hessian C of H with respect to p and q; it is zero for H = T(p) + V(q)."""
     return ca.densify(ca.jacobian(model.velocity, model.q))
 
 
 def _turned(X: Any, q: Any, p: Any) -> tuple[Any, Any]:
-    """``exp(X) q`` and ``exp(-X^T) p``, so that q.p stays what it is."""
+    """Return ``exp(X) q`` and ``exp(-X^T) p`` by a symplectic Pade approximation, which preserves q.p."""
     n, s = X.shape[0], _DEGREE
     power, ahead, back = ca.SX.eye(n), ca.SX.eye(n), ca.SX.eye(n)
     for j in range(1, s + 1):

@@ -1,4 +1,4 @@
-"""Splitting in a fictive time that keeps kinetic and potential energy apart."""
+"""Time-transformed Verlet splitting with a scaling function of the energies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from livens.schemes.recipes.maps import Phase, Step, phase_of
 
 
 class Sundman(AdaptiveMap):
-    """SYMP(T,V): a scaling that is a function g of both energies (S003 paper III, eq. 11 and theorem 2).
+    """SYMP(T,V): Verlet splitting with a scaling g of both energies (S003 paper III, eq. 11 and theorem 2).
 
-    On the level of the initial energy H0 it is a function of p alone, ``S(p) = g(T, H0 - T)``, and one of q alone,
+    On the level set of the initial energy H0, g is a function of p, ``S(p) = g(T, H0 - T)``, and a function of q,
     ``U(q) = g(H0 - V, V)``. Each scales one part of the motion::
 
         p -= eps/2 U(q) V'(q);   q += eps S(p) T'(p), t += eps S(p);   p -= eps/2 U(q) V'(q)
 
-    Explicit and symplectic. If g is a function of V alone the map of (q, t, p, -H0) is symplectic too. If it is one of
-    T alone, that holds with ``t += eps/2 (U(q0) + U(q1))``, which is then taken.
+    Explicit and symplectic. If g depends on V only, the map of (q, t, p, -H0) is symplectic too. If it depends on T
+    only, this holds with ``t += eps/2 (U(q0) + U(q1))``, which is used in this case.
     """
 
     name, order, symplectic, symmetric = "sundman", 2, True, True
@@ -41,7 +41,7 @@ class Sundman(AdaptiveMap):
         return {**known, "force": np.array(self._force(phase, values["q"], known["start_energy"])).ravel()}
 
     def _energies(self, phase: Phase) -> ca.Function:
-        """g, as a function of (T, V, k)."""
+        """Return g as a function of (T, V, k)."""
         m, T, V = phase.model, ca.SX.sym("T"), ca.SX.sym("V")
         return ca.Function("energies", [T, V, m.k], [self.scaling_for(m).of_energies(m, T, V)])
 

@@ -1,4 +1,4 @@
-"""Splitting in a doubled phase space, for scalings of the coordinates."""
+"""Time-transformed splitting in a doubled phase space, for scaling functions of the coordinates."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from livens.schemes.recipes.maps import Phase, Step
 
 
 class SundmanDoubled(AdaptiveMap):
-    """SYMP(q): two copies of the motion, each with the step of the other (S003 paper III, 2.2).
+    """SYMP(q): two copies of the motion, each with the scaling of the other (S003 paper III, 2.2).
 
     The energy of both is ``K = G(q1) (H(q0, p0) - H0) + G(q0) (H(q1, p1) - H0)``. In the first part q1 is constant, in
-    the second q0; each is split into kinetic and potential energy, whose flows are known::
+    the second q0; each is split into kinetic and potential energy with exact flows::
 
         q0 += eps g T'(p0),  p1 -= eps g' T(p0)             g = G(q1), g' = grad G(q1)
         p0 -= eps g V'(q0),  p1 -= eps g' (V(q0) - H0)
 
-    The copies start equal and stay within O(eps) of each other; their mean is the result. Time goes on with the mean
-    of G of both. Explicit, and symplectic in the doubled phase space.
+    The copies have equal initial values and remain within O(eps) of each other; the result is their mean. Time advances
+    with the mean of G of both. Explicit, and symplectic in the doubled phase space.
     """
 
     name, order, symplectic, symmetric = "sundman-doubled", 2, True, False

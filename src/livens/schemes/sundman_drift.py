@@ -1,4 +1,4 @@
-"""Splitting in a fictive time, drift first: for a scaling by the potential, the logarithmic Hamiltonian."""
+"""Time-transformed drift-kick-drift splitting; with a potential scaling the logarithmic Hamiltonian method."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from livens.schemes.sundman import Sundman
 
 
 class SundmanDrift(Sundman):
-    """As `sundman`, with the drift in two halves and the kick between them::
+    """Drift-kick-drift version of `sundman`::
 
         q += eps/2 S(p) T'(p), t += eps/2 S(p);   p -= eps U(q) V'(q);   q += eps/2 S(p) T'(p), t += eps/2 S(p)
 
     with ``S(p) = g(T, H0 - T)`` and ``U(q) = g(H0 - V, V)``. For ``g = -1/V``, that is ``scaling.potential(1)``, this
-    is the splitting of the logarithmic Hamiltonian ``log(T - H0) - log(-V)``, whose steps stay on Kepler's ellipses
-    exactly, however long they are; only time is of second order. With the kick first that is not so.
+    is the splitting of the logarithmic Hamiltonian ``log(T - H0) - log(-V)``. Its steps stay exactly on Kepler ellipses
+    for every step size; only time is of second order. This does not hold for kick-drift-kick.
     """
 
     name = "sundman-drift"

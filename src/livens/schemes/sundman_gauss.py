@@ -1,4 +1,4 @@
-"""Gauss' collocation in a fictive time, its stages found by sweeps over all of them at once."""
+"""Time-transformed Gauss collocation with fixed-point iteration of all stages."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from livens.schemes.recipes.adaptive import AdaptiveMap
 from livens.schemes.recipes.maps import phase_of
 from livens.schemes.recipes.swept_stages import SweptStages
 
-#: With more stages than this, sweeps over them gain nothing any more.
+#: Maximum number of stages; fixed-point iteration gains nothing with more.
 _MOST = 16
 
 
 class SundmanGauss(AdaptiveMap):
-    """Gauss' method with s stages on ``K = g (H - H0)``, whose motion is that of H in a fictive time ``dt = g dtau``::
+    """Gauss method with s stages on ``K = g (H - H0)``, the motion of H in fictive time ``dt = g dtau``::
 
         q' = g dH/dp + (H - H0) dg/dp,    p' = -g dH/dq - (H - H0) dg/dq,    t' = g
 
-    H0 is the energy at the start and the scaling g any function of the state, for Kepler's problem best the distance.
-    The map of (q, p) is symplectic and symmetric, of order 2s, and keeps quadratic invariants that g keeps, such as the
-    angular momentum.
+    H0 is the initial energy and the scaling g any function of the state, for Kepler's problem preferably the distance.
+    The map of (q, p) is symplectic and symmetric, of order 2s, and conserves quadratic invariants that g conserves,
+    such as the angular momentum.
 
-    The slopes of the stages are found by sweeps: all of them are evaluated at the stages that the last slopes lead to,
-    side by side in the lanes of vectors, until nothing but rounding changes. They begin with the polynomial of the step
-    before, carried on. States and time are sums of two numbers each. Where sweeps do not converge, as in steps of more
-    than a radian or so, Newton's method takes the step.
+    The stage derivatives are solved by fixed-point iteration, with all stages evaluated in SIMD lanes, until changes
+    are at round-off. The initial guess is the extrapolated polynomial of the previous step. States and time use
+    compensated (double-double) sums. If the iteration does not converge, as for steps of more than about a radian,
+    Newton's method is used.
     """
 
     family = "sundman-gauss-<s>"
     examples = ((2,), (4,), (8,))
     symplectic, symmetric, implicit = True, True, True
     conserves: tuple[str, ...] = ("momentum_maps",)
-    source = "Hairer, Lubich, Wanner VIII.2 (time transformations), VIII.6 (sweeps)"
+    source = "Hairer, Lubich, Wanner VIII.2 (time transformations), VIII.6 (fixed-point iteration)"
 
     def __init__(self, s: int) -> None:
         if not 1 <= s <= _MOST:
@@ -47,7 +47,7 @@ class SundmanGauss(AdaptiveMap):
         self.summary = f"Gauss collocation with {s} stage{'s' if s > 1 else ''} in a fictive time, symplectic"
 
     def counted(self, steps: int, corrections: int) -> tuple[int, int]:
-        """Every sweep evaluates forces at all stages; nothing is differentiated."""
+        """Return the counts: every iteration evaluates forces at all stages; no Jacobian is evaluated."""
         return corrections * self.evaluations, 0
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> SweptStages:
@@ -56,7 +56,7 @@ class SundmanGauss(AdaptiveMap):
         H0, energy = ca.SX.sym("H0"), ca.substitute(m.H, m.t, 0)
         K = scaling * (energy - H0)
         rates = ca.vertcat(ca.gradient(K, m.p), -ca.gradient(K, m.q), scaling)
-        # the energy is one of the variables here, and stays as it is
+        # the energy is a constant variable
         whole = ca.vertcat(m.q, m.p, H0, ca.SX.sym("t"))
         moved = ca.vertcat(rates[: 2 * m.n], H0, rates[2 * m.n])
         simple = merged_powers(ca.Function("rates", [whole, m.t, m.k], [ca.densify(moved)]))

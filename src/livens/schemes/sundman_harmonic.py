@@ -1,4 +1,4 @@
-"""Splitting in a fictive time into harmonic oscillators, which are turned exactly, and all other forces."""
+"""Time-transformed splitting into harmonic oscillators with exact flow, and all other forces."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from livens.schemes.sundman import Sundman
 
 
 class SundmanHarmonic(Sundman):
-    """SYMP for another splitting of the energy, ``H = H1 + H2`` (S003 paper III, second remark after theorem 2).
+    """SYMP for a splitting ``H = H1 + H2`` with oscillators (S003 paper III, second remark after theorem 2).
 
-    ``H1 = T(p) + sum_i k_i q_i^2/2`` are oscillators, each on its own, ``H2`` is the rest of the potential energy; k_i
-    are its second derivatives at q = 0. A scaling g of both energies is here one of H1, in the place of T, and of H2,
-    in the place of V. Each part has its own energy as a constant, so its scaled flow is its flow for another time::
+    ``H1 = T(p) + sum_i k_i q_i^2/2`` are decoupled oscillators, ``H2`` is the remaining potential energy; k_i are the
+    second derivatives at q = 0. The scaling g is a function of H1, in place of T, and of H2, in place of V. Each part
+    conserves its own energy, so that its scaled flow is its flow for another time::
 
         kick with H2 for eps/2 g(H0 - H2, H2);   oscillate with H1 for eps g(H1, H0 - H1);   kick again
 
-    Where the oscillators are much faster than what couples them, steps need not resolve them. Explicit, symplectic,
-    symmetric; without a kick the motion is exact.
+    Steps need not resolve oscillators that are much faster than their coupling. Explicit, symplectic, symmetric;
+    without a kick the motion is exact.
     """
 
     name = "sundman-harmonic"
@@ -48,7 +48,7 @@ class SundmanHarmonic(Sundman):
         return {**known, "force": np.array(self._force(phase, values["q"], known["start_energy"])).ravel()}
 
     def _rest(self, phase: Phase, q: Any) -> tuple[Any, Any]:
-        """H2 and its gradient."""
+        """Return the perturbation H2 and its gradient."""
         m = phase.model
         rest = m.V - ca.dot(_stiffness(m), m.q**2) / 2
         both = phase.any("H2", ca.vertcat(rest, ca.gradient(rest, m.q)), q, 0 * q, 0)
@@ -72,7 +72,7 @@ class SundmanHarmonic(Sundman):
 
 
 def _stiffness(model: Hamiltonian) -> Any:
-    """The second derivatives of the potential energy at q = 0, of each coordinate by itself."""
+    """Return the second derivatives of the potential energy at q = 0 with respect to each coordinate."""
     potential: Any = model.V
     bent = ca.diag(ca.hessian(potential, model.q)[0])
     still = ca.substitute(ca.densify(bent), ca.vertcat(model.q, model.t), ca.SX.zeros(model.n + 1))
@@ -80,7 +80,7 @@ def _stiffness(model: Hamiltonian) -> Any:
 
 
 def _oscillation(x: Any) -> tuple[Any, Any]:
-    """``cos a`` and ``sin(a)/a`` for angles a with the squares x, which may vanish."""
+    """Return ``cos a`` and ``sin(a)/a`` for angles a with the squares x >= 0."""
     small = x < 1e-4
     a = ca.sqrt(ca.if_else(small, 1.0, x))
     sinc = ca.if_else(small, 1 - x / 6 * (1 - x / 20 * (1 - x / 42)), ca.sin(a) / a)

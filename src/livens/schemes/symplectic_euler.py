@@ -1,4 +1,4 @@
-"""Symplectic Euler, also for constrained systems."""
+"""Symplectic Euler method, also for constrained systems."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from livens.schemes.variational import Variational
 
 
 class SymplecticEuler(ElementScheme):
-    """The variational integrator of the discrete Lagrangian ``h L(q0, (q1-q0)/h)``; S001 (41) with gam = 0::
+    """Variational integrator of the discrete Lagrangian ``h L(q0, (q1-q0)/h)``; S001 (41) with gam = 0::
 
         q1 - q0 = h v
         p1 - p0 = h D_1 L(q0, v) - h G(q0)^T lam + h F(q0, v)
         p1      = D_2 L(q0, v)
         0       = g(q1)
 
-    The unknown velocity v is that of the interval; it is reported as the velocity at its end. On models in Hamilton's
-    form, and wherever nothing has to be solved, this is `variational:0`: a kick, then a drift.
+    The unknown velocity v is that of the interval; it is reported as the velocity at t + h. On models in Hamiltonian
+    form, and where the step is explicit, this is `variational:0`: a kick, then a drift.
     """
 
     name = "symplectic-euler"
@@ -33,15 +33,13 @@ class SymplecticEuler(ElementScheme):
     conserves = ("constraint", "momentum_maps")
     summary = "symplectic Euler, constraints on position level (index 3)"
     source = "S001 (41) with gam = 0, S003 2.6.4"
-    requires = (
-        Requirement("mass_or_damping_where_it_moves", "mass, or a damper, in every motion that the constraints allow"),
-    )
+    requires = (Requirement("mass_or_damping_where_it_moves", "mass or damping on the null space of G"),)
     unknowns = ("v",)
     multipliers = ("lam",)
     forms = ("elements", "phase space")
 
     def missing(self, model: Any) -> list[str]:
-        """Of a Hamiltonian nothing: velocities are those of its momenta."""
+        """Return the unmet requirements; a Hamiltonian meets all, as its momenta determine the velocities."""
         return super().missing(model) if "elements" in model.forms else Variational(0.0).missing(model)
 
     def equations(self, model: Any, dropped: Collection[int] = ()) -> StepEquations:

@@ -1,4 +1,4 @@
-"""Taylor series of any order, which choose their own steps."""
+"""Taylor series methods of any order with step-size selection."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from livens.schemes.base import Scheme
 from livens.schemes.recipes.maps import Phase, phase_of
 from livens.schemes.series import SeriesEquations, best_order
 
-#: The order that suits the last digit of a double best.
+#: Default order, optimal for double precision.
 USUAL = 20
-#: Coefficients of higher orders overflow or vanish before they help.
+#: Minimum and maximum order; coefficients of higher orders overflow or underflow.
 _LOWEST, _HIGHEST = 2, 60
 
 
 class Taylor(Scheme):
-    """``x(t + h) = sum x_k h^k`` up to some order, with all coefficients from the equations themselves.
+    """Taylor series method ``x(t + h) = sum x_k h^k`` up to some order.
 
-    The coefficients of sums, products, powers and functions follow from those of their operands, order by order. Their
-    last two tell the radius of convergence, and steps are ``1/e^2`` of it: with order N, what is left out is then about
-    ``e^(-2(N-1))`` of the state (Jorba and Zou, 2005). If h is given, steps have this size instead. States and time are
-    sums of two numbers each, so that rounding errors of many steps grow as slowly as they can (Brouwer's law).
+    The coefficients of sums, products, powers and functions follow from those of their operands, order by order. The
+    last two coefficients estimate the radius of convergence, and steps are ``1/e^2`` of it: with order N, the remainder
+    is about ``e^(-2(N-1))`` of the state (Jorba and Zou, 2005). If h is given, steps have this size instead. States and
+    time use compensated (double-double) sums, so that rounding errors grow as in Brouwer's law.
 
-    `taylor` has order 20, that of the last digit; with ``control=StepControl(tolerance=...)`` it takes the order that
-    suits the tolerance. `taylor:<order>` keeps its order.
+    `taylor` has order 20, optimal for double precision; with ``control=StepControl(tolerance=...)`` the order is
+    optimal for the tolerance. `taylor:<order>` has a fixed order.
     """
 
     name = "taylor"
@@ -57,7 +57,7 @@ class Taylor(Scheme):
             return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
         found = super().missing(model)
         if not found and "descriptor" in model.forms and _explicit(model) is None:
-            return ["equations from which all rates follow, if need be by reducing their index"]
+            return ["equations that determine all time derivatives, if need be by reducing their index"]
         rough = None if found else _rough(model, self.order)
         return found if rough is None else [f"functions that are smooth, without {rough}"]
 
@@ -66,7 +66,7 @@ class Taylor(Scheme):
 
 
 class TaylorOfOrder(Taylor):
-    """A Taylor series of a given order."""
+    """Taylor series method of a given order."""
 
     family = "taylor:<order>"
     examples = ((4,), (8,))
@@ -84,12 +84,12 @@ class TaylorOfOrder(Taylor):
 
 @functools.lru_cache(maxsize=64)
 def _rough(model: Any, order: int) -> str | None:
-    """What of a model has no Taylor series."""
+    """Return the first operation of a model that has no Taylor series, else None."""
     equations = _equations(model, order)
     if all_smooth(equations.rates):
         return None
     try:
-        equations.field  # noqa: B018  # it is kept
+        equations.field  # noqa: B018  # cached property
     except ModelError as error:
         return str(error)
     return None
@@ -97,10 +97,10 @@ def _rough(model: Any, order: int) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _explicit(model: Any) -> tuple[Any, Any] | None:
-    """The rates of the states, and the algebraic variables, as far as they follow from the states by linear equations.
+    """Return derivatives of the states and algebraic variables, if they are explicit by linear equations; else None.
 
-    That is so without algebraic variables, and where these have index 1, as the multipliers of constraints on
-    accelerations have.
+    This is the case without algebraic variables, or with algebraic variables of index 1, such as the multipliers of
+    constraints on acceleration level.
     """
     d, n = model.descriptor, len(model.coordinates)
     unknown = _unknown(model)
@@ -116,7 +116,7 @@ def _explicit(model: Any) -> tuple[Any, Any] | None:
 
 
 def _unknown(model: Any) -> Any:
-    """Rates and algebraic variables."""
+    """Return time derivatives and algebraic variables."""
     d, n = model.descriptor, len(model.coordinates)
     return ca.vertcat(d.xdot[:n], d.x[n:]) if model.algebraic else d.xdot
 
@@ -127,7 +127,7 @@ def _equations(model: Any, order: int) -> SeriesEquations:
 
 
 def _of_phase_space(model: Any, order: int) -> SeriesEquations:
-    """Rates of q and p, and of the work of forces where there are such."""
+    """Return the Taylor equations of q and p, and of the work of forces where there are any."""
     m, layout = phase_of(model), model.layout
     variables, rates, parts = [m.q, m.p], [m.velocity, m.momentum_rate], ["q", "p"]
     if not m.conservative:

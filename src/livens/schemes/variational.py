@@ -1,4 +1,4 @@
-"""Variational integrators of one parameter (S003 2.6.4)."""
+"""One-parameter variational integrators (S003 2.6.4)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from livens.schemes.recipes.maps import MapScheme, Phase, Step, digits
 
 
 class Variational(MapScheme):
-    """The discrete Lagrangian ``h L((1-a) q0 + a q1, (q1 - q0)/h)`` (S003 eq. 2.29), written with H::
+    """Variational integrator of ``h L((1-a) q0 + a q1, (q1 - q0)/h)`` (S003 eq. 2.29), written with H::
 
         q_a = (1-a) q0 + a q1          p_a = a p0 + (1-a) p1          t_a = t0 + a h
         q1  = q0 + h dH/dp(q_a, p_a)   p1  = p0 + h f    f = -dH/dq(q_a, p_a) + F
 
-    Of order 2 for ``a = 1/2`` (the implicit midpoint rule), else 1; always symplectic. The unknowns are the rates
-    ``v = (q1 - q0)/h`` and f, as few of them as the model allows: for a separable H with ``a = 1``, or with ``a = 0``
-    and forces that do not depend on velocities, the step is explicit.
+    Of order 2 for ``a = 1/2`` (the implicit midpoint rule), else 1; always symplectic. The unknowns are
+    ``v = (q1 - q0)/h`` and f, as few as the model allows: for a separable H with ``a = 1``, or with ``a = 0`` and
+    velocity-independent forces, the step is explicit.
     """
 
     family = "variational:<alpha>"
@@ -55,7 +55,7 @@ class Variational(MapScheme):
             return phase.F(q_a, v, t_a) - phase.H_q(q_a, p_a, t_a)
 
         if phase.model.separable:
-            # where dH/dq is V', no momentum enters the forces
+            # dH/dq = V' is independent of the momentum
             v = solved.get("v", phase.T_p(old.p) if a == 1.0 else old.v)
             f = force(v, old.p)
             p_a = old.p + (1 - a) * h * f
@@ -64,7 +64,7 @@ class Variational(MapScheme):
             else:
                 v = phase.T_p(p_a)
         else:
-            # p_a is p0 for a = 1, and q_a is q0 for a = 0: then one of the rates follows from the other
+            # p_a = p0 for a = 1, and q_a = q0 for a = 0: then v or f follows explicitly
             v = solved.get("v", None)
             p_a = old.p + (1 - a) * h * solved["f"] if "f" in solved else old.p
             velocity = phase.H_p(old.q + (a * h * v if v is not None else 0), p_a, t_a)
@@ -78,7 +78,7 @@ class Variational(MapScheme):
 
 
 class ImplicitMidpoint(Variational):
-    """The implicit midpoint rule: ``variational:0.5``. Quadratic invariants are conserved."""
+    """Implicit midpoint rule: ``variational:0.5``. Quadratic invariants are conserved."""
 
     name = "implicit-midpoint"
     summary, source = "implicit midpoint rule, in coordinates and momenta", "S003 2.6.4"
@@ -89,16 +89,16 @@ class ImplicitMidpoint(Variational):
 
 
 class SymmetricVariational(MapScheme):
-    """The mean of the discrete Lagrangians of `variational:<alpha>` for a and 1 - a (S003 eq. 2.30).
+    """Symmetric variational integrator: mean of the discrete Lagrangians for a and 1 - a (S003 eq. 2.30).
 
-    With the rates ``v = (q1 - q0)/h``, points ``q_a = q0 + a h v``, ``q_b = q0 + (1-a) h v``, and a momentum at each of
-    them, ``v = dH/dp(q_a, p_A) = dH/dp(q_b, p_B)``::
+    With ``v = (q1 - q0)/h``, points ``q_a = q0 + a h v``, ``q_b = q0 + (1-a) h v``, and one momentum at each point,
+    ``v = dH/dp(q_a, p_A) = dH/dp(q_b, p_B)``::
 
         (p_A + p_B)/2 = p0 + h/2 ((1-a) f_A + a f_B)     p1 = p0 + h/2 (f_A + f_B)     f = -dH/dq + F
 
-    For a separable H both momenta are one. Of order 2, symmetric and symplectic for every a. ``a = 0`` is Stoermer and
-    Verlet's scheme, explicit for a separable H without forces that depend on velocities; ``a = 1/2`` is the implicit
-    midpoint rule; 1 - a is the same as a.
+    For a separable H both momenta are equal. Of order 2, symmetric and symplectic for every a. ``a = 0`` is the
+    Stoermer-Verlet scheme, explicit for a separable H with velocity-independent forces; ``a = 1/2`` is the implicit
+    midpoint rule; 1 - a is equivalent to a.
     """
 
     family = "variational-sym:<alpha>"
@@ -126,7 +126,7 @@ class SymmetricVariational(MapScheme):
     def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
         if self.alpha == 0.5:
             return Variational(0.5).step(phase, old, x, h, t)
-        a, rows = min(self.alpha, 1 - self.alpha), []  # the smaller one, so that q_a is q0 where one of them is
+        a, rows = min(self.alpha, 1 - self.alpha), []  # the smaller value, so that a = 0 gives q_a = q0
         solved = vars(x)
         v = solved.get("v", old.v)
 

@@ -1,4 +1,4 @@
-"""Wisdom and Holman's splitting: planets on ellipses that kick each other."""
+"""Wisdom-Holman splitting: Kepler drifts and interaction kicks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from livens.schemes.base import Requirement, Scheme
 from livens.schemes.kepler_maps import GRAPH, KeplerMaps, corrector, leaps, paired, rows
 from livens.schemes.step import FlatEquations, StepEquations
 
-PLANETARY = Requirement("planetary", "bodies that attract each other, and nothing else (PointMasses)")
-#: More steps than this between two states are a slip of the pen.
+PLANETARY = Requirement("planetary", "a gravitational N-body system (PointMasses)")
+#: Maximum number of substeps between two stored states.
 _MOST = 10**9
-#: Native code takes steps of any length; as one graph they would be too long.
+#: Maximum number of substeps in one graph; native code has no limit.
 _LONGEST_GRAPH = 64
 
 
 class WisdomHolman(Scheme):
-    """Half a step on Kepler's ellipses, a kick by the other planets, half a step on the ellipses.
+    """Wisdom-Holman splitting: half Kepler drift, kick by the other planets, half Kepler drift.
 
-    The first body is the star; the others should be given from inside to outside. In Jacobi coordinates the energy is
-    ``H = sum H_Kepler + H_interaction``, both parts are solved exactly, and the error of a step is that of an exact
-    motion times the mass of planets relative to the star: steps may be a twentieth of the shortest period. The scheme
-    is symplectic, symmetric, and keeps momentum and angular momentum.
+    The first body is the star; the others should be ordered from inside to outside. In Jacobi coordinates the energy is
+    ``H = sum H_Kepler + H_interaction``, both parts have exact flows, and the error of a step is proportional to the
+    mass ratio of planets and star: steps may be a twentieth of the shortest period. The scheme is symplectic,
+    symmetric, and conserves momentum and angular momentum.
     """
 
     name, order, symplectic, symmetric = "wisdom-holman", 2, True, True
@@ -47,11 +47,11 @@ class WisdomHolman(Scheme):
 
 
 class CorrectedWisdomHolman(WisdomHolman):
-    """A step is `n` steps of Wisdom and Holman's, between a symplectic corrector and its inverse.
+    """`n` Wisdom-Holman substeps per step, between a symplectic corrector and its inverse.
 
-    The corrector takes a state to one for which errors of first order in the masses of the planets cancel, up to
-    powers of the step of order 17; what is left is of second order in the masses. It costs as much as some 60 steps, so
-    n should be large: then states are few, and each is a hundred times as accurate.
+    The corrector cancels errors of first order in the masses of the planets, up to powers of the step of order 17; the
+    remaining errors are of second order in the masses. Its cost is that of some 60 substeps, so that n should be large:
+    states are then few, and a hundred times as accurate.
     """
 
     family = "wisdom-holman:<n>"
@@ -69,7 +69,7 @@ class CorrectedWisdomHolman(WisdomHolman):
 
 
 class Columns:
-    """Columns of expressions, an entry for each planet."""
+    """Lane arithmetic on columns of CasADi expressions, with an entry for each planet."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -91,7 +91,7 @@ class Columns:
 
 
 class PlanetEquations(StepEquations):
-    """Steps in which planets move on ellipses and kick each other."""
+    """Step equations of Wisdom-Holman schemes."""
 
     def __init__(self, model: PointMasses, count: int, corrected: bool) -> None:
         self.model, self.count, self.corrected = model, count, corrected
@@ -107,12 +107,12 @@ class PlanetEquations(StepEquations):
 
     @functools.cached_property
     def head(self) -> list[tuple[float, float]]:
-        """Kicks and drifts before the first step, in units of the size of one of the `count` steps."""
+        """Corrector: (kick, drift) pairs before the first substep, in units of the substep size."""
         return paired(corrector(1.0)) if self.corrected else []
 
     @functools.cached_property
     def tail(self) -> list[tuple[float, float]]:
-        """Those after the last one."""
+        """Inverse corrector: (kick, drift) pairs after the last substep."""
         return paired(corrector(-1.0)) if self.corrected else []
 
     @functools.cached_property
@@ -121,7 +121,7 @@ class PlanetEquations(StepEquations):
         return hashlib.sha256(content.encode()).hexdigest()
 
     def to_jacobi(self, masses: Sequence[Any]) -> Any:
-        """The matrix from places of bodies to Jacobi coordinates, the centre of mass first; expressions or numbers."""
+        """Return the matrix from body positions to Jacobi coordinates, the centre of mass first."""
         n = len(masses)
         matrix: list[list[Any]] = []
         total: Any = sum(masses[1:], start=masses[0])
@@ -133,7 +133,7 @@ class PlanetEquations(StepEquations):
         return matrix
 
     def from_jacobi(self, masses: Sequence[Any]) -> Any:
-        """Its inverse: body i is where its Jacobi coordinate says, less its share in that, and in all behind it."""
+        """Return the inverse of `to_jacobi`."""
         n = len(masses)
         totals = [masses[0]]
         for mass in masses[1:]:
@@ -156,10 +156,10 @@ class PlanetEquations(StepEquations):
 
     @functools.cached_property
     def _flat(self) -> FlatEquations:
-        """The step as one graph: long, but it can be differentiated, and sweeps are as many as may be needed."""
+        """Step graph, with a fixed number of Kepler iterations; differentiable."""
         if self.count > _LONGEST_GRAPH:
             raise InputError(
-                f"a step that is {self.count} steps of Wisdom and Holman's is too long to be one graph, as derivatives "
+                f"a step of {self.count} Wisdom-Holman substeps is too long to be one graph, as derivatives "
                 f"and the reference tier need it: take at most {_LONGEST_GRAPH}"
             )
         model, n, d = self.model, self.planets, self.dimension
@@ -205,5 +205,5 @@ def _matrix(entries: Sequence[Sequence[Any]]) -> Any:
 
 
 def numbers_of(matrix: Sequence[Sequence[Any]]) -> np.ndarray:
-    """A matrix of numbers."""
+    """Return a matrix of numbers as an array."""
     return np.array([[float(entry) for entry in row] for row in matrix])

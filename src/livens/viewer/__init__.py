@@ -1,7 +1,7 @@
-"""Runs as films: a page that any browser shows, pictures and videos.
+"""Animations of runs: self-contained HTML pages, images and videos.
 
-``run.view()`` opens the page, ``run.animate("run.html")`` writes it; other suffixes give a strip of pictures (png), a
-film (gif, mp4) or a model for other programs (glb). What is seen is the scene of the model, see `livens.shapes`.
+``run.view()`` opens the page, ``run.animate("run.html")`` writes it. Other suffixes give a strip of images (png), a
+video (gif, mp4) or a 3-D model (glb). The scene of the model is shown, see `livens.shapes`.
 
 >>> import livens as lv
 >>> run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=1.0)

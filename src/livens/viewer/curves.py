@@ -1,4 +1,4 @@
-"""What is plotted below a film: energies, momenta, constraints; and what else may be asked for there."""
+"""Curves below an animation: energies, momenta, constraints, and optional plots."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from livens.viewer.tracks import text
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: More curves than this cannot be told apart.
+#: Maximum number of distinguishable curves in a panel.
 _MOST = 6
-#: Panels that are offered, at most, and numbers that they hold together.
+#: Maximum number of optional panels, and of values in all of them.
 _OFFERED, _NUMBERS = 40, 400_000
-#: Quantities of a mechanism that nobody plots against time.
+#: Outputs of a mechanism that are not offered as plots.
 _SKIPPED = ("rotation", "violation")
 _AXES = "xyz"
-#: Numbers of a block of rows that is looked at at once: it stays in the cache.
+#: Number of values per block of rows, which fits into the cache.
 _BLOCK = 500_000
 
 
@@ -32,16 +32,16 @@ def _curve(panel: str, name: str, values: Any, unit: str = "", log: bool = False
 
 
 def has_model(few: Result) -> bool:
-    """Whether observables can be computed: the model is known, and the run stored what they are made of."""
+    """Return True if observables can be computed: the model is available and its state variables are stored."""
     if few._system is None and few.facts.problem is None:
         return False
     return set(few.system.view.symbols) <= set(few.stored)
 
 
 def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Curves over the frames of a run, by panel; none of a run whose model is not known or that stored too little.
+    """Return curves over the frames of a run by panel; none if the model is unknown or variables are not stored.
 
-    Those that are `asked` for come first, a panel each.
+    The `requested` signals come first, one panel each.
     """
     found: list[dict[str, Any]] = []
     for name in asked:
@@ -60,7 +60,7 @@ def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
         values = known.get(name)
         if values is not None and values.ndim == 1:
             add("energy", name.replace("_energy", "").replace("_", " "), values)
-    for name in ("supplied_energy", "dissipated_energy"):  # where any comes in or goes out
+    for name in ("supplied_energy", "dissipated_energy"):  # only if energy is exchanged
         if name in few.stored and np.any(getattr(few, name)):
             add("energy", name.removesuffix("_energy"), getattr(few, name))
     for name in few.summary.momentum_drift:
@@ -73,14 +73,14 @@ def curves_of(few: Result, asked: Sequence[str] = ()) -> list[dict[str, Any]]:
     for name, words in both.items():
         if name in known:
             add("constraints", words, known[name], log=True)
-    if "q" not in few.stored and "x" in few.stored:  # a model of states: there is nothing else to see
+    if "q" not in few.stored and "x" in few.stored:  # first-order model without geometry
         for name, values in _liveliest({n: few.x[:, i] for i, n in enumerate(few.facts.coordinates)}, _MOST):
             add("states", name, values)
     return found
 
 
 def offered(few: Result, forces: Sequence[PointForce] = ()) -> list[dict[str, Any]]:
-    """Curves that can be asked for in the page: joint forces, quantities of a mechanism, coordinates."""
+    """Return the optional curves of the page: joint forces, outputs of a mechanism, coordinates."""
     most = min(_OFFERED, _NUMBERS // max(1, len(few.t)))
     found: list[dict[str, Any]] = []
     for name, values in _liveliest(sizes(forces), most // 2):
@@ -98,7 +98,7 @@ def offered(few: Result, forces: Sequence[PointForce] = ()) -> list[dict[str, An
 
 
 def _panel(name: str, series: Any) -> list[dict[str, Any]]:
-    """One quantity with all its components."""
+    """Return the curves of one signal with all its components."""
     if isinstance(series, dict):
         return [curve for each, values in series.items() for curve in _panel(each, values)]
     values = np.asarray(series)
@@ -109,13 +109,13 @@ def _panel(name: str, series: Any) -> list[dict[str, Any]]:
 
 
 def _liveliest(curves: Mapping[str, np.ndarray], count: int) -> list[tuple[str, np.ndarray]]:
-    """At most `count` of some curves, without those that do not change at all."""
+    """Return at most `count` curves, without constant ones."""
     changing = ((name, y) for name, y in curves.items() if np.ptp(y) > 1e-9 * max(1e-300, float(np.abs(y).max())))
     return list(itertools.islice(changing, count))
 
 
 def _observed(few: Result, names: Sequence[str], many: Sequence[str]) -> dict[str, np.ndarray]:
-    """Observables in every row, by name; of those that are `many` numbers, the largest. Not every model has all."""
+    """Return observables at every row by name; for those in `multi_component`, the largest absolute component."""
     there = [name for name in (*names, *many) if name and _has(few, name)]
     found: dict[str, list[np.ndarray]] = {name: [] for name in there}
     rows = max(8, _BLOCK // max(1, 3 * len(few.facts.coordinates)))
@@ -126,7 +126,7 @@ def _observed(few: Result, names: Sequence[str], many: Sequence[str]) -> dict[st
 
 
 def _has(few: Result, name: str) -> bool:
-    """Whether an observable can be computed, and is at least one number."""
+    """Return True if an observable can be computed and is not empty."""
     try:
         _, (values,) = next(walk(few, [name], 1))
     except LivensError:

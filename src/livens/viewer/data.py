@@ -1,4 +1,4 @@
-"""What a page shows of a run, as plain data: its shapes, where they are in every frame, and curves."""
+"""Payload of the viewer page: shapes, their motion over the frames, forces and curves, as JSON data."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from livens.viewer.tracks import Tracks, text
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: Of more bodies, no velocities are sent.
+#: Maximum number of bodies for which velocities are sent.
 _MOST_ARROWS = 50
-#: The camera follows the motion where the path is more than this many times as long as what moves is large.
+#: Ratio of the extent of the motion to the size of the mechanism above which the camera follows the motion.
 _FAR = 2.5
-#: Shapes that do not count for the size of the picture.
+#: Shape types that do not contribute to the bounding box.
 _BACKGROUND = ("path",)
 
 
 def check_scene(result: Result) -> Scene:
-    """The scene of a run, if there is anything to see."""
+    """Return the scene of a run; raise an InputError if the model has no geometry."""
     scene = scene_or_nothing(result)
     if not scene:
         name = result.facts.problem or "the model"
         stored = {"q", "x"} & set(result.stored)
         why = f"{name} has no geometry" if stored else "the run did not store its coordinates q"
         if "x" in result.stored:
-            why = f"{name} is a model of states, which has no geometry"
-        raise InputError(f"there is nothing to view: {why}. Give a model a look, see livens.shapes; plots need none")
+            why = f"{name} is a first-order model, which has no geometry"
+        raise InputError(f"there is nothing to view: {why}. Define visuals, see livens.shapes; plots need none")
     return scene
 
 
 def scene_or_nothing(result: Result) -> Scene:
-    """The scene of a run, which is empty where there is no geometry."""
+    """Return the scene of a run, which is empty without geometry."""
     return result.scene if {"q", "x"} & set(result.stored) else Scene()
 
 
@@ -52,7 +52,7 @@ def run_data(
     offers: bool = True,
     scene: Scene | None = None,
 ) -> dict[str, Any]:
-    """One run as the page reads it; `curves` are plotted besides the usual, `offers` adds what a reader may ask for."""
+    """Return the payload of a run; `curves` are plotted in addition, `include_optional` adds selectable plots."""
     scene = check_scene(result) if scene is None else scene
     moving = sum(isinstance(entry, list) for entry in scene.tape) + 3 * len(scene.traced)
     rows = chosen_rows(np.asarray(result.t), moving, frames)
@@ -62,14 +62,14 @@ def run_data(
     forces: list[PointForce] = []
     low, high, size, fastest = -np.ones(3), np.ones(3), 1.0, 1.0
     if scene:
-        places = by_column(where(few))  # as the places of shapes are computed
+        places = by_column(where(few))  # column-major, as the scene is evaluated by columns
         pose = scene.at(places, few.t)
         forces = joint_forces(few, scene, pose, places) + contact_forces(few)
         velocities, fastest = _velocities(few, scene, pose)
         for shape in scene.shapes:
             entry = _shape(shape, pose, tracks)
             if shape.trace is not None and scene.moves(shape):
-                ends = {0.0: 0, 1.0: -1}  # most leave the path of one of their own points
+                ends = {0.0: 0, 1.0: -1}  # most traced points are end points of the shape
                 if shape.trace in ends:
                     entry["path"] = entry["points"][ends[shape.trace]]
                 else:
@@ -80,7 +80,7 @@ def run_data(
         low, high, size = _bounds(scene, pose)
     facts = result.facts
     return {
-        "title": facts.problem or "a system of the user",
+        "title": facts.problem or "user-defined system",
         "subtitle": f"{facts.scheme}, h = {facts.h:g}, {len(rows)} of {len(result.t)} rows",
         "dimension": scene.dimension,
         "t": text(few.t.astype("<f8")),
@@ -102,11 +102,11 @@ def run_data(
 
 
 def _large(forces: Sequence[PointForce]) -> float:
-    """What counts as a large force; a short peak, as in a singular position, is no measure for the others."""
+    """Return the scale of force arrows: a quantile, so that short peaks (singular configurations) do not dominate."""
     if not forces:
         return 0.0
     largest = np.max([np.linalg.norm(force.force, axis=1) for force in forces], axis=0)
-    largest = largest[np.isfinite(largest) & (largest > 0)]  # most of the time a ball that bounces touches nothing
+    largest = largest[np.isfinite(largest) & (largest > 0)]  # open contacts have no force most of the time
     return float(np.quantile(largest, 0.9)) if largest.size else 0.0
 
 
@@ -134,15 +134,15 @@ def _shape(shape: Drawn, pose: Pose, tracks: Tracks) -> dict[str, Any]:
 
 
 def continuous(frames: np.ndarray) -> np.ndarray:
-    """Unit quaternions of frames (row, component, axis), each with the sign that is nearer to the one before."""
+    """Return unit quaternions of frames (row, component, axis), with signs continuous in time."""
     return np.stack(turns(list(frames.reshape(-1, 9).T)), axis=1)
 
 
 def turns(entries: Sequence[Any]) -> list[np.ndarray]:
-    """The same column by column: four columns of quaternions, from the nine entries of frames, row by row.
+    """Return continuous unit quaternions as four columns, from the nine entries of rotation matrices, row by row.
 
-    There are four ways to write a quaternion by the entries of its matrix; the one whose first number is the largest is
-    accurate. Entries that never change may be plain numbers.
+    Of the four formulas for a quaternion, the one with the largest leading component is accurate. Constant entries may
+    be scalars.
     """
     a, b, c, d, e, f, g, h, i = np.broadcast_arrays(*np.atleast_1d(*entries))
     largest = np.stack([1 + a + e + i, 1 + a - e - i, 1 - a + e - i, 1 - a - e + i])
@@ -158,9 +158,9 @@ def turns(entries: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _velocities(few: Result, scene: Scene, pose: Pose) -> tuple[dict[int, np.ndarray], float]:
-    """How fast the traced points move, by a difference along the velocity, which costs two poses and no algebra.
+    """Return velocities of the traced points by central differences along the velocity, and the largest speed.
 
-    Of many bodies no velocities are sent: the page takes differences from frame to frame.
+    For many bodies no velocities are sent: the page computes differences between frames.
     """
     traced = scene.traced
     if not {"q", "v"} <= set(few.stored) or len(traced) > _MOST_ARROWS:
@@ -175,10 +175,10 @@ def _velocities(few: Result, scene: Scene, pose: Pose) -> tuple[dict[int, np.nda
 
 
 def _bounds(scene: Scene, pose: Pose) -> tuple[np.ndarray, np.ndarray, float]:
-    """The box around everything in all frames, and the greatest size that everything has in one frame."""
+    """Return the bounding box over all frames, and the largest extent of a single frame."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     lower, upper = np.full((3, pose.rows), np.inf), np.full((3, pose.rows), -np.inf)
-    ends: dict[int, tuple[float, float]] = {}  # of entries, over all rows
+    ends: dict[int, tuple[float, float]] = {}  # range of each entry over all rows
     shown = [shape for shape in scene.shapes if shape.kind not in _BACKGROUND] or list(scene.shapes)
     for shape in shown:
         entries = [i for point in shape.points for i in point]
@@ -202,5 +202,5 @@ def _bounds(scene: Scene, pose: Pose) -> tuple[np.ndarray, np.ndarray, float]:
                 np.fmax(upper[axis], pose.values(i) + thick[axis], out=upper[axis])
     whole, once = float(np.linalg.norm(high - low)), float(np.linalg.norm(upper - lower, axis=0).max())
     size = (once if once > 0.02 * whole else whole) or 1.0
-    room = 0.03 * size * np.array([1.0, 1.0, 1.0 if scene.dimension == 3 else 0.0])  # for supports, pins and balls
+    room = 0.03 * size * np.array([1.0, 1.0, 1.0 if scene.dimension == 3 else 0.0])  # margin for supports and joints
     return low - room, high + room, size

@@ -1,4 +1,4 @@
-"""Films as files, by their suffix."""
+"""Export of animations to files by suffix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Write a file, or say why that is not possible."""
+    """Write a file; raise an InputError if that fails."""
     try:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
@@ -61,25 +61,45 @@ KINDS: dict[str, Callable[[list[Result], Path, int | None, dict[str, Any]], Path
 }
 
 
-#: What else can be said of a film, by suffix.
+#: Additional options by suffix.
 _OPTIONS = {"html": ("play", "theme", "curves"), "png": (), "gif": ("fps",), "mp4": ("fps",), "glb": ()}
 
 
 def animate(run: Result, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path:
-    """Write a film of the run: html, png (a strip), gif, mp4 or glb, as the suffix says.
+    """Write an animation of a run: html, png (a strip), gif, mp4 or glb, by the suffix of the file.
 
-    An html page may show `others` beside the run. `frames` is the number of instants, spread evenly over time; by
-    default a page has as many as it takes to move smoothly. A page also takes ``play=False`` (it waits for a click),
-    ``theme="dark"`` and ``curves="hinge.angle"``, which is plotted first; gif and mp4 take ``fps=25``.
+    Parameters
+    ----------
+    run : Result
+        Run to animate.
+    path : str or Path
+        File to write.
+    *others : Result
+        Further runs on the same page (html only).
+    frames : int, optional
+        Number of frames at equal time intervals. Default for html: as many as a smooth motion needs.
+    **options
+        For html: ``play=False`` (start paused), ``theme="dark"``, ``curves="hinge.angle"`` (plotted first). For gif and
+        mp4: ``fps=25``.
+
+    Returns
+    -------
+    Path
+        File written.
+
+    Raises
+    ------
+    InputError
+        If the suffix or an option is unknown, or if the model has no geometry.
     """
-    path = path_of("the file of a film", path)
+    path = path_of("the file of an animation", path)
     check_frames(frames)
     suffix = path.suffix.removeprefix(".").lower()
     if suffix not in KINDS:
-        raise InputError(f"a film cannot be written as '{suffix}'{suggestion(suffix, KINDS)}")
+        raise InputError(f"an animation cannot be written as '{suffix}'{suggestion(suffix, KINDS)}")
     for option in options:
         if option not in _OPTIONS[suffix]:
-            raise InputError(f"a film as {suffix} has no option '{option}'{suggestion(option, _OPTIONS[suffix])}")
+            raise InputError(f"an animation as {suffix} has no option '{option}'{suggestion(option, _OPTIONS[suffix])}")
     if others and suffix != "html":
         raise InputError("only an html page can show several runs at once")
     return KINDS[suffix]([run, *others], path, frames, options)

@@ -1,4 +1,4 @@
-"""Which rows of a run a film shows, and what stands in them."""
+"""Selection of the stored rows that are used as animation frames."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from livens.errors import InputError
 if TYPE_CHECKING:
     from livens.results.result import Result
 
-#: Numbers that one page may hold by default: some megabytes.
+#: Maximum number of values per page by default: some megabytes.
 _NUMBERS = 1_500_000
 _FEWEST, _MOST = 200, 6000
-#: Numbers of a block that stays in the cache.
+#: Number of values per block, which fits into the cache.
 _CACHED = 50_000
 
 
 def check_frames(frames: int | None) -> int | None:
-    """A number of frames that somebody asks for."""
+    """Check a number of frames."""
     if frames is not None and (isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2):
         raise InputError(f"frames must be a whole number of at least 2, got {frames!r}")
     return frames
 
 
 def chosen_rows(t: np.ndarray, moving: int, frames: int | None = None) -> np.ndarray:
-    """Rows at equal distances in time: at most `frames`, or as many as a page can hold of so many moving numbers.
+    """Return rows at equal time intervals: at most `frames`, or as many as a page can hold for `n_moving` values.
 
     >>> chosen_rows(np.linspace(0, 1, 1001), 10, 5).tolist()
     [0, 250, 500, 750, 1000]
@@ -43,12 +43,12 @@ def chosen_rows(t: np.ndarray, moving: int, frames: int | None = None) -> np.nda
 
 
 def where(result: Result) -> np.ndarray:
-    """What the scene of a run is a function of: its coordinates, or the states of a model of these."""
+    """Return the variable that the scene depends on: coordinates, or states of a first-order model."""
     return np.asarray(result.q if "q" in result.stored else result.x)
 
 
 def by_column(rows: np.ndarray) -> np.ndarray:
-    """The same numbers column by column in memory; in blocks of rows, as the whole does not fit into the cache."""
+    """Return the array in column-major order, transposed in blocks of rows that fit into the cache."""
     found = np.empty(rows.shape[::-1], dtype=rows.dtype)
     size = max(8, _CACHED // max(1, rows.shape[1]))
     for first in range(0, len(rows), size):
@@ -57,8 +57,8 @@ def by_column(rows: np.ndarray) -> np.ndarray:
 
 
 def part(result: Result, rows: np.ndarray) -> Result:
-    """A run with some of its rows only; multipliers, which belong to steps, are brought to the rows before."""
-    chosen = slice(None) if len(rows) == len(result.t) else rows  # all of a long run are not copied
+    """Return a run with selected rows only; multipliers, which belong to steps, are averaged to the rows before."""
+    chosen = slice(None) if len(rows) == len(result.t) else rows  # avoids a copy of all rows
     arrays = {name: np.asarray(getattr(result, name))[chosen] for name in result.stored if name != "multipliers"}
     if "multipliers" in result.stored:
         arrays["multipliers"] = at_nodes(result).T[chosen]

@@ -1,4 +1,4 @@
-"""A film as a glTF model, which other programs open: a node for each shape, moved by key frames."""
+"""Export of an animation as a glTF model: one node per shape with key-frame animation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}
 
 
 class _Binary:
-    """The numbers of a model, one after the other, and what says where they are."""
+    """Binary buffer of a glTF file with its buffer views and accessors."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -50,7 +50,7 @@ class _Binary:
 
 
 def glb(result: Result, frames: int) -> bytes:
-    """The film as the bytes of a .glb file; needs the extra `animation`, whose trimesh makes the unit shapes."""
+    """Return the animation as the bytes of a .glb file; requires the extra `animation` (trimesh for unit shapes)."""
     try:
         from trimesh import creation
     except ImportError:
@@ -91,7 +91,7 @@ def glb(result: Result, frames: int) -> bytes:
         for unit, ways in _pieces(scene, shape, pose, size):
             if isinstance(unit, str):
                 position, normal, index = geometry[unit]
-            else:  # a solid of its own
+            else:  # individual geometry
                 position, normal, index = (
                     binary.add(unit.vertices),
                     binary.add(unit.normals),
@@ -106,7 +106,7 @@ def glb(result: Result, frames: int) -> bytes:
                     samplers.append({"input": times, "output": binary.add(values), "interpolation": "LINEAR"})
                     channels.append({"sampler": len(samplers) - 1, "target": {"node": len(nodes), "path": way}})
             nodes.append(node)
-    # glTF has y upwards; a scene in space has z upwards
+    # glTF has y upwards; a 3-D scene has z upwards
     root: dict[str, Any] = {"name": "livens", "children": list(range(len(nodes)))}
     if scene.dimension == 3:
         root["rotation"] = [-float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
@@ -127,7 +127,7 @@ def glb(result: Result, frames: int) -> bytes:
 
 
 def _colour(name: str) -> list[float]:
-    """Red, green, blue and opacity of ``#rrggbb``, in the linear scale of glTF."""
+    """Return red, green, blue and opacity of ``#rrggbb`` in linear colour space."""
     return [*((int(name[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)), 1.0]
 
 
@@ -136,7 +136,7 @@ Ways = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class _Solid:
-    """Triangles of their own, seen from both sides."""
+    """Triangle mesh, visible from both sides."""
 
     vertices: np.ndarray
     normals: np.ndarray
@@ -144,7 +144,7 @@ class _Solid:
 
 
 def _pieces(scene: Scene, shape: Drawn, pose: Pose, size: float) -> list[tuple[str | _Solid, Ways]]:
-    """What a shape is made of: unit shapes, and where they are, how they are turned and how large in every frame."""
+    """Return the primitives of a shape: unit shapes or meshes, with translation, rotation and scale over the frames."""
     points, frames = pose.points(shape), pose.frames(shape)
     turns = continuous(frames) if frames is not None else np.tile([1.0, 0, 0, 0], (len(points), 1))
     if shape.kind in ("rod", "cylinder", "spring", "damper"):
@@ -152,7 +152,7 @@ def _pieces(scene: Scene, shape: Drawn, pose: Pose, size: float) -> list[tuple[s
         if shape.kind == "cylinder":
             width = 2 * pose.size(shape, "radius", 0.02 * size)
         return [("segment", _between(points[:, 0], points[:, -1], width, size))]
-    if shape.kind == "cone":  # the unit cone stands on its base in the origin
+    if shape.kind == "cone":  # the base of the unit cone is at the origin
         ways = _between(points[:, 1], points[:, 0], pose.size(shape, "radius", 0.02 * size), size)
         return [("cone", ways | {"translation": points[:, 1]})]
     if shape.kind in ("cable", "path"):
@@ -183,7 +183,7 @@ def _pieces(scene: Scene, shape: Drawn, pose: Pose, size: float) -> list[tuple[s
 
 
 def _between(a: np.ndarray, b: np.ndarray, width: float, size: float) -> Ways:
-    """The way of a unit shape along z, from one point to another."""
+    """Return the transforms of a unit shape along z that connects two points."""
     length = np.linalg.norm(b - a, axis=1)
     turns = np.array([_from_z(line) for line in b - a])
     scale = np.column_stack([np.full(len(a), width), np.full(len(a), width), np.maximum(length, 1e-9 * size)])
@@ -191,7 +191,7 @@ def _between(a: np.ndarray, b: np.ndarray, width: float, size: float) -> Ways:
 
 
 def _plate(points: np.ndarray) -> tuple[_Solid, Ways]:
-    """A flat plate as a solid that moves with its first three corners."""
+    """Return a flat plate as a mesh that moves with its first three corners."""
     frames = np.array([_corner(corners) for corners in points])
     flat = (points[0] - points[0, 0]) @ frames[0]
     count = len(flat)
@@ -207,7 +207,7 @@ def _plate(points: np.ndarray) -> tuple[_Solid, Ways]:
 
 
 def _corner(corners: np.ndarray) -> np.ndarray:
-    """The axes of a plate at its first corner: along its first side, within it, across it."""
+    """Return the frame of a plate at its first corner: along the first side, in plane, normal."""
     along, other = corners[1] - corners[0], corners[2] - corners[0]
     along = along / (np.linalg.norm(along) or 1.0)
     across = np.cross(along, other)
@@ -218,7 +218,7 @@ def _corner(corners: np.ndarray) -> np.ndarray:
 
 
 def _from_z(line: np.ndarray) -> np.ndarray:
-    """The shortest turn from the z axis to a line, as a unit quaternion."""
+    """Return the shortest rotation from the z axis to a direction, as a unit quaternion."""
     length = np.linalg.norm(line)
     if length == 0:
         return np.array([1.0, 0, 0, 0])
@@ -230,7 +230,7 @@ def _from_z(line: np.ndarray) -> np.ndarray:
 
 
 def _last(turns: np.ndarray) -> np.ndarray:
-    """Quaternions as glTF writes them: the scalar is the last component."""
+    """Return quaternions in the component order of glTF: scalar last."""
     return np.asarray(turns[:, [1, 2, 3, 0]])
 
 

@@ -1,4 +1,4 @@
-"""One page with everything in it: styles, three.js, the data of the runs. It needs no network."""
+"""Self-contained viewer page: styles, three.js and the payload of the runs, without network access."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from livens.viewer.data import run_data
 
 @functools.cache
 def asset(name: str) -> str:
-    """A file of the page, as it is."""
+    """Return the text of an asset file."""
     return resources.files("livens.viewer").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-#: The scripts of the page, in this order within one function, so that nothing of theirs is seen from outside.
+#: Scripts of the page in order, within one function scope.
 _SCRIPTS = ("data.js", "world.js", "plots.js", "viewer.js")
 
 
 def script() -> str:
-    """All of our own that a page carries out."""
+    """Return the script of the page."""
     return '"use strict";(function () {\n' + "\n".join(asset(name) for name in _SCRIPTS) + "\n})();"
 
 
@@ -37,13 +37,13 @@ def page(
     theme: str | None = None,
     curves: str | Sequence[str] = (),
 ) -> str:
-    """The page that shows one run, or several at once; `curves` are plotted first, such as ``"hinge.angle"``."""
+    """Return the page of one or several runs; `curves`, such as ``"hinge.angle"``, are plotted first."""
     asked = [curves] if isinstance(curves, str) else curves
     if not isinstance(asked, (list, tuple)):
         raise InputError(f"curves must be names of quantities, such as 'hinge.angle', got {curves!r}")
     for run in runs:
         if not isinstance(run, Result):
-            raise InputError(f"a film is one of runs, as simulate gives them, got {run!r}")
+            raise InputError(f"an animation needs results of simulate, got {run!r}")
     content: dict[str, Any] = {
         "runs": [run_data(run, frames, curves=asked) for run in runs],
         "play": bool(play),
@@ -51,7 +51,7 @@ def page(
     }
     title = " and ".join(dict.fromkeys(run["title"] for run in content["runs"]))
     texts = []
-    for i, run in enumerate(content["runs"]):  # apart: nobody has to read a long text of numbers as JSON
+    for i, run in enumerate(content["runs"]):  # separate elements: long base64 texts are not parsed as JSON
         texts.append(f'<script id="tracks{i}" type="text/plain">{run["tracks"]}</script>')
         run["tracks"] = i
     return filled(
@@ -67,18 +67,18 @@ def page(
 
 
 def check_theme(theme: str | None) -> str | None:
-    """Light, dark, or as the reader's screen is."""
+    """Check the theme: light, dark, or None for the system setting."""
     if theme is not None and (not isinstance(theme, str) or theme not in ("light", "dark")):
         raise InputError(f"theme must be 'light' or 'dark', got {theme!r}")
     return theme
 
 
 def as_json(content: Any) -> str:
-    """Data within a script: names come from users and files, and nothing may look like the end of it."""
+    """Return JSON that is safe within a script element: names from users and files cannot close it."""
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def filled(name: str, **parts: str) -> str:
-    """A template with its parts."""
+    """Fill in the placeholders of a template."""
     first, *pieces = asset(name).split("{{")
     return first + "".join(parts[key] + rest for key, rest in (piece.split("}}", 1) for piece in pieces))

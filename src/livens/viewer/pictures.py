@@ -1,4 +1,4 @@
-"""Strips of pictures and films, drawn without a browser."""
+"""Rendering of animations without a browser: image strips, gif and mp4."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Painter:
-    """Draws the frames of a run into axes that keep their limits."""
+    """Renderer of the frames of a run into axes with fixed limits."""
 
     def __init__(self, result: Result, frames: int) -> None:
         self.scene = check_scene(result)
@@ -42,7 +42,7 @@ class _Painter:
 
     @property
     def shape(self) -> tuple[float, float]:
-        """Width and height of a picture, the longer of them 1."""
+        """Width and height of an image, normalised to a maximum of 1."""
         wide, tall = self.half[:2] if self.flat else (1.0, 1.0)
         longer = max(wide, tall)
         return max(wide / longer, 0.25), max(tall / longer, 0.25)
@@ -61,7 +61,7 @@ class _Painter:
         if self.flat:
             axes.set_aspect("equal")
         else:
-            axes.set_box_aspect(tuple(self.half), zoom=1.1)  # it would change an array
+            axes.set_box_aspect(tuple(self.half), zoom=1.1)  # a tuple, as matplotlib modifies arrays
         axes.set_axis_off()
         axes.set_title(f"$t$ = {self.few.t[row]:.3g} s", loc="left")
 
@@ -83,7 +83,7 @@ class _Painter:
 
 @house_style()
 def strip(result: Result, path: Path, frames: int) -> Path:
-    """Some instants side by side."""
+    """Write several instants side by side to an image file."""
     painter = _Painter(result, frames)
     count = len(painter.few.t)
     wide, tall = painter.shape
@@ -95,11 +95,11 @@ def strip(result: Result, path: Path, frames: int) -> Path:
 
 
 def _images(result: Result, frames: int, dpi: int) -> Any:
-    """The frames as arrays of pixels, whose sides are even numbers, as films want them."""
+    """Iterate over the frames as arrays of pixels with even width and height, as video encoders require."""
     painter = _Painter(result, frames)
     wide, tall = painter.shape
     figure = new_figure(4.0 * wide + 0.4, 4.0 * tall + 0.4)
-    figure.set_layout_engine("none")  # to lay out every frame anew takes longer than to draw it
+    figure.set_layout_engine("none")  # layout of every frame would take longer than drawing it
     figure.set_dpi(dpi)
     canvas: Any = FigureCanvasAgg(figure)
     axes = painter.axes(figure, 111)
@@ -114,14 +114,14 @@ def _images(result: Result, frames: int, dpi: int) -> Any:
 
 def _rate(fps: float) -> float:
     if not (isinstance(fps, (int, float)) and 0 < fps <= 100):
-        raise InputError(f"fps must be a number of pictures per second, at most 100, got {fps!r}")
+        raise InputError(f"fps must be a number of frames per second, at most 100, got {fps!r}")
     return float(fps)
 
 
 @house_style()
 def gif(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
-    """A film that every program shows."""
-    from PIL import Image  # matplotlib brings it
+    """Write an animated gif."""
+    from PIL import Image  # dependency of matplotlib
 
     duration = 1000 / _rate(fps)
     images = [Image.fromarray(image).quantize(64) for image in _images(result, frames, 100)]
@@ -134,7 +134,7 @@ def gif(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
 
 @house_style()
 def mp4(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
-    """A film for talks; needs the extra `animation`."""
+    """Write an mp4 video; requires the extra `animation`."""
     try:
         import imageio_ffmpeg
     except ImportError:

@@ -1,4 +1,4 @@
-"""A page on the screen: in the browser, or in a notebook."""
+"""Display of the viewer page in a browser or notebook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 
-#: What a widget does in the browser: the page in a frame, whose time is that of the widget.
+#: JavaScript of the widget: the page in an iframe whose time is synchronised with the widget.
 _WIDGET = """
 export function render({ model, el }) {
   const frame = document.createElement("iframe");
@@ -45,10 +45,15 @@ export function render({ model, el }) {
 
 
 class Film:
-    """A page that was written, which a notebook shows where it stands.
+    """Viewer page in a file, displayed inline by notebooks.
 
-    Where anywidget is installed, `widget` is the film as a widget: ``film.widget.time = 0.5`` goes to that time, and it
-    is where a reader has dragged the bar to. A page in a frame is shown otherwise.
+    If anywidget is installed, `widget` is the animation as a widget: ``animation.widget.time = 0.5`` seeks that time,
+    and reading it returns the position of the time slider. Otherwise the page is shown in an iframe.
+
+    Parameters
+    ----------
+    path : Path
+        File of the page.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +61,7 @@ class Film:
 
     @functools.cached_property
     def widget(self) -> Any:
-        """The film as a widget; needs the extra `notebook`."""
+        """Animation as a widget; requires the extra `notebook`."""
         try:
             import anywidget
             import traitlets
@@ -71,7 +76,7 @@ class Film:
         return FilmWidget(page=self.path.read_text(encoding="utf-8"))
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """A widget where there can be one; the frame is for notebooks that are read later, without a kernel."""
+        """Return the widget if available; the iframe is for notebooks that are read without a kernel."""
         if _notebook() and importlib.util.find_spec("anywidget") is not None:
             return self.widget._repr_mimebundle_(**options)
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -82,14 +87,29 @@ class Film:
         return f'<iframe srcdoc="{source}" style="{style}" allowfullscreen></iframe>'
 
     def __repr__(self) -> str:
-        return f"<livens film: {self.path}>"
+        return f"<livens animation: {self.path}>"
 
 
 def view(run: Result, *others: Result, frames: int | None = None, curves: str | Sequence[str] = ()) -> Film:
-    """Show the run in the browser, or in the notebook; with other runs, all of them at once.
+    """Show one or several runs in the browser or notebook.
 
-    `curves` are names of what is plotted first, such as ``"hinge.angle"``.
-    The page is a file in the folder for temporary files: `animate` writes one that stays.
+    The page is a temporary file; `animate` writes a permanent one.
+
+    Parameters
+    ----------
+    run : Result
+        Run to show.
+    *others : Result
+        Further runs on the same page.
+    frames : int, optional
+        Number of frames at equal time intervals.
+    curves : str or sequence of str, optional
+        Names of signals that are plotted first, such as ``"hinge.angle"``.
+
+    Returns
+    -------
+    Animation
+        The page.
     """
     text = page([run, *others], frames=frames, curves=curves)
     folder = Path(tempfile.mkdtemp(prefix="livens-"))
@@ -104,7 +124,7 @@ def _notebook() -> bool:
 
 
 def _screen() -> bool:
-    """Whether there is a browser to open: a notebook shows the page itself."""
+    """Return True if there is a browser to open; a notebook shows the page itself."""
     if _notebook():
         return False
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

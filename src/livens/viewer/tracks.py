@@ -1,10 +1,10 @@
-"""Numbers over the frames of a film, in as few bytes as the eye needs.
+"""Compressed key-frame series of an animation.
 
-A track is rounded to one of 65536 values between its least and its greatest. What moves smoothly has second
-differences, from frame to frame, that fit into one byte. So a *near* track is its first value and its first difference,
-two bytes each, and then one byte for every other frame; the byte -128 says that this difference is too large for one,
-and follows in two. Where that is no gain, as for noise, a track is a *far* one, of two bytes for every frame.
-Differences are taken modulo 65536, so that nothing is lost on the way.
+A series is quantised to 65536 values between its minimum and maximum. Smooth motions have second differences between
+frames that fit into one byte. A *delta-coded* series consists of its first value and first difference, two bytes each,
+and one byte for every further frame. The byte -128 is an escape for a larger difference, which follows in two bytes.
+Where delta coding does not pay off, as for noise, a series is stored *raw*, with two bytes per frame. Differences are
+taken modulo 65536, so that the coding is lossless.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ import numpy as np
 
 from livens.models.scene import Pose
 
-#: Tracks that differ by less than this part of one of the 65536 steps are one track.
+#: Tolerance, in quantisation steps, below which two series are duplicates.
 _ALIKE = 2.0**-6
-#: The difference that stands for a longer one.
+#: Escape code of a difference that does not fit into one byte.
 _LONG = -128
 
 
 class Tracks:
-    """All tracks of a run; equal ones, such as the ends of two bodies that a joint holds together, are there once."""
+    """All key-frame series of a run; duplicates, such as coincident points of a joint, are stored once."""
 
     def __init__(self, frames: int) -> None:
-        #: A number where nothing moves; else the least value, the size of a step, the number of a far track or the byte
-        #: among those of near tracks where it begins, and whether it is a near one (1) or a far one (0).
+        #: A number for a constant; otherwise minimum, quantisation step, index of a raw series or byte offset of a
+        #: delta-coded one, and 1 if delta-coded, 0 if raw.
         self.values: list[Any] = []
         self._frames = frames
         self._near: list[bytes] = []
         self._far: list[bytes] = []
-        self._ends = [0]  # of near tracks
+        self._ends = [0]  # byte offsets of delta-coded series
         self._constant: dict[float, int] = {}
         self._moving: dict[Any, list[tuple[np.ndarray, int]]] = {}
         self._entries: dict[int, int] = {}
 
     @property
     def far(self) -> int:
-        """How many far tracks there are: they come first."""
+        """Number of raw series; they come first."""
         return len(self._far)
 
     def add(self, numbers: Any) -> int:
-        """The number of a track; equal tracks are one."""
+        """Add a series and return its index; duplicates share an index."""
         full = np.asarray(numbers, dtype=float)
         low, high = float(full.min()), float(full.max())
-        if not (math.isfinite(low) and math.isfinite(high)):  # what is nowhere must not spoil a page
+        if not (math.isfinite(low) and math.isfinite(high)):  # JSON has no NaN: replace by zero
             full = np.where(np.isfinite(full), full, 0.0)
             low, high = float(full.min()), float(full.max())
         step = (high - low) / 65535
@@ -63,13 +63,13 @@ class Tracks:
         return alike[-1][1]
 
     def entry(self, pose: Pose, entry: int) -> int:
-        """The track of an entry of a scene's tape, which many shapes may share."""
+        """Return the index of the series of an entry of the scene's tape, which several shapes may share."""
         if entry not in self._entries:
             self._entries[entry] = self.add(pose.values(entry))
         return self._entries[entry]
 
     def packed(self) -> str:
-        """All moving tracks one after the other: the far ones, then the near ones."""
+        """Return all varying series in base64: the raw ones, then the delta-coded ones."""
         return base64.b64encode(b"".join([*self._far, *self._near])).decode("ascii")
 
     def _put(self, value: Any) -> int:
@@ -78,7 +78,7 @@ class Tracks:
 
     def _packed(self, full: np.ndarray, low: float, step: float) -> list[Any]:
         whole = np.rint((full - low) / step).astype("<u2")
-        second = np.diff(whole.view("<i2"), n=2)  # modulo 65536, as those of all whole numbers of two bytes
+        second = np.diff(whole.view("<i2"), n=2)  # modulo 65536
         short = second.astype("i1")
         long = np.flatnonzero((short != second) | (short == _LONG))
         if 3 * len(long) >= len(whole) - 2:
@@ -96,12 +96,12 @@ class Tracks:
 
 
 def _key(full: np.ndarray, low: float, high: float) -> tuple[int, ...]:
-    """Equal for most tracks that are alike, and for few others."""
+    """Return a hash key that is equal for most duplicates and different for most other series."""
     unit = 2.0 ** (math.frexp(high - low)[1] - 16)
     some = (low, high, full[0], full[len(full) // 3], full[-1])
     return tuple(round(float(value) / unit) for value in some)
 
 
 def text(numbers: np.ndarray) -> str:
-    """An array as characters that a page may hold."""
+    """Return an array in base64."""
     return base64.b64encode(np.ascontiguousarray(numbers).data).decode("ascii")

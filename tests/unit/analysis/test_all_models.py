@@ -268,7 +268,7 @@ def test_what_pictures_show(run):
 @pytest.mark.parametrize(
     ("draw", "name", "words"),
     [
-        (plot.balance, "Hamiltonian", "nothing supplies or takes energy"),
+        (plot.balance, "Hamiltonian", "records no supplied or dissipated energy"),
         (plot.energy, "Nambu", "no energy"),
         (plot.algebraic, "FirstOrder", "no algebraic variables"),
         (plot.constraints, "FirstOrder", "no constraints"),
@@ -529,7 +529,7 @@ def test_commands(livens, tmp_path):
         (["run", "spring-chain", "--tolerance", "-1"], "tolerance of the step-size control"),
         (["run", "spring-chain", "--smallest", "1", "--largest", "0.1"], "largest of the step-size control"),
         (["run", "magnetic-pendulum", "--tolerance", "1e-6"], "does not estimate its error"),
-        (["run", "magnetic-pendulum", "--scheme", "sundman", "--largest", "1"], "chooses its steps itself"),
+        (["run", "magnetic-pendulum", "--scheme", "sundman", "--largest", "1"], "uses fixed steps in fictive time"),
         (["run", "a.h5", "--resume", "--tolerance", "1e-6"], "--tolerance cannot be changed"),
         (["compare", "euler-top", "--schemes", "livens-em"], "needs a mechanical system made of elements"),
     ],
@@ -554,7 +554,7 @@ def test_lists_show_families(capsys):
     assert printed.startswith("lobatto-iiia-iiib-3\n") and "also called   J-PRK-3, J-PRK\n" in printed
     list_("problems", "kepler")
     printed = capsys.readouterr().out
-    assert printed.startswith("kepler\n") and "usual scheme  livens-em" in printed and "stormer-verlet" in printed
+    assert printed.startswith("kepler\n") and "default       livens-em" in printed and "stormer-verlet" in printed
     list_("", as_json=True)
     facts = json.loads(capsys.readouterr().out)
     families = {scheme["name"]: scheme["family"] for scheme in facts["schemes"]}

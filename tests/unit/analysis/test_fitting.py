@@ -89,8 +89,8 @@ def test_bad_questions_get_a_sentence():
         ("one row for each", dict(data=data[:3])),
         ("no parameter or initial value 'gg'", dict(by="gg")),
         ("lies outside its bounds", dict(by={"g": 3.0}, bounds={"g": (5, 6)})),
-        ("which is not looked for", dict(bounds={"m": (5, 6)})),
-        ("2 numbers in a row", dict(observe=lambda q: q[0])),
+        ("which is not a design variable", dict(bounds={"m": (5, 6)})),
+        ("2 columns", dict(observe=lambda q: q[0])),
         ("sigma must be greater than 0", dict(sigma=-1.0)),
         ("not before t0", dict(t=t - 5)),
         ("there is no 'v0\\[7\\]'", dict(by="v0[7]")),
@@ -98,7 +98,7 @@ def test_bad_questions_get_a_sentence():
         arguments = {**dict(observe=lambda q: q, data=data, by="g", t=t, h=0.01), **change}
         with pytest.raises(lv.InputError, match=match):
             lv.study.fit(PENDULUM, **arguments)
-    with pytest.raises(lv.InputError, match="takes no constraints"):
+    with pytest.raises(lv.InputError, match="does not support constraints"):
         lv.study.optimise(PENDULUM, lambda q: q[0], "g", constraints={"x": (lambda q: q[0], 0, 1)}, method="TNC")
 
 

@@ -101,10 +101,10 @@ def estimate(verdict, **more):
 
 
 WORDS = [
-    (estimate(RESOLVED), "q to 1.2e-02 of its motion (from runs with h/2 and 2h; order 2.0 seen, 2 declared)"),
+    (estimate(RESOLVED), "q to 1.2e-02 of its motion (from runs with h/2 and 2h; order 2.0 observed, 2 declared)"),
     (
         estimate(RESOLVED, place=0),
-        "q to 1.2e-02 of its motion (from runs with 2h and 4h; order 2.0 seen, 2 declared)",
+        "q to 1.2e-02 of its motion (from runs with 2h and 4h; order 2.0 observed, 2 declared)",
     ),
     (estimate(RESOLVED, place=2, ratio={}), "q to 1.2e-02 of its motion (from runs with h/2 and h/4)"),
     (
@@ -120,7 +120,7 @@ WORDS = [
     (
         estimate(UNTIL, error={"q": 7.0}, ratio={}, rate=0.5),
         "q to a tenth of its motion not to the end, wrong by 100% at worst (from runs with h/2 and 2h); "
-        "neighbouring motions part by a factor e in 2",
+        "neighbouring motions diverge by a factor e in 2",
     ),
     (
         estimate(NOT_RESOLVED, ratio={}),

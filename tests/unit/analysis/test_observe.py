@@ -105,9 +105,9 @@ def test_functions_of_the_user(q, v, t):
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (lambda x: x, "asks for 'x'; it may ask for q, v, p, t, k"),
-        (lambda q, lam: q, "asks for 'lam'"),
-        (lambda *everything: 1.0, "asks for 'everything'"),
+        (lambda x: x, "has an argument 'x'; it may have the arguments q, v, p, t, k"),
+        (lambda q, lam: q, "has an argument 'lam'"),
+        (lambda *everything: 1.0, "has an argument 'everything'"),
         (lambda q: None, "must return a number or an array"),
         (lambda q: "fast", "must return a number or an array"),
         (lambda q: [[q[0], q[1]], [q[0]]], "must return a number or an array"),

@@ -31,7 +31,7 @@ def test_a_pendulum_has_none():
     assert mb.simulate(t_end=1.0, h=0.02, tier="reference").singular_positions() == ()
     oscillator = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2)
     run = lv.simulate(oscillator, [1.0], [0.0], h=0.1, t_end=1.0, tier="reference")
-    with pytest.raises(lv.InputError, match="singular positions are those of mechanisms"):
+    with pytest.raises(lv.InputError, match="singular configurations are defined for mechanisms"):
         run.singular_positions()
 
 
@@ -40,8 +40,8 @@ def test_reports_name_them():
     run = lv.simulate(load("drawn-four-bar"), h=2e-3, t_end=5.0)
     found = run.singular_positions()
     said = run.report(accuracy=False).lines
-    assert [line for line in said if "a singular position" in line] == [str(one) for one in found[:3]]
-    assert len(found) <= 3 or f"... and {len(found) - 3} more singular positions" in said
+    assert [line for line in said if "a singular configuration" in line] == [str(one) for one in found[:3]]
+    assert len(found) <= 3 or f"... and {len(found) - 3} more singular configurations" in said
     mb = lv.Multibody(gravity=[0, -9.81], planar=True)
     arm = mb.rod("arm", a=[0, 0], b=[1, 0], mass=1)
     mb.revolute("hinge", mb.ground, arm, at=arm.a)

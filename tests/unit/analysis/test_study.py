@@ -212,7 +212,7 @@ def test_comparison():
     study = lv.study.compare(lv.problems.load("spring-pendulum-spherical"), "livens-em,livens-midpoint", t_end=10.0)
     em, midpoint = study.entries
     assert em.as_promised and midpoint.as_promised
-    assert em.report[0].verdict == "conserved to round-off as promised"
+    assert em.report[0].verdict == "conserved to round-off as guaranteed"
     assert midpoint.report[0].verdict == "bounded, no trend"
     assert list(study.results) == ["livens-em", "livens-midpoint"] and study["livens-em"] is em
     found = json.loads(json.dumps(study.as_object(), allow_nan=False))
@@ -445,7 +445,7 @@ def test_report(tmp_path):
     lv.simulate(pendulum(), t_end=0.5, out=tmp_path / "run.h5")
     done = livens("report", "run.h5", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for words in ("generalized energy", "conserved to round-off as promised", "drift per unit time", "500 steps"):
+    for words in ("generalized energy", "conserved to round-off as guaranteed", "drift per unit time", "500 steps"):
         assert words in done.stdout
     found = json.loads(livens("report", "run.h5", "--json", cwd=tmp_path).stdout)
     assert found["as_promised"] and found["rows"][0]["name"] == "generalized_energy"
@@ -460,7 +460,7 @@ def test_report_of_a_broken_promise(tmp_path):
     for arguments in ([], ["--json"], ["--quiet"]):
         done = livens("report", "run.h5", *arguments, cwd=tmp_path)
         assert done.returncode == 1 and done.stderr == ""
-    assert "NOT AS PROMISED" in livens("report", "run.h5", cwd=tmp_path).stdout
+    assert "NOT AS GUARANTEED" in livens("report", "run.h5", cwd=tmp_path).stdout
 
 
 def test_converge_command(tmp_path):
@@ -598,7 +598,7 @@ def test_ctrl_c_with_processes(tmp_path):
         (["sweep", "simple-pendulum", "--vary", "l"], "--vary must look like"),
         (["sweep", "simple-pendulum", "--vary", "l=1:2"], "a range is first:last:count"),
         (["sweep", "simple-pendulum", "--vary", "length=1"], "has no option 'length'"),
-        (["sweep", "simple-pendulum", "--vary", "l=1", "--vary", "l=2"], "names an option twice"),
+        (["sweep", "simple-pendulum", "--vary", "l=1", "--vary", "l=2"], "the same name twice"),
         (["sweep", "simple-pendulum", "--vary", "l=1", "--set", "l=2"], "both varied and set"),
         (["sweep", "simple-pendulum", "--vary", "l=1", "--out", "table.xls"], "cannot be written as '.xls'"),
         (["sweep", "simple-pendulum", "--vary", "l=1", "--workers", "0"], "workers"),

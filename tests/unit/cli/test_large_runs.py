@@ -19,7 +19,7 @@ def test_what_is_done_before_the_first_step_is_said(tmp_path):
     seen = plain(written)
     assert code == 0, seen
     assert "deriving 971 equations" in seen and re.search(r"compiling \d+ kernels", seen)
-    assert "What was conserved" in seen and "conserved to round-off as promised" in seen
+    assert "Conserved quantities" in seen and "conserved to round-off as guaranteed" in seen
     assert (tmp_path / "row.h5").exists()
 
 
@@ -33,4 +33,4 @@ def test_ten_thousand_bodies_from_the_command_line(tmp_path, name, N):
     assert code == 0, seen
     assert re.search(r"(checking|deriving) \d+ (constraints|equations)", seen)
     assert re.search(r"\d+/300 steps", seen)
-    assert "What was conserved" in seen
+    assert "Conserved quantities" in seen

@@ -210,11 +210,11 @@ def text_is_no_number(n: int) -> int:
     ("function", "words"),
     [
         (returns_nothing, "does not return"),
-        (unknown_name, "'nowhere' is not known"),
-        (assigns_a_field, "only variables and entries"),
+        (unknown_name, "unknown name 'nowhere'"),
+        (assigns_a_field, "only variables and array entries"),
         (has_a_list, "ListComp cannot be lowered"),
         (wrong_number_of_arguments, "takes 1 arguments"),
-        (text_is_no_number, "is no number"),
+        (text_is_no_number, "is not a number"),
     ],
 )
 def test_what_cannot_be_lowered_is_named(function, words):

@@ -39,7 +39,7 @@ def test_labels_are_unique():
         ({"door.X": 1.0}, "parameter 'door.X' must have shape (2,), got ()"),
         ({"door.mass": np.nan}, "parameter 'door.mass' must be finite"),
         ({"door.mass": "heavy"}, "parameter 'door.mass' must be a number"),
-        ({"weight.m": 1.0}, "parameter 'weight.m' is the same as 'door.mass': change that"),
+        ({"weight.m": 1.0}, "parameter 'weight.m' is shared with 'door.mass': change that parameter instead"),
         ({3: 1.0}, "unknown parameter '3'"),
     ],
 )

@@ -53,8 +53,8 @@ def test_numbers_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("function", "options", "words"),
     [
-        (lambda y: y, {}, "energy asks for 'y'; a energy function may ask for x, t, k"),
-        (lambda *all_of_it: 1.0, {}, "energy asks for 'all_of_it'"),
+        (lambda y: y, {}, "energy has an argument 'y'; a energy function may have the arguments x, t, k"),
+        (lambda *all_of_it: 1.0, {}, "energy has an argument 'all_of_it'"),
         (lambda x: x, {}, "energy must be one number, got an array of shape (2,)"),
         (lambda x: x, dict(must="return"), "energy must return one number"),
         (lambda x: None, {}, "energy must be one number, got an array of shape ()"),
@@ -71,7 +71,7 @@ def test_faults_are_named(function, options, words):
 
 
 def test_roles_of_several_words():
-    with pytest.raises(lv.ModelError, match="the observable asks for 'y'; it may ask for x, t, k"):
+    with pytest.raises(lv.ModelError, match="the observable has an argument 'y'; it may have the arguments x, t, k"):
         reader().value("the observable", lambda y: y)
     with pytest.raises(lv.ModelError, match="must be a Python function of x, k"):
         argument_names("energy", 3, "", "xk")

@@ -134,7 +134,7 @@ def test_forces_that_are_not_what_they_say():
         model(lv.Force(lambda q: [q[0], 0], conservative=True))
     with pytest.raises(lv.ModelError, match=r"force must be an array of shape \(2,\)"):
         model(lambda q: q[0])
-    with pytest.raises(lv.ModelError, match="asks for 'v'"):
+    with pytest.raises(lv.ModelError, match="has an argument 'v'"):
         model(lv.Force(lambda q, v: q[0], conservative=True))
     with pytest.raises(lv.ModelError, match="force must be a function, got 3"):
         model(3)
@@ -152,7 +152,7 @@ def test_bad_energies():
         (dict(potential=energy), "give either kinetic"),
         (dict(kinetic=lambda p: p[0], hamiltonian=lambda p: p[0]), "give either kinetic"),
         (dict(hamiltonian=lambda p: p[0], potential=energy), "give either kinetic"),
-        (dict(kinetic=energy), "kinetic asks for 'q'"),
+        (dict(kinetic=energy), "kinetic has an argument 'q'"),
         (dict(kinetic=lambda k: 1.0), "nothing moves"),
         (dict(kinetic=lambda p: p), "kinetic must be one number"),
         (dict(kinetic=lambda p: p[3]), "kinetic: IndexError"),

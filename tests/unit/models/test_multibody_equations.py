@@ -169,7 +169,7 @@ def test_massless_systems_are_refused():
         (dict(mass=np.eye(2), velocities="u"), "as many velocities as coordinates"),
         (dict(mass=np.eye(2), auxiliary="s"), "together with as many conditions"),
         (dict(mass=np.eye(2), kinematics=lambda q: [1.0, 2.0]), "kinematics must be an array"),
-        (dict(mass=np.eye(2), forces=lambda q, s: [0.0, 0.0]), "asks for 's'"),
+        (dict(mass=np.eye(2), forces=lambda q, s: [0.0, 0.0]), "has an argument 's'"),
     ],
 )
 def test_bad_models(arguments, words):

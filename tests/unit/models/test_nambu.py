@@ -143,7 +143,7 @@ def test_bad_input():
         (dict(states=2, hamiltonians=H), "list of functions"),
         (dict(states=2, hamiltonians=[lambda x: x]), "Hamiltonian 1 must be one number"),
         (dict(states=2, hamiltonians=[lambda x, k: k.a]), "unknown parameter 'k.a'"),
-        (dict(states=2, hamiltonians=[lambda q: q[0]]), "asks for 'q'"),
+        (dict(states=2, hamiltonians=[lambda q: q[0]]), "has an argument 'q'"),
         (dict(states=2, hamiltonians=[lambda x: 1.0]), "nothing moves"),
     ):
         with pytest.raises(lv.InputError, match=words):

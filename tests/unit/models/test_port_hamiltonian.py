@@ -472,13 +472,13 @@ def oscillator(**changes):
         (dict(J=[[0, 1, 0], [-1, 0, 0]]), r"J must be an array of shape \(2, 2\), got an array of shape \(2, 3\)"),
         (dict(B=[0, 1]), r"B must be an array of shape \(2, any\), got an array of shape \(2,\)"),
         (dict(H=lambda x: x), r"H must be one number, got an array of shape \(2,\)"),
-        (dict(H=lambda q: q[0]), "H asks for 'q'; a H function may ask for x, t, k"),
+        (dict(H=lambda q: q[0]), "H has an argument 'q'; a H function may have the arguments x, t, k"),
         (dict(H=lambda x, k: k.m * x[0]), "H: unknown parameter 'k.m'"),
         (dict(H=lambda x: x[7]), "H: IndexError"),
         (dict(H=lambda x: m.log(-1 - x[0] ** 2)), "the model is not finite at any of 6 random states"),
         (dict(B=None, S=[[1]]), "give B, or the names of the ports, together with"),
         (dict(u=[1, 2]), r"u must be an array of shape \(1,\)"),
-        (dict(u=lambda z: z), "u asks for 'z'; a u function may ask for x, y, t, k"),
+        (dict(u=lambda z: z), "u has an argument 'z'; a u function may have the arguments x, y, t, k"),
         (dict(S=[[1]], u=lambda y: -y), "algebraic loop: the input of port 'u0' asks for an output that depends"),
         (dict(states="q q"), "states: 'q' is named twice"),
         (dict(states=0), "needs at least one state"),
@@ -551,7 +551,7 @@ def test_algebraic_loops_are_named():
     with pytest.raises(lv.ModelError, match="algebraic loop: at the ports 'f', 'g'"):
         interconnect(gyrator, other, [[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [-1, 0, 0]])  # y = -N u, once more
     deaf = oscillator(B=[[0], [0]], ports="deaf")
-    with pytest.raises(lv.ModelError, match="algebraic loop: the relation between the ports 'deaf' says nothing"):
+    with pytest.raises(lv.ModelError, match="algebraic loop: the relation between the ports 'deaf' does not restrict"):
         interconnect(deaf, other, [[1, 0]], [[0, 0]])
     # damping in the loop resolves it
     assert interconnect(through, other, [[0, 1], [-1, 0]], [[1, 0], [0, 1]]).n == 4
@@ -563,7 +563,7 @@ def test_algebraic_loops_are_named():
         (dict(potential=lambda q, t: q[0] * t), None, "the potential depends on time"),
         (dict(dissipation=lambda v: abs(v[0]) ** 3), None, "the dissipation function is not quadratic in v"),
         (dict(dissipation=lambda v: v[0]), None, "the dissipation function is not quadratic in v"),
-        (dict(), "z", "'inputs' of from_mechanics acts on the coordinate 'z', which the system does not have"),
+        (dict(), "z", "'inputs' of from_system acts on the coordinate 'z', which the system does not have"),
         (dict(), lambda q: [1, 0], r"inputs must be an array of shape \(2, any\)"),
         (dict(dissipation=lambda v: -v @ v), None, r"R is not positive semidefinite: R\[2, 2\] is -2"),
     ],
@@ -648,7 +648,7 @@ def test_a_network_of_rigid_couplings_is_that_of_pairs():
         (lambda y, u: [u["a.f"] * y["b.f"]], "sums of outputs and inputs with constant factors"),
         (lambda y, u: [u["a.f"] - 1.0], "sums of outputs and inputs with constant factors"),
         (lambda y, u: [], "at least one"),
-        (lambda y, w: [y["a.f"]], "asks for 'w'"),
+        (lambda y, w: [y["a.f"]], "has an argument 'w'"),
         (3, "relations must be a function of y and u"),
     ],
 )

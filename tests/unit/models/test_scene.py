@@ -135,5 +135,5 @@ def test_bad_looks_get_a_sentence():
         _ = pendulum(lambda q: q).scene
     with pytest.raises(lv.ModelError, match="two or three components"):
         _ = pendulum(lambda q: shapes.sphere([q[0]])).scene
-    with pytest.raises(lv.ModelError, match="look must be a function"):
+    with pytest.raises(lv.ModelError, match="visual must be a function"):
         pendulum(shapes.sphere([0, 0]))

@@ -113,7 +113,7 @@ def test_steps_of_any_angle():
     ("given", "words"),
     [
         (lambda v: [v[0] ** 2], "affine in the velocities"),
-        (lambda x: [x], "asks for 'x'"),
+        (lambda x: [x], "has an argument 'x'"),
         (3.0, "must be a function"),
         (turning(lambda q: [q[0]], lambda w: [w[0]]), "cosine and sine"),
         (turning(lambda q: [q[0] ** 3, q[1]], lambda w: [w[0]]), "at most quadratic"),

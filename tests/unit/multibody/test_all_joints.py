@@ -180,8 +180,8 @@ def test_wrong_use_gets_its_sentence(dimension, what):
     good = dict(axis=np.eye(dimension)[0]) if kind.axis else {}
     good |= dict(other_axis=[0, 1, 0]) if what == "universal" else dict(lead=0.1) if kind.lead else {}
     wrong = [
-        ((body, body), good, "two different parts"),
-        ((mb.ground, other), good, "no body of this mechanism"),
+        ((body, body), good, "two different bodies"),
+        ((mb.ground, other), good, "not a body of this mechanism"),
         ((mb.ground, body), good | dict(at=[0.0]), "numbers"),
     ]
     if kind.axis:
@@ -192,7 +192,7 @@ def test_wrong_use_gets_its_sentence(dimension, what):
         ]
     if kind.pairs:
         dot = mb.particle("dot", at=place, mass=1)
-        wrong.append(((mb.ground, dot), good, "does not turn"))
+        wrong.append(((mb.ground, dot), good, "has no orientation"))
     for parts, given, words in wrong:
         with pytest.raises(lv.InputError, match=words):
             mb.joint(what, "joint", *parts, **given)

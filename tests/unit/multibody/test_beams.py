@@ -102,7 +102,7 @@ def test_a_beam_without_support_has_no_equilibrium():
     mb = lv.Multibody()
     beam = mb.beam("boom", points=[[0, 0, 0], [1, 0, 0]], section=SLENDER, elements=2)
     mb.wrench("push", beam.b, force=[0, 0, 1.0])
-    with pytest.raises(lv.InputError, match="no equilibrium was found beyond 0 of the loads"):
+    with pytest.raises(lv.InputError, match="no equilibrium found beyond a load factor of 0"):
         mb.equilibrium(load_steps=1)
     with pytest.raises(lv.InputError, match="load_steps"):
         mb.equilibrium(load_steps=0)
@@ -173,7 +173,7 @@ def test_nodes_are_where_they_are_asked_for():
     assert beam.at(0.3 + 1.9e-6) is beam.at(0.3)  # near is a millionth of the length
     with pytest.raises(lv.InputError, match=r"no node at 0\.300002"):
         beam.at(0.3 + 2.1e-6)
-    with pytest.raises(lv.InputError, match=r"no node at 0.6, the nearest is at .*; ask for one with stations=\[0.6\]"):
+    with pytest.raises(lv.InputError, match=r"no node at 0.6, the nearest is at .*; request one with stations=\[0.6\]"):
         beam.at(0.6)
     with pytest.raises(lv.InputError, match="3 is not on the beam, which is 2 long"):
         beam.at(3)
@@ -212,7 +212,7 @@ def test_a_beam_grows_from_a_body():
     [
         (dict(elements=0), "elements must be a whole number"),
         (dict(points=[[0, 0, 0]]), "at least two points"),
-        (dict(points=[[0, 0, 0], [0, 0, 0]]), "are the same"),
+        (dict(points=[[0, 0, 0], [0, 0, 0]]), "coincide"),
         (dict(points=[[0, 0], [1, 0]]), "must be 3 numbers or a named point"),
         (dict(section=3.0), "must be a livens.Section"),
         (dict(damping=-1.0), "damping must"),
@@ -220,7 +220,7 @@ def test_a_beam_grows_from_a_body():
         (dict(stations=[2.0]), "stations are arc lengths between 0 and the length 1"),
         (dict(stations=[0.2, 0.2]), "a station is given twice"),
         (dict(stations=[0.2, 0.4], elements=2), "need at least 3 elements"),
-        (dict(first=3), "is no body of this mechanism"),
+        (dict(first=3), "is not a body of this mechanism"),
     ],
 )
 def test_beams_that_make_no_sense(change, words):
@@ -234,11 +234,11 @@ def test_beams_that_make_no_sense(change, words):
 def test_a_beam_is_clamped_to_centres_only():
     mb = lv.Multibody()
     hub, point = mb.sphere("hub", at=[0, 0, 0], radius=0.1, mass=2.0), mb.particle("point", at=[1, 0, 0], mass=1.0)
-    with pytest.raises(lv.InputError, match="centre of 'hub' is not at the end of the beam; hold the end"):
+    with pytest.raises(lv.InputError, match="centre of 'hub' is not at the end of the beam; use a joint"):
         mb.beam("boom", points=[[0.1, 0, 0], [1, 0, 0]], section=SLENDER, first=hub)
     with pytest.raises(lv.InputError, match="'point' is a particle"):
         mb.beam("boom", points=[[0, 0, 0], [1, 0, 0]], section=SLENDER, last=point)
-    with pytest.raises(lv.InputError, match="take more elements"):
+    with pytest.raises(lv.InputError, match="use more elements"):
         mb.beam("boom", points=[[0, 0, 0], [1, 0, 0]], section=SLENDER, elements=1, first=mb.ground, last=mb.ground)
 
 
@@ -248,7 +248,7 @@ def test_a_beam_is_clamped_to_centres_only():
         (lambda: lv.Section.circular(0.01, E=-1.0, density=1.0), "E must be greater than 0"),
         (lambda: lv.Section.circular(0.01, E=1.0, density=1.0, inner=0.02), "inner must be at least 0 and below"),
         (lambda: lv.Section.rectangular(0.01, 0.02, E=1.0, density=1.0, nu=0.7), "nu must be above -1"),
-        (lambda: lv.Section([1, 1, 1, 1, 1, -1], 1, [1, 1, 1], 1), "would give energy"),
+        (lambda: lv.Section([1, 1, 1, 1, 1, -1], 1, [1, 1, 1], 1), "not positive definite"),
         (lambda: lv.Section(np.ones((6, 6)), 1, [1, 1, 1], 1), "must be positive definite"),
         (lambda: lv.Section([1, 2], 1, [1, 1, 1], 1), "six numbers or a 6x6 matrix"),
         (lambda: lv.Section(np.ones(6), 1, [1, 1, 3], 1), "no moment greater than the sum"),

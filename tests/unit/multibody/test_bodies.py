@@ -182,11 +182,11 @@ def test_quaternions_of_a_system():
     own = lv.System("a b c d e", **model, quaternions=["abcd"])
     assert own.quaternions == ((0, 1, 2, 3),) and own.quaternion_constraints == (1,)
     assert lv.System("a b c d e", **model).quaternions == ()
-    with pytest.raises(lv.ModelError, match=r"needs the constraint \(q.q - 1\)/2"):
+    with pytest.raises(lv.ModelError, match=r"needs the unit-norm constraint \(q.q - 1\)/2"):
         lv.System("a b c d e", **model, quaternions=[(1, 2, 3, 4)])
     with pytest.raises(lv.ModelError, match="four coordinates"):
         lv.System("a b c d e", **model, quaternions=[(1, 2, 3)])
-    with pytest.raises(lv.ModelError, match=r"needs the constraint \(q.q - 1\)/2"):
+    with pytest.raises(lv.ModelError, match=r"needs the unit-norm constraint \(q.q - 1\)/2"):
         lv.System("a b c d", kinetic=lambda v: v @ v / 2, quaternions=[range(4)])
 
 
@@ -219,7 +219,7 @@ def test_bad_input():
         (lambda: bodies.damper((point, [0, 0, 0]), [0, 0, 0], -1.0), "negative"),
         (lambda: bodies.torsion_spring(a, point, 1.0), "quaternions"),
         (lambda: bodies.force(a, lambda t: [0, 0, 0], frame="moon"), "frame"),
-        (lambda: bodies.force(point, lambda t: [0, 0, 0], frame="body"), "no frame"),
+        (lambda: bodies.force(point, lambda t: [0, 0, 0], frame="body"), "no body frame"),
         (lambda: bodies.torque(point, lambda t: [0, 0, 0]), "no torque"),
         (lambda: bodies.gravity(flat, [0, 0, -1]), "2 numbers"),
         (lambda: bodies.linear_momentum([top]), "fixed point"),

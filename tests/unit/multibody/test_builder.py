@@ -380,7 +380,7 @@ def test_assembly_from_an_open_drawing():
     assert run["base.angle"][0] == pytest.approx(0.2, abs=1e-12) and run["base.rate"][0] == pytest.approx(1.5)
     assert np.abs(run["one.violation"]).max() < 1e-14
     mb.start(mb.joints["foot"], angle=1.0)
-    with pytest.raises(lv.InputError, match="the start cannot be met"):
+    with pytest.raises(lv.InputError, match="the initial values cannot be met"):
         mb.check()
 
 
@@ -397,7 +397,7 @@ def test_bad_input_gets_a_sentence():
     for bad, words in (
         (lambda: mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1), "there is a 'arm' already"),
         (lambda: mb.rod("r", a=[0, 0, 0], b=[0, 0, 0], mass=1), "the length must be greater than 0"),
-        (lambda: mb.revolute("j", arm, arm, axis="z"), "two different parts"),
+        (lambda: mb.revolute("j", arm, arm, axis="z"), "two different bodies"),
         (lambda: mb.revolute("j", mb.ground, arm), "needs an axis"),
         (lambda: mb.revolute("j", mb.ground, arm, axis="w"), "must be 'x', 'y', 'z' or a vector"),
         (lambda: mb.joint("revolut", "j", mb.ground, arm, axis="z"), "did you mean 'revolute'"),
@@ -405,7 +405,7 @@ def test_bad_input_gets_a_sentence():
         (lambda: mb.start(hinge, angel=1), "did you mean 'angle'"),
         (lambda: mb.motor(hinge, force=1.0), "does not slide"),
         (lambda: lv.Multibody().system, "at least one body"),
-        (lambda: mb.universal("u", mb.ground, arm, axis="x", other_axis="x"), "normal to each other"),
+        (lambda: mb.universal("u", mb.ground, arm, axis="x", other_axis="x"), "must be orthogonal"),
     ):
         with pytest.raises(lv.InputError, match=words):
             bad()

@@ -234,7 +234,7 @@ def test_bad_input():
     a, b = bodies.particle("a", 1.0), bodies.particle("b", 1.0, dimension=2)
     at, other = (a, [0, 0, 0]), (b, [0, 0])
     for make, words in (
-        (lambda: bodies.sphere_sphere(at, 0.1, other, 0.1, stiffness=1.0), "one point is in space, the other in"),
+        (lambda: bodies.sphere_sphere(at, 0.1, other, 0.1, stiffness=1.0), "one point is in space, the other is in"),
         (lambda: bodies.sphere_sphere([0, 0], 0.1, [1, 1], 0.1, stiffness=1.0), "must belong to a body"),
         (lambda: bodies.sphere_sphere(at, -0.1, [0, 0, 0], 0.1, stiffness=1.0), "radius must not be negative"),
         (lambda: bodies.sphere_sphere(at, 0.1, [0, 0, 0], 0.1, stiffness=0.0), "stiffness must be greater than 0"),

@@ -124,8 +124,8 @@ def test_a_law_of_ones_own():
         (lambda: contacts.Hertz(materials="steel"), "Material"),
         (lambda: contacts.Material(young=-1.0), "Young"),
         (lambda: contacts.Material(poisson=0.7), "Poisson"),
-        (lambda: contacts.Own(lambda depth: 1 - depth), "just touch"),
-        (lambda: contacts.Own(lambda depth: -(depth**2)), "grow"),
+        (lambda: contacts.Own(lambda depth: 1 - depth), "zero at depth zero"),
+        (lambda: contacts.Own(lambda depth: -(depth**2)), "increase with the depth"),
         (lambda: contacts.Own(lambda depth: nonsense), "nonsense"),  # noqa: F821
         (lambda: contacts.Own(3.0), "function"),
         (lambda: contacts.hertz_stiffness((1, 1), (-2, -2)), "do not touch in a point"),

@@ -48,7 +48,7 @@ def test_a_weight_alone_has_a_mass_of_its_own():
             "spring a-ground: the length must be a number",
         ),
         (lambda a: bodies.rigid_link((a, [0, 0, 0]), [0, 0, 0], None), "link a-ground: the length is missing"),
-        (lambda a: bodies.damper((a, [0, 0, 0]), [0, 0, 0], float("nan")), "the viscosity must be a finite number"),
+        (lambda a: bodies.damper((a, [0, 0, 0]), [0, 0, 0], float("nan")), "the damping must be a finite number"),
         (lambda a: bodies.gravity(a, [0, 0, float("inf")]), "gravity on 'a' must be 3 numbers, all finite"),
         (lambda a: bodies.gravity(a, 9.81), "gravity on 'a' must be 3 numbers"),
         (lambda a: bodies.particle("b", "heavy"), "b: the mass must be a number"),

@@ -150,7 +150,7 @@ def test_a_ring_meets_a_wall():
     ("more", "words"),
     [
         (dict(modes=1), "modes"),
-        (dict(modes=4, elements=12), "not of both"),
+        (dict(modes=4, elements=12), "not both"),
         (dict(modes=4, radius=-1.0), "radius"),
         (dict(modes=4, damping=-1.0), "damping"),
         (dict(modes=4, section=3.0), "section"),

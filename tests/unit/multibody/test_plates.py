@@ -70,5 +70,5 @@ def test_plates_that_make_no_sense(change, words):
     with pytest.raises(InputError, match=words):
         plate(**{"cells": 4, **change})
     flat = lv.Multibody(planar=True)
-    with pytest.raises(InputError, match="in space"):
+    with pytest.raises(InputError, match="spatial model"):
         flat.elastic_plate("plate", at=[0, 0], size=[1, 1], thickness=T, E=E, density=RHO)

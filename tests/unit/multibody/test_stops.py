@@ -107,7 +107,7 @@ def test_what_stops_may_not_be():
     with pytest.raises(lv.InputError, match="between 0 and 1"):
         mb.limit("roof", rail, upper=1, stiffness=1.0, restitution=2.0)
     q, v = mb.assembled.state
-    with pytest.raises(lv.InputError, match="no stops with a restitution"):
+    with pytest.raises(lv.InputError, match="cannot have joint stops with restitution"):
         lv.ensemble(mb.system, q0=[q], v0=[v], scheme="lie-em", h=0.01, t_end=0.1)
 
 
@@ -148,7 +148,7 @@ def test_integral_control_of_a_slider_leaves_no_error():
     run = mb.simulate(t_end=12, h=0.02)
     assert run["rail.position"][-1] == pytest.approx(0.5, abs=1e-6)
     assert run["servo.integral"][-1] == pytest.approx(2 * G / 300, abs=1e-6)  # it carries the weight
-    with pytest.raises(lv.InputError, match="rests where its error is zero"):
+    with pytest.raises(lv.InputError, match="has zero error"):
         mb.equilibrium()
     with pytest.raises(lv.InputError, match="integral"):
         mb.pid(rail, stiffness=1.0, integral=-1.0, name="other")

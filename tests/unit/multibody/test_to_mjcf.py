@@ -73,7 +73,7 @@ def test_mujoco_finds_the_same_energies(drawn, tmp_path):
     mb = drawn()
     notes = mb.to_mjcf(tmp_path / "drawn.xml")
     assert notes == (
-        ["the law of 'hinge motor' is not in the file: its control is what it exerts"] if mb.joints.get("hinge") else []
+        ["the law of 'hinge motor' is not in the file: its control is the applied torque or force"] if mb.joints.get("hinge") else []
     )
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "drawn.xml"))
     data = mujoco.MjData(model)
@@ -118,5 +118,5 @@ def test_what_a_file_cannot_say_is_said(tmp_path):
     mb.to_mjcf(tmp_path / "ball.xml", force=True)
     assert "<mujoco" in (tmp_path / "ball.xml").read_text(encoding="utf-8")
     mb.rolling("roll", mb.ground, ball, radius=0.1)
-    with pytest.raises(lv.InputError, match=re.escape("MJCF has nothing for 'roll', which is of the kind rolling")):
+    with pytest.raises(lv.InputError, match=re.escape("MJCF has no equivalent of 'roll' (type rolling)")):
         mb.to_mjcf(tmp_path / "ball.xml")

@@ -388,7 +388,7 @@ def test_a_run_without_steps_can_be_drawn(linkage, tmp_path):
         (lambda r: plot.coordinates(r, ["z"]), "no coordinate 'z'"),
         (lambda r: plot.save_all(r, ".", ["enrgy"]), "did you mean 'energy'"),
         (lambda r: plot.save_all(r, ".", suffix="jpg"), "cannot be written as 'jpg'"),
-        (lambda r: plot.Plots(r).energy(path="/nowhere/energy.png"), "cannot write the picture"),
+        (lambda r: plot.Plots(r).energy(path="/nowhere/energy.png"), "cannot write the figure"),
     ],
 )
 def test_what_cannot_be_drawn(spherical, draw, words):
@@ -439,7 +439,7 @@ def test_command_line(folder):
     "arguments, words",
     [
         (["swing.h5", "--what", "enrgy"], "did you mean 'energy'"),
-        (["swing.h5", "--out", "one.png"], "say which one with --what"),
+        (["swing.h5", "--out", "one.png"], "select it with --what"),
         (["missing.h5"], "there is no file 'missing.h5'"),
     ],
 )
@@ -453,12 +453,12 @@ def test_bad_input_is_a_sentence(folder, arguments, words):
     "what, out, words",
     [
         ("", ".", "known: algebraic, balance, constraints"),
-        ("energy,nothing-like-it", ".", "there is no picture 'nothing_like_it'"),
+        ("energy,nothing-like-it", ".", "unknown plot 'nothing_like_it'"),
         ("momenta", ".", "no symmetry"),
-        ("energy,newton", "one.pdf", "say which one with --what"),
+        ("energy,newton", "one.pdf", "select it with --what"),
         ("energy", "one.jpg", "cannot be written as 'jpg'"),
-        ("energy", "nowhere/one.png", "cannot write the picture"),
-        (None, "swing.h5", "cannot make the folder"),
+        ("energy", "nowhere/one.png", "cannot write the figure"),
+        (None, "swing.h5", "cannot create the folder"),
     ],
 )
 def test_other_bad_input(folder, monkeypatch, what, out, words):

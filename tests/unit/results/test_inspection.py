@@ -23,7 +23,7 @@ def test_groups_lie_in_each_other_three_deep(file):
     file["a/b/c/numbers"] = np.ones(3)
     inspect_everything(file, SIZE)
     file["a/b/c/d/numbers"] = np.ones(3)
-    with pytest.raises(ValueError, match=r"'/a/b/c/d' lies in too many groups"):
+    with pytest.raises(ValueError, match=r"'/a/b/c/d' is nested too deeply"):
         inspect_everything(file, SIZE)
 
 

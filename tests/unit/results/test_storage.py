@@ -238,7 +238,7 @@ def test_a_file_of_other_equations(tmp_path):
         lv.resume(path, t_end=0.2)
     with h5py.File(path, "r+") as file:
         file["checkpoint/carry.z"][0] += 1e-9
-    with pytest.raises(lv.InputError, match="is not what was written"):
+    with pytest.raises(lv.InputError, match="does not match its checksum"):
         lv.load(path)
 
 
@@ -265,12 +265,12 @@ def test_rows_are_read_with_their_blocks(tmp_path):
         file["q"][11, 1] = -1.0
         for first, last in itertools.combinations(range(24), 2):
             if first < 15 and last > 10:
-                with pytest.raises(ValueError, match="the rows 10 to 14 of 'q' are not what was written"):
+                with pytest.raises(ValueError, match="the rows 10 to 14 of 'q' do not match their checksum"):
                     verified(file, "q", first, last)
             else:
                 np.testing.assert_array_equal(verified(file, "q", first, last), rows[first:last])
         file[GROUP]["q"].resize((4,))
-        with pytest.raises(ValueError, match="not those of its rows"):
+        with pytest.raises(ValueError, match="do not match the number of its rows"):
             verified(file, "q", 0, 3)
 
 

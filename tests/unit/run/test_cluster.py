@@ -153,7 +153,7 @@ def test_an_ensemble_that_is_killed_goes_on(tmp_path, monkeypatch):
     assert killed.returncode == -signal.SIGKILL and killed.stdout.count(b"saved") == 2
     assert not out.exists() and len(list((tmp_path / "many.h5.parts").glob("0*.npz"))) == 2
     (tmp_path / "many.h5.parts" / "000001.npz").write_bytes(b"damaged")
-    with pytest.raises(lv.InputError, match="beginning of another ensemble"):
+    with pytest.raises(lv.InputError, match="another unfinished ensemble"):
         lv.ensemble(PENDULUM, **{**options, "t_end": 0.4}, out=out)
     again = lv.ensemble(PENDULUM, **options, out=out)
     equal(lv.ensemble(PENDULUM, **options), again)

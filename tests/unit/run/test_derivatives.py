@@ -222,7 +222,7 @@ def test_second_derivatives_are_the_same_from_checkpoints(monkeypatch):
 def test_what_has_no_derivatives_is_said():
     problem = lv.problems.load("kepler")
     control = lv.StepControl(1e-6)
-    with pytest.raises(lv.InputError, match="step control"):
+    with pytest.raises(lv.InputError, match="adaptive runs"):
         lv.value_and_gradient(lambda q: q[0])(lv.prepare(problem, "gauss-2", control=control), t_end=0.1)
     with pytest.raises(lv.InputError, match="fictive time"):
         lv.value_and_gradient(lambda q: q[0])(lv.prepare(problem, "sundman"), t_end=0.1)
@@ -235,11 +235,11 @@ def test_what_has_no_derivatives_is_said():
     run = lv.simulate(problem, t_end=0.1)
     with pytest.raises(lv.InputError, match="unknown parameter 'nu'"):
         run.jvp(parameters={"nu": 1.0})
-    with pytest.raises(lv.InputError, match="not from x0"):
+    with pytest.raises(lv.InputError, match="not x0"):
         run.jvp(x0=[1.0])
     with pytest.raises(lv.InputError, match="only by q, v, p"):
         run.vjp({"t": 1.0})
-    with pytest.raises(lv.InputError, match="no 'nu' to differentiate by"):
+    with pytest.raises(lv.InputError, match="cannot differentiate by 'nu'"):
         lv.hessian(lambda q: q[0], "nu")(lv.prepare(problem), t_end=0.1)
     with pytest.raises(lv.InputError, match="prepared step"):
         lv.value_and_gradient(lambda q: q[0])(problem)

@@ -128,7 +128,7 @@ def test_an_action_at_the_end():
 
 
 def test_bounces_that_do_not_end():
-    with pytest.raises(lv.IntegrationError, match="the event 'bounce' happens again and again") as caught:
+    with pytest.raises(lv.IntegrationError, match="the event 'bounce' occurred 20 times") as caught:
         drop([bounce(0.5)], t_end=10.0)
     assert caught.value.result.t[-1] == pytest.approx(3 * FALL, abs=0.02)
     assert caught.value.result.q.min() > -1e-9
@@ -168,7 +168,7 @@ def test_actions_that_make_no_sense(action, words):
 
 
 def test_no_actions_in_fictive_time():
-    with pytest.raises(lv.InputError, match="its events cannot act"):
+    with pytest.raises(lv.InputError, match="events with actions are not supported"):
         lv.simulate(lv.problems.load("kepler"), scheme="sundman", h=0.02, t_end=1.0, events=[bounce()])
     with pytest.raises(lv.InputError, match="the action of an event must be a function"):
         lv.Event(lambda q: q[0], action=3.0)

@@ -224,7 +224,7 @@ def test_two_balls_come_to_rest_on_each_other():
     assert run["a.position"][:, 2].min() > 0.1 - 1e-12
     assert (run["b.position"] - run["a.position"])[:, 2].min() > 0.2 - 1e-12
     assert balance(run) < 1e-12
-    with pytest.raises(lv.InputError, match="give its events as well"):
+    with pytest.raises(lv.InputError, match="its events are missing"):
         mb.simulate(t_end=0.1, h=0.01, events=events[:2])
 
 
@@ -293,7 +293,7 @@ def test_what_does_not_land():
     box = mb.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
     events = mb.bounce(box, mb.ground, restitution=0.5)
     assert len(events) == 8 and not mb._landings
-    with pytest.raises(lv.IntegrationError, match="again and again"):
+    with pytest.raises(lv.IntegrationError, match="times within one step"):
         mb.simulate(t_end=2.0, h=0.01, events=events)
     mb, events = placed(0.3)
     with pytest.raises(lv.InputError, match="velocities"):  # which `lands=False` does not ask for
@@ -336,7 +336,7 @@ def test_what_only_bounces_is_not_put_into_the_ground():
     mb = lv.Multibody(gravity=[0, 0, -G])
     ball = mb.sphere("ball", at=[0, 0, 1.0], radius=0.1, mass=1.0)
     bounces = mb.bounce(ball, mb.ground, lands=False)
-    words = "action of event 'kick' at t = 0.5 leads nowhere: ball-ground bounce: the bodies overlap by"
+    words = "action of event 'kick' at t = 0.5 is not admissible: ball-ground bounce: the bodies overlap by"
     with pytest.raises(lv.InputError, match=words):
         mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, -1.0])])
     run = mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, 1.0])])
@@ -359,17 +359,17 @@ def test_events_that_are_not_given():
     mb, events = placed(0.3)
     assert len(events) == 4
     for i in range(4):
-        with pytest.raises(lv.InputError, match="ball-ground bounce: give its events as well"):
+        with pytest.raises(lv.InputError, match="ball-ground bounce: its events are missing"):
             mb.simulate(t_end=0.1, h=0.01, events=events[:i] + events[i + 1 :])
-    with pytest.raises(lv.InputError, match="pass through each other without their events"):
+    with pytest.raises(lv.InputError, match="no events were given"):
         mb.simulate(t_end=0.1, h=0.01)
     (q, v), slope = mb.started, lv.value_and_gradient(lambda q: q[0])
     for words, run in (
-        ("pass through each other", lambda: lv.simulate(mb.system, q, v, t_end=0.1, h=0.01)),
-        ("pass through each other", lambda: lv.prepare(mb.system).run(q, v, t_end=0.1, h=0.01)),
-        ("no events", lambda: lv.prepare(mb.system, h=0.01).start(q, v)),
-        ("no events", lambda: lv.ensemble(mb.system, q0=[q, q], v0=v, t_end=0.1, h=0.01)),
-        ("in which nothing meets", lambda: slope(lv.prepare(mb.system), q, v, t_end=0.1, h=0.01)),
+        ("rigid contact", lambda: lv.simulate(mb.system, q, v, t_end=0.1, h=0.01)),
+        ("rigid contact", lambda: lv.prepare(mb.system).run(q, v, t_end=0.1, h=0.01)),
+        ("rigid contact needs events", lambda: lv.prepare(mb.system, h=0.01).start(q, v)),
+        ("cannot have rigid contact", lambda: lv.ensemble(mb.system, q0=[q, q], v0=v, t_end=0.1, h=0.01)),
+        ("without impacts", lambda: slope(lv.prepare(mb.system), q, v, t_end=0.1, h=0.01)),
     ):
         with pytest.raises(lv.InputError, match=words):
             run()
@@ -377,7 +377,7 @@ def test_events_that_are_not_given():
     box = boxes.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
     assert boxes.simulate(t_end=0.1, h=0.01)["box.position"][-1, 2] < 0.3  # before anybody says that it bounces
     boxes.bounce(box, boxes.ground)
-    with pytest.raises(lv.InputError, match="box-ground bounce: bodies would pass through each other"):
+    with pytest.raises(lv.InputError, match=r"rigid contact \('box-ground bounce'\)"):
         boxes.simulate(t_end=0.1, h=0.01)
     through = mb.simulate(t_end=0.1, h=0.01, events=())
     assert through["ball.position"][-1, 2] == pytest.approx(0.1 - G * 0.1**2 / 2, abs=1e-12)
@@ -488,7 +488,7 @@ def test_what_lies_is_lifted_and_never_put_into_the_ground():
     mb, bounces = placed(0.3)
     run = mb.simulate(t_end=0.6, h=0.01, events=[*bounces, moved("q", [0, 0, 1.0])])
     assert run["ball.position"][-1, 2] == pytest.approx(1.1 - G * 0.1**2 / 2, abs=1e-12)
-    words = "the action of event 'kick' at t = 0.5 leads nowhere: the bodies of 'ball-ground bounce' overlap by 0.01"
+    words = "the action of event 'kick' at t = 0.5 is not admissible: the bodies of 'ball-ground bounce' overlap by 0.01"
     with pytest.raises(lv.InputError, match=words):
         mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, -0.01])])
 
@@ -528,7 +528,7 @@ def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_nobody_knows_how(walls)
         wall = contacts.HalfSpace(mb.ground, at=list(-0.1 * normal), normal=list(normal))
         events += mb.bounce(ball, wall, restitution=0.3, name=f"wall {i}")
     if walls == 4:
-        with pytest.raises(lv.InputError, match="nobody can tell which of wall 0, wall 1, wall 2, wall 3 carries"):
+        with pytest.raises(lv.InputError, match="contact forces at wall 0, wall 1, wall 2, wall 3 are statically"):
             mb.simulate(t_end=0.2, h=0.01, events=events)
         return
     run = mb.simulate(t_end=0.2, h=0.01, events=events)
@@ -549,7 +549,7 @@ def test_a_stick_that_is_pushed_along_and_one_that_wedges(friction, speed):
     events = mb.bounce(tip, floor, restitution=0.0, friction=friction)
     share = 1 + 3 * np.cos(angle) * (np.cos(angle) + np.sign(speed) * friction * np.sin(angle))
     if share < 0:
-        with pytest.raises(lv.InputError, match=r"stick-ground bounce: friction wedges the bodies \(Painleve\)"):
+        with pytest.raises(lv.InputError, match="stick-ground bounce: Painleve paradox"):
             mb.simulate(t_end=0.01, h=1e-4, events=events)
         return
     run = mb.simulate(t_end=0.01, h=1e-4, events=events)

@@ -90,7 +90,7 @@ def test_one_step_at_a_time(scheme):
         assert np.array_equal(old.q, run.q[n])  # states are values
     with pytest.raises(AttributeError, match="only t, q, v"):
         state.nothing  # noqa: B018
-    with pytest.raises(lv.InputError, match="a state that `start` or `step` gave"):
+    with pytest.raises(lv.InputError, match="a state returned by `start` or `step`"):
         step.step([1.0])
     with pytest.raises(lv.InputError, match="h must be greater than 0"):
         step.step(state, h=-1.0)

@@ -135,7 +135,7 @@ def test_an_explosion_is_not_taken_for_a_run(watched):
     )
     step = lv.prepare(system, scheme="rattle", h=0.01, t_end=0.5)
     step.run([1, 0, 0], [0, 0, 0])  # the spring is at rest, and stays so
-    with pytest.raises(lv.IntegrationError, match="exploded"):
+    with pytest.raises(lv.IntegrationError, match="blew up"):
         step.run([1, 0, 1e-3], [0, 0, 0])
     assert watched.left == 1
 

@@ -96,7 +96,7 @@ def without(text, old, new=""):
         ),
         (
             without(CRANK, "[rod, slider]", "[rod, sldier]"),
-            r"joints\.wrist\.between\[1\]: there is no body 'sldier'; did you mean 'slider'",
+            r"joints\.wrist\.between\[1\]: unknown body 'sldier'; did you mean 'slider'",
         ),
         (without(CRANK, "joint: hinge", "joint: hing"), "forces.motor.joint.*did you mean 'hinge'"),
         (without(CRANK, "at: crank.b", "at: crank.c"), "has no point 'c'"),
@@ -106,7 +106,7 @@ def without(text, old, new=""):
         (without(CRANK, "0.1*rate", "0.1*rat"), "unknown name 'rat'; did you mean 'rate'"),
         (without(CRANK, "angle: 45*deg", "angle: 90"), "start.hinge: .*In degrees"),
         (without(CRANK, "angle: 45*deg", "angel: 1"), "did you mean 'angle'"),
-        (without(CRANK, "  hinge: {angle", "  hinges: {angle"), "no body or joint 'hinges'; did you mean 'hinge'"),
+        (without(CRANK, "  hinge: {angle", "  hinges: {angle"), "unknown body or joint 'hinges'; did you mean 'hinge'"),
         (without(CRANK, "axis: x", "axis: [0, 0, 0]"), "not all zero"),
         (without(CRANK, "shape: box", "shape: bax"), "did you mean 'box'"),
         (without(CRANK, "gravity: [0, 0, -9.81]", "gravity: down"), "gravity"),
@@ -115,7 +115,7 @@ def without(text, old, new=""):
         (without(CRANK, "parameters: {c: 0.5}", "parameters: {deg: 0.5}"), "'deg' cannot be the name"),
         (without(MUCH, "ratio: -2", "ratio: 0"), "is zero"),
         (without(MUCH, 'curve: ["z - (x - 4)**2", y]', "curve: z"), "must return 2 numbers"),
-        (without(MUCH, "look: {box: [0.2, 0.2, 0.2]}", "look: {bax: [1]}"), "no kind with 1 sizes"),
+        (without(MUCH, "look: {box: [0.2, 0.2, 0.2]}", "look: {bax: [1]}"), "not a shape with 1 sizes"),
         (without(MUCH, "axis: y, length", "axis: y, crossed: maybe, length"), "has no 'crossed'"),
     ],
 )

@@ -50,10 +50,10 @@ def test_robots_on_the_command_line(folder):
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("robot: arm.stl", "ends in .urdf"),
+        ("robot: arm.stl", "end in .urdf"),
         ("robot: missing.urdf", "missing.urdf"),
-        ("robot: arm.urdf\nplanar: true", "in space"),
-        ("robot: four_bar.xml\nbase: floating", "says itself"),
+        ("robot: arm.urdf\nplanar: true", "three-dimensional"),
+        ("robot: four_bar.xml\nbase: floating", "base is for URDF files only"),
         ("robot: arm.urdf\nbase: flying", "fixed"),
         ("robot: arm.urdf\nproblem: pendulum", "not several"),
     ],
@@ -101,7 +101,7 @@ def test_all_that_can_be_drawn_in_python_can_be_written():
     assert [stop.name for stop in drawn.system.stops] == [stop.name for stop in same.system.stops]
     for wrong, words in (
         (("[2, -1]", "[2]"), "one number for each"),
-        (("at: [1, 0, 0], axes", "place: [1, 0, 0], axes"), "a frame is"),
+        (("at: [1, 0, 0], axes", "place: [1, 0, 0], axes"), "a frame must have"),
     ):
         with pytest.raises(lv.InputError, match=words):
             lv.scenario.parse(MECHANISM.replace(*wrong))

@@ -60,13 +60,13 @@ def test_every_runge_kutta_and_comparison_method_is_among_them():
 @pytest.mark.parametrize(
     ("scheme", "model", "words"),
     [
-        ("livens-em", Swing(), "needs a mechanical system made of elements (System), not a Swing; schemes that fit: "),
-        ("nambu-t", Swing(), "needs a Nambu system (Nambu), not a Swing; schemes that fit: gauss-2, radau-iia-3"),
+        ("livens-em", Swing(), "needs a mechanical system made of elements (System), not a Swing; compatible schemes: "),
+        ("nambu-t", Swing(), "needs a Nambu system (Nambu), not a Swing; compatible schemes: gauss-2, radau-iia-3"),
         ("stormer-verlet", Swing(), "needs a model in coordinates and momenta (Hamiltonian, or a System without"),
         (
             "radau",
             lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2),
-            "needs a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; schemes that fit: "
+            "needs a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; compatible schemes: "
             "implicit-midpoint, stormer-verlet",
         ),
         ("heun", lv.problems.load("simple-pendulum").system, "needs a system without constraints, with a regular mass"),

@@ -104,7 +104,7 @@ def test_unknown_names_get_the_closest():
     for name, close in {"livens-me": "livens-em", "EMLL": "EML", "gaus-2": "gauss-2", "rattel": "rattle"}.items():
         with pytest.raises(lv.InputError, match=f"unknown scheme '{name}'; did you mean '{close}'"):
             lv.schemes.get(name)
-    with pytest.raises(lv.InputError, match="unknown scheme 'zzz'; `livens list schemes` shows what there is"):
+    with pytest.raises(lv.InputError, match="unknown scheme 'zzz'; `livens list schemes` lists all schemes"):
         lv.schemes.get("zzz")
     with pytest.raises(lv.InputError, match="scheme must be a name, got 3"):
         lv.schemes.get(3)
@@ -197,7 +197,7 @@ def test_little_has_to_be_declared(own):
     class Orderless(MapScheme):
         name = "orderless"
 
-    with pytest.raises(lv.InputError, match="scheme Orderless does not say what its order is"):
+    with pytest.raises(lv.InputError, match="scheme Orderless does not define its attribute .order."):
         _ = lv.schemes.get("orderless").traits
 
 
@@ -264,9 +264,9 @@ def test_errors_name_a_few_that_fit(problem):
             return ["something that no model has"]
 
     model = lv.problems.load(problem).system
-    with pytest.raises(lv.InputError, match="needs something that no model has; schemes that fit: ") as caught:
+    with pytest.raises(lv.InputError, match="needs something that no model has; compatible schemes: ") as caught:
         lv.schemes.require(Never(), model)
-    listed = str(caught.value).partition("schemes that fit: ")[2]
+    listed = str(caught.value).partition("compatible schemes: ")[2]
     assert listed.endswith(" and others")
     few = listed.removesuffix(" and others").split(", ")
     assert few[0] == model.usual_scheme and len(few) == 6 and set(few) <= set(lv.schemes.fitting(model))
@@ -277,6 +277,6 @@ def test_no_scheme_may_fit():
         forms = ("a form that nothing takes",)
 
     model = Nowhere("x", kinetic=lambda p: p[0] ** 2 / 2)
-    words = r"needs a mechanical system made of elements \(System\), not a Hamiltonian; there is no scheme that fits"
+    words = r"needs a mechanical system made of elements \(System\), not a Hamiltonian; there is no compatible scheme"
     with pytest.raises(lv.InputError, match=words):
         lv.schemes.require(lv.schemes.get("livens-em"), model)

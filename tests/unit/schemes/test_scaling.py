@@ -270,7 +270,7 @@ def test_bad_arguments():
         (lambda: scaling.stiffness(-1.0), "limit must not be negative"),
         (lambda: scaling.stiffness(1.0, smooth=0.0), "smooth must be greater than 0"),
         (lambda: scaling.written(3.0), "must be a function"),
-        (lambda: scaling.written(lambda t: t), "asks for 't'"),
+        (lambda: scaling.written(lambda t: t), "has an argument 't'"),
         (lambda: scaling.written(lambda T, q: T), "not of both"),
     ):
         with pytest.raises(lv.InputError, match=words):

@@ -285,7 +285,7 @@ def test_view_writes_a_page(linkage, monkeypatch):
 
 def test_models_without_geometry_say_so(tmp_path):
     states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]])
-    with pytest.raises(lv.InputError, match="is a model of states, which has no geometry"):
+    with pytest.raises(lv.InputError, match="is a first-order model, which has no geometry"):
         lv.simulate(states, x0=[1, 0], t_end=0.5, h=0.1, scheme="gauss-2").animate(tmp_path / "run.html")
     bare = lv.System("a", kinetic=lambda v: v[0] ** 2, potential=lambda q: q[0] ** 2)
     with pytest.raises(lv.InputError, match="there is nothing to view"):

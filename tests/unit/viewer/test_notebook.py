@@ -56,7 +56,7 @@ def test_models_and_problems():
 
 def test_report_and_studies(run):
     report = run.report(accuracy=False)
-    assert "conserved to round-off as promised" in shown(report) and "generalized energy" in str(report)
+    assert "conserved to round-off as guaranteed" in shown(report) and "generalized energy" in str(report)
     problem = lv.problems.load("simple-pendulum")
     comparison = lv.study.compare(problem, "livens-em,livens-midpoint", h=0.01, t_end=0.5)
     assert "livens-midpoint" in shown(comparison)

@@ -1,4 +1,4 @@
-"""How accurate was this run? Companions with other steps answer, and what the run says of itself.
+"""Error estimation of a run: Richardson extrapolation from runs with other step sizes, and a-posteriori indicators.
 
 >>> import livens as lv
 >>> run = lv.simulate(lv.problems.load("nonlinear-pendulum"))
@@ -44,19 +44,19 @@ from livens.schemes.base import Scheme
 
 __all__ = ["Estimate", "accuracy", "affordable"]
 
-#: Companions may take this long, or this share of the time the run took, whichever is more.
+#: Time budget of the refined runs: in seconds, or as a fraction of the wall time of the run; the larger one applies.
 SECONDS, SHARE = 2.0, 0.75
-#: Runs of fewer steps have no coarser companions, only finer ones.
+#: Number of steps below which only finer runs are compared, because coarser ones would have too few steps.
 _FEW = 16
-#: A window at the start of a long run has at least this many steps, and is at least this part of it.
+#: Minimum number of steps, and minimum fraction of the run, of an initial window of a long run.
 _WINDOW_STEPS, _WINDOW_SHARE = 1000, 0.02
-#: Round-off: this many units in the last place per step of the run, relative to the size of the numbers.
+#: Round-off bound of the state in machine epsilons per step, relative to the magnitude of the state.
 _ROUNDINGS = 4.0
-#: A witness that sees more than this many estimates overrules them; an energy below the second number is round-off.
+#: Ratio of an indicator to the estimate above which it overrules the estimate; relative energy error that is round-off.
 _OVERRULED, _ENERGY_FLOOR = 3.0, 1e-11
-#: Reports do not wait for a model that takes longer than this to compile, in seconds.
+#: Maximum compile time, in seconds, for an estimate in a report.
 _COMPILING = 5.0
-#: The steps of the three runs, finest first, by the place of the run among them.
+#: Step-size multiples of the three runs, finest first, by the level of the run among them.
 _FACTORS = {0: (1.0, 2.0, 4.0), 1: (0.5, 1.0, 2.0), 2: (0.25, 0.5, 1.0)}
 
 
@@ -68,20 +68,38 @@ def accuracy(
     scheme: str | Scheme | None = None,
     scaling: Any = None,
 ) -> Estimate:
-    """The error of a run, relative to the size of its motion, from the same run with other steps.
+    """Estimate the error of a run, relative to the size of its motion, from runs with other step sizes.
 
-    What is affordable decides: `seconds`, or `share` of the time that the run took if that is more.
+    The budget selects the method:
 
-    - Companions with h/2 and 2h take two and a half times the steps of the run; on doubt one with h/4 follows. This is
-      the reliable way. Runs of few steps have the finer companions only.
-    - Else those with 2h and 4h, three quarters of its steps: less often right, and checked against the energy.
-    - Else the same for a part of the run at its start, extrapolated to its end: "at most about".
+    - Runs with h/2 and 2h take 2.5 times the steps of the run; in doubt a run with h/4 follows. This is the reliable
+      method. Runs with few steps are compared with finer runs only.
+    - Otherwise runs with 2h and 4h, three quarters of the steps: less reliable, and checked against the energy.
+    - Otherwise the same for an initial window of the run, extrapolated to its end: "at most about".
 
-    A `scheme` or a `scaling` of your own that cannot be found by name is to be given as to `livens.simulate`. Events
-    are left out: companions go to the last row of the run. Of a run that events have acted on, nothing is known.
+    Events are omitted: the refined runs end at the last row of the run. If event actions have changed the run, no error
+    is estimated.
+
+    Parameters
+    ----------
+    run : Result
+        Run whose error is estimated.
+    seconds : float, default 2.0
+        Time budget in seconds.
+    fraction : float, default 0.75
+        Time budget as a fraction of the wall time of the run. The larger budget applies.
+    scheme : str or Scheme, optional
+        Scheme of the run; required for a user-defined scheme that is not registered.
+    scaling : optional
+        Time scaling of the run, as in `livens.simulate`; required for a user-defined scaling.
+
+    Returns
+    -------
+    Estimate
+        Verdict, errors by variable and their growth.
     """
     if any(event.get("changes") for event in run.record.events):
-        words = "events have acted on the run, which companions do not know of; compare with a run of half the step"
+        words = "event actions changed the run, and refined runs omit them; compare with a run of half the step size"
         return Estimate(UNKNOWN, notes=[words])
     began = time.perf_counter()
     seconds, share = not_negative("seconds", seconds), not_negative("share", share)
@@ -95,21 +113,21 @@ def accuracy(
 
 
 def affordable(run: Result) -> Estimate:
-    """The estimate that reports show by themselves: it takes a few seconds at most, however long the run was.
+    """Estimate the error for a report, in a few seconds at most, independently of the length of the run.
 
-    A run from a file has to be compiled again, which may take too long, too.
+    A run from a file must be compiled again; the estimate is skipped if that takes too long.
     """
     if run._scheme is None and run.statistics.compile_s > _COMPILING:
-        words = f"the model takes {run.statistics.compile_s:.0f} s to get ready; run.accuracy() does not mind"
+        words = f"the model takes {run.statistics.compile_s:.0f} s to compile; call run.accuracy() to wait for it"
         return Estimate(UNKNOWN, notes=[words])
     try:
         return accuracy(run, share=0.0)
-    except Interrupted:  # whoever does not want to wait has the report all the same
+    except Interrupted:  # the report is printed without the estimate
         return Estimate(UNKNOWN, notes=["stopped by the user"])
 
 
 def _scheme(run: Result, given: str | Scheme | None, scaling: Any) -> Scheme:
-    """The scheme of a run with its scaling: as it was given, or by what a file says."""
+    """Return the scheme of a run with its scaling, as passed by the user or as recorded in the file."""
     if given is None and scaling is None and run._scheme is not None:
         return run._scheme
     chosen = schemes.get(run.facts.scheme if given is None else given)
@@ -119,7 +137,7 @@ def _scheme(run: Result, given: str | Scheme | None, scaling: Any) -> Scheme:
 
 
 class _Estimation:
-    """One estimate under way."""
+    """Computation of one error estimate."""
 
     def __init__(self, run: Result, model: Model, scheme: Scheme, budget: float) -> None:
         self.run, self.model, self.scheme, self.budget = run, model, scheme, budget
@@ -135,10 +153,10 @@ class _Estimation:
         if 0.75 * wall > budget * (1 + 1e-9):
             part = max(budget / (2.5 * wall), _WINDOW_STEPS / self.steps)
             if part < _WINDOW_SHARE:
-                raise InputError(f"a run of {wall:.3g} s has no companions within {budget:.3g} s; give more seconds")
+                raise InputError(f"a run of {wall:.3g} s has no refined runs within {budget:.3g} s; increase seconds")
             self.stop = self.begin + (self.end - self.begin) * min(part, 1.0)
         self.part = (self.stop - self.begin) / (self.end - self.begin)
-        self.cost = self.part * wall  # of the run until there
+        self.cost = self.part * wall  # wall time of the run until `stop`
         self.family = Family(run, model, scheme, self.names, _start(run, model), self.stop, self.part)
         rows = self.family.own
         self.size = {name: rows.size(name) for name in self.names}
@@ -148,13 +166,13 @@ class _Estimation:
         self.nearest: Difference | None = None
 
     def estimate(self) -> Estimate:
-        """Companions first, then the witnesses."""
+        """Return the estimate from refined runs, corrected by the indicators."""
         rows, order = self.family.own, self.scheme.order
         if not all(np.all(np.isfinite(rows.largest(name))) for name in self.names):
             wrong = dict.fromkeys(self.names, NOT_RESOLVED)
             return Estimate(NOT_RESOLVED, wrong, dict.fromkeys(self.names, math.inf), notes=["values are not finite"])
         place = 2 if self.steps * self.part < _FEW else 1 if 2.5 * self.cost <= self.budget * (1 + 1e-9) else 0
-        if self.run.facts.every > 1:  # the rows of the run may miss its motion, such as rows at full periods
+        if self.run.facts.every > 1:  # stored rows may miss the motion, for example rows at full periods
             whole = self.family[0.5 if place else 2.0]
             if whole is not None:
                 self.size = {name: np.maximum(size, whole.size(name)) for name, size in self.size.items()}
@@ -164,7 +182,7 @@ class _Estimation:
         }
         judged = self._look(place)
         if place == 1 and not self._sure(judged) and 4 * self.cost <= 2 * self.budget:
-            place, judged = 2, self._look(2)  # h/4 settles it
+            place, judged = 2, self._look(2)  # decided by h/4
         found = Estimate(
             UNKNOWN,
             verdicts={name: each.verdict for name, each in judged.items()},
@@ -178,7 +196,7 @@ class _Estimation:
             notes=self.family.notes,
         )
         self._over_time(found, judged)
-        if NOT_RESOLVED in found.verdicts.values():  # what is right beside something wrong is so by chance
+        if NOT_RESOLVED in found.verdicts.values():  # agreement of one block is accidental if another is not resolved
             found.verdicts = dict.fromkeys(self.names, NOT_RESOLVED)
         self._grown(found)
         self._witnessed(found)
@@ -202,7 +220,7 @@ class _Estimation:
         return all(each.verdict in (RESOLVED, ROUND_OFF) for each in judged.values())
 
     def _over_time(self, found: Estimate, judged: dict[str, Judged]) -> None:
-        """The error at all times that were compared, and when it reaches a tenth of the motion."""
+        """Set the error at all compared times, and the time at which it reaches a tenth of the motion."""
         if self.nearest is None:
             return
         found.t = self.nearest.t
@@ -217,15 +235,15 @@ class _Estimation:
             found.until[name] = float(late[0])
             enough = (found.until[name] - self.begin) / (self.end - self.begin) * self.steps >= _FEW
             if enough and seen(each.ratio, self.scheme.order):
-                found.verdicts[name] = UNTIL  # it converges as it should, and was accurate for a while
+                found.verdicts[name] = UNTIL  # converges with the declared order, accurate up to this time
 
     def _grown(self, found: Estimate) -> None:
-        """How the error grows; from a window it is extrapolated to the end of the run."""
+        """Set the growth law of the error; extrapolate the error from a window to the end of the run."""
         trend = growth(self.nearest, self.floor)
         found.growth, found.rate = trend.word, trend.rate
         if found.window is None or not all(verdict in GOOD for verdict in found.verdicts.values()):
             return
-        # what loses or gains energy steadily is out of phase by the square of time, though a window may not show it
+        # a steady loss or gain of energy causes a quadratic phase error, which a short window may not show
         least = 1.0 if self.scheme.symmetric or self.scheme.symplectic else 2.0
         times = (1 / self.part) ** max(trend.power, least)
         if trend.rate is not None:
@@ -237,11 +255,11 @@ class _Estimation:
                 found.verdicts[name] = UNTIL
 
     def _witnessed(self, found: Estimate) -> None:
-        """Energy and algebraic variables may see what companions agree on wrongly."""
+        """Correct the estimate by indicators: energy and algebraic variables may reveal errors common to all runs."""
         energy = energy_error(self.run, self.model)
         known = [value for value in found.error.values() if math.isfinite(value)]
         if energy is not None and energy > max(_OVERRULED * max(known, default=0.0), _ENERGY_FLOOR):
-            found.notes.append(f"the energy alone is wrong by {energy:.1e}")
+            found.notes.append(f"the error of the energy alone is {energy:.1e}")
             found.error = {name: max(value, energy) for name, value in found.error.items()}
             for name, verdict in found.verdicts.items():
                 found.verdicts[name] = ORDER_NOT_SEEN if verdict in GOOD else verdict
@@ -257,29 +275,29 @@ class _Estimation:
                 _algebraic(found, defect, own, sizes["y"])
             elif defect > _OVERRULED * (found.error[name] + own):
                 found.notes.append(
-                    f"states without a derivative (multipliers) do not fit the equations: {defect:.0e} of their motion"
+                    f"states without a derivative (multipliers) violate the equations: {defect:.0e} of their motion"
                 )
                 found.error[name] = defect
                 found.verdicts[name] = NOT_RESOLVED if defect >= LARGE else ORDER_NOT_SEEN
 
 
 def _algebraic(found: Estimate, defect: float, own: float, size: Any) -> None:
-    """Algebraic variables have orders of their own: their defect is their error, where it is known well enough."""
+    """Add the error of algebraic variables, which have their own order: their defect, if it is known well enough."""
     if own >= LARGE and defect <= _OVERRULED * own:
-        return  # the rows are too far apart for derivatives: nothing can be said
+        return  # the rows are too far apart for difference quotients
     error = defect + own
     found.error["y"], found.size["y"] = error, size
     found.verdicts["y"] = NOT_RESOLVED if error >= LARGE else RESOLVED if defect > _OVERRULED * own else ORDER_NOT_SEEN
 
 
 def _start(run: Result, model: Model) -> dict[str, Any]:
-    """Where the companions start: in the first row of the run."""
+    """Return the initial values of the refined runs: the first row of the run."""
     names = [name for name in model.view.symbols if name in run.stored]
     _, first = next(walk(run, names, rows=1))
     values = {name: value[0] for name, value in zip(names, first, strict=True)}
     missing = [name for name in model.error_variables if name not in values]
     if missing:
-        raise InputError(f"{' and '.join(missing)} of the start was not stored")
+        raise InputError(f"the initial value of {' and '.join(missing)} was not stored")
     return model.start_from({name: value for name, value in values.items() if value.size})
 
 

@@ -1,4 +1,4 @@
-"""Companions of a run: the same with other steps, and how far apart two of them are."""
+"""Runs with multiples of the step size, and norms of their differences (for Richardson estimates)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from livens.run.plan import Plan
 from livens.run.simulate import execute
 from livens.schemes.base import Scheme
 
-#: Rows that are kept of a run and of a companion, if its steps are equal; and times at which runs are compared whose
-#: times do not meet by themselves.
+#: Maximum number of rows per run with equal steps, and number of comparison times of runs without common times.
 _ROWS, _SAMPLES = 20_000, 400
-#: Times that are closer than this part of a step are one and the same.
+#: Tolerance of equal times, as a fraction of a step.
 _SAME_TIME = 1e-7
 
 
 class Rows:
-    """Rows of a run, evenly thinned out if there are very many; range and size are those of all of them."""
+    """Sampled rows of a run, evenly thinned if there are many; range and size refer to all rows."""
 
     def __init__(self, run: Result, names: tuple[str, ...], equal: bool) -> None:
         expected = max(run.statistics.steps // run.facts.every, 1)
@@ -62,13 +61,13 @@ class Rows:
             raise AttributeError(name) from None
 
     def largest(self, name: str) -> np.ndarray:
-        """The largest absolute value of every component."""
+        """Return the largest absolute value of every component."""
         return np.maximum(np.abs(self.low[name]), np.abs(self.high[name]))
 
     def size(self, name: str) -> Any:
-        """Half the range of the motion: of q, v, p in the Euclidean norm, of states one by one as their units differ.
+        """Return half the range of the motion: Euclidean norm for q, v, p; by component for states, whose units differ.
 
-        What does not move is compared with where it is.
+        For a constant variable the size is its absolute value.
         """
         half, largest = (self.high[name] - self.low[name]) / 2, self.largest(name)
         if name in ("x", "y"):
@@ -79,22 +78,25 @@ class Rows:
         return motion if motion > 1e-9 * size else (size or 1.0)
 
     def relative(self, name: str, size: Any) -> float:
-        """How large the numbers are against the motion: round-off is relative to the numbers."""
+        """Return the ratio of magnitude to motion: round-off is relative to the magnitude."""
         largest = self.largest(name)
         return float(np.max(largest / size)) if np.ndim(size) else float(np.linalg.norm(largest)) / float(size)
 
 
 @dataclass
 class Family:
-    """A run and its companions, made when they are asked for."""
+    """A run and its refined runs, computed on demand.
+
+    `stop` is the end time of the refined runs, and `fraction` the fraction of the steps of the run up to it.
+    """
 
     run: Result
     model: Model
     scheme: Scheme
     names: tuple[str, ...]
     start: dict[str, Any]
-    stop: float  # where companions end
-    share: float  # of the run's steps until there
+    stop: float
+    share: float
 
     def __post_init__(self) -> None:
         self.equal = not self.scheme.fictive and not self.run.facts.control
@@ -109,7 +111,7 @@ class Family:
         return found
 
     def __getitem__(self, factor: float) -> Rows | None:
-        """The rows of the run with steps `factor` times as long; None if it fails."""
+        """Return the samples of the run with `factor` times the step size; None if the run fails."""
         if factor not in self.rows:
             self.rows[factor] = self._made(factor)
         return self.rows[factor]
@@ -122,8 +124,8 @@ class Family:
             return None
         if made.facts.model != self.run.facts.model:
             raise InputError(
-                "the run was made with other equations than those of its model and the scheme of that name: "
-                "pass the scheme or the scaling it was made with"
+                "the equations of the model and of the scheme of that name differ from those of the run: "
+                "pass the scheme or the scaling of the run"
             )
         self.steps += made.statistics.steps
         return Rows(made, self.names, self.equal)
@@ -132,7 +134,7 @@ class Family:
         facts = self.run.facts
         every = 1
         if self.equal:
-            # rows that meet those of the run, and not many more of them than are compared
+            # rows at the times of the run's rows, and not many more than are compared
             many = self.run.statistics.steps * self.share / factor / _ROWS
             meeting = self.own.spacing * (round(1 / factor) if factor < 1 else 1)
             every = math.gcd(meeting, 2 ** int(math.log2(many))) if many >= 2 else 1
@@ -148,12 +150,12 @@ class Family:
             redundant="remove",
             control=_controlled(facts.control, self.scheme, factor) if facts.control else None,
         )
-        # another tolerance would lead to another order
+        # another tolerance would select another order
         return dataclasses.replace(plan, scheme=self.scheme) if self.scheme.own_steps else plan
 
 
 def _controlled(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
-    """A control that leads to steps `factor` times as long: what is estimated grows as h^(k+1)."""
+    """Return a step control that leads to steps `factor` times as long: the error estimate grows as h^(k+1)."""
     change = factor ** (scheme.estimate_order + 1 if scheme.estimate_order else scheme.order - 1)
     old = StepControl(**control)
     return dataclasses.replace(
@@ -167,7 +169,7 @@ def _controlled(control: dict[str, Any], scheme: Scheme, factor: float) -> StepC
 
 
 def _times(given: PerVariable, factor: float) -> PerVariable:
-    """Tolerances, all of them times a factor."""
+    """Return tolerances multiplied by a factor."""
     if isinstance(given, Mapping):
         return {name: value * factor for name, value in given.items()}
     return tuple(value * factor for value in given) if isinstance(given, Sequence) else given * factor
@@ -175,20 +177,20 @@ def _times(given: PerVariable, factor: float) -> PerVariable:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two runs are apart at some times, by variable, relative to the size of the motion."""
+    """Norms of the difference of two runs over time by variable, relative to the size of the motion."""
 
     t: np.ndarray
     now: dict[str, np.ndarray]
 
     def largest(self, name: str, times: np.ndarray) -> np.ndarray:
-        """The largest until each of the times; NaN where only the start has been."""
+        """Return the largest norm up to each time; NaN where only the initial row precedes it."""
         curve = np.maximum.accumulate(self.now[name])
         index = np.searchsorted(self.t, times * (1 + 1e-12), side="right") - 1
         return np.where(index >= 1, curve[np.maximum(index, 0)], np.nan)
 
 
 def difference(fine: Rows | None, coarse: Rows | None, size: dict[str, Any], order: int) -> Difference | None:
-    """How far two runs are apart, at the times of the coarser one."""
+    """Return the difference of two runs at the times of the coarser run."""
     if fine is None or coarse is None or len(coarse.t) < 2:
         return None
     step = (coarse.t[-1] - coarse.t[0]) / (len(coarse.t) - 1)
@@ -199,11 +201,11 @@ def difference(fine: Rows | None, coarse: Rows | None, size: dict[str, Any], ord
     rows = np.flatnonzero(np.abs(fine.t[near] - times) < _SAME_TIME * step)
     if fine.equal and len(rows) >= 2:
         values = {name: getattr(fine, name)[near[rows]] for name in size}
-    else:  # the times do not meet: the finer run between its rows
+    else:  # no common times: interpolate the finer run
         rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))
         wanted = np.minimum(times[rows], fine.t[-1])
         if fine.run.facts.control and schemes.get(fine.run.facts.scheme).own_steps:
-            values = at(fine.run, wanted)  # whose steps are too long for polynomials through their ends
+            values = at(fine.run, wanted)  # dense output: long steps are not interpolated by polynomials through rows
         else:
             values = through_rows(fine, list(size), wanted, min(max(order, 4), 8))
     now = {name: _distance(values[name] - getattr(coarse, name)[rows], size[name]) for name in size}

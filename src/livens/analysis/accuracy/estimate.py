@@ -1,4 +1,4 @@
-"""What is known of the error of a run, and how to say it in a line."""
+"""Error estimate of a run: verdict, error by variable, and summary line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from livens.models import html
 
-#: Verdicts, the best first. The words stand in reports and in JSON.
+#: Verdicts, best first; they appear in reports and in JSON.
 ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED = (
     "round-off",
     "resolved",
@@ -20,55 +20,93 @@ ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED = (
     "not resolved",
 )
 RANKS = (ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED)
-#: Verdicts of what is right to better than a tenth of the motion, all along.
+#: Verdicts with an error below a tenth of the motion over the whole run.
 GOOD = (ROUND_OFF, RESOLVED, ORDER_NOT_SEEN)
-#: An error of a tenth of the motion: from there on differences no longer measure an error.
+#: Relative error above which differences of runs no longer measure an error: a tenth of the motion.
 LARGE = 0.1
-#: Fewer steps per oscillation than this are worth a word.
+#: Steps per oscillation below which the summary mentions them.
 _FEW_PER_TURN = 8.0
 _COMPANIONS = {0: "2h and 4h", 1: "h/2 and 2h", 2: "h/2 and h/4"}
 
 
 @dataclass
 class Estimate:
-    """The estimated error of a run, by block of its state: q and v (q and p; x), and algebraic variables y.
+    """Estimated discretisation error of a run by block of its state: q and v (q and p; x), and algebraic variables y.
 
-    Errors are relative to the size of the motion, which is half its range. `error` is the largest over the run,
-    `at_end` that of the last row, and `over_time` the error at the times `t`. It is the error of the discretisation:
-    not that of the model, or of its data.
+    Errors are relative to the size of the motion, which is half its range. Errors of the model or of its data are not
+    included.
+
+    Parameters
+    ----------
+    verdict : str
+        Worst verdict of all blocks.
+    verdicts : dict of str to str
+        Verdict by block.
+    error : dict of str to float
+        Largest relative error over the run, by block.
+    at_end : dict of str to float
+        Relative error of the last row, by block.
+    t : ndarray
+        Times of `over_time`.
+    over_time : dict of str to ndarray
+        Relative error at the times `t`, by block.
+    size : dict
+        Reference size of the errors, by block.
+    ratio : dict of str to float
+        Factor by which halving the step reduces differences; 2^order.
+    order : int
+        Declared order of the scheme.
+    level : int, default 1
+        Level of the run among the compared runs: 0 finest (2h, 4h), 1 middle (h/2, 2h), 2 coarsest (h/2, h/4).
+    until : dict of str to float
+        Time at which the error reaches a tenth of the motion.
+    growth : str
+        Growth law of the error: bounded, linear, quadratic or exponential.
+    rate : float or None
+        Rate at which neighbouring motions diverge, if exponentially.
+    steps_per_oscillation : float or None
+        Steps per oscillation of the fastest resolved part of the motion.
+    window : float or None
+        End time of the refined runs of a long run; errors beyond it are extrapolated.
+    notes : list of str
+        Additional remarks.
+    steps : int
+        Total number of steps of the refined runs.
+    seconds : float
+        Time of the refined runs, in seconds.
     """
 
-    verdict: str  # the worst of the blocks
+    verdict: str
     verdicts: dict[str, str] = field(default_factory=dict)
     error: dict[str, float] = field(default_factory=dict)
     at_end: dict[str, float] = field(default_factory=dict)
     t: np.ndarray = field(default_factory=lambda: np.zeros(0))
     over_time: dict[str, np.ndarray] = field(default_factory=dict)
-    size: dict[str, Any] = field(default_factory=dict)  # what errors are relative to
-    ratio: dict[str, float] = field(default_factory=dict)  # by which a halved step shrinks differences: 2^order
-    order: int = 0  # that the scheme declares
-    place: int = 1  # of the run among its companions: 0 finest (2h, 4h), 1 between (h/2, 2h), 2 coarsest (h/2, h/4)
-    until: dict[str, float] = field(default_factory=dict)  # when the error reaches a tenth of the motion
-    growth: str = ""  # bounded, linear, quadratic, exponential
-    rate: float | None = None  # at which neighbouring motions part, if exponentially
-    steps_per_turn: float | None = None  # steps per oscillation of the fastest part of the motion that is seen
-    window: float | None = None  # the companions of a long run ended here, and the rest is extrapolated
+    size: dict[str, Any] = field(default_factory=dict)
+    ratio: dict[str, float] = field(default_factory=dict)
+    order: int = 0
+    place: int = 1
+    until: dict[str, float] = field(default_factory=dict)
+    growth: str = ""
+    rate: float | None = None
+    steps_per_turn: float | None = None
+    window: float | None = None
     notes: list[str] = field(default_factory=list)
-    steps: int = 0  # of all companions together
-    seconds: float = 0.0  # that they took
+    steps: int = 0
+    seconds: float = 0.0
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the motion is right to better than a tenth of its size all along; None if that is not known."""
+        """True if the error stays below a tenth of the motion over the whole run; None if unknown."""
         return None if self.verdict == UNKNOWN else self.verdict in GOOD
 
     @property
     def worst(self) -> float:
-        """The largest error of all blocks."""
+        """Largest relative error of all blocks."""
         return max(self.error.values(), default=math.nan)
 
     def words(self) -> str:
-        """A line for the report."""
+        """Return the summary line of the report."""
         if self.verdict == UNKNOWN and not self.error:
             return "; ".join(["accuracy: not known", *self.notes])
         how = f"from runs with {_COMPANIONS[self.place]}"
@@ -76,11 +114,11 @@ class Estimate:
             how += f" until t = {self.window:.3g}, extrapolated"
         seen = [ratio for ratio in self.ratio.values() if math.isfinite(ratio) and ratio > 0]
         if seen and self.verdict not in (ROUND_OFF, UNKNOWN):
-            how += f"; order {max(math.log2(min(seen)), 0.0):.1f} seen, {self.order} declared"
+            how += f"; order {max(math.log2(min(seen)), 0.0):.1f} observed, {self.order} declared"
         line = "accuracy: " + ", ".join(self._part(name) for name in self.error) + f" ({how})"
         parts = [line]
         if self.rate is not None and self.verdict in (UNTIL, NOT_RESOLVED):
-            parts.append(f"neighbouring motions part by a factor e in {1 / self.rate:.2g}")
+            parts.append(f"neighbouring motions diverge by a factor e in {1 / self.rate:.2g}")
         if self.steps_per_turn is not None and self.steps_per_turn < _FEW_PER_TURN:
             parts.append(f"{self.steps_per_turn:.1f} steps per oscillation")
         return "; ".join([*parts, *self.notes])
@@ -104,7 +142,7 @@ class Estimate:
         }[verdict]
 
     def as_object(self) -> dict[str, Any]:
-        """What ``--json`` says of it; what is not finite is None."""
+        """Return the estimate as a dict for JSON; values that are not finite become None."""
         return {
             "resolved": self.resolved,
             "estimated_error": {name: _finite(value) for name, value in self.error.items()} or None,

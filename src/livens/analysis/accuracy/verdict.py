@@ -1,4 +1,4 @@
-"""From the differences of three runs, each with half the step of the one before, to an error and a verdict."""
+"""Richardson error estimate from the differences of three runs with successively halved steps."""
 
 from __future__ import annotations
 
@@ -10,35 +10,39 @@ import numpy as np
 from livens.analysis.accuracy.companions import Difference
 from livens.analysis.accuracy.estimate import LARGE, NOT_RESOLVED, ORDER_NOT_SEEN, RESOLVED, ROUND_OFF, UNKNOWN
 
-#: Two runs that differ by more than this part of the motion are only "apart".
+#: Relative difference of two runs above which it is saturated.
 _SATURATED = 0.3
-#: Halving the step must shrink the difference by at least this factor, else nothing is known. Order 1 gives 2.
+#: Minimum factor by which halving the step must reduce the difference; order 1 gives 2.
 _LEAST_RATIO = 1.5
-#: The order p counts as seen if the ratio is at least 2^(0.7 p): room for the order reduction of stiff parts.
+#: Fraction f of the order p that must be visible: ratio >= 2^(f p). The margin admits order reduction of stiff parts.
 _ORDER_SEEN = 0.7
-#: Differences below this many floors that do not shrink are round-off, too.
+#: Multiple of the round-off bound below which differences that do not decrease are round-off.
 _NEAR_THE_FLOOR = 100.0
-#: A fit of the growth of differences needs this many points.
+#: Minimum number of points for a fit of the growth law.
 _POINTS = 12
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What three runs say of one variable."""
+    """Richardson estimate of one variable.
+
+    `factor` is the ratio of the error to the difference from the adjacent run, `ratio` the factor by which halving the
+    step reduces differences.
+    """
 
     error: float
-    factor: float  # that makes an error of the difference from the companion next to the run
+    factor: float
     verdict: str
-    ratio: float  # by which a halved step shrinks differences
+    ratio: float
 
 
 def seen(ratio: float, order: int) -> bool:
-    """Whether this ratio of differences shows the order."""
+    """Return True if the ratio of differences confirms the order."""
     return bool(ratio >= 2.0 ** (_ORDER_SEEN * order))
 
 
 def judge(fine: np.ndarray | None, coarse: np.ndarray | None, order: int, place: int, floor: float) -> Judged:
-    """Judge a variable by the largest differences so far of the finer and the coarser pair of the three runs."""
+    """Estimate the error of a variable from the running maxima of the finer and the coarser difference."""
     direct = coarse if place == 2 else fine
     if direct is None or not np.isfinite(direct[-1]):
         return Judged(math.nan, math.nan, UNKNOWN, math.nan)
@@ -50,7 +54,7 @@ def judge(fine: np.ndarray | None, coarse: np.ndarray | None, order: int, place:
     ratio = _ratio(coarse, fine)
     highest = float(np.nanmax([coarse[-1], fine[-1]]))
     if ratio >= _LEAST_RATIO and _factor(ratio, order, place) * last < LARGE:
-        ratio = min(ratio, float(coarse[-1] / fine[-1]))  # what holds early must hold at the end
+            ratio = min(ratio, float(coarse[-1] / fine[-1]))  # an early ratio must hold at the end
     if not ratio >= _LEAST_RATIO:
         near = highest <= _NEAR_THE_FLOOR * floor
         return Judged(max(highest, floor), highest / last, ROUND_OFF if near else NOT_RESOLVED, ratio)
@@ -64,7 +68,7 @@ def judge(fine: np.ndarray | None, coarse: np.ndarray | None, order: int, place:
 
 
 def _ratio(coarse: np.ndarray, fine: np.ndarray) -> float:
-    """By how much a halved step shrinks the difference, while the coarser pair is not yet saturated."""
+    """Return the factor by which halving the step reduces the difference, before the coarser pair is saturated."""
     known = np.flatnonzero(np.isfinite(coarse) & np.isfinite(fine))
     if not len(known):
         return math.nan
@@ -74,9 +78,9 @@ def _ratio(coarse: np.ndarray, fine: np.ndarray) -> float:
 
 
 def _factor(ratio: float, order: int, place: int) -> float:
-    """The sum of a geometric series: the error of the run over its difference from the companion next to it.
+    """Return the ratio of the error of the run to its difference from the adjacent run, by a geometric series.
 
-    A ratio above 2^order comes from a coarse companion that is not yet asymptotic, and is not believed.
+    A ratio above 2^order comes from a coarse run outside the asymptotic regime and is limited to 2^order.
     """
     used = min(ratio, 2.0**order)
     return 1 / (used - 1) if place == 0 else used / (used - 1)
@@ -84,7 +88,7 @@ def _factor(ratio: float, order: int, place: int) -> float:
 
 @dataclass(frozen=True)
 class Growth:
-    """How the difference grows until it is large: as a power of time, or exponentially at a rate."""
+    """Growth law of the difference until saturation: a power of time, or exponential with a rate."""
 
     word: str = "bounded"
     power: float = 0.0
@@ -92,7 +96,7 @@ class Growth:
 
 
 def growth(apart: Difference | None, floor: dict[str, float]) -> Growth:
-    """Of the variable whose difference grows fastest."""
+    """Return the growth law of the variable whose difference grows fastest."""
     best = Growth()
     for name in floor if apart is not None else ():
         assert apart is not None
@@ -110,7 +114,7 @@ def growth(apart: Difference | None, floor: dict[str, float]) -> Growth:
         left = [float(np.sum((y - fit) ** 2)) for fit in (np.polyval(line, x), np.polyval(power, np.log(x)))]
         if line[0] * (x[-1] - x[0]) > 4.0 and left[0] < left[1]:
             return Growth("exponential", float(power[0]), float(line[0]))
-        begin = int(np.searchsorted(x, x[-1] / 4))  # the start is not typical
+        begin = int(np.searchsorted(x, x[-1] / 4))  # the initial part is not representative
         late = float((y[-1] - y[begin]) / np.log(x[-1] / x[begin])) if x[-1] > x[begin] > 0 else 0.0
         if late > best.power:
             word = "bounded" if late < 0.4 else "linear" if late < 1.5 else "quadratic"

@@ -1,4 +1,4 @@
-"""What a run says of its own accuracy without companions: its energy, its algebraic variables, how fast it turns."""
+"""A-posteriori error indicators without additional runs: energy, algebraic variables, steps per oscillation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.analysis.observables import walk
 from livens.models.model import Model
 from livens.results.result import Result
 
-#: Algebraic variables are checked at this many rows.
+#: Number of rows at which algebraic variables are checked.
 _SAMPLES = 40
 
 
 def steps_per_turn(rows: Rows, name: str) -> float | None:
-    """Steps per oscillation, from second over first differences of the velocities: ``2 sin(omega h / 2)``."""
+    """Return the steps per oscillation, from the ratio of second to first differences: ``2 sin(omega h / 2)``."""
     values = getattr(rows, name)
     if len(values) < 5 or rows.spacing != 1:
         return None
@@ -33,7 +33,7 @@ def steps_per_turn(rows: Rows, name: str) -> float | None:
 
 
 def energy_error(run: Result, model: Model) -> float | None:
-    """A lower bound of the error where energy is constant: a relative error e changes it by at most about 2 e T."""
+    """Return a lower bound of the error of a conservative run: a relative error e changes the energy by about 2 e T."""
     needed = {"q", "v", "p"} <= set(run.stored) and "total_energy" in model.view.names
     if not model.conservative or not needed:
         return None
@@ -48,10 +48,10 @@ def energy_error(run: Result, model: Model) -> float | None:
 
 
 def algebraic_defect(run: Result, model: Any, size: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """States without a derivative, in x and in y: how far they are from what the equations ask for, and how sure.
+    """Return the defect of states without a derivative, in x and in y, and the uncertainty of the defect.
 
-    The derivatives of the others are taken from five rows; from five rows twice as far apart follows what that is
-    wrong by. Companions cannot see this: a method that integrates multipliers may converge to wrong ones.
+    The derivatives of the other states are difference quotients of five rows; five rows of twice the spacing give their
+    uncertainty. Refined runs do not show this error: a method that integrates multipliers may converge to wrong values.
     """
     names = [name for name in model.view.symbols if name in run.stored]
     if not hasattr(model, "descriptor") or model.regular_flow or names[:1] != ["x"] or len(run.t) < 12:

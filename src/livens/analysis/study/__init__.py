@@ -1,4 +1,4 @@
-"""Studies: several runs side by side, and one step under the lens.
+"""Studies: convergence, comparison, sweeps, fitting, optimisation, stability and structure defects of schemes.
 
 >>> import livens as lv
 >>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em,livens-midpoint", t_end=1.0)
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from livens.analysis.study.sweeps import Sweep, sweep
     from livens.analysis.study.table import write_table
 
-#: What is found where: a study is imported when it is first asked for, as each has needs of its own.
+#: Modules of the public names, imported on first access.
 _HOMES = {
     "Comparison": "comparison",
     "Convergence": "convergence",

@@ -1,4 +1,4 @@
-"""A run as accurate as its user asks for, or an error that says it is not."""
+"""Simulation to a requested accuracy by step halving."""
 
 from __future__ import annotations
 
@@ -13,19 +13,43 @@ from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.simulate import simulate
 
-#: Steps may agree with each other and still be too long for something the motion does at once, such as passing a narrow
-#: place. Where energy is constant, one that changes by more than this part of the largest kinetic energy tells.
+#: Maximum energy error relative to the largest kinetic energy. Runs may agree and still miss a fast event; the energy
+#: of a conservative run reveals that.
 _ENERGY = 1e-3
 
 
 def to_accuracy(
     model: Model | Problem, tolerance: float, *, h: float | None = None, halvings: int = 10, **options: Any
 ) -> Result:
-    """The run of the longest of the steps h, h/2, h/4, ... that agrees at its end with the one before it.
+    """Simulate with the steps h, h/2, h/4, ... until two successive runs agree at the end; return the last run.
 
-    `tolerance` is for the largest difference of the coordinates (or states) at t_end. Where forces have a potential,
-    the energy of the run must be right too. `options` are those of `livens.simulate`. If all `halvings` are not
-    enough, IntegrationError says how far it got, and carries the last run as `result`.
+    For conservative models the energy of the run must be constant as well.
+
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to simulate.
+    tolerance : float
+        Largest allowed difference of the coordinates (or states) at the final time.
+    h : float, optional
+        Initial step size. Default: that of the problem.
+    halvings : int, default 10
+        Maximum number of halvings.
+    **options
+        Options of `livens.simulate`.
+
+    Returns
+    -------
+    Result
+        Run with the shortest step.
+
+    Raises
+    ------
+    IntegrationError
+        If the accuracy is not reached. ``error.result`` contains the last run.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> pendulum = lv.problems.load("nonlinear-pendulum")
@@ -65,7 +89,7 @@ def _change(one: Result, two: Result) -> float:
 
 
 def _energy_error(run: Result) -> float:
-    """The largest change of energy relative to the largest kinetic energy; 0 where energy need not be constant."""
+    """Return the largest change of energy relative to the largest kinetic energy; 0 for non-conservative models."""
     if not run.system.conservative or not {"q", "v", "p"} <= set(run.stored):
         return 0.0
     energy = np.asarray(run.observe("total_energy"))

@@ -1,4 +1,4 @@
-"""The runs of a sweep on the workers of a cluster, by dask.distributed."""
+"""Runs of a sweep on a dask.distributed cluster."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from livens.analysis.study.grouped import run_block
 from livens.errors import InputError
 from livens.models.problem import Problem
 
-#: Every worker gets about this many blocks, so that none waits long for the last one, with at most this many runs each.
+#: Target number of blocks per worker (for load balancing), and maximum number of runs per block.
 _SHARES, _MOST = 4, 512
-#: A block that fails on a worker is tried again this often; that of a worker that is lost is tried again anyway.
+#: Number of retries of a failed block; blocks of lost workers are always rescheduled.
 _RETRIES = 2
 
 
 def connected(address: str) -> Any:
-    """A client of the scheduler at an address, such as ``tcp://host:8786``."""
+    """Connect to the scheduler at an address such as ``tcp://host:8786``."""
     try:
         from distributed import Client
     except ImportError:
@@ -24,7 +24,7 @@ def connected(address: str) -> Any:
     try:
         return Client(address, timeout="30s")
     except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(f"no cluster answers at '{address}': {error}") from None
+        raise InputError(f"cannot connect to a cluster at '{address}': {error}") from None
 
 
 def run_on_cluster(
@@ -34,7 +34,7 @@ def run_on_cluster(
     members: Sequence[Mapping[str, Any]],
     final: bool,
 ) -> Iterator[list[tuple[int, Any]]]:
-    """Numbers of members and their rows, as blocks of them are done; an error in place of the row if a block is not."""
+    """Iterate over indices and rows of members as blocks complete; the rows of a failed block are its exception."""
     try:
         from distributed import Client, as_completed
     except ImportError:

@@ -1,4 +1,4 @@
-"""Several schemes on the same motion: what each conserves and what it costs."""
+"""Comparison of several schemes on one problem: conservation and cost."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ from livens.schemes.base import Scheme
 
 @dataclass(frozen=True)
 class Entry:
-    """The run of one scheme. Of a run that failed, `result` holds the steps before, if there are any."""
+    """Run of one scheme in a comparison.
+
+    `result` of a failed run contains the steps before the failure, if any. `errors` are by variable at the final time,
+    if an exact solution is known. `ensemble` contains the runs of the members, if there are any.
+    """
 
     scheme: str
     result: Result | None
     report: tuple[Row, ...]
-    errors: dict[str, float]  # by variable at the end, where an exact solution is known
+    errors: dict[str, float]
     failure: str = ""
-    many: Ensemble | None = None  # the same scheme on the members of the comparison, if it has any
+    many: Ensemble | None = None
 
     @property
     def as_promised(self) -> bool:
@@ -40,7 +44,7 @@ class Entry:
 
     @property
     def worst(self) -> dict[str, float]:
-        """The largest deviations of all members, over every step; of momenta, relative to each member's own."""
+        """Largest deviations of all members over all steps; for momenta relative to those of each member."""
         if self.many is None:
             return {}
         found: dict[str, float] = {}
@@ -55,7 +59,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs of several schemes with the same step."""
+    """Runs of several schemes with the same step size.
+
+    Parameters
+    ----------
+    problem : str
+        Name of the problem.
+    h : float
+        Step size.
+    t_end : float
+        Final time.
+    entries : tuple of SchemeRun
+        Runs, one per scheme.
+    """
 
     problem: str
     h: float
@@ -67,11 +83,11 @@ class Comparison:
 
     @property
     def results(self) -> dict[str, Result]:
-        """The runs that were finished, by scheme."""
+        """Completed runs by scheme."""
         return {entry.scheme: entry.result for entry in self.entries if entry.result and not entry.failure}
 
     def as_object(self) -> dict[str, Any]:
-        """Plain data for JSON; what is not finite is None."""
+        """Return the comparison as a dict for JSON; values that are not finite become None."""
         return {
             "problem": self.problem,
             "h": self.h,
@@ -115,7 +131,7 @@ def _members_object(many: Ensemble, worst: Mapping[str, float]) -> dict[str, Any
 
 
 def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Euclidean distances from an exact solution, of the variables the run has."""
+    """Return Euclidean distances from an exact solution, for the stored variables."""
     return {name: float(np.linalg.norm(run.last(name) - value)) for name, value in exact.items() if name in run.stored}
 
 
@@ -128,15 +144,36 @@ def compare(
     members: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Run a problem with several schemes (all that fit, if none are named) and report on each.
+    """Run a problem with several schemes and report conservation and cost of each.
 
-    :param members: rows of initial values and parameters, as `livens.ensemble` takes them: every scheme also runs all
-        of these at once, and `worst` of its entry has the largest deviations among them.
+    Parameters
+    ----------
+    problem : str or Problem
+        Problem, or its name.
+    schemes : str or sequence of str or Scheme, optional
+        Schemes to compare. Default: all that support the problem.
+    h : float, optional
+        Step size. Default: that of the problem.
+    t_end : float, optional
+        Final time. Default: that of the problem.
+    members : dict of str to array_like, optional
+        Initial values and parameters, one row per member, as in `livens.ensemble`. Every scheme also runs all members;
+        `worst` of its entry contains their largest deviations.
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    Comparison
+        Runs and reports by scheme.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> study = lv.study.compare(lv.problems.load("spring-pendulum-spherical"), "livens-em,livens-midpoint")
     >>> [entry.report[0].verdict for entry in study.entries]
-    ['conserved to round-off as promised', 'bounded, no trend']
+    ['conserved to round-off as guaranteed', 'bounded, no trend']
     """
     problem, starts = as_problem(problem), checked_members(members)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
@@ -152,7 +189,7 @@ def compare(
                 entries.append(Entry(scheme.name, error.result, (), dict.fromkeys(exact, math.nan), str(error)))
                 continue
             errors, many = errors_at_end(run, exact), None
-            if starts is not None and not scheme.fictive:  # steps of a fictive time are not taken together
+            if starts is not None and not scheme.fictive:  # ensembles do not support fictive time
                 many = ensemble_to(problem, scheme, step, end, starts)
             entries.append(Entry(scheme.name, run, tuple(rows(run)), errors, many=many))
     return Comparison(problem.name, step, end, tuple(entries))

@@ -1,4 +1,4 @@
-"""How errors fall with the step."""
+"""Convergence studies: errors over step sizes, fitted orders, and work-precision data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from livens.schemes.base import Scheme
 
 @dataclass(frozen=True)
 class Point:
-    """One run: its errors at the end and what it cost."""
+    """One run of a convergence study: errors at the final time and cost.
+
+    `errors` are by variable, NaN if the run failed; `wall_s` is the shortest time of all repeats, in seconds.
+    """
 
     h: float
-    errors: dict[str, float]  # by variable; NaN if the run failed
-    wall_s: float  # the shortest of the repeats
+    errors: dict[str, float]
+    wall_s: float
     steps: int
     evaluations: int
     failure: str = ""
@@ -33,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The runs of one scheme, the largest step first, and the orders that follow."""
+    """Runs of one scheme, largest step first, with the fitted orders."""
 
     scheme: str
     promised: int
@@ -45,7 +48,7 @@ class Curve:
 
     @property
     def as_promised(self) -> bool:
-        """No fitted order is clearly below the scheme's: by more than a fifth and by more than its uncertainty."""
+        """True unless a fitted order is below the declared one by more than 0.2 and by more than its uncertainty."""
         return all(
             not math.isfinite(fit.order) or fit.order + max(0.2, fit.uncertainty) >= self.promised
             for fit in self.fits.values()
@@ -54,7 +57,21 @@ class Curve:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Errors of several schemes at the end of the same motion."""
+    """Errors of several schemes at the final time of one motion.
+
+    Parameters
+    ----------
+    problem : str
+        Name of the problem.
+    t_end : float
+        Final time.
+    reference : Reference
+        Reference solution.
+    curves : tuple of Curve
+        Errors and fitted orders, one curve per scheme.
+    variables : tuple of str, default ("q", "v")
+        Variables whose errors are measured.
+    """
 
     problem: str
     t_end: float
@@ -76,10 +93,10 @@ class Convergence:
             f"<p>{html.cell(self.problem)}, errors at t = {self.t_end:g} against {html.cell(self.reference.words)}</p>"
         )
         marked = [not curve.as_promised for curve in self.curves for _ in curve.fits]
-        return head + html.table(["scheme", "promised", "of", "order", *steps], rows, marked=marked)
+        return head + html.table(["scheme", "declared", "of", "order", *steps], rows, marked=marked)
 
     def as_object(self) -> dict[str, Any]:
-        """Plain data for JSON; what is not finite is None."""
+        """Return the study as a dict for JSON; values that are not finite become None."""
         return {
             "problem": self.problem,
             "t_end": self.t_end,
@@ -118,16 +135,37 @@ def converge(
     members: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Convergence:
-    """Run a problem with several schemes and steps, and fit the order of the errors at `t_end`.
+    """Run a problem with several schemes and step sizes, and fit the order of the errors at `t_end`.
 
-    Errors are Euclidean distances of q and of v (of a Hamiltonian q and p, of a model of first order x) from the
-    problem's exact solution, or else from an extrapolation of runs with much smaller steps. Without `h`, the problem's
-    own step and its halves are taken, five in all. A run that fails is kept with its reason and left out of the fit.
-    Every run is repeated `repeats` times for its time.
+    Errors are Euclidean distances of q and v (q and p of a Hamiltonian, x of a first-order model) from the exact
+    solution of the problem, otherwise from an extrapolation of runs with much smaller steps. A failed run is kept with
+    its reason and excluded from the fit.
 
-    :param members: rows of initial values and parameters, as `livens.ensemble` takes them: then every scheme and step
-        is one ensemble, errors are Euclidean distances of all members together from an extrapolation, and steps and
-        times are those of all members.
+    Parameters
+    ----------
+    problem : str or Problem
+        Problem, or its name.
+    schemes : str or sequence of str or Scheme, optional
+        Schemes to compare, also as a comma-separated string.
+    h : sequence of float, optional
+        Step sizes. Default: the step size of the problem and its halves, five in all.
+    t_end : float, optional
+        Final time. Default: that of the problem.
+    repeats : int, default 1
+        Number of repetitions of every run for its timing.
+    members : dict of str to array_like, optional
+        Initial values and parameters, one row per member, as in `livens.ensemble`. Every scheme and step size is then
+        one ensemble; errors are Euclidean distances of all members from an extrapolation; steps and times are totals.
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    Convergence
+        Errors, fitted orders and costs.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> study = lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em", t_end=1.0)
@@ -140,7 +178,7 @@ def converge(
     """
     problem, starts = as_problem(problem), checked_members(members)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
-    if starts is not None and schemes is None:  # steps of a fictive time are not taken together
+    if starts is not None and schemes is None:  # ensembles do not support fictive time
         chosen = [scheme for scheme in chosen if not scheme.fictive]
     steps = usual_steps(problem, end) if h is None else checked(h)
     total = sum((end - problem.t0) / step for step in steps) * len(chosen) * repeats
@@ -186,7 +224,7 @@ def _point(
             return Point(h, dict.fromkeys(names, math.nan), math.nan, 0, 0, str(error))
         wall = min(wall, found.wall_s)
     errors = {name: reference.error(name, found.values[name]) for name in names}
-    # a correction evaluates the equations with their derivatives; after it the residual is looked at once more
+    # a Newton correction evaluates the equations with their Jacobian, and the residual once more
     evaluations = 2 * found.corrections or found.steps * scheme.evaluations
     return Point(h, errors, wall, found.steps, evaluations)
 
@@ -201,11 +239,32 @@ def work_precision(
     members: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Convergence:
-    """As `converge`, with every run timed several times.
+    """Run a convergence study with every run timed several times, for work-precision diagrams.
 
-    `wall_s` is the shortest of them, of the steps alone, without deriving and compiling. `evaluations` counts how often
-    the equations of a step are evaluated: every Newton correction takes two, the residual with its derivatives and
-    the residual after it, which decides whether the step is solved. Of a scheme with nothing to solve, it counts
-    evaluations of the forces.
+    `wall_s` is the shortest time of the repeats, of the steps alone, without derivation and compilation. `evaluations`
+    counts evaluations of the equations of a step: two per Newton correction (the residual with its Jacobian, and the
+    residual of the termination test). For explicit schemes it counts force evaluations.
+
+    Parameters
+    ----------
+    problem : str or Problem
+        Problem, or its name.
+    schemes : str or sequence of str or Scheme, optional
+        Schemes to compare.
+    h : sequence of float, optional
+        Step sizes.
+    t_end : float, optional
+        Final time.
+    repeats : int, default 3
+        Number of repetitions of every run for its timing.
+    members : dict of str to array_like, optional
+        Initial values and parameters, one row per member.
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    Convergence
+        Errors, fitted orders and costs.
     """
     return converge(problem, schemes, h, t_end, repeats=repeats, members=members, progress=progress)

@@ -1,8 +1,8 @@
-"""Processes that do jobs for one owner, and are gone for certain when the owner leaves.
+"""Process pool of a sweep with guaranteed termination of its workers.
 
-Every worker has a pipe of its own and nothing else in common with the others: no threads, no queues, no locks that a
-worker could take to its grave. Workers never see Ctrl-C: it is blocked before they are started, so from their first
-instruction on. When the owner leaves they are asked to end, then told to, then killed, each within bounded time.
+Every worker has its own pipe and shares nothing with the others: no threads, queues or locks. SIGINT is blocked before
+workers are started, so that they never receive Ctrl-C. On exit the pipes of the workers are closed, then the workers
+are terminated, then killed, each within a time limit.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any
 
-#: The owner looks up this often, in seconds, also if no worker has anything to say.
+#: Polling interval in seconds while no worker sends results.
 _LOOK_UP = 0.2
-#: Workers have this many seconds to end, once each time they are asked more firmly.
+#: Time limit in seconds for a worker to end, after each termination request.
 _PATIENCE = 2.0
 
 
 class LostWorkerError(Exception):
-    """The process that did a job was killed."""
+    """Raised when the worker process of a task was killed."""
 
 
 @contextlib.contextmanager
 def ctrl_c_waits() -> Iterator[None]:
-    """Ctrl-C is held back meanwhile, and for good in processes that are started meanwhile.
+    """Defer SIGINT within the context, and block it in processes started within the context.
 
-    It is blocked for these processes, which inherit that. Here it may come by another thread, such as those of
-    numerical libraries, where it is not blocked, so that it also has to be noted instead of acted upon.
+    The blocked signal mask is inherited by child processes. In this process, other threads (such as those of numerical
+    libraries) may still receive the signal, so it is recorded by a handler and raised at the end of the context.
     """
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
@@ -51,7 +51,7 @@ def ctrl_c_waits() -> Iterator[None]:
 
 
 def _work(pipe: Connection, job: Callable[..., Any]) -> None:
-    """What a worker does: one task after the other, until its owner is gone or has no more."""
+    """Execute tasks in a worker process until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -67,7 +67,7 @@ def _work(pipe: Connection, job: Callable[..., Any]) -> None:
 
 
 class Crew:
-    """A number of workers for one job; use it as a context manager, and leave it when the job is done."""
+    """Pool of worker processes for one function, used as a context manager."""
 
     def __init__(self, count: int, job: Callable[..., Any]) -> None:
         self._job, self._count = job, count
@@ -81,15 +81,15 @@ class Crew:
         with ctrl_c_waits():
             ours, theirs = self._context.Pipe()
             worker = self._context.Process(target=_work, args=(theirs, self._job), daemon=True)
-            self._workers[ours] = worker  # before it is started: whatever happens, somebody looks after it
+            self._workers[ours] = worker  # registered before the start, so that it is always cleaned up
             worker.start()
             theirs.close()
         return ours
 
     def do(self, tasks: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[int, Any]]]:
-        """Do all tasks, and give what is done as it comes: the number of the task, and what came of it or an error."""
+        """Execute all tasks; iterate over lists of task indices and results (or exceptions) as tasks complete."""
         if hasattr(signal, "pthread_sigmask"):
-            # it is started with the first worker otherwise, and lets Ctrl-C through while that one is on its way
+            # otherwise started with the first worker, with SIGINT unblocked in the meantime
             resource_tracker.ensure_running()
         left, busy = list(reversed(range(len(tasks)))), dict[Connection, int]()
         free: list[Connection] = []
@@ -103,7 +103,7 @@ class Crew:
                     busy[pipe] = number
                 except OSError:
                     done.append((number, self._lost(pipe)))
-                except Exception as error:  # what cannot be sent to another process
+                except Exception as error:  # arguments that cannot be pickled
                     done.append((number, error))
                     free.append(pipe)
             for ready in wait(list(busy), timeout=0 if done else _LOOK_UP):
@@ -128,9 +128,9 @@ class Crew:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ctrl_c_waits():  # it is bounded, and must not be left halfway
+        with ctrl_c_waits():  # cleanup takes bounded time and must not be interrupted
             for pipe in self._workers:
-                pipe.close()  # a worker that waits for its next task ends
+                pipe.close()  # ends a worker that waits for a task
             started = [worker for worker in self._workers.values() if worker.pid is not None]
             ways: list[Callable[[Any], None]] = [lambda worker: worker.terminate(), lambda worker: worker.kill()]
             for way in ways:

@@ -1,4 +1,4 @@
-"""Where the motions of a study end: one run, or many at once."""
+"""Final states of the runs of a study, of a single run or of an ensemble."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from livens.run.ensemble import ensemble
 from livens.run.simulate import simulate
 from livens.schemes.base import Scheme
 
-#: What members of a study may differ in.
+#: Arguments of `livens.ensemble` in which members may differ.
 _GIVEN = ("q0", "v0", "p0", "x0", "y0", "parameters", "project", "threads")
 
 
 @dataclass(frozen=True)
 class End:
-    """The last state by variable, of many members one row for each, and what it took to get there."""
+    """Final state by variable (for members: one row each), wall time in seconds, steps and Newton corrections."""
 
     values: dict[str, np.ndarray]
     wall_s: float
@@ -32,7 +32,7 @@ class End:
 
 
 def checked_members(members: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Rows of initial values and parameters, as `livens.ensemble` takes them."""
+    """Check initial values and parameters of members, in the form of `livens.ensemble`."""
     if members is None:
         return None
     if not isinstance(members, Mapping) or not members:
@@ -44,7 +44,7 @@ def checked_members(members: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def end_of(problem: Problem, scheme: Scheme, h: float, t_end: float, members: Mapping[str, Any] | None = None) -> End:
-    """Run a problem to its end, or all members of a study to theirs."""
+    """Run a problem, or all members of a study, and return the final state."""
     names = problem.system.error_variables
     if members is None:
         run = simulate(problem, scheme=scheme, h=h, t_end=t_end, every=ONLY_THE_END, redundant="remove", progress=False)
@@ -60,7 +60,7 @@ def end_of(problem: Problem, scheme: Scheme, h: float, t_end: float, members: Ma
 
 
 def ensemble_to(problem: Problem, scheme: Scheme, h: float, t_end: float, members: Mapping[str, Any]) -> Ensemble:
-    """All members of a study, of which only the ends are kept."""
+    """Run all members of a study and store the final states only."""
     return ensemble(
         problem, scheme=scheme, h=h, t_end=t_end, every=ONLY_THE_END, redundant="remove", progress=False, **members
     )

@@ -1,4 +1,4 @@
-"""Parameters and initial values from measured data: least squares with exact derivatives."""
+"""Parameter estimation: nonlinear least squares with exact derivatives of the discrete flow."""
 
 from __future__ import annotations
 
@@ -23,29 +23,55 @@ from livens.run.progress import Progress
 from livens.run.tape import Tape
 from livens.schemes.base import Scheme
 
-#: Data at times within this part of a step of its end count as taken there.
+#: Tolerance, as a fraction of a step, within which data times coincide with step times.
 _AT_STEP = 1e-7
-#: Singular values of the Jacobian below this part of the largest leave a combination of parameters open.
+#: Rank tolerance: singular values of the Jacobian below this fraction of the largest leave a combination undetermined.
 _OPEN = 1e-9
-#: What changes the data by less than this part of what another one does is not felt by them.
+#: Relative sensitivity of the data below which the derivative by a variable is round-off and set to zero.
 _FELT = 1e-11
 
 
 @dataclass(frozen=True)
 class ParameterFit:
-    """What a fit found: values with standard errors, and how well the motion goes through the data."""
+    """Result of a parameter estimation.
+
+    Parameters
+    ----------
+    values : dict of str to float
+        Estimated parameters and initial values.
+    errors : dict of str to float
+        Standard errors.
+    covariance : ndarray of shape (n, n)
+        Covariance matrix in the order of `values`.
+    t : ndarray of shape (n_times,)
+        Times of the data.
+    data : ndarray of shape (n_times, n_outputs)
+        Measured values.
+    model : ndarray of shape (n_times, n_outputs)
+        Values of the fitted motion.
+    sigma : ndarray of shape (n_times, n_outputs)
+        Standard deviations of the data, as passed or estimated from the residual.
+    chi_squared : float
+        Sum of squared residuals in units of sigma.
+    evaluations : int
+        Number of runs.
+    converged : bool
+        True if the iteration converged.
+    undetermined : tuple of str
+        Variables that the data do not determine, individually or in combination.
+    """
 
     values: dict[str, float]
-    errors: dict[str, float]  # one standard deviation
-    covariance: np.ndarray  # in the order of the values
+    errors: dict[str, float]
+    covariance: np.ndarray
     t: np.ndarray
-    data: np.ndarray  # (time, number)
-    model: np.ndarray  # the same numbers of the motion that was found
-    sigma: np.ndarray  # the standard deviations of the data: those given, or as the misfit says
-    chi_squared: float  # the sum of squared misfits in units of sigma
+    data: np.ndarray
+    model: np.ndarray
+    sigma: np.ndarray
+    chi_squared: float
     evaluations: int
     converged: bool
-    undetermined: tuple[str, ...] = ()  # what the data leave open, alone or in combination
+    undetermined: tuple[str, ...] = ()
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -53,7 +79,7 @@ class ParameterFit:
 
     @property
     def correlation(self) -> np.ndarray:
-        """The covariance in units of the errors."""
+        """Correlation matrix of the estimated values."""
         errors = np.array(list(self.errors.values()))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.covariance / np.outer(errors, errors))
@@ -90,21 +116,56 @@ def fit(
     most: int = 100,
     progress: bool | None = None,
 ) -> ParameterFit:
-    """Find parameters and initial values for which a motion goes best through measured data.
+    """Estimate parameters and initial values from measured data by least squares.
 
-    :param observe: what was measured: a function of the state, read like an observable, or the name of one.
-    :param data: the measurements, one row for each time; rows with NaN in them are left out.
-    :param by: what to look for: names of parameters, of initial values (``v0``, or ``v0[1]`` alone), perhaps with
-        guesses, ``{"g": 9.0, "eta": 0.3}``; else the search begins with what the model says.
-    :param t: when the data were taken; between the ends of steps, a cubic goes through the four states around.
-    :param sigma: the standard deviation of the data, one number or an array like them. If it is not known, it is
-        taken from how well the best motion fits.
-    :param bounds: pairs of numbers by name.
-    :param most: how many runs it may take.
+    The derivatives are exact for the discrete flow, and initial values satisfy the constraints. The sum of squares is
+    minimised by SciPy's trust region method (Branch, Coleman, Li). The covariance is that of the problem linearised at
+    the solution. All other arguments are as in `livens.prepare` and its `run`.
 
-    Everything else is as in `livens.prepare` and its `run`. The derivatives by all that is looked for are exact for
-    the steps taken, initial values stay on the constraints, and the sum of squares is minimised by SciPy's trust
-    region (Branch, Coleman, Li). The covariance is that of the linearised problem at its end.
+    Parameters
+    ----------
+    model : Model, Problem or Prepared
+        Model to simulate.
+    observe : str or callable
+        Measured quantity: a function of the state, read like an observable, or the name of an observable.
+    data : array_like of shape (n_times, ...)
+        Measurements, one row for each time; rows with NaN are ignored.
+    by : str, sequence of str, or dict of str to float
+        Parameters and initial values (``v0``, or ``v0[1]``) to estimate, optionally with initial guesses
+        ``{"g": 9.0, "eta": 0.3}``. Default guesses are the values of the model.
+    t : array_like of shape (n_times,)
+        Times of the data. Between steps the states are interpolated by a cubic through four states.
+    sigma : array_like, optional
+        Standard deviation of the data, a number or an array like the data. Default: estimated from the residual.
+    bounds : dict of str to tuple, optional
+        Lower and upper bounds by name.
+    q0, v0, p0, x0 : array_like of shape (n,), optional
+        Initial values that are not estimated.
+    parameters : dict of str to float, optional
+        Parameter values that are not estimated.
+    scheme : str or Scheme, optional
+        Integration scheme.
+    h : float, optional
+        Step size.
+    t0 : float, optional
+        Initial time.
+    most : int, default 100
+        Maximum number of runs.
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    ParameterFit
+        Values, standard errors and covariance.
+
+    Raises
+    ------
+    InputError
+        If the data, names or bounds are invalid.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> import numpy as np
@@ -129,7 +190,7 @@ def fit(
 
 
 class _Measured:
-    """The data, and how they follow from the states at the ends of steps."""
+    """Measured data, and their interpolation from the states at the step times."""
 
     def __init__(
         self, step: Prepared, observe: Any, data: Any, t: Any, sigma: Any, h: float | None, t0: float | None
@@ -153,7 +214,7 @@ class _Measured:
         view = step.model.view
         column, self.shape = _expression(step.model, observe)
         if column.numel() != self.values.shape[1]:
-            raise InputError(f"data have {self.values.shape[1]} numbers in a row, the observable has {column.numel()}")
+            raise InputError(f"data have {self.values.shape[1]} columns, but the observable has {column.numel()}")
         self.known = sigma is not None
         self.sigma = np.ones_like(self.values)
         if sigma is not None:
@@ -171,7 +232,7 @@ class _Measured:
         self._function = ca.Function("observe", [view.state, view.t, view.k], outputs).map(len(self.at))
 
     def evaluate(self, tape: Tape) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers that were measured, and their derivatives by state and parameters at the observed states."""
+        """Return the modelled data, and the Jacobians by state and parameters at the observed states."""
         k = np.repeat(tape.k[:, None], len(self.at), axis=1)
         value, slope = self._function(tape.states[:, : self._size].T, tape.t[None, :], k)
         values = np.array(value).T
@@ -179,7 +240,7 @@ class _Measured:
         return self.weights @ values, slopes
 
     def along(self, slopes: np.ndarray, states: np.ndarray, dk: np.ndarray) -> np.ndarray:
-        """How the numbers change along directions: (number of the datum, direction)."""
+        """Return directional derivatives of the modelled data, shape (n_times, n_outputs, n_directions)."""
         by_state, by_k = slopes[:, :, : self._size], slopes[:, :, self._size :]
         moved = np.einsum("imz,idz->imd", by_state, states[:, :, : self._size]) + by_k @ dk.T
         return np.einsum("ji,imd->jmd", self.weights, moved)
@@ -200,7 +261,7 @@ def _finite_or_nan(name: str, value: Any) -> np.ndarray:
 def _expression(model: Model, observe: Any) -> tuple[Any, tuple[int, ...]]:
     if isinstance(observe, str):
         if observe not in model.view.names:
-            raise InputError(f"unknown observable '{observe}'; there are {', '.join(model.view.names)}")
+            raise InputError(f"unknown observable '{observe}'; known: {', '.join(model.view.names)}")
         column = ca.densify(ca.SX(model.view.expression(observe)))
         return column, (int(column.numel()),)
     if not callable(observe):
@@ -209,7 +270,7 @@ def _expression(model: Model, observe: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def _interpolation(place: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """The states that are needed, and the weights of a cubic through the four around each place."""
+    """Return the indices of the required states, and the weights of cubic interpolation at each position."""
     rows: list[dict[int, float]] = []
     for s in place:
         nearest = round(float(s))
@@ -227,7 +288,7 @@ def _interpolation(place: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarra
 
 
 class _Task:
-    """The misfit and its derivatives, for SciPy."""
+    """Residual and Jacobian of the least-squares problem, for SciPy."""
 
     def __init__(
         self, step: Prepared, unknowns: Unknowns, measured: _Measured, h: float | None, t0: float | None, bar: Progress
@@ -258,7 +319,7 @@ class _Task:
         except IntegrationError:
             if not self.evaluations:
                 raise
-            return np.full(self._measured.values.size, np.inf)  # the search goes on with a shorter step
+            return np.full(self._measured.values.size, np.inf)  # the optimiser shortens the step
         return np.asarray(((self.values - self._measured.values) / self._measured.sigma).ravel())
 
     def slopes(self, numbers: np.ndarray) -> np.ndarray:
@@ -270,7 +331,7 @@ class _Task:
         moved = self._measured.along(slopes, states, dk) / self._measured.sigma[:, :, None]
         found = np.asarray(moved.reshape(-1, len(shifts)))
         felt = np.linalg.norm(found, axis=0) * np.maximum(np.abs(numbers), 1.0)
-        found[:, felt <= _FELT * felt.max(initial=0.0)] = 0.0  # nothing but round-off, which would be followed far
+        found[:, felt <= _FELT * felt.max(initial=0.0)] = 0.0  # round-off would lead to large steps
         return found
 
 
@@ -280,7 +341,7 @@ def _told(unknowns: Unknowns, measured: _Measured, task: _Task, found: Any) -> P
     squares = float(2 * found.cost)
     free = max(measured.values.size - len(unknowns.labels), 1)
     spread = 1.0 if measured.known else squares / free
-    # columns of one size, or units would decide what counts as open
+    # normalised columns, so that the rank does not depend on units
     sizes = np.linalg.norm(J, axis=0)
     sizes[sizes == 0] = 1.0
     _, singular, right = np.linalg.svd(J / sizes, full_matrices=False)

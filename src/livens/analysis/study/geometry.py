@@ -1,7 +1,7 @@
-"""How far one step is from being symplectic and from being reversible, at a state.
+"""Structure defects of one step: symplecticity and reversibility at a state.
 
-The step is differentiated exactly: from ``r(x; z) = 0`` follows ``dx/dz = -(dr/dx)^-1 dr/dz`` for the unknowns x of a
-step from the state z, with derivatives by CasADi.
+The step map is differentiated exactly: from ``r(x; z) = 0`` follows ``dx/dz = -(dr/dx)^-1 dr/dz`` for the unknowns x of
+a step from the state z, with derivatives by CasADi.
 """
 
 from __future__ import annotations
@@ -39,17 +39,51 @@ def symplecticity_defect(
     parameters: Mapping[str, Any] | None = None,
     scaling: Any = None,
 ) -> float:
-    """``|DPsi^T J DPsi - J|`` (spectral norm) for the map ``Psi: (q, p) -> (q1, p1)`` of one step.
+    """Return the symplecticity defect ``|DPsi^T J DPsi - J|`` (spectral norm) of the map of one step.
 
-    The step starts from q and ``p = dT/dv(q, v)``, of a Hamiltonian from q and p. A scheme that carries v along beside
-    p starts from the v that belongs to (q, p), so the mass matrix must be regular. With constraints the form is taken
-    on the tangent space of the phase space the motion lives in: all (dq, dp) with ``G dq = 0`` and
-    ``d(G(q) v(q, p)) = 0``, written in an orthonormal basis N, and the defect is ``|N^T (DPsi^T J DPsi - J) N|``. The
-    end of the step need not lie in that phase space. Zero to round-off means symplectic at this state.
+    The map is ``Psi: (q, p) -> (q1, p1)``. The step starts from q and ``p = dT/dv(q, v)``, for a Hamiltonian from q and
+    p. A scheme that stores v in addition to p starts from v(q, p), so the mass matrix must be regular. With constraints
+    the form is restricted to the tangent space of the constrained phase space: all (dq, dp) with ``G dq = 0`` and
+    ``d(G(q) v(q, p)) = 0``. In an orthonormal basis N of it the defect is ``|N^T (DPsi^T J DPsi - J) N|``. The final
+    state need not lie in that phase space. A defect at round-off level means symplectic at this state.
 
-    What a scheme keeps beside (q, p) and computes anew in every step, such as a force, follows them; what it hands on,
-    such as a density of steps or the energy of the start, is held fixed. In a fictive time the map is that of one step
-    of it, with `scaling`.
+    Variables that a scheme recomputes from (q, p) in every step, such as a force, depend on (q, p). Variables that it
+    propagates, such as a step density or the initial energy, are held fixed. With a fictive time the map is that of one
+    step of it, with `scaling`.
+
+    Parameters
+    ----------
+    system : System or Hamiltonian
+        Model.
+    scheme : str or Scheme
+        Integration scheme.
+    q : array_like of shape (n,)
+        Coordinates.
+    v : array_like of shape (n,), optional
+        Velocities of a system.
+    h : float
+        Step size.
+    p : array_like of shape (n,), optional
+        Momenta of a Hamiltonian.
+    t : float, default 0.0
+        Time.
+    parameters : dict of str to float, optional
+        Parameter values.
+    scaling : optional
+        Time scaling, as in `livens.simulate`.
+
+    Returns
+    -------
+    float
+        Symplecticity defect.
+
+    Raises
+    ------
+    InputError
+        If the state of the scheme has independent variables besides (q, p).
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> pendulum = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
@@ -67,7 +101,7 @@ def symplecticity_defect(
         kept = np.vstack([lift[layout["q"]], lift[layout["p"]]])
         if not np.allclose(kept, np.eye(2 * n), atol=1e-12):
             raise InputError(
-                f"the state of scheme '{step.scheme.name}' is more than (q, p): its map is not one of these"
+                f"the state of scheme '{step.scheme.name}' has independent variables besides (q, p): no map of (q, p)"
             )
     whole = step.derivative() @ lift
     D = np.vstack([whole[layout["q"]], whole[layout["p"]]])
@@ -90,14 +124,43 @@ def reversibility_defect(
     parameters: Mapping[str, Any] | None = None,
     scaling: Any = None,
 ) -> float:
-    """How far one gets from the start by a step, turning back (v and p change sign), a step, and turning back again.
+    """Return the reversibility defect: step, reverse v and p, step, reverse v and p, compare with the initial state.
 
-    The largest change of q, v and p, each relative to its size or to what the step moved it by, whichever is larger.
-    Zero to round-off for a symmetric scheme on a reversible system, if the state is one that the scheme itself can
-    reach; systems that depend on time have no such test. Of a Hamiltonian the step starts from q and p.
+    The defect is the largest change of q, v and p, each relative to the larger of its norm and its change in the step.
+    It is at round-off level for a symmetric scheme on a reversible system, if the scheme itself can reach the state.
+    Time-dependent systems are not supported. For a Hamiltonian the step starts from q and p.
+
+    Parameters
+    ----------
+    system : System or Hamiltonian
+        Autonomous model.
+    scheme : str or Scheme
+        Integration scheme.
+    q : array_like of shape (n,)
+        Coordinates.
+    v : array_like of shape (n,), optional
+        Velocities of a system.
+    h : float
+        Step size.
+    p : array_like of shape (n,), optional
+        Momenta of a Hamiltonian.
+    parameters : dict of str to float, optional
+        Parameter values.
+    scaling : optional
+        Time scaling, as in `livens.simulate`.
+
+    Returns
+    -------
+    float
+        Reversibility defect.
+
+    Raises
+    ------
+    InputError
+        If the system depends on time.
     """
     if not getattr(system, "autonomous", True):
-        raise InputError("reversibility is tested for systems that do not depend on time")
+        raise InputError("reversibility is defined for autonomous systems; this system depends on time")
     step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, 0.0, parameters, scaling)
     layout = step.equations.layout
     there = step.turned(step.end)
@@ -116,7 +179,7 @@ def reversibility_defect(
 
 
 class _Step:
-    """One step from consistent values, solved to round-off with full pivoting."""
+    """One step from consistent initial values, solved to round-off with full pivoting."""
 
     def __init__(
         self,
@@ -130,7 +193,7 @@ class _Step:
     ) -> None:
         self.scheme, self._system = schemes.get(scheme), system
         if not {"elements", "phase space"} & {*getattr(system, "forms", ())}:
-            raise InputError(f"one step is looked at in coordinates and momenta, which {system!r} has not")
+            raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
         schemes.require(self.scheme, system)
         self.scheme = self.scheme if scaling is None else self.scheme.scaled(scaling)
         self.k = system.parameter_vector(parameters or {})
@@ -139,7 +202,7 @@ class _Step:
         size = positive("h", h)
         self._c = np.concatenate([[size, self.start.t], self.k])
         self._stepper = ReferenceSolver(self.equations)
-        #: Parts of the state that the scheme added.
+        #: Additional state variables of the scheme.
         self.memory = self.scheme.memory(system, self.start.values, self.k, self.start.t, size)
         self.z = self.equations.layout.vector({**self.start.values, **self.memory})
         self.x = self._solved(self.guess(self.z), self.z, self._c)
@@ -157,23 +220,23 @@ class _Step:
         return x
 
     def onwards(self, z: np.ndarray, guess: np.ndarray) -> np.ndarray:
-        """A step from another state."""
+        """Return the final state of a step from another state."""
         x = self._solved(guess, z, self._c)
         return np.asarray(self.equations.end_function(x, z, self._c).full().ravel())
 
     @property
     def _no_step(self) -> np.ndarray:
-        """As c, for a step of size zero: it leaves (q, p) where they are, and computes anew what follows them."""
+        """Constants of a step of size zero, which keeps (q, p) and recomputes the dependent variables."""
         return np.concatenate([[0.0], self._c[1:]])
 
     def turned(self, z: np.ndarray) -> np.ndarray:
-        """The state with its velocities and momenta turned around, and what follows them."""
+        """Return the state with reversed velocities and momenta, and recomputed dependent variables."""
         z, layout = z.copy(), self.equations.layout
         z[layout["v"]] *= -1.0
         z[layout["p"]] *= -1.0
         for name in self.scheme.opposite:
             z[layout[name]] *= -1.0
-        if SPINS in layout:  # angular momenta turn around with the others
+        if SPINS in layout:  # angular momenta are reversed as well
             z[layout[SPINS]] *= -1.0
             return z
         if not self.memory:
@@ -187,7 +250,7 @@ class _Step:
         return z
 
     def _following(self, z: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """What belongs to a step of this size from a state, and its derivative by (q, p)."""
+        """Return the scheme variables that depend on (q, p) for this step size, with their Jacobians."""
         layout = self.equations.layout
         n = layout["q"].stop - layout["q"].start
         y = ca.SX.sym("y", 2 * n)
@@ -201,11 +264,11 @@ class _Step:
         return found
 
     def derivative(self) -> np.ndarray:
-        """Of the end of the step by its beginning."""
+        """Return the Jacobian of the final state with respect to the initial state."""
         return self._derivative(self.x, self._c)
 
     def standing(self, lift: np.ndarray) -> np.ndarray:
-        """The same for a step of size zero, along `lift`: how that which follows (q, p) depends on them."""
+        """Return `lift` with the derivatives of the dependent variables, by a step of size zero."""
         following, still = self._following(self.z), lift.copy()
         if set(self.memory) - set(following):
             still = self._derivative(self._solved(self.guess(self.z), self.z, self._no_step), self._no_step) @ lift
@@ -230,7 +293,7 @@ class _Step:
 
 
 def _tangents(system: Any, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the directions (dq, dp) that keep the constraints and the hidden ones."""
+    """Return an orthonormal basis of the directions (dq, dp) that satisfy the linearised (hidden) constraints."""
     d, state = dynamics(system), step.start
     hidden = d.velocity_constraint
     numbers = d.function(ca.vertcat(d.G, ca.jacobian(hidden, d.q), ca.jacobian(hidden, d.v)))

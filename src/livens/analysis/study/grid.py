@@ -1,4 +1,4 @@
-"""What a sweep varies: names and values, and all their combinations."""
+"""Parameter grids of sweeps: parsing of values, and all combinations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.numbers import number
 
-#: More runs than this in one sweep are a slip of the pen.
+#: Maximum number of runs of a sweep.
 MOST = 1_000_000
 
 
 def values(text: str) -> tuple[str, list[Any]]:
-    """``name=a,b,c`` or ``name=first:last:count``, with ``:log`` for equal factors instead of equal distances.
+    """Parse ``name=a,b,c`` or ``name=first:last:count``, with ``:log`` for logarithmic spacing.
 
     >>> values("m=0.1:10:3:log")
     ('m', [0.1, 1.0, 10.0])
@@ -37,7 +37,7 @@ def values(text: str) -> tuple[str, list[Any]]:
 
 def _range(text: str, name: str, parts: list[str]) -> list[float]:
     if len(parts) not in (3, 4) or (len(parts) == 4 and parts[3].strip() not in ("log", "lin")):
-        raise InputError(f"--vary {text}: a range is first:last:count, with :log for equal factors")
+        raise InputError(f"--vary {text}: a range is first:last:count, with :log for logarithmic spacing")
     first, last = number(name, parts[0]), number(name, parts[1])
     try:
         count = int(parts[2])
@@ -47,18 +47,18 @@ def _range(text: str, name: str, parts: list[str]) -> list[float]:
         raise InputError(f"--vary {text}: the count must be a whole number from 1 to {MOST}, got '{parts[2]}'")
     if parts[3:] and parts[3].strip() == "log":
         if first <= 0 or last <= 0:
-            raise InputError(f"--vary {text}: equal factors need positive ends")
+            raise InputError(f"--vary {text}: logarithmic spacing needs positive ends")
         points = np.exp(np.linspace(math.log(first), math.log(last), count))
         points[0] = first
         points[-1] = last if count > 1 else first
     else:
         points = np.linspace(first, last, count)
-    # 0.30000000000000004 is no value anybody asked for
+    # rounds 0.30000000000000004 to 0.3
     return [float(f"{x:.15g}") for x in points]
 
 
 def combinations(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values, the last name changing fastest."""
+    """Return all combinations of the values; the last name changes fastest."""
     lists = {name: list(items) for name, items in vary.items()}
     for name, items in lists.items():
         if not items:

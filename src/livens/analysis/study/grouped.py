@@ -1,4 +1,4 @@
-"""The runs of a sweep that differ in numbers only, taken together."""
+"""Batched runs of a sweep: runs that differ in initial values or parameters only are integrated as one ensemble."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.results.ensemble import Ensemble
 from livens.run.plan import Plan
 from livens.run.together import together, why_not
 
-#: Fewer runs than this are over before the code for many of them is compiled.
+#: Minimum number of runs for which compiling the ensemble code pays off.
 WORTH = 8
 
 
@@ -23,16 +23,16 @@ def run_members(
     members: Sequence[Mapping[str, Any]],
     final: bool,
 ) -> Iterator[dict[str, Any]]:
-    """One row for each member, in their order; equal to what `run_member` says of it, up to round-off.
+    """Iterate over the rows of the members in order; each equals the row of `run_member` up to round-off.
 
-    Members that run by themselves do so when their row is asked for: whoever is interrupted asks for no more.
+    Members outside of a batch are run when their row is requested, so that an interruption takes effect at once.
     """
     rows: list[dict[str, Any] | None] = [None] * len(members)
     groups: dict[Any, list[tuple[int, Plan, Problem]]] = {}
     for i, chosen in enumerate(members):
         try:
             plan, problem = planned(build, options, chosen)
-        except Exception:  # whatever it is, it is said in the row of the member that is run by itself
+        except Exception:  # reported in the row of the member, which is run individually
             continue
         if not why_not(plan):
             key = plan.model.digest, plan.scheme, plan.h, plan.t0, plan.t_end
@@ -47,7 +47,7 @@ def run_members(
 def run_block(
     build: str | Callable[..., Problem], options: Mapping[str, Any], members: Sequence[Mapping[str, Any]], final: bool
 ) -> list[dict[str, Any]]:
-    """What a process of a sweep does with its share of the members."""
+    """Run the members of one block of a sweep in a worker process."""
     return list(run_members(build, options, members, final))
 
 
@@ -57,7 +57,7 @@ def _fill(
     members: Sequence[Mapping[str, Any]],
     final: bool,
 ) -> None:
-    """Write the rows of the members of a group that were finished; who failed is run again by itself, to say why."""
+    """Fill in the rows of the successful members of a batch; failed members are run individually for the reason."""
     begun = time.perf_counter()
     try:
         many = together([plan for _, plan, _ in group])

@@ -1,4 +1,4 @@
-"""One run of a sweep, done in a process of its own and told in one row."""
+"""Single run of a sweep, in a worker process, reduced to one row of the table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from livens.results.record import Summary
 from livens.run.plan import Plan
 from livens.run.simulate import execute
 
-#: Not options of the problem but of the run.
+#: Options of the run; all other options are those of the problem.
 RUN_OPTIONS = ("scheme", "h", "t_end")
 
 
 def from_scenario(path: str, **changes: Any) -> Problem:
-    """The problem of a scenario file, with other options or parameters."""
+    """Load the problem of a scenario file with changed options or parameters."""
     from livens.scenario import load
 
     return load(path).changed(changes).problem()
@@ -30,7 +30,7 @@ def from_scenario(path: str, **changes: Any) -> Problem:
 def planned(
     build: str | Callable[..., Problem], options: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> tuple[Plan, Problem]:
-    """What a member is to do: of its run only the end is kept."""
+    """Return the plan of a run that stores its final state only, and the problem."""
     run_options = {name: value for name, value in {**options, **chosen}.items() if name in RUN_OPTIONS}
     changes = {name: value for name, value in {**options, **chosen}.items() if name not in RUN_OPTIONS}
     problem = with_parameters(build, changes) if isinstance(build, str) else build(**changes)
@@ -40,7 +40,7 @@ def planned(
 def run_member(
     build: str | Callable[..., Problem], options: Mapping[str, Any], chosen: Mapping[str, Any], final: bool
 ) -> dict[str, Any]:
-    """Run a problem with some options; whatever goes wrong is a row as well."""
+    """Run a problem with the given options; a failure is returned as a row too."""
     row: dict[str, Any] = dict(chosen)
     try:
         plan, problem = planned(build, options, chosen)
@@ -49,7 +49,7 @@ def run_member(
         return row | {"status": "interrupted", "reason": str(stop)}
     except LivensError as error:
         return row | {"status": "failed", "reason": str(error)}
-    except Exception as error:  # a problem of the user's own may raise anything; the others shall finish
+    except Exception as error:  # a user-defined problem may raise anything; other runs continue
         return row | {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     return row | described(
         problem,
@@ -76,7 +76,7 @@ def described(
     corrections: int,
     final: bool,
 ) -> dict[str, Any]:
-    """What a row says of a run that was finished; `last` is its state at the end, by name."""
+    """Return the row of a completed run; `final_state` is given by variable."""
     counted = max(steps, 1)
     row: dict[str, Any] = {
         "status": "complete",

@@ -1,9 +1,9 @@
-"""Backward error at work: whether the energy of a run drifts, and the energy that the scheme conserves instead.
+"""Backward error analysis: energy drift of a run, and conservation of the modified energy.
 
-A symplectic scheme of order p follows, up to terms that no power of h shows, the exact motion of a modified energy
-``E + h^p E_p + h^(p+1) E_(p+1) + ...``. Along a run the energy E itself then differs from its start by
-``-h^p (E_p(z) - E_p(z_0)) + ...``: it oscillates with an amplitude of order p, and it does not drift. Both can be
-measured. A drift, if there is one, shows that there is no such energy.
+A symplectic scheme of order p follows, up to terms smaller than any power of h, the exact motion of a modified energy
+``E + h^p E_p + h^(p+1) E_(p+1) + ...``. Along a run the energy E then differs from its initial value by
+``-h^p (E_p(z) - E_p(z_0)) + ...``: it oscillates with an amplitude of order p and does not drift. Both are measured. A
+drift shows that no modified energy exists.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from livens.results.result import Result
 from livens.run.simulate import simulate
 from livens.schemes.base import Scheme
 
-#: The run is averaged over this many parts of equal length, and a line is laid through the averages.
+#: Number of segments of equal length over which the energy is averaged for the linear fit.
 _PARTS = 12
-#: An average over fewer rows than this smooths nothing.
+#: Minimum number of rows per segment.
 _ROWS = 8
-#: Runs with h and h/2 are compared as long as they are together: up to this part of what the motion moves.
+#: Maximum separation of the runs with h and h/2, as a fraction of the range of the motion, for a comparison.
 _TOGETHER = 0.01
-#: This many roundings of the energy count as round-off in every step; over many steps they add up at random.
+#: Multiple of the round-off bound of the energy that counts as round-off per step; over n steps it grows like sqrt(n).
 _ROUNDINGS = 100
 
-#: There is no drift if what may still be one moves the energy by less than this part of its amplitude in the run.
+#: Upper bound of the drift over the run, as a fraction of the amplitude, for the verdict "no drift".
 _WORTH_MENTIONING = 0.1
 
 ROUND_OFF, OSCILLATES, DRIFTS = "conserved to round-off", "oscillates, no drift", "drifts"
@@ -46,31 +46,52 @@ UNDECIDED = "undecided: the run is too short, or the energy moves along no line"
 
 @dataclass(frozen=True)
 class ModifiedEnergy:
-    """What became of the energy of a run, relative to its size.
+    """Energy drift and modified energy of a run, relative to the size of the energy.
 
-    `drift` is the slope of the energy with its 95 % confidence interval; `amplitude` is how far the energy is from
-    that line at most, and `fine_amplitude` the same of a run with half the step. Until `window`, where both runs part,
-    `modified` is how far the modified energy is from its start, to be compared with `energy`, how far the energy is.
+    Parameters
+    ----------
+    scheme : str
+        Name of the scheme.
+    h : float
+        Step size.
+    order : int
+        Order of the scheme.
+    span : float
+        Duration of the run.
+    drift : Trend
+        Drift of the energy per unit time with its 95 % confidence interval.
+    amplitude : float
+        Largest deviation of the energy from the fitted line.
+    fine_amplitude : float
+        Amplitude of a run with half the step size.
+    round_off : float
+        Amplitude that counts as round-off.
+    window : float
+        Time up to which the two runs are compared.
+    energy : float
+        Largest deviation of the energy from its initial value up to `window`.
+    modified : float
+        Largest deviation of the modified energy from its initial value up to `window`.
     """
 
     scheme: str
     h: float
-    order: int  # of the scheme
-    span: float  # of time
+    order: int
+    span: float
     drift: Trend
     amplitude: float
     fine_amplitude: float
-    round_off: float  # amplitudes up to this are nothing else
+    round_off: float
     window: float
     energy: float
     modified: float
 
     @property
     def verdict(self) -> str:
-        """In words. A drift is one if it is significant and moves the energy by more than round-off.
+        """Verdict on the energy drift.
 
-        That there is none takes a proof as well: the largest that the measurement allows would move the energy, over
-        the whole run, by less than a tenth of its amplitude.
+        "drifts": the drift is significant and exceeds round-off. "oscillates, no drift": the upper bound of the drift
+        changes the energy over the run by less than a tenth of its amplitude.
         """
         if self.drift.significant and abs(self.drift.slope) * self.span > self.round_off:
             return DRIFTS
@@ -80,18 +101,18 @@ class ModifiedEnergy:
 
     @property
     def measured_order(self) -> float:
-        """With which power of h the amplitude falls; NaN where it is round-off."""
+        """Exponent of h of the amplitude; NaN where the amplitude is round-off."""
         if min(self.amplitude, self.fine_amplitude) <= self.round_off:
             return math.nan
         return math.log2(self.amplitude / self.fine_amplitude)
 
     @property
     def largest_drift(self) -> float:
-        """What the drift per unit time may be at most, in absolute value, with 95 % confidence."""
+        """Upper bound of the absolute drift per unit time, with 95 % confidence."""
         return abs(self.drift.slope) + self.drift.uncertainty
 
     def as_object(self) -> dict[str, Any]:
-        """Plain data for JSON; what is not finite is None."""
+        """Return the result as a dict for JSON; values that are not finite become None."""
         found = dataclasses.asdict(self) | {
             "drift": self.drift.slope,
             "drift_uncertainty": self.drift.uncertainty,
@@ -121,20 +142,45 @@ def modified_energy(
     every: int = 1,
     scaling: Any = None,
 ) -> ModifiedEnergy:
-    """Measure whether the energy of a run drifts, with confidence, and how well the modified energy is conserved.
+    """Measure the energy drift of a run with confidence interval, and the conservation of the modified energy.
 
-    `run` is a problem, which is then run with `scheme`, `h` and `t_end`, or a run with equal steps (of time, or of a
-    fictive time: `scaling` as it was given). It is run once more with h/2.
+    The run is repeated with h/2. The drift is the rate of a line through averages of the energy over 12 segments of the
+    run (fewer with few rows). The smooth weights ``sin^4`` of the averages suppress oscillations of more than three
+    periods per segment. The uncertainty of the drift decreases with the length of the run. Supplied and dissipated
+    energy are accounted for.
 
-    The drift is the slope of a line through averages of the energy over 12 parts of the run (fewer, if rows are few).
-    They are weighted so that they begin and end smoothly, ``sin^4``: what oscillates more than three times within a
-    part leaves hardly a trace in its average. The longer the run, the less the drift is uncertain. The energy is
-    taken without what forces brought in and with what was dissipated.
+    The modified energy is known through its leading terms. With ``E_h(t)`` for the energy of the run,
+    ``(2^p E_(h/2) - E_h)/(2^p - 1)`` does not contain ``h^p E_p``, as long as both runs agree within a hundredth of the
+    range of the motion. If the energy oscillates, the modified energy varies much less: by ``h^(p+2)`` for a symmetric
+    scheme. (If the energy drifts, this holds initially as well and proves nothing.)
 
-    The modified energy is known through its leading terms: with ``E_h(t)`` for the energy of the run,
-    ``(2^p E_(h/2) - E_h)/(2^p - 1)`` is the one without ``h^p E_p``, as long as both runs are at the same place, that
-    is within a hundredth of what the motion moves. Where the energy oscillates, it moves much less than the energy:
-    by ``h^(p+2)`` of a symmetric scheme. (Where the energy drifts it does so too, at first: that alone proves nothing.)
+    Parameters
+    ----------
+    run : Problem or Result
+        Problem to simulate, or a run with equal steps of time or of a fictive time.
+    scheme : str or Scheme, optional
+        Integration scheme of a problem.
+    h : float, optional
+        Step size of a problem.
+    t_end : float, optional
+        Final time of a problem.
+    every : int, default 1
+        Store every `every`-th step.
+    scaling : optional
+        Time scaling, as in `livens.simulate`.
+
+    Returns
+    -------
+    ModifiedEnergy
+        Drift, amplitudes and deviation of the modified energy.
+
+    Raises
+    ------
+    InputError
+        If the model has no energy, or if the run is too short or has step-size control.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> kepler = lv.problems.load("kepler", e=0.5)
@@ -148,7 +194,7 @@ def modified_energy(
     """
     if isinstance(run, Result):
         if scheme is not None or h is not None or t_end is not None:
-            raise InputError("a run has its scheme, step and end already; give a problem to choose them")
+            raise InputError("scheme, h and t_end are those of the run; pass a problem to choose them")
         coarse, problem, every = run, _problem_of(run), run.facts.every
     else:
         problem = run
@@ -197,18 +243,18 @@ def _check(run: Result) -> None:
     if not run.summary.energy:
         raise InputError("the model has no energy")
     if not recorded(run):
-        raise InputError("the run did not store supplied_energy and dissipated_energy, without which nothing is known")
+        raise InputError("the energy balance is unknown: the run did not store supplied_energy and dissipated_energy")
     if run.facts.control:
-        raise InputError("steps of controlled size have no modified energy: leave the control out")
+        raise InputError("a run with step-size control has no modified energy: omit control")
     if len(run.t) < _ROWS**2:
         raise InputError(f"a run with {len(run.t)} rows is too short for a drift: at least {_ROWS**2} are needed")
 
 
 def _line(t: np.ndarray, E: np.ndarray) -> tuple[Trend, float]:
-    """The line through averages of parts of the run, and how far the energy is from it at most."""
+    """Fit a line to segment averages of the energy; return its trend and the largest deviation from it."""
     count = min(_PARTS, len(t) // _ROWS)
     edges = np.linspace(t[0], t[-1], count + 1)
-    weights = np.gradient(t)  # rows may be close here and far apart there
+    weights = np.gradient(t)  # rows may be unevenly spaced
     times, means = [], []
     for a, b in itertools.pairwise(edges):
         inside = (t >= a) & (t <= b)
@@ -228,7 +274,7 @@ def _moved(values: np.ndarray) -> float:
 
 
 def _together(coarse: Result, fine: Result) -> int:
-    """How many rows of both runs belong together: not the last, which may end a shortened step."""
+    """Return the number of rows up to which both runs agree; the last row may end a shortened step and is excluded."""
     rows = min(len(coarse.t), len(fine.t)) - 1
     apart = np.zeros(rows)
     for name in _state(coarse):
@@ -244,7 +290,7 @@ def _state(run: Result) -> list[str]:
 
 
 def _problem_of(run: Result) -> Problem:
-    """A problem that starts where the run started."""
+    """Return a problem with the initial values of a run."""
     facts, model = run.facts, run.system
     start = model.start_from({name: getattr(run, name)[0] for name in _state(run)})
     known = run.problem

@@ -1,4 +1,4 @@
-"""What is not known exactly at the start, and what follows from it: Monte Carlo on ensembles."""
+"""Uncertainty propagation by Monte Carlo sampling of initial values and parameters, on ensembles."""
 
 from __future__ import annotations
 
@@ -24,45 +24,119 @@ from livens.schemes.base import Scheme
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Samples of what is uncertain, and of what follows from it."""
+    """Monte Carlo samples of uncertain inputs and of the outputs.
 
-    drawn: dict[str, np.ndarray]  # by name: one number for each member
+    Parameters
+    ----------
+    inputs : dict of str to ndarray of shape (n_members,)
+        Samples of the uncertain inputs by name.
+    t : ndarray of shape (n_times,)
+        Times of the outputs.
+    outputs : dict of str to ndarray of shape (n_members, n_times, ...)
+        Samples of the outputs by name.
+    failures : dict of int to str
+        Reasons of failed members.
+    """
+
+    drawn: dict[str, np.ndarray]
     t: np.ndarray
-    outputs: dict[str, np.ndarray]  # by name: (member, time) or (member, time, number)
+    outputs: dict[str, np.ndarray]
     failures: dict[int, str]
 
     def samples(self, name: str) -> np.ndarray:
-        """All members of an output at the end that did not fail."""
+        """Return the samples of an output at the final time, without failed members.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output.
+
+        Returns
+        -------
+        ndarray of shape (n_successful, ...)
+            Samples.
+        """
         return self._good(name)[:, -1]
 
     def mean(self, name: str) -> np.ndarray:
-        """Of an output, at every time."""
+        """Return the mean of an output at every time.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output.
+
+        Returns
+        -------
+        ndarray of shape (n_times, ...)
+            Mean over the members.
+        """
         return np.asarray(self._good(name).mean(axis=0))
 
     def deviation(self, name: str) -> np.ndarray:
-        """The standard deviation of an output, at every time."""
+        """Return the standard deviation of an output at every time.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output.
+
+        Returns
+        -------
+        ndarray of shape (n_times, ...)
+            Standard deviation over the members.
+        """
         return np.asarray(self._good(name).std(axis=0, ddof=1))
 
     def quantiles(self, name: str, at: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Of an output, at every time: (quantile, time)."""
+        """Return quantiles of an output at every time.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output.
+        at : array_like, default (0.05, 0.5, 0.95)
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_quantiles, n_times, ...)
+            Quantiles over the members.
+
+        Raises
+        ------
+        InputError
+            If a probability is outside of [0, 1].
+        """
         wanted = array("the quantiles", at)
         if np.any((wanted < 0) | (wanted > 1)):
             raise InputError(f"quantiles lie between 0 and 1, got {at!r}")
         return np.asarray(np.quantile(self._good(name), wanted, axis=0))
 
     def influence(self, name: str) -> dict[str, float]:
-        """How strongly an output at the end goes with each of the uncertain numbers: their rank correlation."""
+        """Return Spearman's rank correlations of an output at the final time with the uncertain inputs.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output.
+
+        Returns
+        -------
+        dict of str to float
+            Rank correlation by input.
+        """
         good = [i for i in range(len(next(iter(self.drawn.values())))) if i not in self.failures]
         values = self.samples(name).reshape(len(good), -1)[:, 0]
         return {label: _rank_correlation(drawn[good], values) for label, drawn in self.drawn.items()}
 
     def _good(self, name: str) -> np.ndarray:
         if name not in self.outputs:
-            raise InputError(f"there is no output '{name}', only {', '.join(self.outputs)}")
+            raise InputError(f"unknown output '{name}'; known outputs: {', '.join(self.outputs)}")
         values = self.outputs[name]
         kept = [i for i in range(len(values)) if i not in self.failures]
         if len(kept) < 2:
-            raise InputError(f"nearly all members failed; the first because {next(iter(self.failures.values()), '?')}")
+            raise InputError(f"nearly all members failed; first reason: {next(iter(self.failures.values()), '?')}")
         return values[kept]
 
     def __str__(self) -> str:
@@ -96,16 +170,53 @@ def uncertainty(
     t_end: float | None = None,
     t0: float | None = None,
 ) -> Uncertainty:
-    """Run a model with many values of what is uncertain, and see what follows.
+    """Propagate uncertain parameters and initial values through a model by Monte Carlo sampling.
 
-    :param uncertain: names of parameters or initial values (``g``, ``v0[1]``, ``q0``), each with ``(mean, standard
-        deviation)`` of a normal distribution, a distribution of ``scipy.stats`` (anything with ``rvs``), or one sample
-        for each member.
-    :param outputs: names with functions of the state, or names of observables.
-    :param every: look at the outputs after every this many steps; at the start and the end only, if not given.
+    All members are run as one ensemble, see `livens.ensemble`. Initial values are projected to the nearest consistent
+    values. Failed members are excluded and listed in `failures`. Samples are reproducible by `seed`.
 
-    All members are run at once, see `livens.ensemble`; initial values are moved to the nearest consistent ones. A
-    member that fails is left out and told in `failures`. The same `seed` draws the same samples.
+    Parameters
+    ----------
+    model : Model, Problem or Prepared
+        Model to simulate.
+    uncertain : dict of str to distribution
+        Names of parameters or initial values (``g``, ``v0[1]``, ``q0``), each with ``(mean, standard deviation)`` of a
+        normal distribution, a distribution of ``scipy.stats`` (any object with ``rvs``), or one sample per member.
+    outputs : dict of str to str or callable
+        Observables, or functions of the state, by name.
+    members : int, default 1000
+        Number of samples.
+    every : int, optional
+        Number of steps between evaluations of the outputs. Default: initial and final time only.
+    seed : int, default 0
+        Seed of the random samples.
+    threads : int, default 1
+        Number of threads.
+    q0, v0, p0, x0 : array_like of shape (n,), optional
+        Initial values that are certain.
+    parameters : dict of str to float, optional
+        Parameter values that are certain.
+    scheme : str or Scheme, optional
+        Integration scheme.
+    h : float, optional
+        Step size.
+    t_end : float, optional
+        Final time.
+    t0 : float, optional
+        Initial time.
+
+    Returns
+    -------
+    Uncertainty
+        Samples of inputs and outputs.
+
+    Raises
+    ------
+    InputError
+        If a name or a distribution is invalid.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> pendulum, x = lv.problems.load("simple-pendulum"), {"x": lambda q: q[0]}
@@ -148,7 +259,7 @@ def uncertainty(
 
 
 def _typical(given: Any) -> Any:
-    """Numbers of the right shape, where the distribution shows it."""
+    """Return a representative value of the right shape, if the distribution shows it; otherwise None."""
     if hasattr(given, "rvs"):
         return None
     return given[0] if isinstance(given, (tuple, list, np.ndarray)) and len(given) else None
@@ -178,7 +289,7 @@ def _columns(model: Model, outputs: Mapping[str, Any]) -> tuple[Any, dict[str, t
     for name, what in outputs.items():
         if isinstance(what, str):
             if what not in model.view.names:
-                raise InputError(f"unknown observable '{what}'; there are {', '.join(model.view.names)}")
+                raise InputError(f"unknown observable '{what}'; known: {', '.join(model.view.names)}")
             column = ca.densify(ca.SX(model.view.expression(what)))
             shapes[name] = () if column.numel() == 1 else (int(column.numel()),)
         elif callable(what):

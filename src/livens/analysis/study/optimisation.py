@@ -1,4 +1,4 @@
-"""The best parameters and initial values for a loss: SciPy or IPOPT on exact gradients."""
+"""Optimisation of parameters and initial values with exact gradients, by SciPy or IPOPT."""
 
 from __future__ import annotations
 
@@ -23,19 +23,39 @@ from livens.run.progress import Progress
 from livens.run.several import plan_of
 from livens.schemes.base import Scheme
 
-#: Methods of SciPy that take bounds and gradients; the last two take constraints too.
+#: SciPy methods with bounds and gradients; the last two support constraints.
 METHODS = ("L-BFGS-B", "TNC", "SLSQP", "trust-constr")
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a loss is least, as far as the search went."""
+    """Result of an optimisation.
+
+    Parameters
+    ----------
+    values : dict of str to float
+        Optimal parameters and initial values by name.
+    loss : float
+        Loss at the optimum.
+    gradient : dict of str to float
+        Gradient of the loss by name.
+    constraints : dict of str to float
+        Values of the constraint functions.
+    history : ndarray
+        Loss of every run, in the order of evaluation.
+    evaluations : int
+        Number of runs.
+    converged : bool
+        True if the optimiser converged.
+    message : str
+        Termination message of the optimiser.
+    """
 
     values: dict[str, float]
     loss: float
     gradient: dict[str, float]
-    constraints: dict[str, float]  # what the constrained functions are there
-    history: np.ndarray  # the loss of every run, in their order
+    constraints: dict[str, float]
+    history: np.ndarray
     evaluations: int
     converged: bool
     message: str
@@ -70,16 +90,59 @@ def optimise(
     most: int = 200,
     progress: bool | None = None,
 ) -> Optimum:
-    """Find parameters and initial values for which a loss is least.
+    """Minimise a loss over parameters and initial values.
 
-    :param loss: as in `livens.value_and_gradient`, with `every`, `data` and `keep`.
-    :param by: what to look for: names of parameters and initial values, perhaps with guesses, ``{"g": 9.0}``.
-    :param constraints: names with ``(function, low, high)``: a function of the last state that has to stay between two
-        numbers; equal ones make it an equation.
-    :param bounds: pairs of numbers by name.
-    :param method: "L-BFGS-B" (without constraints) or "SLSQP", "TNC", "trust-constr" of SciPy, or "ipopt", which
-        comes with CasADi.
-    :param most: how many runs it may take, about.
+    Parameters
+    ----------
+    model : Model, Problem or Prepared
+        Model to simulate.
+    loss : callable
+        Loss function, as in `livens.value_and_gradient`.
+    by : str, sequence of str, or dict of str to float
+        Names of the parameters and initial values to optimise, optionally with initial guesses: ``{"g": 9.0}``.
+    constraints : dict of str to tuple, optional
+        ``(function, low, high)`` by name: a function of the final state bounded by `low` and `high`; equal bounds
+        define an equality constraint.
+    bounds : dict of str to tuple, optional
+        Lower and upper bounds by name.
+    every : int, optional
+        Steps between the states passed to the loss, as in `livens.value_and_gradient`.
+    data : optional
+        Data passed to the loss, as in `livens.value_and_gradient`.
+    method : str, optional
+        "L-BFGS-B" (default without constraints), "SLSQP" (default with constraints), "TNC" or "trust-constr" of SciPy,
+        or "ipopt" of CasADi.
+    q0, v0, p0, x0 : array_like of shape (n,), optional
+        Initial values that are not optimised.
+    parameters : dict of str to float, optional
+        Parameter values that are not optimised.
+    scheme : str or Scheme, optional
+        Integration scheme.
+    h : float, optional
+        Step size.
+    t_end : float, optional
+        Final time.
+    t0 : float, optional
+        Initial time.
+    keep : str, default "all"
+        States kept for the backward sweep, as in `livens.value_and_gradient`.
+    most : int, default 200
+        Maximum number of runs (approximate).
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    Optimum
+        Optimal values, loss and history.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown or does not support constraints, or if a constraint is invalid.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> ball = lv.System("x z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1])
@@ -98,7 +161,7 @@ def optimise(
     if not isinstance(chosen, str) or chosen not in (*METHODS, "ipopt"):
         raise InputError(f"method must be one of {', '.join((*METHODS, 'ipopt'))}, got {method!r}")
     if held and chosen in METHODS[:2]:
-        raise InputError(f"method '{chosen}' takes no constraints: choose SLSQP, trust-constr or ipopt")
+        raise InputError(f"method '{chosen}' does not support constraints: choose SLSQP, trust-constr or ipopt")
     limit = whole_number("most", most, least=1)
     tasks = [Differentiated(loss, every, data, keep)]
     tasks += [Differentiated(function, None, None, keep) for function, _, _ in held.values()]
@@ -141,7 +204,7 @@ def _held(constraints: Mapping[str, Any] | None) -> dict[str, tuple[Any, float, 
 
 
 class _Task:
-    """Loss and constrained functions with their gradients, from one run each."""
+    """Loss and constraint functions with their gradients, cached for the last point."""
 
     def __init__(
         self,
@@ -190,7 +253,7 @@ def _scipy(
             lambda x: task(x)[0][1:], lower, upper, jac=lambda x: task(x)[1][1:]
         )
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="delta_grad == 0.0")  # a linear function is none to worry about
+        warnings.filterwarnings("ignore", message="delta_grad == 0.0")  # occurs for linear functions
         found = scipy.optimize.minimize(
             value,
             guess,
@@ -204,7 +267,7 @@ def _scipy(
 
 
 class _Slopes(ca.Callback):
-    """The gradients of a task, for CasADi."""
+    """CasADi callback that returns the gradients of an objective."""
 
     def __init__(self, task: _Task, size: int, rows: int) -> None:
         ca.Callback.__init__(self)
@@ -228,7 +291,7 @@ class _Slopes(ca.Callback):
 
 
 class _Values(ca.Callback):
-    """The values of a task, for CasADi. A run that fails is told as NaN, and IPOPT takes a shorter step."""
+    """CasADi callback that returns the values of an objective; NaN for a failed run makes IPOPT shorten the step."""
 
     def __init__(self, task: _Task, size: int, rows: int) -> None:
         ca.Callback.__init__(self)

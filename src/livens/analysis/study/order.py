@@ -1,4 +1,4 @@
-"""The order of a scheme, measured: a slope in logarithms, with its uncertainty and without the round-off floor."""
+"""Observed order of convergence: log-log regression with confidence interval, excluding the round-off floor."""
 
 from __future__ import annotations
 
@@ -12,21 +12,35 @@ from scipy.special import stdtrit
 
 from livens.errors import InputError
 
-#: Errors above this part of the solution are no floor, even if they do not fall: the steps are then too large.
+#: Relative error above which points are not at the floor, even if the error does not decrease: the steps are too large.
 _FLOOR_LEVEL = 1e-4
-#: Errors are on the floor from where they fall with less than this part of the order they fell with.
+#: Ratio of local to established order below which points are at the floor.
 _STOPPED = 0.75
-#: Errors within this factor of the floor are partly floor if the order there is lower by this part.
+#: Factor to the floor within which a point is excluded if its order is lower by the fraction `_ORDER_REDUCTION`.
 _MARGIN = 5.0
 _SLOWER = 0.05
 
 
 @dataclass(frozen=True)
 class Fit:
-    """``error = constant h^order`` for the points in `used`; those in `floor` have left this line for round-off."""
+    """Fit ``error = constant h^order``.
 
-    order: float  # NaN where fewer than two points are left
-    uncertainty: float  # half-width of the 95 % confidence interval; infinite with two points
+    Parameters
+    ----------
+    order : float
+        Fitted order; NaN with fewer than two points.
+    uncertainty : float
+        Half-width of the 95 % confidence interval; infinite with two points.
+    constant : float
+        Error constant.
+    used : tuple of bool
+        True for the points of the fit.
+    floor : tuple of bool
+        True for the points at the round-off floor.
+    """
+
+    order: float
+    uncertainty: float
     constant: float
     used: tuple[bool, ...]
     floor: tuple[bool, ...]
@@ -38,11 +52,35 @@ class Fit:
 
 
 def fit_order(h: Sequence[float], errors: Sequence[float], *, scale: float = 1.0, floor: float = 0.0) -> Fit:
-    """Fit an order to errors at several step sizes.
+    """Fit the order of convergence to errors at several step sizes.
 
-    Points at the round-off floor are recognised and left out: from where the errors of smaller and smaller steps fall
-    less than three quarters as fast as they did, or are below five times a `floor` that is known (the uncertainty of
-    the reference). `scale` is the size of the solution. Errors that are not finite (failed runs) are left out too.
+    Points at the round-off floor are excluded: those from which the errors decrease with less than three quarters of
+    the established order, or which lie below five times a known `floor`. Errors that are not finite (failed runs) are
+    excluded too.
+
+    Parameters
+    ----------
+    h : sequence of float
+        Step sizes.
+    errors : sequence of float
+        Errors at these step sizes.
+    scale : float, default 1.0
+        Magnitude of the solution.
+    floor : float, default 0.0
+        Known error floor: the uncertainty of the reference solution.
+
+    Returns
+    -------
+    Fit
+        Order, confidence interval and classification of the points.
+
+    Raises
+    ------
+    InputError
+        If the lists differ in length, or if a step size is not positive.
+
+    Examples
+    --------
 
     >>> fit = fit_order([0.1, 0.05, 0.025, 0.0125], [1e-2, 2.5e-3, 6.25e-4, 1.5625e-4])
     >>> print(fit)
@@ -70,7 +108,7 @@ def fit_order(h: Sequence[float], errors: Sequence[float], *, scale: float = 1.0
 
 
 def local_orders(h: Sequence[float], errors: Sequence[float]) -> list[float]:
-    """Between each step and the next: ``log(e1/e2)/log(h1/h2)``; NaN where that makes no sense."""
+    """Return the orders between successive steps, ``log(e1/e2)/log(h1/h2)``; NaN where undefined."""
     found = []
     for (h1, e1), (h2, e2) in itertools.pairwise(zip(h, errors, strict=True)):
         sensible = math.isfinite(e1) and math.isfinite(e2) and e1 > 0 and e2 > 0 and h1 != h2
@@ -79,7 +117,7 @@ def local_orders(h: Sequence[float], errors: Sequence[float]) -> list[float]:
 
 
 def _tail(h: np.ndarray, e: np.ndarray, known: np.ndarray, scale: float) -> list[int]:
-    """Which of the points, the largest step first, are on the floor."""
+    """Return the indices of the points at the floor; points are sorted by decreasing step size."""
     first = len(h)
     slopes: list[float] = []
     for i in range(1, len(h)):
@@ -95,7 +133,7 @@ def _tail(h: np.ndarray, e: np.ndarray, known: np.ndarray, scale: float) -> list
     if first == len(h):
         return []
     level = float(e[first:].max())
-    # what is partly floor is left out as well: it is near, and the errors already fall more slowly than they did
+    # points close to the floor with a reduced order are partly floor
     while first > 2 and e[first - 1] < _MARGIN * level:
         before = float(np.median(slopes[: first - 2]))
         if slopes[first - 2] > (1 - _SLOWER) * before:

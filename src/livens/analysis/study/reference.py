@@ -1,4 +1,4 @@
-"""What errors are measured against: the exact solution, or one that is made for the purpose."""
+"""Reference solutions: exact solution, Taylor series, or Richardson extrapolation."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from livens.schemes import fitting, get
 from livens.schemes.base import Scheme
 from livens.schemes.taylor import Taylor, TaylorOfOrder
 
-#: A reference is made with the finest step of the study halved so often; the coarser of these runs check it.
+#: Number of runs of the extrapolation, with successively halved steps; the coarser runs give the uncertainty.
 _LEVELS = 4
-#: Where no exact solution is known, Taylor series of this order take its place; larger models would compile too long.
+#: Order of the Taylor series used as a reference, and the largest number of coordinates for which it is compiled.
 _HIGHER, _MOST_COORDINATES = 24, 40
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Solution at the end of a run, by variable, with what is known of its own error."""
+    """Solution at the final time by variable, with its uncertainty (0 for an exact solution) and description."""
 
     values: dict[str, np.ndarray]
-    uncertainty: dict[str, float]  # zero: exact
+    uncertainty: dict[str, float]
     words: str
 
     def error(self, name: str, found: np.ndarray) -> float:
-        """The Euclidean distance of a variable from the reference."""
+        """Return the Euclidean distance of a variable from the reference."""
         return float(np.linalg.norm(found - self.values[name]))
 
     def scale(self, name: str) -> float:
@@ -49,10 +49,9 @@ def reference_at(
     tick: Callable[[], None] = lambda: None,
     members: Mapping[str, Any] | None = None,
 ) -> Reference:
-    """The problem's exact solution; without one, Taylor series where they fit, and a Richardson extrapolation from runs
-    with much smaller steps elsewhere.
+    """Return the exact solution of a problem, or a Taylor series where applicable, or a Richardson extrapolation.
 
-    The exact solution is that of the problem's own start: members that start elsewhere have none.
+    The exact solution belongs to the initial values of the problem; members with other initial values have none.
     """
     if problem.reference is not None and members is None:
         exact = {name: np.asarray(value, dtype=float) for name, value in problem.reference(t_end).items()}
@@ -61,7 +60,7 @@ def reference_at(
     if series is not None:
         tick()
         return series
-    # of equals, the one named first; steps of a fictive time do not divide the time span
+    # the first scheme of the highest order; steps of a fictive time do not divide the time span
     equal = [scheme for scheme in schemes if not scheme.fictive]
     equal = equal or [scheme for name in fitting(problem.system) if not (scheme := get(name)).fictive]
     if not equal:
@@ -70,7 +69,7 @@ def reference_at(
 
 
 def _by_series(problem: Problem, t_end: float) -> Reference | None:
-    """Taylor series to the last digit, and how much they change with a lower order; None where they do not fit."""
+    """Return a Taylor series solution to round-off, with the change by a lower order; None if not applicable."""
     model = problem.system
     if len(model.coordinates) > _MOST_COORDINATES or Taylor().missing(model):
         return None
@@ -95,9 +94,9 @@ def _extrapolated(
     tick: Callable[[], None],
     members: Mapping[str, Any] | None,
 ) -> Reference:
-    """Errors are expanded in powers of h (even ones for a symmetric scheme) and eliminated power by power.
+    """Return the Richardson extrapolation: errors in powers of h (even powers for a symmetric scheme) are eliminated.
 
-    The steps divide the time span, since a shorter last step would spoil the expansion.
+    The steps divide the time span, because a shorter last step has another expansion.
     """
     span = t_end - problem.t0
     base = math.ceil(span / finest * (1 - 1e-12))
@@ -131,7 +130,7 @@ def _extrapolated(
 
 
 def _eliminated(column: list[np.ndarray], order: int, stride: int) -> tuple[np.ndarray, float]:
-    """The entry of Romberg's table that its neighbours vouch for best, and how far it is from them.
+    """Return the entry of the Romberg table that is closest to its neighbour, and their distance.
 
     Where round-off dominates, eliminating more powers only amplifies it.
     """

@@ -1,4 +1,4 @@
-"""How small deviations from a motion grow: Lyapunov exponents, and multipliers of periodic orbits."""
+"""Stability of motions: Lyapunov exponents, and monodromy matrix and Floquet multipliers of periodic orbits."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from livens.run.simulate import compile_and_start
 from livens.run.tape import Chunk, Tape, advanced
 from livens.schemes.base import Scheme
 
-#: Directions that the projection on the constraints shortens to less than this part are normal to them.
+#: Ratio of singular values below which a direction is normal to the constraints.
 _TANGENT = 1e-8
 
 
 # -- directions -------------------------------------------------------------------------------------------------------
 class _Space:
-    """The directions in which a start can be moved, as changes of its state."""
+    """Tangent space of the initial state: independent changes of the initial values as changes of the state."""
 
     def __init__(self, plan: Plan, departure: Departure) -> None:
         self._departure, self._k = departure, plan.k.size
@@ -53,12 +53,12 @@ class _Space:
         return self._departure.forth(self.shift(direction))
 
     def columns(self, layout: Any) -> np.ndarray:
-        """The entries of the state that are measured: those it starts from."""
+        """Return the indices of the state entries in which deviations are measured: the initial values."""
         parts = [np.arange(layout.size)[layout[name.removesuffix("0")]] for name in self.names]
         return np.concatenate(parts)
 
     def basis(self, layout: Any) -> np.ndarray:
-        """An orthonormal basis of the directions along the constraints, as rows."""
+        """Return an orthonormal basis of the directions along the constraints, as rows."""
         there = self.lifted[:, self.columns(layout)]
         left, values, _ = np.linalg.svd(there)
         return left[:, values > _TANGENT * values.max(initial=1.0)].T
@@ -67,16 +67,28 @@ class _Space:
 # -- Lyapunov exponents -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Lyapunov:
-    """Exponents per unit of time, the largest first, and how their estimates settled."""
+    """Lyapunov exponents per unit of time, largest first.
+
+    Parameters
+    ----------
+    exponents : ndarray of shape (n_exponents,)
+        Lyapunov exponents per unit of time.
+    errors : ndarray of shape (n_exponents,)
+        Standard deviations of the exponents, from parts of the run.
+    t : ndarray
+        Times of `history`.
+    history : ndarray of shape (n_times, n_exponents)
+        Mean growth rates up to each time.
+    """
 
     exponents: np.ndarray
-    errors: np.ndarray  # one standard deviation, from parts of the run
+    errors: np.ndarray
     t: np.ndarray
-    history: np.ndarray  # (time, exponent): the mean growth up to that time
+    history: np.ndarray
 
     @property
     def horizon(self) -> float:
-        """The time in which a deviation grows by a factor e; infinite if none grows."""
+        """Lyapunov time, in which a deviation grows by a factor e; infinite without a positive exponent."""
         return float(1 / self.exponents[0]) if self.exponents[0] > 0 else np.inf
 
     def __str__(self) -> str:
@@ -102,14 +114,50 @@ def lyapunov(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Lyapunov:
-    """Lyapunov exponents of a motion: how fast deviations from it grow, on average over a long run.
+    """Compute Lyapunov exponents: mean exponential growth rates of deviations along a long run.
 
-    :param count: how many, the largest first.
-    :param interval: the number of steps after which the deviations are made orthogonal and short again.
-    :param settle: the part of the run after which the average begins, so that the directions have found their places.
+    Deviations are tangents of the discrete flow (exact, not differences of two runs). They satisfy the linearised
+    constraints and are measured in the coordinates and velocities (momenta, states) of the initial values.
 
-    Deviations are tangents of the steps taken (exact, not differences of two runs), they stay on the constraints, and
-    are measured in the coordinates and velocities (momenta, states) the run starts from.
+    Parameters
+    ----------
+    model : Model, Problem or Prepared
+        Model to simulate.
+    count : int, default 1
+        Number of exponents, largest first.
+    q0, v0, p0, x0 : array_like of shape (n,), optional
+        Initial values.
+    parameters : dict of str to float, optional
+        Parameter values.
+    scheme : str or Scheme, optional
+        Integration scheme.
+    h : float, optional
+        Step size.
+    t_end : float, optional
+        Final time.
+    t0 : float, optional
+        Initial time.
+    interval : int, default 50
+        Number of steps between orthonormalisations of the deviations.
+    settle : float, default 0.1
+        Fraction of the run that is discarded as transient, until the directions have aligned.
+    seed : int, default 0
+        Seed of the random initial deviations.
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    Lyapunov
+        Exponents, standard deviations and history.
+
+    Raises
+    ------
+    InputError
+        If the model or scheme has no tangents, or if `count` exceeds the number of independent deviations.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> cat = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -(q[0] ** 2) / 2)
@@ -125,7 +173,7 @@ def lyapunov(
     every = whole_number("interval", interval, least=1)
     settling = not_negative("settle", settle)
     if settling >= 1:
-        raise InputError(f"settle must be a part of the run, less than 1, got {settling:g}")
+        raise InputError(f"settle must be a fraction of the run, less than 1, got {settling:g}")
     compiled, initial = compile_and_start(plan)
     space = _Space(plan, Departure(plan, compiled, initial))
     basis, columns = space.basis(compiled.layout), space.columns(compiled.layout)
@@ -158,12 +206,12 @@ def lyapunov(
 
 
 def _held(model: Model) -> bool:
-    """Whether there are constraints, and they stay where they are."""
+    """Return True if the model has constraints that do not depend on time."""
     return isinstance(model, System) and model.m > 0 and not ca.depends_on(dynamics(model).g, dynamics(model).t)
 
 
 def _on_constraints(plan: Plan, compiled: CompiledStep, carry: Carry, d: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Deviations along the constraints: what lies beside them does not decay and would hide those that do."""
+    """Project deviations on the constraints: normal components do not decay and would hide negative exponents."""
     layout = compiled.layout
     values = {name: carry.z[layout[name]] for name in ("q", "v", "p")}
     there = dataclasses.replace(plan, start={"q0": values["q"], "v0": values["v"]})
@@ -190,16 +238,30 @@ def _averaged(plan: Plan, blocks: list[tuple[int, int]], growth: np.ndarray, set
 # -- periodic orbits --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class PeriodicOrbit:
-    """A motion that comes back to where it began, and how deviations from it have changed by then.
+    """Periodic orbit with monodromy matrix and Floquet multipliers.
 
-    The `multipliers` are the eigenvalues of the `monodromy` matrix: deviations of one turn, in an orthonormal `basis`
-    (its rows) of the directions along the constraints.
+    Parameters
+    ----------
+    initial : dict of str to ndarray
+        Initial values of the orbit.
+    period : float
+        Period, in seconds.
+    h : float
+        Step size, which divides the period.
+    defect : float
+        Largest difference of final and initial state.
+    monodromy : ndarray of shape (n, n)
+        Derivative of the flow over one period, in `basis`.
+    multipliers : ndarray of complex of shape (n,)
+        Floquet multipliers: eigenvalues of `monodromy`, largest magnitude first.
+    basis : ndarray
+        Orthonormal basis of the directions along the constraints, as rows.
     """
 
     start: dict[str, np.ndarray]
     period: float
     h: float
-    defect: float  # how far the end is from the start
+    defect: float
     monodromy: np.ndarray
     multipliers: np.ndarray
     basis: np.ndarray
@@ -211,9 +273,9 @@ class PeriodicOrbit:
 
     @property
     def stable(self) -> bool:
-        """No multiplier lies outside the unit circle, as far as the orbit is periodic and round-off lets one tell.
+        """True if no multiplier lies outside the unit circle, up to a tolerance of 1e-4.
 
-        Multipliers 1 of a conservative motion come in pairs and are known to the square root of round-off only.
+        Unit multipliers of a conservative motion come in pairs and are accurate to the square root of round-off only.
         """
         return bool(np.all(np.abs(self.multipliers) <= 1 + 1e-4))
 
@@ -239,12 +301,44 @@ def periodic_orbit(
     fixed_period: bool = False,
     most: int = 30,
 ) -> PeriodicOrbit:
-    """The periodic orbit near a start, and its stability: monodromy matrix and Floquet multipliers.
+    """Find the periodic orbit near the initial values and return its monodromy matrix and Floquet multipliers.
 
-    :param period: how long a turn takes, about; the step is adjusted so that it divides it.
-    :param find: move the start (and the period) to the nearest orbit that closes, by Newton's method with the shortest
-        steps; else the start must be that of one.
-    :param fixed_period: of a motion that is driven: the period is known.
+    Parameters
+    ----------
+    model : Model, Problem or Prepared
+        Model to simulate.
+    period : float
+        Approximate period, in seconds; the step size is adjusted to divide it.
+    q0, v0, p0, x0 : array_like of shape (n,), optional
+        Initial values near the orbit.
+    parameters : dict of str to float, optional
+        Parameter values.
+    scheme : str or Scheme, optional
+        Integration scheme.
+    h : float, optional
+        Step size.
+    t0 : float, optional
+        Initial time.
+    find : bool, default True
+        Correct initial values (and period) by Newton's method with minimum-norm steps. Otherwise they must belong to a
+        periodic orbit.
+    fixed_period : bool, default False
+        Keep the period fixed, for driven motions.
+    most : int, default 30
+        Maximum number of Newton iterations.
+
+    Returns
+    -------
+    PeriodicOrbit
+        Orbit, monodromy matrix and multipliers.
+
+    Raises
+    ------
+    IntegrationError
+        If no periodic orbit is found.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> import numpy as np
@@ -272,7 +366,7 @@ def periodic_orbit(
         columns, basis = space.columns(compiled.layout), space.basis(compiled.layout)
         moves = basis @ space.lifted
         dc = np.zeros((len(moves) + 1, 2 + plan.k.size))
-        dc[-1, 0] = 1.0 / turns  # along the period
+        dc[-1, 0] = 1.0 / turns  # derivative with respect to the period
         ends = tape.forth(np.vstack([moves, np.zeros_like(moves[:1])]), dc)[1][:, columns]
         first, last = tape.states[0, columns], tape.states[1, columns]
         gap = last - first
@@ -292,9 +386,9 @@ def periodic_orbit(
     defect = float(np.abs(gap).max())
     if find and not defect <= 1e-7 * size:
         raise IntegrationError(
-            f"no periodic orbit was found nearby: after {attempt} trials it fails to close by {defect:.2g}"
+            f"no periodic orbit was found nearby: after {attempt} iterations the closure error is {defect:.2g}"
         )
-    # deviations at the end, in the same basis of directions as those at the start
+    # final deviations in the basis of the initial deviations
     along = moves[:, columns]
     frame = np.linalg.qr(along.T)[0]
     monodromy = (frame.T @ ends[:-1].T) @ np.linalg.inv(frame.T @ along.T)

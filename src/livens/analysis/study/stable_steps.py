@@ -1,4 +1,4 @@
-"""How long steps may be with a scheme that evaluates expensive forces once: the stability condition of S003 paper V."""
+"""Stability limit of the step size of schemes that evaluate expensive forces once per step (S003 paper V)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,28 @@ from livens.schemes.recipes.step_limit import longest_stable, slopes
 
 @dataclass(frozen=True)
 class LongestStep:
-    """The longest stable step `h` of a scheme in one state, and what limits it: stiffness and damping over mass."""
+    """Stability limit of the step size of a scheme at one state.
+
+    Parameters
+    ----------
+    scheme : str
+        Name of the scheme.
+    h : float
+        Longest stable step size, in seconds; infinite without a limit.
+    stiffness : float
+        Largest eigenvalue of stiffness over mass, in 1/s^2.
+    damping : float
+        Largest eigenvalue of damping over mass, in 1/s.
+    """
 
     scheme: str
     h: float
-    stiffness: float  # the largest eigenvalue of the stiffness over mass, in 1/s^2
-    damping: float  # the same of the damping, in 1/s
+    stiffness: float
+    damping: float
 
     def __str__(self) -> str:
         if not np.isfinite(self.h):
-            return f"with {self.scheme} no step is too long for the expensive forces here"
+            return f"with {self.scheme} the expensive forces do not limit the step size here"
         parts = f"stiffness over mass {self.stiffness:.3g} 1/s^2, damping {self.damping:.3g} 1/s"
         return f"with {self.scheme} steps of up to {self.h:.2g} s are stable here: {parts}"
 
@@ -41,10 +53,36 @@ def longest_step(
     t0: float | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> LongestStep:
-    """How long steps may be in a state (that in which a problem starts, if none is given).
+    """Return the longest stable step size at a state.
 
-    For schemes that tell expensive forces apart: `semi-explicit`, `semi-explicit-2` and `imex`. The forces are
-    linearised in this state; where a contact has not set in, they know nothing of it.
+    Supported by schemes that treat expensive forces separately: `semi-explicit`, `semi-explicit-2` and `imex`. The
+    forces are linearised at the state; contacts that are open there do not contribute.
+
+    Parameters
+    ----------
+    model : Model or Problem
+        Model with expensive forces.
+    scheme : str or Scheme, optional
+        Integration scheme. Default: that of the problem.
+    q0, v0 : array_like of shape (n,), optional
+        Coordinates and velocities. Default: the initial values of the problem.
+    t0 : float, optional
+        Time.
+    parameters : dict of str to float, optional
+        Parameter values.
+
+    Returns
+    -------
+    LongestStep
+        Step size, stiffness and damping.
+
+    Raises
+    ------
+    InputError
+        If the scheme does not treat expensive forces separately.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> spring = lv.Force(lambda q: 50.0 * q[0] ** 2, expensive=True, conservative=True)
@@ -58,11 +96,11 @@ def longest_step(
         scheme, parameters = scheme or model.scheme, {**model.parameters, **(parameters or {})}
         t0, model = model.t0 if t0 is None else t0, model.system
     if scheme is None:
-        raise InputError("say which scheme: semi-explicit:<alpha>,<beta>, semi-explicit-2:<beta> or imex")
+        raise InputError("scheme is missing: pass semi-explicit:<alpha>,<beta>, semi-explicit-2:<beta> or imex")
     chosen = schemes.get(scheme)
     ahead = getattr(chosen, "ahead", None)
     if ahead is None:
-        raise InputError(f"scheme '{chosen.name}' does not tell expensive forces apart; semi-explicit and imex do")
+        raise InputError(f"scheme '{chosen.name}' does not split off expensive forces; use semi-explicit or imex")
     schemes.require(chosen, model)
     k = model.parameter_vector(dict(parameters or {}))
     state = model.start(given, k, number("t0", 0.0 if t0 is None else t0), project=False, redundant="remove")

@@ -1,4 +1,4 @@
-"""Which schemes and steps a study takes."""
+"""Lists of schemes and step sizes of a study."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from livens.expressions.numbers import number, positive
 from livens.models.problem import Problem
 from livens.schemes.base import Scheme
 
-#: A study takes this many step sizes, each half the one before; the runs of one scheme solve at most this many
-#: equations together.
+#: Number of step sizes of a study, each half the previous one, and the maximum number of equations solved per scheme.
 _HALVINGS, _BUDGET = 5, 10_000_000
-#: Store nothing but the first and the last step.
+#: Storage interval that stores the first and the last step only.
 ONLY_THE_END = 2**52
-#: More halvings than this are a slip of the pen.
+#: Maximum number of halvings.
 _MOST_HALVINGS = 30
 
 
 def as_problem(problem: str | Problem) -> Problem:
-    """A problem, or the ready one of this name."""
+    """Return the problem, or the built-in problem of this name."""
     if isinstance(problem, str):
         return problems.load(problem)
     if not isinstance(problem, Problem):
@@ -31,7 +30,7 @@ def as_problem(problem: str | Problem) -> Problem:
 
 
 def chosen_schemes(problem: Problem, names: str | Sequence[str | Scheme] | None) -> list[Scheme]:
-    """The schemes asked for, each once; without names all that fit the problem and its scaling."""
+    """Return the requested schemes without duplicates; by default all that support the problem and its scaling."""
     if names is None:
         return [
             scheme for name in all_schemes.fitting(problem.system) if _runs(problem, scheme := all_schemes.get(name))
@@ -48,7 +47,7 @@ def chosen_schemes(problem: Problem, names: str | Sequence[str | Scheme] | None)
 
 
 def _runs(problem: Problem, scheme: Scheme) -> bool:
-    """Whether a scheme that adapts its steps can do so with the scaling of the problem."""
+    """Return True unless the scheme needs a time scaling that the problem does not provide."""
     if not scheme.fictive:
         return True
     if problem.scaling is None:
@@ -61,7 +60,7 @@ def _runs(problem: Problem, scheme: Scheme) -> bool:
 
 
 def step_sizes(text: str) -> list[float]:
-    """``"0.01,0.005"`` are these steps, ``"0.01:5"`` is 0.01 and its halves, five steps in all.
+    """Parse step sizes: ``"0.01,0.005"`` is a list, ``"0.01:5"`` is 0.01 and its halves, five steps in all.
 
     >>> step_sizes("0.01:3")
     [0.01, 0.005, 0.0025]
@@ -75,17 +74,17 @@ def step_sizes(text: str) -> list[float]:
     except ValueError:
         halvings = 0
     if not 1 <= halvings <= _MOST_HALVINGS:
-        raise InputError(f"--h {text}: after the colon stands how many steps, from 1 to {_MOST_HALVINGS}")
+        raise InputError(f"--h {text}: after the colon, give the number of step sizes, from 1 to {_MOST_HALVINGS}")
     return [h / 2**i for i in range(halvings)]
 
 
 def checked(steps: Sequence[float | str]) -> list[float]:
-    """Positive numbers, the largest first, each once."""
+    """Return positive step sizes without duplicates, largest first."""
     return sorted({positive("h", h) for h in steps}, reverse=True)
 
 
 def usual_steps(problem: Problem, t_end: float) -> list[float]:
-    """The problem's own step and its halves; larger ones if that would take more than some seconds."""
+    """Return the step size of the problem and its halves, enlarged if the study would take more than some seconds."""
     h, model = problem.h, problem.system
     unknowns = len(model.coordinates) + len(model.constraint_names) + len(model.algebraic)
     together = (t_end - problem.t0) / h * (2**_HALVINGS - 1) * unknowns

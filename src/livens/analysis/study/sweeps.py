@@ -1,4 +1,4 @@
-"""A problem run with many values of its options, over all cores."""
+"""Parameter sweeps over all cores or a cluster."""
 
 from __future__ import annotations
 
@@ -21,18 +21,30 @@ from livens.models import html
 from livens.models.problem import Problem
 from livens.run.progress import Progress
 
-#: With one worker, this many runs are taken together at most: a progress bar and Ctrl-C wait for them.
+#: Maximum number of runs per batch with one worker; the progress bar and Ctrl-C wait for a batch.
 _TOGETHER = 512
-#: With several workers, each gets about this many blocks of runs, so that none waits long for the last one, and what is
-#: lost with Ctrl-C is little. A block has at least so many runs that they are worth taking together.
+#: Target number of blocks per worker, for load balancing and a small loss on Ctrl-C. A block has at least MIN_BATCH
+#: runs if there are enough.
 _SHARES = 16
-#: A notebook shows at most this many rows.
+#: Maximum number of rows shown in a notebook.
 _SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One row per run, in the order of the combinations. `interrupted` if Ctrl-C left some out."""
+    """Table of a parameter sweep, one row per run in the order of the combinations.
+
+    Parameters
+    ----------
+    problem : str
+        Name of the problem.
+    rows : tuple of dict
+        Rows, values by column name.
+    total : int
+        Number of combinations.
+    interrupted : bool, default False
+        True if Ctrl-C ended the sweep early.
+    """
 
     problem: str
     rows: tuple[dict[str, Any], ...]
@@ -41,14 +53,32 @@ class Sweep:
 
     @property
     def failures(self) -> tuple[dict[str, Any], ...]:
+        """Rows of the runs that were not completed."""
         return tuple(row for row in self.rows if row["status"] != "complete")
 
     def column(self, name: str) -> list[Any]:
-        """One column of the table; None where a row has no such entry."""
+        """Return one column of the table; None where a row has no such entry.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        list
+            Values, one per row.
+        """
         return [row.get(name) for row in self.rows]
 
     def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
+        """Return the table as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per run.
+        """
         from livens.results.tables import pandas
 
         return pandas().DataFrame(list(self.rows))
@@ -62,7 +92,20 @@ class Sweep:
         return f"<p>sweep of {html.cell(self.problem)}: {len(self.rows)} of {self.total} runs{failed}</p>{table}{more}"
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the table, as CSV or Parquet by the suffix of the file."""
+        """Write the table to a file, as CSV or Parquet by its suffix.
+
+        Parameters
+        ----------
+        path : str or Path
+            File with the suffix ``.csv`` or ``.parquet``.
+        force : bool, default False
+            Replace an existing file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         return write_table(self.rows, path, force=force)
 
 
@@ -76,19 +119,42 @@ def sweep(
     client: Any = None,
     progress: bool | None = None,
 ) -> Sweep:
-    """Run a problem with every combination of some values.
+    """Run a problem with all combinations of parameter values.
 
-    :param problem: name of a ready problem, or a function at the top of a module that returns a Problem.
-    :param vary: options of the problem, or ``h``, ``t_end``, ``scheme``, each with its values.
-    :param options: the same for what stays as it is.
-    :param final: also keep the state at the end of every run: q and v, of a Hamiltonian q and p, else x.
-    :param workers: how many processes; 1 runs here, without any. By default one per core. Each takes the runs of a
-        block that differ in numbers only together, as `livens.ensemble` does.
-    :param client: a client of dask.distributed (``pip install 'livens[cluster]'``): the runs are spread over its
-        workers in blocks, and those of workers that are lost are run again by others.
+    A failed run is a row with the status "failed" and the reason. Ctrl-C ends the sweep with the completed rows. Worker
+    processes are spawned: a script that calls `sweep` needs ``if __name__ == "__main__":``.
 
-    A run that fails is a row with the status "failed" and the reason. Ctrl-C ends the sweep with what is done so far.
-    Processes are started afresh: a script that calls this needs the usual ``if __name__ == "__main__":``.
+    Parameters
+    ----------
+    problem : str or callable
+        Name of a built-in problem, or a module-level function that returns a `Problem`.
+    vary : dict of str to iterable
+        Values of options of the problem, or of ``h``, ``t_end``, ``scheme``.
+    options : dict, optional
+        Fixed options of the problem or of the run.
+    final : bool, default False
+        Also store the final state of every run: q and v, q and p of a Hamiltonian, otherwise x.
+    workers : int, optional
+        Number of processes; 1 runs in this process. Default: one per core. Runs of a block that differ in numbers only
+        are integrated as one ensemble.
+    client : dask.distributed.Client, optional
+        Client of a cluster (``pip install 'livens[cluster]'``). Blocks of runs are distributed over its workers; blocks
+        of lost workers are run again.
+    progress : bool, optional
+        Show a progress bar.
+
+    Returns
+    -------
+    Sweep
+        Table of the runs.
+
+    Raises
+    ------
+    InputError
+        If nothing is varied, or if an option is unknown.
+
+    Examples
+    --------
 
     >>> import livens as lv
     >>> study = lv.study.sweep("simple-pendulum", dict(l=[1.0, 2.0], h=[0.01]), dict(t_end=1.0), workers=1)
@@ -150,7 +216,7 @@ def _answers(
     final: bool,
     count: int,
 ) -> Iterator[list[tuple[int, Any]]]:
-    """Rows of members as blocks of them are done; those of a block whose process was lost are tried one by one."""
+    """Iterate over rows of members as blocks complete; members of a failed block are run again one by one."""
     size = max(WORTH, len(members) // (_SHARES * count)) if len(members) >= WORTH * count else 1
     blocks = [range(first, min(first + size, len(members))) for first in range(0, len(members), size)]
     lost: list[int] = []
@@ -170,7 +236,7 @@ def _answers(
 def _gathered(
     name: str, members: list[dict[str, Any]], bar: Progress, answers: Iterable[list[tuple[int, Any]]]
 ) -> Sweep:
-    """The rows of all runs, or if Ctrl-C comes of those that are done."""
+    """Collect the rows of all runs; after Ctrl-C, of the completed runs."""
     rows: dict[int, dict[str, Any]] = {}
     interrupted = False
     try:
@@ -184,10 +250,10 @@ def _gathered(
 
 
 def _row(answer: Any, member: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run left behind, also if its process was killed (by a lack of memory, say)."""
+    """Return the row of a run, also if its worker process was killed."""
     if isinstance(answer, LostWorkerError):
         return {**member, "status": "failed", "reason": "a process of the sweep was killed, perhaps for lack of memory"}
-    if isinstance(answer, Exception):  # what could not be sent to a process or back
+    if isinstance(answer, Exception):  # arguments or results that cannot be pickled
         return {**member, "status": "failed", "reason": f"{type(answer).__name__}: {answer}"}
     return dict(answer)
 
@@ -198,7 +264,7 @@ def _check_names(problem: str | Callable[..., Problem], names: set[str]) -> None
             raise InputError(f"sweep needs the name of a problem or a function that returns one, got {problem!r}")
         return
     others = {name for name in names if name not in (*RUN_OPTIONS, *problems.entry(problem).options)}
-    if others:  # parameters of the model, or slips of the pen
+    if others:  # parameters of the model, or unknown names
         known = [*problems.entry(problem).options, *RUN_OPTIONS, *problems.load(problem).system.parameters]
         for name in sorted(others - set(known)):
             raise InputError(f"problem '{problem}' has no option '{name}'{suggestion(name, known)}")

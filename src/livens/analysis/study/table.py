@@ -1,4 +1,4 @@
-"""Tables of results, kept as CSV or Parquet."""
+"""Table files: CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def check_target(path: Path, *, force: bool = False) -> None:
-    """Raise an InputError now rather than after hours of work if a table cannot be written there."""
+    """Raise an InputError before a long computation if a table cannot be written to the path."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"a table cannot be written as '{path.suffix or path}'{suggestion(path.suffix, SUFFIXES)}")
     if path.is_dir() or not path.parent.is_dir():
@@ -30,7 +30,27 @@ def check_target(path: Path, *, force: bool = False) -> None:
 
 
 def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path, *, force: bool = False) -> Path:
-    """Write rows with named columns; the file is there complete or not at all."""
+    """Write rows with named columns to a file, atomically.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of the table, values by column name.
+    path : str or Path
+        File with the suffix ``.csv`` or ``.parquet``.
+    force : bool, default False
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the suffix is unknown, or if the file exists or cannot be written.
+    """
     path = Path(path)
     check_target(path, force=force)
     columns = list(dict.fromkeys(name for row in rows for name in row))

@@ -1,4 +1,4 @@
-"""What a study may change to reach its end: parameters and initial values by name, as one vector of numbers."""
+"""Design variables of a study: parameters and initial values by name, as one vector."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _STARTS = ("q0", "v0", "p0", "x0")
 
 
 def prepared(model: Model | Problem | Prepared, **options: Any) -> Prepared:
-    """A prepared step, from a model or as it is."""
+    """Return a prepared model, prepared here unless it is one already."""
     if isinstance(model, Prepared):
         return model
     return prepare(model, **{name: value for name, value in options.items() if value is not None})
 
 
 class Unknowns:
-    """Names such as ``g``, ``v0``, ``v0[1]`` and the numbers they stand for, with a guess.
+    """Design variables named such as ``g``, ``v0``, ``v0[1]``, with labels and initial guess.
 
     >>> import livens as lv
     >>> step = lv.prepare(lv.problems.load("simple-pendulum"))
@@ -44,7 +44,7 @@ class Unknowns:
     ) -> None:
         listed = {by: None} if isinstance(by, str) else by
         if not isinstance(listed, (Mapping, Sequence)) or not listed:
-            raise InputError(f"by must be names of parameters or initial values, perhaps with guesses, got {by!r}")
+            raise InputError(f"by must be names of parameters or initial values, optionally with guesses, got {by!r}")
         if not isinstance(listed, Mapping) and not all(isinstance(name, str) for name in listed):
             raise InputError(f"by must be names of parameters or initial values, got {by!r}")
         guesses = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
@@ -61,7 +61,7 @@ class Unknowns:
             if guesses[name] is not None:
                 self._start[name] = array(f"the guess of {name}", guesses[name]).astype(float)
         self._fixed = dict(changes)
-        self._places: list[tuple[str, int | None]] = []  # which entry of what; None for a number
+        self._places: list[tuple[str, int | None]] = []  # name and entry; None for a scalar
         labels, numbers = list[str](), list[float]()
         for name, guess in guesses.items():
             if not isinstance(name, str):
@@ -100,7 +100,7 @@ class Unknowns:
         return k[entries[stem].places[0]].reshape(entries[stem].shape)
 
     def given(self, numbers: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Initial values and parameters of a run with these numbers."""
+        """Return initial values and parameters of a run from the vector of design variables."""
         start = {name: value.copy() for name, value in self._start.items()}
         parameters = dict(self._fixed)
         arrays = {stem: values.copy() for stem, values in self._shapes.items()}
@@ -117,7 +117,7 @@ class Unknowns:
         return {name: value for name, value in start.items() if name in arrays or name in self._start}, parameters
 
     def bounds(self, bounds: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the greatest of every number."""
+        """Return lower and upper bounds of the design variables."""
         low, high = np.full(len(self.labels), -np.inf), np.full(len(self.labels), np.inf)
         if bounds is None:
             return low, high
@@ -126,7 +126,7 @@ class Unknowns:
         for name, pair in bounds.items():
             places = [i for i, label in enumerate(self.labels) if label == name or label.partition("[")[0] == name]
             if not places:
-                raise InputError(f"there are bounds for '{name}', which is not looked for")
+                raise InputError(f"there are bounds for '{name}', which is not a design variable")
             try:
                 least, greatest = (float(value) for value in pair)
             except (TypeError, ValueError):

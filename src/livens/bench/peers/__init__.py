@@ -1,4 +1,4 @@
-"""Other codes for the same problem. Each is a program of its own, run in a process of its own."""
+"""Other codes for the same problems, each in a separate process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from livens.bench.program import ProgramError, run_module
 
 @dataclass
 class Peer:
-    """Another code, run so often in every round with each of its settings.
+    """Other code, run `repeats` times per round with each of its settings.
 
-    `facts` are those of its fastest run so far, `trouble` says why there are none.
+    `facts` are those of its fastest run; `error` is the reason if there are none.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Peer:
     trouble: str | None = None
 
     def play(self) -> None:
-        """Run it, if it is there; once it has failed it is left alone."""
+        """Run the code, if it is installed and has not failed before."""
         if importlib.util.find_spec(self.name) is None:
             self.trouble = "not installed"
         if self.trouble is not None:

@@ -1,4 +1,4 @@
-"""How long a piece of a program takes."""
+"""Timing of functions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 def seconds(piece: Callable[[], object]) -> float:
-    """Wall time, or processor time where that is less.
+    """Return the wall time, or the processor time if smaller.
 
-    Runs of the other codes are longer than what the system grants a process at a stretch: on a busy machine their wall
-    time holds that of other processes, and they would look slower than they are.
+    Runs of other codes are longer than a scheduler time slice: on a busy machine their wall time includes that of other
+    processes.
     """
     wall, processor = time.perf_counter(), time.process_time()
     piece()

@@ -1,4 +1,4 @@
-"""Kepler's problem with diffrax: value and gradient by four initial values, its default way back."""
+"""Kepler problem with diffrax: value and gradient by four initial values, with its default adjoint."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The double four-bar linkage in Exudyn, with generalised alpha. A program of its own that prints one line of JSON.
+"""Double four-bar linkage in Exudyn with generalised alpha; prints one line of JSON.
 
-Bars are rigid bodies with three coordinates, pinned together by revolute joints. Of the four ways to solve the
-equations of a step (modified or full Newton, dense or sparse matrices) the fastest counts.
+Bars are planar rigid bodies with three coordinates and revolute joints. The fastest of four solver settings counts
+(modified or full Newton, dense or sparse matrices).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from livens.bench.peers.clock import seconds
 
-items: Any = importlib.import_module("exudyn.itemInterface")  # has no types
+items: Any = importlib.import_module("exudyn.itemInterface")  # untyped
 
 H, STEPS = 1e-3, 10_000
 MASS, LENGTH, GRAVITY, SPEED = 1.0, 1.0, 9.81, 1.0
@@ -26,7 +26,7 @@ HALF, INERTIA = LENGTH / 2, MASS * LENGTH**2 / 12
 
 
 class Linkage:
-    """Three lower bars upright on the ground, two upper bars across their tops, which move to the right."""
+    """Three upright lower bars on the ground and two upper bars on their tops, which move to the right."""
 
     def __init__(self) -> None:
         self._container = exudyn.SystemContainer()  # owns the system
@@ -40,7 +40,7 @@ class Linkage:
         for i, bar in enumerate(upper):
             self._pin(lower[i], HALF, bar, -HALF)
             self._pin(bar, HALF, lower[i + 1], HALF)
-        # one point at every step is the least a user stores
+        # one stored point per step is the minimum of a usual simulation
         self._tip = self.system.AddSensor(
             items.SensorBody(
                 bodyNumber=lower[0],
@@ -67,7 +67,7 @@ class Linkage:
         self.system.AddObject(items.RevoluteJoint2D(markerNumbers=ends))
 
     def solve(self, modified: bool, solver: str) -> float:
-        """One run from the start, and the seconds it took."""
+        """Run from the initial state and return the time in s."""
         settings = exudyn.SimulationSettings()
         integration = settings.timeIntegration
         integration.numberOfSteps, integration.endTime, integration.verboseMode = STEPS, STEPS * H, 0
@@ -80,25 +80,25 @@ class Linkage:
         return seconds(lambda: self.system.SolveDynamic(settings, solverType=method))
 
     def tip(self) -> float:
-        """Where the first upper joint is at the end, along x."""
+        """Return the final x coordinate of the first upper joint."""
         return float(self.system.GetSensorStoredData(self._tip)[-1, 1])
 
     def energy(self) -> float:
-        """Of the state the system is in."""
+        """Return the energy of the current state."""
         q, v = self.system.systemData.GetODE2Coordinates(), self.system.systemData.GetODE2Coordinates_t()
         heights = q[1::3] + np.array([HALF] * 3 + [LENGTH] * 2)  # coordinates are displacements from the start
         kinetic = 0.5 * MASS * np.sum(v[0::3] ** 2 + v[1::3] ** 2) + 0.5 * INERTIA * np.sum(v[2::3] ** 2)
         return float(kinetic + MASS * GRAVITY * heights.sum())
 
     def energy_error(self, modified: bool, solver: str) -> float:
-        """The largest deviation from the initial energy in a run, relative to it."""
+        """Return the largest relative energy deviation of a run."""
         seen: list[float] = []
 
         def look(_: Any, __: float) -> bool:
             seen.append(self.energy())
             return True
 
-        self.system.SetPreStepUserFunction(look)  # a call into Python at every step: not for timing
+        self.system.SetPreStepUserFunction(look)  # calls Python in each step: not for timing
         self.solve(modified, solver)
         seen.append(self.energy())
         return max(abs(energy / seen[0] - 1) for energy in seen)

@@ -1,4 +1,4 @@
-"""The slider-crank of `livens.bench.crank` in Exudyn, with generalised alpha. It prints one line of JSON."""
+"""Slider-crank of `livens.bench.crank` in Exudyn with generalised alpha; prints one line of JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from livens.bench import crank
 from livens.bench.peers.clock import seconds
 
-items: Any = importlib.import_module("exudyn.itemInterface")  # has no types
+items: Any = importlib.import_module("exudyn.itemInterface")  # untyped
 
 
 def angle(h: float) -> float:
-    """Where the crank is at the end, from the model to the result."""
+    """Build the model, run it and return the final crank angle."""
     container: Any = exudyn.SystemContainer()
     system = container.AddSystem()
     a, b = crank.ANGLE, crank.slope(crank.ANGLE)
@@ -52,7 +52,7 @@ def angle(h: float) -> float:
     line = [system.AddMarker(items.MarkerNodeCoordinate(nodeNumber=node, coordinate=1))]
     fixed = system.AddNode(items.NodePointGround())
     line.insert(0, system.AddMarker(items.MarkerNodeCoordinate(nodeNumber=fixed, coordinate=0)))
-    # coordinates are displacements from where the slider is drawn, which is on the line
+    # coordinates are displacements from the reference configuration, where the slider is on the line
     system.AddObject(items.CoordinateConstraint(markerNumbers=line))
     turned = system.AddMarker(items.MarkerBodyRigid(bodyNumber=bodies[0]))
     system.AddLoad(

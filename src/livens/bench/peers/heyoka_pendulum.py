@@ -1,4 +1,4 @@
-"""The crowd of simple pendulums with heyoka's integrator for batches, in the angle: it has no constraints."""
+"""Ensemble of simple pendulums with heyoka's batch integrator, in the angle (heyoka has no constraints)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-#: An error per step that leaves the end about as accurate as steps of 1 ms of the second-order scheme do.
+#: Tolerance per step with about the final accuracy of the second-order scheme with steps of 1 ms.
 _TOLERANCE = 1e-9
 
 

@@ -1,6 +1,6 @@
-"""The mechanisms of the IFToMM benchmark in other codes, from the same drawings. It prints one line of JSON.
+"""Mechanisms of the IFToMM benchmark in other codes, from the same `Multibody` models; prints one line of JSON.
 
-Each code takes the longest of the steps ``h/2^n`` with which the end of the run is where it should be.
+Each code uses the largest step ``h/2^n`` whose final error is within the tolerance.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from livens.models.element import Element
 from livens.multibody.builder import Multibody
 from livens.multibody.parts import Marker
 
-#: Steps are not halved more often than this.
+#: Maximal number of step halvings.
 _HALVINGS = 10
-#: What Exudyn calls the parameters of springs and dampers.
+#: Exudyn names of the parameters of springs and dampers.
 _SPRING = dict(stiffness="stiffness", damping="viscosity", referenceLength="length")
 
 
 def in_exudyn(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.ndarray]:
-    """Where points of a body are at the end: bodies in the plane have three coordinates, in space Euler parameters."""
+    """Return the final points as a function of h: planar bodies with 3 coordinates, others with Euler parameters."""
     import exudyn
 
-    items: Any = importlib.import_module("exudyn.itemInterface")  # has no types
+    items: Any = importlib.import_module("exudyn.itemInterface")  # untyped
     flat, none = mb.dimension == 2, [0.0, 0.0, 0.0]
     poses = _states(mb)
     container: Any = exudyn.SystemContainer()
@@ -91,7 +91,7 @@ def in_exudyn(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
 
     for name, (what, said) in mb._said.items():
         values = mb._acting[name].parameters.values
-        if what == "motor":  # a constant torque in a joint with the ground
+        if what == "motor":  # constant torque in a joint with the ground
             turned = marker(said[0].second.name, np.zeros(mb.dimension))
             system.AddLoad(items.LoadTorqueVector(markerNumber=turned, loadVector=[0, 0, torque(mb._acting[name])]))
             continue
@@ -121,14 +121,14 @@ def in_exudyn(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
         if flat:
             integration.newton.useModifiedNewton = True
             settings.linearSolver.solverType = exudyn.LinearSolverType.EXUdense
-        else:  # a constraint too many: its matrix is singular everywhere
+        else:  # redundant constraint: the Jacobian is singular everywhere
             settings.linearSolverType = exudyn.LinearSolverType.EigenDense
             settings.linearSolverSettings.ignoreSingularJacobian = True
         settings.solutionSettings.writeSolutionToFile = False
         settings.solutionSettings.sensorsWritePeriod = h
         try:
             system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
-        except exudyn.SolverError:  # steps that are too long for its Newton's method
+        except exudyn.SolverError:  # Newton failure with long steps
             return np.full((len(sensors), mb.dimension), np.nan)
         return np.array([system.GetSensorStoredData(sensor)[-1, 1 : 1 + mb.dimension] for sensor in sensors])
 
@@ -136,7 +136,7 @@ def in_exudyn(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
 
 
 def in_mujoco(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.ndarray]:
-    """The same; loops are closed by soft constraints that are as stiff as the step allows."""
+    """Return the final points as a function of h; loops are closed by soft constraints as stiff as the step allows."""
     import mujoco
 
     with tempfile.TemporaryDirectory() as folder:
@@ -161,13 +161,13 @@ def in_mujoco(mb: Multibody, look: Look, t_end: float) -> Callable[[float], np.n
 
 
 def torque(motor: Element) -> float:
-    """What a motor with a constant law exerts."""
+    """Return the torque of a motor with a constant law."""
     through: Any = motor.functions["forces"]
     return float(through.energy([1.0, 0.0], [0.0, 0.0], 0.0, None)[1])
 
 
 def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:
-    """Positions, axes, velocities and rates of rotation of all bodies at the start, in space."""
+    """Return initial positions, rotation matrices, velocities and angular velocities of all bodies."""
     from livens.multibody.exports.mjcf import poses
 
     return {name: (x.position, x.rotation, x.velocity, x.omega) for name, x in poses(mb, *mb.started).items()}
@@ -175,7 +175,7 @@ def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:
 
 @dataclass(frozen=True)
 class Look:
-    """What is looked at in the end: a point of a body, or with a second one beside it how far the body has turned."""
+    """Final output: a point of a body, or a rotation angle given by two points."""
 
     body: str
     levers: list[np.ndarray]
@@ -189,7 +189,7 @@ class Look:
         return cls(body, [part.markers["centre" if point == "position" else point].lever])
 
     def error(self, points: np.ndarray, exact: Any) -> float:
-        """How far off; of an angle, within a turn."""
+        """Return the error of the output; angles modulo a full turn."""
         if len(self.levers) == 1:
             return float(np.abs(points[0] - exact).max())
         x, y = points[1, :2] - points[0, :2]

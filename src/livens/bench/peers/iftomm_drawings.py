@@ -1,4 +1,4 @@
-"""The problems of the IFToMM benchmark as drawings, which other codes can be given."""
+"""Problems of the IFToMM benchmark as `Multibody` models, for other codes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from livens.multibody.builder import Multibody
 from livens.problems import load
 
-#: A point mass has no moment of inertia, and bodies of other codes have one: so little is not seen.
+#: Negligible moment of inertia of a point mass, required by other codes.
 _SPECK = 1e-10
 
 
 def drawing(problem: str) -> Multibody:
-    """One of the problems."""
+    """Return the `Multibody` model of a problem."""
     from livens.problems.bricard import bricard_mechanism
     from livens.problems.drawn_four_bar import four_bar_mechanism
     from livens.problems.flyball_governor import governor_mechanism
@@ -30,7 +30,7 @@ def drawing(problem: str) -> Multibody:
 
 
 def pendulum() -> Multibody:
-    """A point mass on a rod without mass, released from the horizontal."""
+    """Build a point mass on a massless rod, released from the horizontal."""
     mb = Multibody(gravity=[0, -9.81], planar=True)
     bob = mb.body("bob", mass=1.0, inertia=_SPECK, position=[-1, 0])
     mb.revolute("hinge", mb.ground, bob, at=[0, 0])
@@ -38,7 +38,7 @@ def pendulum() -> Multibody:
 
 
 def squeezer() -> Multibody:
-    """Seven links in the plane that meet in one point, at the start of the published problem."""
+    """Build the planar seven-body mechanism in the initial configuration of the published problem."""
     published = load("andrews-squeezer")
     k: dict[str, Any] = published.system.shared.values
     angles: Any = published.q0

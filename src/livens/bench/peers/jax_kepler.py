@@ -1,4 +1,4 @@
-"""Kepler's problem with Stoermer and Verlet's scheme as lax.scan of JAX: value and gradient by four initial values."""
+"""Kepler problem with Stoermer-Verlet by lax.scan of JAX: value and gradient by four initial values."""
 
 from __future__ import annotations
 

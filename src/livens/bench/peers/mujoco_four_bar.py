@@ -1,7 +1,6 @@
-"""The double four-bar linkage in MuJoCo, with its implicitfast integrator. A program of its own that prints one line of
-JSON.
+"""Double four-bar linkage in MuJoCo with the implicitfast integrator; prints one line of JSON.
 
-Every bar hangs on a hinge; MuJoCo's bodies form trees, so the two loops are closed by stiff soft constraints.
+Bodies form a tree of hinges; both loops are closed by stiff soft constraints.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ import mujoco
 from livens.bench.peers.clock import seconds
 
 H, STEPS = 1e-3, 10_000
-#: About the axes of the bar and the two across; a bar has no thickness, MuJoCo wants some.
+#: Axial and transverse moments of inertia of a bar; MuJoCo requires a positive axial one.
 _ALONG, _ACROSS = 1e-6, 1 / 12
 
 
 def _bar(name: str, upright: bool, x: float, z: float, inside: str = "") -> str:
-    """A bar on a hinge at (x, z) of the body it is in, which carries `inside`."""
+    """Return the XML of a bar on a hinge at (x, z) of its parent, with child elements."""
     centre, inertia = ("0 0 .5", (_ACROSS, _ACROSS, _ALONG)) if upright else (".5 0 0", (_ALONG, _ACROSS, _ACROSS))
     numbers = " ".join(f"{value:.10g}" for value in inertia)
     return (
@@ -31,7 +30,7 @@ def _bar(name: str, upright: bool, x: float, z: float, inside: str = "") -> str:
 
 
 def _closure(upper: str, lower: str) -> str:
-    """The far end of an upper bar stays on the top of a lower bar, as firmly as a step of 1 ms allows."""
+    """Return the XML of the loop closure between an upper and a lower bar, as stiff as a step of 1 ms allows."""
     return f'<connect body1="{upper}" body2="{lower}" anchor="1 0 0" solref="0.002 1" solimp="0.9999 0.9999 0.001"/>'
 
 
@@ -50,7 +49,7 @@ def model() -> Any:
 
 
 def start(linkage: Any) -> Any:
-    """Lower bars turn to the right at 1 rad/s; upper bars, hinged on them, turn back and stay level."""
+    """Return the initial data: lower bars rotate at 1 rad/s, upper bars stay horizontal."""
     data = mujoco.MjData(linkage)
     for name in ("lower0", "lower1", "lower2", "upper0", "upper1"):
         data.qvel[linkage.joint(name).dofadr[0]] = 1.0 if name.startswith("lower") else -1.0
@@ -59,7 +58,7 @@ def start(linkage: Any) -> Any:
 
 
 def energy_error(linkage: Any) -> float:
-    """The largest deviation from the initial energy in a run, relative to it."""
+    """Return the largest relative energy deviation of a run."""
     data = start(linkage)
     first, worst = float(data.energy.sum()), 0.0
     for _ in range(STEPS):

@@ -1,5 +1,4 @@
-"""The slider-crank of `livens.bench.crank` in MuJoCo, with its loop as a soft constraint that is as stiff as the step
-allows. A program that prints one line of JSON."""
+"""Slider-crank of `livens.bench.crank` in MuJoCo, closed by a stiff soft constraint; prints one line of JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ import mujoco
 from livens.bench import crank
 from livens.bench.peers.clock import seconds
 
-#: Nothing has no inertia in MuJoCo; this is about axes that do not turn.
+#: Moment of inertia about axes without rotation; MuJoCo requires a positive value.
 _SMALL = 1e-6
 
 
 def angle(h: float) -> float:
-    """Where the crank is at the end, from the model to the result."""
+    """Build the model, run it and return the final crank angle."""
     (of_crank, of_rod), (first, second, third) = crank.moments(), crank.MASSES
     model = mujoco.MjModel.from_xml_string(
         f"""<mujoco><option timestep="{h}" gravity="0 {-crank.GRAVITY} 0" integrator="RK4"/><worldbody>

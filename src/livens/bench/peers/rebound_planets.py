@@ -1,4 +1,4 @@
-"""Planets by REBOUND's WHFast, with its corrector of order 17 at the ends."""
+"""Planets by REBOUND WHFast with symplectic corrector of order 17."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def whfast(problem: Any, t_end: float, count: float) -> np.ndarray:
-    """Positions at the end after so many steps."""
+    """Return the final positions after `count` steps."""
     import rebound
 
     system = problem.system
@@ -21,7 +21,7 @@ def whfast(problem: Any, t_end: float, count: float) -> np.ndarray:
         simulation.add(m=float(mass), **dict(zip(names, map(float, (*place, *speed)), strict=True)))
     simulation.integrator = "whfast"
     simulation.dt = t_end / count
-    # up to version 4 the settings stand beside the simulation, later in its integrator
+    # up to version 4 the settings belong to the simulation, later to its integrator
     settings = getattr(simulation, "ri_whfast", None) or simulation.integrator
     settings.safe_mode, settings.corrector = 0, 17
     simulation.steps(round(count))

@@ -1,3 +1,3 @@
-"""The assembled tier: one kernel per type of element and per class of fronts, run over index maps in vector lanes."""
+"""Assembled tier: one kernel per element type and per front class, evaluated over index maps in SIMD lanes."""
 
-from livens.engine.assembled import code as code  # so that its functions are known before one of them is called
+from livens.engine.assembled import code as code  # registers the compile unit before the first call

@@ -1,7 +1,7 @@
-"""All pieces of a step put together: kernels, and who sums up what they write.
+"""Assembly of element kernels into residual, Jacobian and final state.
 
-Pieces write to a pool; whoever needs a number gathers it. So no two instances write to one place, and sums are always
-taken in the same order, whoever computes their parts.
+Element kernels write to a contribution pool; sums gather their terms from the pool. No two instances write to the same
+entry, and sums have a fixed order, so that results are independent of the number of threads.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from livens.engine.lowering.words import call
 from livens.expressions.graph.roundoff import UNIT
 from livens.schemes.recipes.pieces import Pieces
 
-#: Unknowns smaller than this part of the largest of their kind need not be known to their own last digit.
+#: Uncertainty of an unknown relative to the largest unknown of its group.
 _OWN_DIGITS = 1e-4
-#: Which kernel of a piece is called, by its column in the addresses; what it writes begins at a column behind these.
+#: Columns of the kernel addresses of an element batch; further columns are the offsets of its outputs.
 NEWTON, RESIDUAL, FLOOR, END, TURN = range(5)
 _KERNELS = ("newton", "residual", "floor", "end", "turn")
 POOL, FLOORS, ENDS, COLUMNS = range(5, 9)
@@ -32,14 +32,14 @@ POOL, FLOORS, ENDS, COLUMNS = range(5, 9)
 
 @dataclass(frozen=True)
 class Sums:
-    """Numbers to be summed up of a pool: those of target ``i`` stand at ``positions[starts[i]:starts[i+1]]``."""
+    """Gather lists (CSR): the terms of target ``i`` are ``pool[positions[starts[i]:starts[i+1]]]``."""
 
     starts: np.ndarray
     positions: np.ndarray
 
     @classmethod
     def of(cls, targets: list[np.ndarray], positions: list[np.ndarray], size: int) -> Sums:
-        """In the order given, target by target; negative targets are left out."""
+        """Build gather lists that preserve the order of the terms of each target; negative targets are removed."""
         target = np.concatenate([*targets, np.zeros(0, dtype=np.int64)])
         position = np.concatenate([*positions, np.zeros(0, dtype=np.int64)])
         chosen = target >= 0
@@ -49,19 +49,19 @@ class Sums:
         return cls(starts.astype(np.int32), position[order].astype(np.int32))
 
     def of_targets(self, chosen: np.ndarray) -> Sums:
-        """The same for these targets, in this order."""
+        """Return the gather lists of some targets, in the given order."""
         counts = np.diff(self.starts)[chosen]
         starts = np.concatenate([[0], np.cumsum(counts)])
         inside = np.arange(int(counts.sum())) - np.repeat(starts[:-1], counts)
         return Sums(starts.astype(np.int32), self.positions[np.repeat(self.starts[:-1][chosen], counts) + inside])
 
     def gather(self, pool: np.ndarray, out: np.ndarray) -> None:
-        """Sum them up."""
+        """Sum the terms of every target into `out`."""
         gather_sums(self.starts, self.positions, pool, out, 0, self.starts.size - 1)
 
 
 def _rows_of(pieces: Pieces) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[bool]]:
-    """Equations that each row of each piece is added to, and where these stand in the pool; which are of forces."""
+    """Return target equations and pool positions of every residual row, and whether each row is of a force."""
     found, forces, base = [], [], 0
     for p in pieces.pieces:
         count, outputs = int(p.rows.numel()), int(p.rows.numel()) + len(p.pattern)
@@ -73,7 +73,7 @@ def _rows_of(pieces: Pieces) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[
 
 
 class Assembly:
-    """The kernels of a step and how their outputs are summed up. It is the same for all runs of a model."""
+    """Kernels of a step and the gather lists of their outputs; shared by all runs of a model."""
 
     def __init__(self, pieces: Pieces) -> None:
         self.pieces = pieces = in_lanes(pieces)
@@ -88,9 +88,9 @@ class Assembly:
         pushes = [self.pushed and force for force in forces]
         self.row_sums = RowSums([r for r, _ in rows], [at for _, at in rows], pushes, cut, size)
         self.kernels = [PieceKernels(p, pieces, adders == 1, self.row_sums.places) for p in pieces.pieces]
-        #: Entries of the state that nothing is added to.
+        #: Entries of the state without contributions.
         self.blank = np.flatnonzero(adders == 0)
-        #: Where the outputs of each piece begin: with derivatives, bounds, ends.
+        #: Pool offsets of the outputs of each element batch: residual and Jacobian, round-off bounds, final state.
         self.bases = np.zeros((len(self.kernels), 3), dtype=np.int64)
         tops = np.zeros(3, dtype=np.int64)
         positions: list[list[np.ndarray]] = [[at for _, at in rows], [], []]
@@ -109,17 +109,17 @@ class Assembly:
         self.tops = tops
         targets = [target for target, _ in rows]
         self.residual_sums, self.floor_sums = (Sums.of(targets, positions[i], size) for i in (0, 1))
-        #: The same bounds in the order of the residual.
+        #: Round-off bounds in the order of the residual.
         self.bound_sums = self.floor_sums.of_targets(self.row_sums.rows)
         of_forces = [i for i, force in enumerate(forces) if force]
         pushed = [np.where(targets[i] < cut, targets[i], -1) for i in of_forces]
-        #: What forces add to the equations of coordinates, if somebody asks for it.
+        #: Generalized impulses of forces, gathered for the equations of coordinates.
         self.first_multiplier = cut
         self.impulse_sums = Sums.of(pushed, [positions[0][i] for i in of_forces], size)
         summed = np.unique(np.concatenate([*ends, np.zeros(0, dtype=np.int64)]))
         number = np.full(states, -1)
         number[summed] = np.arange(summed.size)
-        self.summed = summed.astype(np.int64)  # the entries of the state that are sums
+        self.summed = summed.astype(np.int64)  # entries of the final state that are sums
         self.end_sums = Sums.of([number[e] for e in ends], positions[2], summed.size)
         codes = [[kernel.address(name) for name in _KERNELS] for kernel in self.kernels]
         self.addresses = np.concatenate([np.array(codes, dtype=np.int64), self.bases], axis=1)
@@ -128,7 +128,7 @@ class Assembly:
 
     @property
     def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, columns and positions in the pool of what the Jacobian's nonzeros are summed up of."""
+        """Rows, columns and pool positions (COO) of the Jacobian contributions."""
         rows, columns, positions = [], [], []
         for i, kernel in enumerate(self.kernels):
             p = kernel.piece
@@ -143,7 +143,7 @@ class Assembly:
 
     @functools.cached_property
     def pattern(self) -> tuple[np.ndarray, np.ndarray, Sums]:
-        """Rows and columns of the Jacobian's nonzeros, column by column, and how they are summed up of the pool."""
+        """Rows and columns of the Jacobian's nonzeros in column-major order, and their gather lists."""
         row, column, position = self.places
         key = column * self.pieces.size + row
         places = np.unique(key)
@@ -152,12 +152,12 @@ class Assembly:
 
 
 class Bench:
-    """The arrays of one run on an assembly: tables with its parameters, the pool, the context."""
+    """Workspace of one run: tables with parameters, contribution pool, and context."""
 
     def __init__(self, assembly: Assembly, k: np.ndarray, extra: int = 0) -> None:
         a = self.assembly = assembly
         self.context = np.zeros(5, dtype=np.int64)
-        # vectors of two runs may begin before the first number, and end behind the last
+        # loads of two contiguous runs may start before the first entry and end after the last
         self.pool = aligned_zeros(WIDTH + int(a.tops[0]) + extra + WIDTH)[WIDTH:]
         self.floors, self.ends = (aligned_zeros(int(a.tops[i]) + WIDTH) for i in (1, 2))
         self.errors, self.impulses = np.zeros(a.pieces.size), aligned_zeros(a.row_sums.rows.size)
@@ -174,13 +174,13 @@ class Bench:
         self.kinds = np.array(a.pieces.kinds, dtype=np.int64)
 
     def _run(self, which: int, base: int, x: np.ndarray, z: np.ndarray, c: np.ndarray, out: np.ndarray) -> None:
-        """One kernel of every piece."""
+        """Evaluate one kernel of every element batch."""
         count, width = self.tables.shape
         run_pieces(self.assembly.addresses, self.tables, count, width, which, base, x, z, c, out)
 
-    # -- one evaluation at a time, for those who do not step in compiled code -----------------------------------------
+    # -- single evaluations, for callers outside the compiled time loop -----------------------------------------------
     def residual(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """The equations at x."""
+        """Return the residual at x."""
         a, r = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
         self._run(RESIDUAL, POOL, x, z, c, self.pool)
@@ -192,7 +192,7 @@ class Bench:
         return r
 
     def newton(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The equations at x, and the nonzeros of their Jacobian."""
+        """Return the residual at x and the nonzeros of its Jacobian."""
         a, r = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
         self._run(NEWTON, POOL, x, z, c, self.pool)
@@ -203,7 +203,7 @@ class Bench:
         return r, values
 
     def scales(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
-        """Reciprocal round-off bounds of the residual at x."""
+        """Return the reciprocal round-off bounds of the residual at x."""
         a, scale = self.assembly, np.zeros(x.size)
         self.context[0] = m.ctypes.data
         errors_of(x, dx, self.kinds, self.kinds.size, self.errors)
@@ -214,13 +214,13 @@ class Bench:
         return scale
 
     def turn(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray, dx: np.ndarray) -> None:
-        """Variations -> corrections, in place."""
+        """Map variations to increments of the unknowns, in place."""
         if self.assembly.turning:
             self.context[0], self.context[3] = m.ctypes.data, dx.ctypes.data
             self._run(TURN, ENDS, x, z, c, self.ends)
 
     def end(self, x: np.ndarray, z: np.ndarray, m: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """State and memory at the end of the step."""
+        """Return final state and history at the end of the step."""
         a, z1, m1 = self.assembly, np.zeros(z.size), np.zeros(m.size)
         if a.pushed:
             self.residual(x, z, m, c)
@@ -246,7 +246,7 @@ def run_pieces(
     c: Doubles,
     out: Doubles,
 ) -> None:
-    """Call one kernel of every piece that has it and something to do; tables are `width` numbers long."""
+    """Call one kernel of every element batch that has it and a nonempty range; tables have `width` entries."""
     for i in range(pieces):
         codes, table = addresses + i * COLUMNS, tables + i * width
         if codes[which] != 0 and table[FIRST] < table[LAST]:
@@ -255,7 +255,7 @@ def run_pieces(
 
 @lowered
 def gather_sums(starts: Indices, positions: Indices, pool: Doubles, out: Doubles, first: int, stop: int) -> None:
-    """Sum up what belongs together, always in the same order."""
+    """Sum the terms of the targets from `start` to `stop`, in a fixed order."""
     for i in range(first, stop):
         total = 0.0
         for j in range(starts[i], starts[i + 1]):
@@ -265,7 +265,7 @@ def gather_sums(starts: Indices, positions: Indices, pool: Doubles, out: Doubles
 
 @lowered
 def errors_of(x: Doubles, dx: Doubles, kinds: Integers, count: int, errors: Doubles) -> None:
-    """How far off unknowns may be, in units of round-off."""
+    """Compute the uncertainties of the unknowns, in units of the unit round-off."""
     first = 0
     for k in range(count):
         stop, largest = first + kinds[k], 0.0

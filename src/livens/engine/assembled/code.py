@@ -1,4 +1,4 @@
-"""The compiled functions of the tier that Python calls: they are compiled together, once per machine."""
+"""Compile unit of the assembled tier: native entry points that are compiled as one module."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ together(
 
 
 def prepare() -> None:
-    """See to it that there is code, that of what is watched in large systems included."""
+    """Compile the native functions, including those of the observables of large systems."""
     cast(Any, advance).compile()
     element_table.prepare()

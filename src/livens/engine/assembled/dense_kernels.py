@@ -1,8 +1,8 @@
-"""Native code for dense fronts: products of parts of a matrix, six rows and eight columns of the result at a time.
+"""GEMM and TRSM micro-kernels of dense fronts, with tiles of six rows and eight columns.
 
-One thread does it, always in the same order: the last digit does not depend on a library, or on how many threads it
-thinks that it has. A function ``void f(C, A, B, sizes, unused)`` takes addresses of parts of row-major matrices;
-`sizes` are 64-bit numbers: rows of C, its columns, the length of the sums, the row stride of C and A, and that of B.
+Single-threaded with a fixed order of summation: results do not depend on a BLAS library or its number of threads. A
+function ``void f(C, A, B, sizes, unused)`` takes addresses of parts of row-major matrices. `sizes` are 64-bit integers:
+rows of C, columns of C, length of the sums, row stride of C and A, and row stride of B.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 
 from livens.engine.native import Code, compile_function
 
-#: Columns of a tile, and rows; what is left of the rows goes in smaller tiles.
+#: Columns of a tile, and numbers of rows of the tiles, largest first.
 LANES = 8
 _ROWS = (6, 3, 1)
 _TILE = f"<{LANES} x double>"
@@ -20,19 +20,19 @@ _ONES = ", ".join(f"i64 {lane}" for lane in range(LANES))
 
 @functools.cache
 def subtract_product() -> Code:
-    """``C -= A B``. Rows of B and C must have room for seven numbers behind their last; these are not changed in C."""
+    """Compile ``C -= A B``. Rows of B and C are padded by seven entries, which are not changed in C."""
     return compile_function(_product("subtract", subtract=True), "subtract")
 
 
 @functools.cache
 def multiply_by() -> Code:
-    """``C = A B``, where C may be A if B has eight rows and columns."""
+    """Compile ``C = A B``, where C may be A if B has eight rows and columns."""
     return compile_function(_product("multiply", subtract=False), "multiply")
 
 
 @functools.cache
 def solve_lower() -> Code:
-    """``C <- B^-1 C`` for eight rows of C; B is eight by eight, lower triangular, with ones on its diagonal."""
+    """Compile ``C <- B^-1 C`` for eight rows of C; B is unit lower triangular with eight rows."""
     return compile_function(_triangular("lower"), "lower")
 
 
@@ -74,14 +74,14 @@ def _sizes(*names: str) -> str:
 
 
 def _mask(count: str) -> str:
-    """Lanes that are columns of the result."""
+    """Return the mask of the lanes that are columns of the result."""
     return f"""%one = insertelement <{LANES} x i64> poison, i64 {count}, i32 0
 %all = shufflevector <{LANES} x i64> %one, <{LANES} x i64> poison, <{LANES} x i32> zeroinitializer
 %inside = icmp slt <{LANES} x i64> <{_ONES}>, %all"""
 
 
 def _rows(number: int, rows: int, subtract: bool) -> str:
-    """Tiles of so many rows, from where the last kind of tile ended."""
+    """Return the loop over tiles with `rows` rows, starting at the end of the previous loop."""
     t = f"t{number}"
     before = "0" if number == 0 else f"%i{number - 1}"
     where = "%columns" if number == 0 else f"%tiles{number - 1}"

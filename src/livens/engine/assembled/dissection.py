@@ -1,6 +1,6 @@
-"""Nested dissection: an order of the vertices of a graph in which separators come last.
+"""Nested dissection: fill-reducing ordering of the vertices of a graph in which separators come last.
 
-With pymetis, if it is there; else by distances from landmarks, which do well on nets and lattices.
+Uses pymetis if it is installed; otherwise separators from distances to landmarks, which suit nets and lattices.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import scipy.sparse as sp
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Integers
 
-#: Parts with fewer vertices than this are not divided any more.
+#: Number of vertices below which a part is not divided.
 _SMALL = 8
-#: Where parts are cut: shares of the vertices on one side.
+#: Tested fractions of the vertices on one side of a separator.
 _SHARES = (0.4, 0.45, 0.5, 0.55, 0.6)
-#: How much a cut counts more for each share that its larger part has above a half.
+#: Imbalance penalty: relative increase of the score of a separator per excess of its larger side above one half.
 _UNFAIR = 2.0
-#: So often functions are smoothed before parts are cut along them.
+#: Number of smoothing iterations of the fields before parts are divided along them.
 _SMOOTHINGS = 40
 
 
 def nested_dissection(graph: sp.csr_matrix) -> np.ndarray:
-    """Vertices in an order of elimination; `graph` is symmetric, and its diagonal does not count."""
+    """Return an elimination order of the vertices; `graph` is symmetric, and its diagonal is ignored."""
     try:
         import pymetis
     except ImportError:
@@ -32,14 +32,14 @@ def nested_dissection(graph: sp.csr_matrix) -> np.ndarray:
 
 
 def by_landmarks(graph: sp.csr_matrix) -> np.ndarray:
-    """Divide by differences of the distances from vertices at the edge, again and again."""
+    """Return a nested-dissection ordering by recursive bisection along differences of landmark distances."""
     starts, neighbours = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     count = graph.shape[0]
-    inside = np.zeros(count, dtype=np.int64)  # the number of the part a vertex is in
+    inside = np.zeros(count, dtype=np.int64)  # part index of each vertex
     order: list[np.ndarray] = []
     parts = [np.arange(count)]
     number = 0
-    while parts:  # the last part first: order is turned around in the end
+    while parts:  # the last part first: the order is reversed at the end
         part = parts.pop()
         number += 1
         inside[part] = number
@@ -48,7 +48,7 @@ def by_landmarks(graph: sp.csr_matrix) -> np.ndarray:
             continue
         far = _Distances(part, inside, number, starts, neighbours)
         first = far.of(int(part[0]))
-        if (first < 0).any():  # it consists of pieces
+        if (first < 0).any():  # disconnected
             parts += [part[first < 0], part[first >= 0]]
             continue
         separator, one, other = _cut(part, far, first)
@@ -61,7 +61,7 @@ def by_landmarks(graph: sp.csr_matrix) -> np.ndarray:
 
 
 class _Distances:
-    """Distances within a part, and its edges."""
+    """Subgraph of a part: its edges and breadth-first distances."""
 
     def __init__(
         self, part: np.ndarray, inside: np.ndarray, number: int, starts: np.ndarray, neighbours: np.ndarray
@@ -74,19 +74,19 @@ class _Distances:
         kept = inside[ends] == number
         local = np.zeros(inside.size, dtype=np.int64)
         local[part] = np.arange(part.size)
-        #: Edges between the vertices of the part, by their places in it, each in both directions.
+        #: Edges between vertices of the part by local index, in both directions.
         self.edges = np.repeat(np.arange(part.size), sizes)[kept], local[ends[kept]]
         self.degree = np.bincount(self.edges[0], minlength=part.size)
 
     def of(self, vertex: int) -> np.ndarray:
-        """How far the vertices of the part are from one of them; -1 if there is no way."""
+        """Return the distances of the vertices of the part from one vertex; -1 for unreachable vertices."""
         self._distance[self._part] = -1
         queue = np.empty(self._part.size, dtype=np.int64)
         spread(vertex, self._inside, self._number, self._starts, self._neighbours, self._distance, queue)
         return self._distance[self._part]
 
     def farthest(self, distance: np.ndarray) -> int:
-        """The vertex with the largest distance, and of these one with few neighbours: a corner."""
+        """Return the vertex of largest distance; ties are broken by the smallest degree (pseudo-peripheral vertex)."""
         ends = np.flatnonzero(distance == distance.max())
         return int(self._part[ends[np.argmin(self.degree[ends])]])
 
@@ -115,7 +115,7 @@ def spread(
 
 
 def _cut(part: np.ndarray, far: _Distances, first: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The separator that is smallest, and the two sides of it, of which one is empty if there is none."""
+    """Return the separator with the best score and its two sides; one side is empty if there is none."""
     a = far.of(far.farthest(first))
     b = far.of(far.farthest(a))
     c = far.of(far.farthest(np.minimum(a, b)))
@@ -143,7 +143,7 @@ def _cut(part: np.ndarray, far: _Distances, first: np.ndarray) -> tuple[np.ndarr
 
 
 def _smooth(far: _Distances, fields: np.ndarray) -> np.ndarray:
-    """Functions on the part that vary slowly: again and again the mean over neighbours, less what is constant."""
+    """Smooth fields on the part by damped averaging over neighbours, orthogonal to constants and to each other."""
     heads, tails = far.edges
     count = far.degree.size
     mean = sp.csr_matrix((0.5 / far.degree[heads], (heads, tails)), shape=(count, count))
@@ -162,9 +162,9 @@ def _smooth(far: _Distances, fields: np.ndarray) -> np.ndarray:
 
 
 def width(graph: sp.csr_matrix) -> int:
-    """How broad a graph is without the trees that hang on it: vertices at one distance from a vertex at its edge.
+    """Return the median size of breadth-first levels of a graph without hanging trees.
 
-    Chains, rows of loops and trees are narrow; nets are not.
+    Chains, rows of loops and trees are narrow; nets are wide.
     """
     starts, neighbours = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     inside = np.ones(graph.shape[0], dtype=np.int64)
@@ -183,7 +183,7 @@ def width(graph: sp.csr_matrix) -> int:
 
 @lowered
 def strip(starts: Integers, neighbours: Integers, degree: Integers, inside: Integers, count: int) -> None:
-    """Take away vertices with one neighbour or none, as long as there are any."""
+    """Remove vertices of degree one or zero repeatedly."""
     for vertex in range(count):
         at = vertex
         while at >= 0 and inside[at] == 1 and degree[at] <= 1:

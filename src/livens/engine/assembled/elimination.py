@@ -1,9 +1,9 @@
-"""The order of elimination: rounds of independent blocks, and classes of equal fronts in them.
+"""Symbolic analysis: elimination levels of independent blocks, and classes of structurally equal fronts.
 
-Blocks are bodies, with the multipliers of what constrains them alone, and joints. In every round the cheapest blocks
-go that are not coupled to each other; for a chain that is odd-even reduction, which takes log N rounds. A joint
-may go once its body has gone. Whatever has no small and equal fronts any more is left as the core. In nets that
-would be nearly everything: they have dense fronts and no rounds.
+Blocks are bodies, with the multipliers of constraints on the body alone, and joints. Every level eliminates the
+cheapest blocks that are mutually uncoupled; for a chain this is odd-even reduction with log N levels. A joint is
+eliminated after its body. Blocks without small fronts of equal structure form the root front. Nets would consist of
+the root only: they use dense fronts without levels.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from livens.engine.assembled.lane_order import in_whole_vectors, lane_keys
 from livens.engine.assembled.stretches import in_stretches
 from livens.engine.assembled.sweep import Sweep, in_turn
 
-#: Blocks whose boundary is at most this many times that of the smallest go in the same round. Without such a tolerance
-#: a chain would be eaten from its ends.
+#: Relative and absolute tolerance of the boundary size, with respect to the smallest, within one level. Without a
+#: tolerance a chain would be eliminated from its ends.
 _TOLERANCE, _MORE = 2.0, 4
-#: A front has at most this many unknowns, and there are at most this many classes.
+#: Upper bounds of the number of unknowns of a front, and of the number of classes.
 _LARGEST_FRONT, _MOST_CLASSES = 48, 150
-#: And a class takes at most this many products, of which it may have some more if it has many fronts: code takes long
-#: to compile.
+#: Upper bound of the flops of a class; lower bound and increment per front for classes with few fronts, to limit the
+#: compile time.
 _MOST_PRODUCTS, _FEW_PRODUCTS, _PRODUCTS_PER_FRONT = 4000, 1000, 40
-#: Rounds in which nearly every front has its own shape, as in nets, are compiled as long as there is no more code than
-#: this many products, and some for each unknown.
+#: Upper bound of the code size in flops, plus a term per unknown, for levels in which nearly every front has its own
+#: structure, as in nets.
 _CODE, _CODE_PER_UNKNOWN = 10_000, 0.5
-#: A tree is irregular if its bodies have more different numbers of joints than this. Its leaves go first if at least
-#: one block in so many is one, and if on average not more than so many hang on one block, as on the hub of a star.
+#: A tree is irregular if the number of joints per body takes more than this many values. Leaves are eliminated first if
+#: at least one block in twelve is a leaf, and at most eight leaves on average share a neighbour (hub of a star).
 _REGULAR = 3
 _FEW_LEAVES, _SHARED_LEAVES = 12, 8
-#: So many unknowns are solved at once in the end: no class for a single front. Of large systems they may be more, one
-#: for so many unknowns there are: to compile the last few fronts takes longer than to solve for them.
+#: Size of the root front, which is solved densely: lower and upper bound, and number of unknowns per root unknown.
+#: Compiling the last few fronts takes longer than solving them densely.
 _SMALL_CORE, _LARGE_CORE, _UNKNOWNS_PER_CORE = 24, 64, 500
 
 
-#: Boundary, sources in a canonical order, and their numbers.
+#: Boundary, contributions in canonical order, and their indices.
 _Found = tuple[list[int], tuple[tuple[Signature, int, tuple[int, ...]], ...], list[int]]
 
 
 class Elimination:
-    """Which blocks are eliminated when; it is the same for all runs of a model."""
+    """Symbolic analysis of the elimination; shared by all runs of a model."""
 
     def __init__(self, assembly: Assembly, trial: np.ndarray | None, largest: int = _LARGEST_FRONT) -> None:
-        """`trial` is a pool of numbers at a position that has nothing special: by them pivots are chosen.
+        """Analyse the structure; `pivot_sample` is a contribution pool at a generic position, used to choose pivots.
 
-        Without it there are no rounds, but dense fronts for all of the matrix.
+        Without `pivot_sample` there are no levels, but dense fronts for the whole matrix.
         """
         self._assembly, self._largest = assembly, largest
         self.classes: list[FrontClass] = []
-        self.fronts: dict[int, list[Front]] = defaultdict(list)  # by the number of the class
+        self.fronts: dict[int, list[Front]] = defaultdict(list)  # by class index
         self.batches: list[Batch] = []
         self.bases: dict[int, int] = {}
         self.factor_bases: dict[int, int] = {}
@@ -75,7 +75,7 @@ class Elimination:
         self._rounds()
         self._place()
 
-    # -- blocks and sources -------------------------------------------------------------------------------------------
+    # -- blocks and contributions -------------------------------------------------------------------------------------
     def _blocks(self) -> None:
         pieces = self._assembly.pieces
         self._block = pieces.body.copy()
@@ -94,7 +94,7 @@ class Elimination:
             if alone.any():
                 self._block[multipliers[alone]] = others[alone, :1]
             joints = np.flatnonzero(free & ~one)
-            joints = joints[np.argsort(multipliers[joints, 0])]  # as they are numbered, whatever vectors they are in
+            joints = joints[np.argsort(multipliers[joints, 0])]  # in the order of multipliers, independent of lanes
             self._block[multipliers[joints]] = (count + np.arange(joints.size))[:, None]
             count += joints.size
         order = np.argsort(self._block, kind="stable")
@@ -107,11 +107,11 @@ class Elimination:
         self._kinds = [tuple(kinds[own].tolist()) for own in self.unknowns]
 
     def _elements(self) -> None:
-        """Elements are the first sources."""
+        """Collect the contributions of the elements, which come first."""
         assembly = self._assembly
         self.sources: list[Source] = []
         self._signatures: dict[tuple[object, ...], Signature] = {}
-        self._at_block: list[list[tuple[int, int]]] = [[] for _ in self.unknowns]  # (source, role)
+        self._at_block: list[list[tuple[int, int]]] = [[] for _ in self.unknowns]  # (contribution, local block)
         for i, kernel in enumerate(assembly.kernels):
             piece = kernel.piece
             if not piece.pattern:
@@ -149,7 +149,7 @@ class Elimination:
         right: tuple[tuple[int, int, int], ...],
         roles: int,
     ) -> Signature:
-        """One object for equal signatures."""
+        """Return a unique object for equal contribution patterns."""
         key = entries, right, roles
         if key not in self._signatures:
             self._signatures[key] = Signature(len(self._signatures), *key)
@@ -162,7 +162,7 @@ class Elimination:
             self._at_block[block].append((number, role))
 
     def _joints_of_trees(self) -> None:
-        """In a tree every joint has its body, found by stripping leaves; then its Schur complement is definite."""
+        """Match every joint of a tree with a body by removing leaves; then its Schur complement is definite."""
         count = len(self.unknowns)
         self._match: dict[int, int] = {}
         self._irregular = False
@@ -178,7 +178,7 @@ class Elimination:
             for body in bodies:
                 at[body].add(joint)
         self._irregular = len({len(joints) for joints in at.values()}) > _REGULAR
-        # a body with constraints of its own may have no freedom left for a joint
+        # a body with constraints on itself may have no degree of freedom left for a joint
         free = [not any(self._kinds[b]) or 2 * sum(self._kinds[b]) <= len(self._kinds[b]) for b in range(self.bodies)]
         leaves = [b for b in range(self.bodies) if len(at[b]) == 1 and free[b]]
         match: dict[int, int] = {}
@@ -196,7 +196,7 @@ class Elimination:
             self._match = match
 
     def _lanes(self) -> None:
-        """By what fronts are sorted into vectors: the bodies they are of, or joints belong to."""
+        """Assign SIMD lanes: the lane key of a front is that of its body, or of the body of its joint."""
         keys = lane_keys(self.bodies)
         self._lane = keys.tolist() + [len(keys)] * (len(self.unknowns) - self.bodies)
         for source in self.sources:
@@ -206,15 +206,15 @@ class Elimination:
                     if block >= self.bodies:
                         self._lane[block] = min(self._lane[block], self._lane[first])
 
-    # -- rounds -------------------------------------------------------------------------------------------------------
+    # -- levels -------------------------------------------------------------------------------------------------------
     def _rank(self, source: tuple[int, int]) -> tuple[object, ...]:
-        """A canonical order of what is at a block; of equals, that of the bodies they are about."""
+        """Return the sort key of a contribution at a block: pattern first, then the bodies it belongs to."""
         number, role = source
         found = self.sources[number]
         return found.signature.number, role, found.blocks, number
 
     def _front(self, block: int) -> _Found:
-        """Boundary, sources in a canonical order, and their numbers."""
+        """Return boundary, contributions in canonical order, and their indices."""
         bound: dict[int, int] = {}
         numbers: list[int] = []
         shape = []
@@ -261,7 +261,7 @@ class Elimination:
                 ids = tuple((s.number, role, local) for s, role, local in shape)
                 groups[self._kinds[b], ids, tuple(sizes[x] for x in bound)].append(b)
             if 2 * len(groups) > len(chosen) and sum(made.products for made in self.classes) > code:
-                break  # nearly every front has its own shape
+                break  # nearly every front has its own structure
             gone: set[int] = set()
             for key, members in groups.items():
                 members.sort(key=lambda b: (self._lane[b], b))
@@ -284,10 +284,10 @@ class Elimination:
         self._core_blocks = remaining
 
     def _leaves(self, able: list[int], found: dict[int, _Found], remaining: int) -> list[int]:
-        """Of an irregular tree: blocks with one neighbour, if there are many; of those on one block the first.
+        """Return leaves of an irregular tree, at most one per neighbour, if there are many leaves.
 
-        The others wait for the next round, and take over what this one leaves to their neighbour. So all bodies look
-        alike, whether much or little hung on them.
+        The other leaves follow in the next level and absorb the contribution of this one. All bodies then have the
+        same structure, independent of the number of leaves.
         """
         hanging = [b for b in able if len(found[b][0]) <= 1] if self._match and self._irregular else []
         if _FEW_LEAVES * len(hanging) < remaining:
@@ -303,10 +303,10 @@ class Elimination:
     def _taken_over(
         self, chosen: list[int], found: dict[int, _Found]
     ) -> tuple[dict[int, _Found], dict[int, list[tuple[int, tuple[int, int]]]]]:
-        """The fronts of a round, with what they take over from their boundaries.
+        """Return the fronts of a level, and the contributions absorbed from their boundaries.
 
-        What earlier fronts have left to a block alone is added to what the first front of the round leaves there. So
-        the sources of a block do not grow in number from round to round, and the fronts of all rounds look alike.
+        The first front of a level absorbs contributions of earlier fronts to a boundary block alone. The number of
+        contributions of a block then stays constant, and the fronts of all levels have the same structure.
         """
         planned: dict[int, _Found] = {}
         taken: dict[int, list[tuple[int, tuple[int, int]]]] = {}
@@ -331,7 +331,7 @@ class Elimination:
         return planned, taken
 
     def _matters(self, block: int, number: int, role: int) -> bool:
-        """Whether a source has something left to say about a block."""
+        """Return True if a contribution still couples a block to an active block, or has a right-hand side."""
         source = self.sources[number]
         near = source.signature.couplings[role]
         return role in source.signature.pushed or any(self._alive[source.blocks[other]] for other in near)
@@ -344,7 +344,7 @@ class Elimination:
         known: dict[tuple[object, ...], FrontClass],
         refused: set[int],
     ) -> set[int]:
-        """Eliminate fronts of one shape; those whose pivots vanish have to wait."""
+        """Eliminate fronts of one structure; fronts with vanishing pivots are rejected and wait."""
         made = known.get(key)
         if made is None:
             made = FrontClass(Shape(self._kinds[members[0]], found[members[0]][1], key[2]))  # type: ignore[arg-type]
@@ -388,14 +388,14 @@ class Elimination:
         return set(members)
 
     def _remember(self, values: np.ndarray) -> None:
-        """Numbers of eliminated fronts, behind those there are."""
+        """Append the sample values of eliminated fronts."""
         stop = self._trial_size + values.size
         if stop > self._trial.size:
             self._trial = np.concatenate([self._trial, np.zeros(stop)])
         self._trial[self._trial_size : stop] = values
         self._trial_size = stop
 
-    # -- where everything stands --------------------------------------------------------------------------------------
+    # -- memory layout ------------------------------------------------------------------------------------------------
     def _place(self) -> None:
         top, factors = int(self._assembly.tops[0]), 0
         for number, made in enumerate(self.classes):
@@ -413,7 +413,7 @@ class Elimination:
         for made, table in zip(self.classes, self.tables, strict=True):
             self.batches = in_stretches(self.batches, made, table)
         self.core = self._core(place)
-        #: Code of the classes, in products, and how many blocks a class eliminates on average.
+        #: Code size of the classes in flops, and average number of fronts per class.
         self.code = sum(made.products for made in self.classes)
         self.reuse = (len(self.unknowns) - len(self._core_blocks)) / max(len(self.classes), 1)
         self.products = float(sum(made.products * len(self.fronts[n]) for n, made in enumerate(self.classes)))
@@ -421,7 +421,7 @@ class Elimination:
         self._trial = np.zeros(0)
 
     def _part(self) -> None:
-        """In which part of a sweep pieces, sums and fronts are done, block by block."""
+        """Assign the blocks of element batches, sums and fronts to tiles."""
         assembly, sweep = self._assembly, Sweep(self.pool_size)
         for kernel, base in zip(assembly.kernels, assembly.bases[:, 0].tolist(), strict=True):
             sweep.write(base, kernel.outputs, sweep.in_order(-(-kernel.piece.count // WIDTH)))
@@ -473,7 +473,7 @@ class Elimination:
 
 
 def _cheapest(able: list[int], found: dict[int, _Found], cost: dict[int, int]) -> list[int]:
-    """Blocks with small boundaries that are not coupled to each other."""
+    """Return mutually uncoupled blocks with small boundaries (minimum degree)."""
     smallest = min(cost[b] for b in able)
     blocked: set[int] = set()
     chosen = []

@@ -1,8 +1,8 @@
-"""Fronts of one shape: one straight-line kernel eliminates all of them, eight at a time.
+"""Front classes: one fully unrolled kernel eliminates all structurally equal fronts, eight at a time.
 
-A front is a block of unknowns that is eliminated, with its boundary: the unknowns it is coupled to. Its matrix is
-summed up of sources, which are elements and fronts that were eliminated before. Fronts whose sources and couplings are
-alike form a class.
+A front is a block of unknowns to be eliminated together with its boundary, the unknowns coupled to the block. Its
+matrix is the sum of contributions from elements and from fronts eliminated before. Fronts with equal contributions and
+couplings form a class.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from livens.engine.assembled.piece_kernels import indexed_writer
 from livens.engine.emit import ZERO
 from livens.engine.native import Code, find_or_compile
 
-#: A pivot must not be smaller than this part of the largest entry of its column among equations of its kind.
+#: Pivot threshold relative to the largest entry of its column among equations of its type.
 _USABLE = 1e-3
-#: Where there is nothing better, than this part of the largest entry of the front: below, it counts as zero.
+#: Singularity threshold relative to the largest entry of the front.
 _ZERO = 1e-11
 
 
 class NoPivotError(ArithmeticError):
-    """A front has no pivot: a block cannot be eliminated where it stands in the order."""
+    """Error: a front has no usable pivot at its position in the elimination order."""
 
 
 class Signature:
-    """What a source offers: entries (role, position, role, position, slot), right-hand sides (role, position, slot).
+    """Sparsity pattern of a contribution: matrix entries (block, row, block, column, slot), rhs (block, row, slot).
 
-    A role is one of the blocks that the source is about; a position is that of an unknown in its block; a slot is
-    where the number stands among the outputs of the source. Signatures are compared by identity: who makes them sees
-    to it that equal ones are one object.
+    A block index counts the blocks of the contribution; rows and columns are positions of unknowns in their block; a
+    slot is the index of the value among the outputs. Patterns are compared by identity: the analysis guarantees that
+    equal patterns are one object.
     """
 
     def __init__(
@@ -48,24 +48,24 @@ class Signature:
         for a, _, b, _, _ in entries:
             near[a].add(b)
             near[b].add(a)
-        #: The roles that each role is coupled to.
+        #: Adjacency of the blocks.
         self.couplings = [sorted(found) for found in near]
         self.pushed = {role for role, _, _ in right}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What fronts of a class have in common."""
+    """Common structure of the fronts of a class; the key of the class."""
 
     kinds: tuple[int, ...]  # of the unknowns to be eliminated: 0 for coordinates, 1 for multipliers
-    #: (signature, own role, boundary block of each role); an own role of -1 is that of a source which is taken over
-    #: from the boundary, to be added to what the front leaves there.
+    #: (pattern, index of the eliminated block, boundary block of each block); the index -1 marks a contribution that is
+    #: absorbed from the boundary and added to the update of the front.
     sources: tuple[tuple[Signature, int, tuple[int, ...]], ...]
     boundary: tuple[int, ...]  # sizes of its blocks
 
 
 class FrontClass:
-    """All fronts of one shape: where their entries come from, in which order they are eliminated, and the kernels."""
+    """Structurally equal fronts: sources of their entries, pivot order, and kernels."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -90,21 +90,21 @@ class FrontClass:
             for role, row, slot in signature.right:
                 if role == own or (own < 0 and local[role] >= 0):
                     right[at(role, row)].append((s, slot))
-        #: Where the entries of the matrix, and of its right-hand side, come from: (source, slot).
+        #: Sources (contribution, slot) of the entries of the matrix and of its right-hand side.
         self.comes, self.right = dict(sorted(comes.items())), dict(sorted(right.items()))
         self.order: tuple[tuple[int, int], ...] = ()  # (row, column) of the pivots
         self._offsets = offsets
-        self.signature: Signature | None = None  # of the fronts as sources
-        self.number = -1  # among the classes
-        self.slots = self.read_slots = 0  # of the index table, and those of sources and equations
-        self.two_runs: tuple[bool, ...] = ()  # whether sources that stand side by side do so in one run, or in two
-        #: Where own equations and unknowns are: a slot of the table, and what is added to it.
+        self.signature: Signature | None = None  # pattern of the update of the front
+        self.number = -1  # index of the class
+        self.slots = self.read_slots = 0  # of the index table: all, and those of contributions and equations
+        self.two_runs: tuple[bool, ...] = ()  # whether contiguous contributions form one run or two
+        #: Addresses of the eliminated equations and unknowns: slot of the table and offset.
         self.rights: list[tuple[int, int]] = []
         self.places: list[tuple[int, int]] = []
 
-    # -- the order of pivots ------------------------------------------------------------------------------------------
+    # -- pivot order --------------------------------------------------------------------------------------------------
     def assembled(self, pool: np.ndarray, where: np.ndarray, strides: Sequence[int]) -> np.ndarray:
-        """Matrices of some fronts; source s of front i begins at ``where[i, s]`` of a pool."""
+        """Return sample matrices of fronts; contribution s of front i starts at ``starts[i, s]`` of the pool."""
         d = self.p + self.f
         A = np.zeros((len(where), d, d))
         for (i, j), parts in self.comes.items():
@@ -113,11 +113,10 @@ class FrontClass:
         return A
 
     def eliminated(self, A: np.ndarray) -> np.ndarray:
-        """What is left of the boundary's matrices; the order is chosen if there is none yet. Says which are good.
+        """Eliminate sample matrices in place and return which fronts have usable pivots; choose the order if unset.
 
-        Coordinates go before multipliers, pivots stay on the diagonal where that is usable in all of these fronts, and
-        those go first that make the fewest products. Whether a pivot is usable is asked of numbers at a position that
-        has nothing special; it is the same for all runs.
+        Coordinates are eliminated before multipliers. Diagonal pivots are preferred if they are usable in all fronts,
+        then pivots with the fewest flops. The sample is taken at a generic position and is the same for all runs.
         """
         p, chosen = self.p, list(self.order)
         scale = np.abs(A[:, :p, :]).max(axis=(1, 2), initial=0.0) + 1e-300
@@ -186,7 +185,7 @@ class FrontClass:
         return best[1]
 
     def _settle(self, order: tuple[tuple[int, int], ...]) -> None:
-        """Take an order of pivots; what is stored where follows."""
+        """Fix the pivot order and the layout of factors and updates."""
         self.order, p = order, self.p
         rows: dict[int, set[int]] = defaultdict(set)
         for i, j in self.comes:
@@ -214,7 +213,7 @@ class FrontClass:
             tuple((*place(p + a), len(self.updates) + a) for a in range(self.f)),
             len(self.shape.boundary),
         )
-        # the factors: rows of U, reciprocal pivots, right-hand sides; then L, which is only there if it is kept
+        # factors: rows of U, reciprocal pivots, right-hand sides; then L, which is stored only for chord iterations
         self._at_upper: dict[tuple[int, int], int] = {}
         for k in range(p):
             for j in self._upper[k]:
@@ -228,8 +227,8 @@ class FrontClass:
         self.factors = top + 2 * p + len(self._at_lower)
 
     def table(self, sources: np.ndarray, rows: np.ndarray, unknowns: np.ndarray) -> np.ndarray:
-        """The index table of fronts, one row for each: their sources, where their own equations stand in the residual,
-        and their own unknowns and the boundary's.
+        """Return the index table, one row per front: contributions, positions of the eliminated equations in the
+        residual, eliminated unknowns and boundary unknowns.
         """
         sources = sources.reshape(len(unknowns), -1)
         rights, self.rights = _shared_columns(rows, self.source_count)
@@ -240,9 +239,9 @@ class FrontClass:
 
     # -- native code --------------------------------------------------------------------------------------------------
     def compile(self, name: str, in_runs: bool = False) -> Code:
-        """One of "factor", "keep" (factor, and store what `forward` needs), "forward" and "back".
+        """Compile the kernel "factor", "keep" (factor, and store L for `forward`), "forward" or "back".
 
-        With `in_runs` they are for blocks of fronts whose sources stand side by side.
+        With `in_runs` the kernel is for blocks of fronts whose contributions are contiguous.
         """
         laid_out = self.slots, self.rights, self.places, self.two_runs if in_runs else None
         content = f"{indexed_writer()} {self.shape.kinds} {self.comes} {self.right} {self.order} {self.f} {laid_out}"
@@ -252,7 +251,7 @@ class FrontClass:
             "forward": lambda: self._forward_text(in_runs),
             "back": self._back_text,
         }[name]
-        # what LLVM does beyond its first effort takes twice the time and changes nothing here
+        # higher optimisation levels of LLVM double the compile time without effect
         return find_or_compile(content, text, name, 1)
 
     def _source(self, e: IndexedEmitter, s: int, slot: int, in_runs: bool) -> str:
@@ -262,7 +261,7 @@ class FrontClass:
         return e.runs(base, slot, offset, self.two_runs[slot]) if in_runs else e.gather(base, slot, offset)
 
     def _right_sides(self, e: IndexedEmitter, in_runs: bool) -> dict[int, str]:
-        """The residuals of the rows to be eliminated, with what earlier fronts add; of the boundary, that alone."""
+        """Return the right-hand sides: residuals of eliminated rows plus updates of earlier fronts."""
         y = {i: self._read(e, "%a1", *self.rights[i], in_runs) for i in range(self.p)}
         for i, parts in self.right.items():
             for s, slot in parts:
@@ -304,7 +303,7 @@ class FrontClass:
             e.put(y.get(self.p + a, ZERO), "%out", len(self.updates) + a)
 
     def _forward_text(self, in_runs: bool) -> str:
-        """Another right-hand side with the factors that are kept."""
+        """Return the forward substitution of a further right-hand side with stored factors."""
         e = IndexedEmitter("forward")
         y = self._right_sides(e, in_runs)
         for k, (row, _) in enumerate(self.order):
@@ -330,8 +329,8 @@ class FrontClass:
 
 
 def _shared_columns(table: np.ndarray, first: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
-    """Columns that are everywhere as far from each other share one, such as those of one body; for every column which
-    one, counted from `first` on, and how far it is from there.
+    """Share index columns that differ by a constant; return the shared columns, and (slot, offset) of every column.
+    Slots are counted from `first_slot`.
     """
     columns: list[np.ndarray] = []
     places = []

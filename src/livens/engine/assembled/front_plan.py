@@ -1,7 +1,7 @@
-"""Dense fronts of a sparse matrix: which unknowns are eliminated together, and what each front is made of.
+"""Symbolic factorization by dense fronts: elimination tree, amalgamation, and index lists of the fronts.
 
-Joints are glued to a body that has freedom left; such blocks have usable pivots in any order. The order is that of
-nested dissection, which makes the fronts small; fronts are joined where one large one takes less time than two.
+Each multiplier is paired with a body that has a free degree of freedom, so that every diagonal block is nonsingular.
+Nested dissection orders the blocks; fronts are amalgamated where one large front is faster than two.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ import scipy.sparse as sp
 
 from livens.engine.assembled.dissection import nested_dissection
 
-#: What a front costs, in nanoseconds: once, for each product, for each entry that is cleared, and for each that is
-#: handed to the parent. They only decide which fronts are joined.
+#: Cost model of a front for amalgamation, in nanoseconds: per call, per flop, per cleared entry, and per entry that is
+#: assembled into the parent.
 _ONCE, _PRODUCT, _CLEAR, _HAND_ON = 1000.0, 0.08, 0.3, 1.0
-#: Fronts with few pivots take longer for each product.
+#: Additional cost per flop, relative, of fronts with few pivots.
 _FEW_PIVOTS = 8.0
 
 
 class FrontPlan(NamedTuple):
-    """Fronts in the order of elimination, as arrays; unknowns are numbered in that order."""
+    """Symbolic factorization: fronts in elimination order, as arrays; unknowns are numbered in that order."""
 
-    order: np.ndarray  # the unknowns as they were numbered before
-    first: np.ndarray  # the first pivots of the fronts
-    pivots: np.ndarray  # how many they have
-    boundary: np.ndarray  # how many unknowns they are coupled to
+    order: np.ndarray  # permutation: original index of each unknown
+    first: np.ndarray  # first pivot of each front
+    pivots: np.ndarray  # number of pivots
+    boundary: np.ndarray  # number of boundary unknowns
     row_starts: np.ndarray
-    rows: np.ndarray  # these unknowns
-    inside: np.ndarray  # and where they stand in the front of the parent
+    rows: np.ndarray  # boundary unknowns
+    inside: np.ndarray  # positions of boundary unknowns in the front of the parent
     entry_starts: np.ndarray
-    entry_rows: np.ndarray  # where entries of the matrix stand in their front
+    entry_rows: np.ndarray  # positions of matrix entries in their front
     entry_columns: np.ndarray
-    entries: np.ndarray  # which of the entries these are
+    entries: np.ndarray  # indices of these entries
     child_starts: np.ndarray
     children: np.ndarray
     parent: np.ndarray
 
     @property
     def products(self) -> float:
-        """How many products the factors take."""
+        """Number of flops of the factorization."""
         P, F = self.pivots.astype(float), self.boundary.astype(float)
         return float(np.sum(P**3 / 3 + P**2 * F + P * F**2))
 
     @property
     def largest(self) -> int:
-        """The unknowns of the largest front."""
+        """Number of unknowns of the largest front."""
         return int((self.pivots + self.boundary).max(initial=0))
 
 
 def glued(multiplier: np.ndarray, body: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The block of every unknown: that of its body, and for multipliers one of a body that has freedom left."""
+    """Return the block of every unknown: its body, or for multipliers a body with a free degree of freedom."""
     block = body.copy()
     count = int(body.max(initial=-1)) + 1
     free = np.bincount(body[body >= 0], minlength=count).tolist()
@@ -73,7 +73,7 @@ def glued(multiplier: np.ndarray, body: np.ndarray, rows: np.ndarray, columns: n
 
 
 def planned_fronts(rows: np.ndarray, columns: np.ndarray, block: np.ndarray, multiplier: np.ndarray) -> FrontPlan:
-    """Fronts for entries at these rows and columns; `block` is the number of the block of each unknown."""
+    """Analyse a matrix with entries at these rows and columns; `block` is the block index of each unknown."""
     count = int(block.max()) + 1
     pairs = np.unique(np.concatenate([block[rows] * count + block[columns], block[columns] * count + block[rows]]))
     a, b = pairs // count, pairs % count
@@ -106,7 +106,7 @@ def _cost(P: int, F: int) -> float:
 def _fronts(
     graph: sp.csr_matrix, rank: np.ndarray, sizes: np.ndarray
 ) -> tuple[list[list[int]], list[set[int]], np.ndarray]:
-    """Groups of blocks that are eliminated together, children before parents; what they are coupled to; parents."""
+    """Return the amalgamated groups of blocks (children before parents), their boundaries, and their parents."""
     count = sizes.size
     vertex = np.argsort(rank)
     structure: list[set[int]] = []
@@ -124,7 +124,7 @@ def _fronts(
     weight = sizes.tolist()
     groups: list[list[int]] = [[i] for i in range(count)]
     pivots, bound = list(weight), [sum(weight[j] for j in there) for there in structure]
-    for i in range(count):  # join children with their parent where that takes less time
+    for i in range(count):  # amalgamate children with their parent where that is faster
         kept: list[int] = []
         for child in sorted(children[i], key=lambda c: (-bound[c], c)):
             joined = pivots[child] + pivots[i]
@@ -138,7 +138,7 @@ def _fronts(
         children[i] = sorted(kept)
     ordered: list[int] = []
     stack = [i for i in range(count) if not structure[i]][::-1]
-    while stack:  # parents before children, turned around
+    while stack:  # parents before children, reversed below
         i = stack.pop()
         ordered.append(i)
         stack += children[i]
@@ -167,7 +167,7 @@ def _arrays(
     boundary = np.array([b.size for b in bounds], dtype=np.int64)
 
     def place(s: int, unknowns: np.ndarray) -> np.ndarray:
-        """Where unknowns stand in front s."""
+        """Return the positions of unknowns in front s."""
         return np.where(unknowns < ends[s], unknowns - first[s], pivots[s] + np.searchsorted(bounds[s], unknowns))
 
     inside = [place(p, b) if p >= 0 else b for p, b in zip(parent.tolist(), bounds, strict=True)]
@@ -199,5 +199,5 @@ def _arrays(
 
 
 def _stacked(sizes: np.ndarray) -> np.ndarray:
-    """Where things of these sizes begin, one behind the other."""
+    """Return the offsets of contiguous segments of these sizes."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

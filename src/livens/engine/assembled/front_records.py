@@ -1,4 +1,4 @@
-"""What an order of elimination is made of: sources, fronts, batches of them, and the core that is left."""
+"""Data types of the symbolic analysis: contributions, fronts, front batches, and the root front."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from livens.engine.assembled.front_plan import FrontPlan, glued, planned_fronts
 
 @dataclass
 class Source:
-    """An element, or a front that has been eliminated: what it offers, of which blocks, and where."""
+    """Contribution of an element or of an eliminated front: pattern, blocks and position."""
 
     signature: Signature
     blocks: tuple[int, ...]
-    place: int  # in the pool, of elements; number of the front among those of its class
+    place: int  # position in the pool for elements; index of the front in its class for fronts
     of: FrontClass | None = None
-    trial: int = 0  # where it stands among the numbers that pivots are chosen by
+    trial: int = 0  # position in the pivot sample
 
 
 @dataclass
 class Front:
-    """A front of a class: its sources, its own unknowns, and those of its boundary."""
+    """Front of a class: contributions, eliminated unknowns, and boundary unknowns."""
 
     sources: list[int]
     own: list[int]
@@ -33,18 +33,18 @@ class Front:
 
 @dataclass
 class Batch:
-    """Fronts of one class that are eliminated in one round."""
+    """Fronts of one class eliminated in one level."""
 
     of: FrontClass
-    first: int  # block of eight fronts
+    first: int  # first block of eight fronts
     stop: int
     round: int
-    in_runs: bool = False  # whether the sources of these fronts stand side by side
+    in_runs: bool = False  # whether the contributions of the fronts are contiguous
 
 
 @dataclass
 class Core:
-    """What is left: a matrix whose entries, and right-hand sides, are summed up of the pool."""
+    """Root front: remaining matrix and right-hand side, gathered from the pool."""
 
     unknowns: np.ndarray
     rows: np.ndarray
@@ -52,12 +52,12 @@ class Core:
     positions: np.ndarray
     right: np.ndarray
     right_positions: np.ndarray
-    #: How it is eliminated by dense fronts, if it is not solved as one dense matrix.
+    #: Symbolic factorization by dense fronts; None if the root is solved as one dense matrix.
     plan: FrontPlan | None = None
 
 
 def dense_core(assembly: Assembly) -> Core:
-    """All of the matrix, in dense fronts."""
+    """Return a root front of the whole matrix, eliminated by dense fronts."""
     rows, columns, positions = assembly.places
     pieces = assembly.pieces
     plan = planned_fronts(rows, columns, glued(pieces.multiplier, pieces.body, rows, columns), pieces.multiplier)

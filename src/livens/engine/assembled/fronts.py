@@ -1,4 +1,4 @@
-"""Elimination at work: factors, substitutions, and the core that is left, for one run."""
+"""Numeric factorization and solution for one run: fronts, substitutions, and the root front."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
 from livens.engine.native import Code
 
-#: What is done with the batches: columns of their addresses.
+#: Operations on front batches: columns of their kernel addresses.
 FACTOR, KEEP, FORWARD, BACK, _BASE, _COLUMNS = range(6)
 
 
 @dataclass(frozen=True, eq=False)
 class FrontArrays(Record):
-    """Everything the compiled elimination needs."""
+    """Arrays of the compiled factorization."""
 
     batches: int
-    addresses: Integers  # kernels of the batches, and where their outputs begin in the pool
+    addresses: Integers  # kernels of the batches, and pool offsets of their outputs
     tables: Integers
     core_size: int
-    core: Integers  # unknowns of the core
-    core_rows: Integers  # where their equations stand in the residual
+    core: Integers  # unknowns of the root front
+    core_rows: Integers  # positions of their equations in the residual
     entries: int
     rows: Integers
     columns: Integers
@@ -38,26 +38,26 @@ class FrontArrays(Record):
     right_size: int
     right: Integers
     right_positions: Integers
-    lower: int  # diagonals of the core, below and above the main one
+    lower: int  # numbers of lower and upper diagonals of the root matrix
     upper: int
-    matrix: Doubles  # room for the core
+    matrix: Doubles  # buffer of the root matrix
     pivots: Integers
     y: Doubles
     round_count: int
-    rounds: Integers  # where the batches of each round begin
-    blocks: Integers  # and how many blocks of fronts it has
-    dense: DenseFronts  # of the core, if it has any
+    rounds: Integers  # first batch of each level
+    blocks: Integers  # number of blocks of fronts of each level
+    dense: DenseFronts  # of the root, possibly empty
 
 
 class Fronts:
-    """Elimination with the arrays of one run; its fronts use the pool of a bench."""
+    """Numeric factorization of one run; the updates of its fronts are stored in the pool of a workspace."""
 
     def __init__(self, elimination: Elimination, bench: Bench, threads: int = 1) -> None:
         self.elimination = e = elimination
         assert bench.pool.size >= e.pool_size
         self._factors = aligned_zeros(e.factor_size + WIDTH)
         self._codes: dict[tuple[int, str, bool], Code] = {}
-        #: Whether there is code for further corrections with the factors of the first.
+        #: True if the kernels of chord iterations (stored factors) are compiled.
         self.chords = False
         number = {id(made): i for i, made in enumerate(e.classes)}
         self._tables = e.tables
@@ -98,14 +98,14 @@ class Fronts:
         )
 
     def enable_chords(self) -> None:
-        """Compile what keeps factors and uses them again; most runs never need it."""
+        """Compile the kernels that store and reuse factors (chord iteration); most runs do not need them."""
         for b, batch in enumerate(self.elimination.batches):
             for column, name in ((KEEP, "keep"), (FORWARD, "forward")):
                 self.arrays.addresses[b, column] = self._code(batch, name).address
         self.chords = True
 
     def _code(self, batch: Batch, name: str) -> Code:
-        in_runs = batch.in_runs and name != "back"  # which does not read sources
+        in_runs = batch.in_runs and name != "back"  # the backward kernel does not read contributions
         key = id(batch.of), name, in_runs
         if key not in self._codes:
             self._codes[key] = batch.of.compile(name, in_runs)
@@ -113,7 +113,7 @@ class Fronts:
 
 
 def no_fronts() -> FrontArrays:
-    """What there is where nothing is eliminated by fronts."""
+    """Return arrays of a factorization without fronts."""
     whole, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
     empty = dense_fronts(None, whole)
     return FrontArrays(
@@ -144,8 +144,8 @@ def no_fronts() -> FrontArrays:
 
 @lowered
 def band_factors(A: Doubles, n: int, lower: int, upper: int, pivots: Integers) -> None:
-    """LU factors in place, with row pivoting, of a matrix with so many diagonals below and above; rows that are
-    exchanged bring as many more above as there are below. A singular matrix gives infinities.
+    """Compute the LU factors of a band matrix in place, with row pivoting; row exchanges add up to `lower` upper
+    diagonals. A singular matrix gives infinities.
     """
     for k in range(n):
         best, below, behind = k, min(k + lower + 1, n), min(k + lower + upper + 1, n)
@@ -170,7 +170,7 @@ def band_factors(A: Doubles, n: int, lower: int, upper: int, pivots: Integers) -
 
 @lowered
 def band_solution(A: Doubles, n: int, lower: int, upper: int, pivots: Integers, y: Doubles) -> None:
-    """Solve in place with the factors of `band_factors`."""
+    """Solve in place with the factors of `band_lu`."""
     for k in range(n):
         best = pivots[k]
         y[k], y[best] = y[best], y[k]
@@ -185,7 +185,7 @@ def band_solution(A: Doubles, n: int, lower: int, upper: int, pivots: Integers, 
 
 @lowered
 def eliminate(f: FrontArrays, how: int, first: int, stop: int, tables: Integers, pool: Doubles, r: Doubles) -> None:
-    """Batches from `first` to `stop`, one after the other; the tables say which of their fronts."""
+    """Factorise the batches from `start` to `stop` in order; the tables define the range of fronts."""
     for b in range(first, stop):
         codes, table = f.addresses + b * _COLUMNS, tables + b * OFFSETS
         if table[FIRST] < table[LAST]:
@@ -194,7 +194,7 @@ def eliminate(f: FrontArrays, how: int, first: int, stop: int, tables: Integers,
 
 @lowered
 def substitute_back(f: FrontArrays, first: int, stop: int, tables: Integers, pool: Doubles, dx: Doubles) -> None:
-    """The unknowns of these batches from those of their boundaries."""
+    """Compute the unknowns of batches from their boundaries (backward substitution)."""
     for b in range(stop - 1, first - 1, -1):
         table = tables + b * OFFSETS
         if table[FIRST] < table[LAST]:
@@ -203,7 +203,7 @@ def substitute_back(f: FrontArrays, first: int, stop: int, tables: Integers, poo
 
 @lowered
 def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> None:
-    """What is left by the batches; dense fronts have been factorised."""
+    """Solve the root front; its dense fronts have been factorised before."""
     n = f.core_size
     if f.dense.count > 0:
         y, order = f.dense.y, f.dense.order
@@ -231,9 +231,9 @@ def solve_core(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles)
 
 @lowered
 def solve_fronts(f: FrontArrays, how: int, pool: Doubles, r: Doubles, dx: Doubles) -> None:
-    """``dx = J^-1 r`` of the Jacobian in the pool, with r in the order of `RowSums`.
+    """Solve ``dx = J^-1 r`` with the Jacobian in the pool and r in the order of `ResidualGather`.
 
-    `how` is FACTOR, KEEP (so that other right-hand sides can follow), or FORWARD (with the factors that were kept).
+    `operation` is FACTOR, FACTOR_STORE (for further right-hand sides), or FORWARD (with stored factors).
     """
     eliminate(f, how, 0, f.batches, f.tables, pool, r)
     if how != FORWARD:

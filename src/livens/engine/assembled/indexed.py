@@ -1,9 +1,9 @@
-"""LLVM text for a loop over many instances of one kernel, eight of them at a time in vector lanes.
+"""Emitter of LLVM IR for a loop over instances of one kernel, eight instances at a time in SIMD lanes.
 
-A function ``void f(x, z, c, table, out)`` runs over the blocks of eight instances that its table says. The table is an
-array of 64-bit numbers: first block, end of blocks, then the addresses of the index table, of the parameters of the
-instances, of those they share, and of the context (arrays that differ from step to step), then the offsets of the parts
-of x and z. Instance l of a block has its numbers in lane l; the last block is filled up by repeating an instance.
+A function ``void f(x, z, c, table, out)`` loops over the blocks of eight instances given by its table, an array of
+64-bit integers. It contains the first block, the end of blocks, and the addresses of the index table, of the parameters
+of the instances, of shared parameters, and of the context (arrays that differ from step to step). The offsets of the
+parts of x and z follow. Instance l of a block occupies lane l; the last block is padded by repeating an instance.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from livens.engine.emit import Emitter
 from livens.engine.native import quick_gathers
 
 WIDTH = 8
-#: Where things stand in a table.
+#: Entries of a table.
 FIRST, LAST, INDEX, OWN, SHARED, CONTEXT, OFFSETS = range(7)
-#: Where things stand in the context: memory at the start of the step, state and memory at its end, errors of unknowns,
-#: impulses of forces.
+#: Entries of the context: history at the start of the step, state and history at its end, uncertainties of the
+#: unknowns, impulses of forces.
 MEMORY, NEXT_STATE, NEXT_MEMORY, ERRORS, IMPULSES = range(5)
 _REGISTER, _NAME = re.compile(r"%\d+"), re.compile(r"%\w+")
-#: Instructions that read no memory.
+#: Pattern of instructions without memory access.
 _PURE = re.compile(
     r"f(add|sub|mul|div|neg|cmp)|select|uitofp|call \S+ (x double> )?@(llvm\.(?!masked)|_ZGV|[a-z0-9]+\()"
 )
 _TRUE = "<" + ", ".join(["i1 true"] * WIDTH) + ">"
-#: Even and odd lanes of two vectors, pair by pair.
+#: Shuffles of the even and odd lanes of two vectors.
 _EVEN, _ODD = (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)
 
 
 class IndexedEmitter(Emitter):
-    """An emitter whose values are vectors of eight instances, and which reads and writes by index.
+    """Emitter with vectors of eight instances, and loads and stores by index.
 
-    What is the same for all instances is computed before the loop.
+    Loop-invariant values are computed before the loop.
     """
 
     def __init__(self, name: str, side_by_side: Sequence[int] = ()) -> None:
-        """In the slots `side_by_side` of the table, indices of a block follow each other, but for those repeated."""
+        """Create an emitter; in `contiguous_slots` of the table indices of a block are consecutive up to padding."""
         super().__init__(name, 5, WIDTH)
         self._side_by_side = frozenset(side_by_side)
         self.indices = f"<{WIDTH} x i32>"
         self._before: list[str] = []
-        self._fixed: set[str] = set()  # what is known before the loop
+        self._fixed: set[str] = set()  # loop-invariant registers
 
-    # -- before the loop ----------------------------------------------------------------------------------------------
+    # -- preheader ----------------------------------------------------------------------------------------------------
     def value(self, text: str) -> str:
-        """The value of an instruction; where all operands are known before the loop, it is computed there."""
+        """Emit an instruction and return its register; loop-invariant instructions are hoisted."""
         named = _NAME.findall(text)
         if _PURE.match(text) and all(name in self._fixed for name in named):
             return self._steady_value(text)
@@ -64,22 +64,22 @@ class IndexedEmitter(Emitter):
         return known
 
     def number_at(self, pointer: str, slot: int) -> str:
-        """A 64-bit number of an array, before the loop."""
+        """Load a 64-bit integer of an array before the loop."""
         place = self._steady_value(f"getelementptr inbounds i64, ptr {pointer}, i64 {slot}")
         return self._steady_value(f"load i64, ptr {place}, align 8")
 
     def pointer_at(self, pointer: str, slot: int) -> str:
-        """An address in an array, before the loop."""
+        """Load an address of an array before the loop."""
         place = self._steady_value(f"getelementptr inbounds i64, ptr {pointer}, i64 {slot}")
         return self._steady_value(f"load ptr, ptr {place}, align 8")
 
     def part(self, base: str, number: int) -> str:
-        """The address of a part of an array, whose offset is in the table."""
+        """Return the address of a part of an array, with the offset from the table."""
         offset = self.number_at("%a3", OFFSETS + number)
         return self._steady_value(f"getelementptr inbounds double, ptr {base}, i64 {offset}")
 
     def broadcast(self, pointer: str, slot: int) -> str:
-        """One number for all lanes, before the loop; to divide by it is to multiply by its reciprocal."""
+        """Broadcast a scalar to all lanes before the loop; divisions by it become multiplications."""
         place = self._steady_value(f"getelementptr inbounds double, ptr {pointer}, i64 {slot}")
         one = self._steady_value(f"load double, ptr {place}, align 8")
         first = self._steady_value(f"insertelement {self.type} poison, double {one}, i32 0")
@@ -88,14 +88,14 @@ class IndexedEmitter(Emitter):
         self.steady.add(found)
         return found
 
-    # -- in the loop --------------------------------------------------------------------------------------------------
+    # -- loop body ----------------------------------------------------------------------------------------------------
     def _index(self, slot: int) -> str:
-        """Eight indices of the block at work."""
+        """Load eight indices of the current block."""
         place = self.value(f"getelementptr inbounds i32, ptr %row, i64 {slot * WIDTH}")
         return self.value(f"load {self.indices}, ptr {place}, align 4")
 
     def _lane(self, base: str, slot: int, lane: int, offset: int) -> str:
-        """The address of ``base[index + offset]`` of one lane."""
+        """Return the address of ``base[index + offset]`` of one lane."""
         place = self.value(f"getelementptr inbounds i32, ptr %row, i64 {slot * WIDTH + lane}")
         index = self.value(f"load i32, ptr {place}, align 4")
         wide = self.value(f"sext i32 {index} to i64")
@@ -103,7 +103,7 @@ class IndexedEmitter(Emitter):
         return self.value(f"getelementptr inbounds double, ptr {first}, i64 {offset}") if offset else first
 
     def gather(self, base: str, slot: int, offset: int = 0) -> str:
-        """``base[index + offset]``, lane by lane, of the indices in a slot of the table."""
+        """Gather ``base[index + offset]`` for the indices in a slot of the table."""
         if slot in self._side_by_side:
             place = self._lane(base, slot, 0, offset)
             name = self._masked("load", f"{self.type} @", f"ptr, i32, {self.bits}, {self.type}")
@@ -125,8 +125,8 @@ class IndexedEmitter(Emitter):
         )
 
     def _last(self, base: str, slot: int, offset: int) -> str:
-        """What the last lane reads, in all of them: lanes that repeat an instance must have its numbers, as what they
-        find is written over what that has found."""
+        """Broadcast the value of the last lane: padding lanes must equal the repeated instance, because both are
+        written to the same address."""
         one = self.value(f"load double, ptr {self._lane(base, slot, WIDTH - 1, offset)}, align 8")
         alone = self.value(f"insertelement {self.type} poison, double {one}, i32 0")
         zeros = f"<{WIDTH} x i32> zeroinitializer"
@@ -138,7 +138,7 @@ class IndexedEmitter(Emitter):
         return name
 
     def _first_lanes(self, slot: int) -> str:
-        """The lanes whose indices follow the first one: all but those that repeat an instance."""
+        """Return the mask of lanes with consecutive indices, that is, all lanes except padding."""
         place = self.value(f"getelementptr inbounds i32, ptr %row, i64 {slot * WIDTH}")
         first = self.value(f"load i32, ptr {place}, align 4")
         alone = self.value(f"insertelement {self.indices} poison, i32 {first}, i32 0")
@@ -149,8 +149,8 @@ class IndexedEmitter(Emitter):
         return self.value(f"icmp eq {self.indices} {self._index(slot)}, {wanted}")
 
     def runs(self, base: str, slot: int, offset: int, two: bool) -> str:
-        """``base[index + offset]`` where the indices of a block are one or two runs of numbers that follow each other:
-        the slot says where these begin, and which lanes are of the second.
+        """Load ``base[index + offset]`` where the indices of a block are one or two runs of consecutive numbers.
+        The slot contains the starts of the runs and the mask of the lanes of the second run.
         """
         first = self._run(base, slot, 0, offset)
         if not two:
@@ -164,10 +164,10 @@ class IndexedEmitter(Emitter):
         return self.value(f"load {self.type}, ptr {self._lane(base, slot, which, offset)}, align 8")
 
     def scatter(self, written: Iterable[tuple[str, str, int, int]]) -> None:
-        """``base[index + offset] = value``, lane by lane, for each (value, base, slot, offset).
+        """Scatter ``base[index + offset] = value`` for each (value, base, slot, offset).
 
-        What stands side by side in memory is written side by side: to turn eight vectors into the numbers of eight
-        instances takes a fifth of the time that it takes to write them one by one.
+        Contiguous entries are stored as vectors: the transposition of eight vectors takes a fifth of the time of
+        single stores.
         """
         groups: dict[tuple[str, int], dict[int, str]] = {}
         for value, base, slot, offset in written:
@@ -188,13 +188,13 @@ class IndexedEmitter(Emitter):
                     self.lines.append(f"store {kind} {row}, ptr {self._lane(base, slot, lane, offset)}, align 8")
 
     def _transposed(self, values: list[str]) -> list[str]:
-        """One, two, four or eight vectors -> the numbers of each lane, side by side."""
+        """Transpose one, two, four or eight vectors to the contiguous entries of each lane."""
         if len(values) == 1:
             return [self.value(f"extractelement {self.type} {values[0]}, i32 {lane}") for lane in range(WIDTH)]
         pairs = zip(values[::2], values[1::2], strict=True)
         lanes = [(self._shuffled(a, b, _EVEN), self._shuffled(a, b, _ODD)) for a, b in pairs]
         rows = [""] * WIDTH
-        for odd, parts in enumerate(zip(*lanes, strict=True)):  # pairs of numbers, of lanes odd, odd + 2, ...
+        for odd, parts in enumerate(zip(*lanes, strict=True)):  # pairs of lanes odd, odd + 2, ...
             if len(parts) == 1:
                 for i in range(4):
                     rows[2 * i + odd] = self._shuffled(parts[0], "poison", (2 * i, 2 * i + 1))
@@ -212,19 +212,19 @@ class IndexedEmitter(Emitter):
         return rows
 
     def _shuffled(self, a: str, b: str, lanes: Sequence[int]) -> str:
-        """Numbers of two vectors; those of the second are counted from eight on."""
+        """Shuffle two vectors; lanes of the second are counted from eight."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(f"shufflevector {self.type} {a}, {self.type} {b}, <{len(lanes)} x i32> <{mask}>")
 
     def note_largest(self, value: str, pointer: str) -> None:
-        """Where a vector keeps the largest numbers of all blocks, lane by lane; what is not a number is the largest."""
+        """Update the lane-wise maximum in memory; bit patterns of non-negative doubles order like int64, NaN last."""
         kind, name = f"<{WIDTH} x i64>", f"llvm.smax.v{WIDTH}i64"
         bits = self.value(f"bitcast {self.type} {value} to {kind}")
         known = self.value(f"load {kind}, ptr {pointer}, align 8")
         self.lines.append(f"store {kind} {self.called(name, kind, bits, known)}, ptr {pointer}, align 8")
 
     def compensated(self, high: str, low: str, step: str) -> tuple[str, str]:
-        """``high + (step + low)`` and its rounding error; nothing here may be rearranged."""
+        """Return ``high + (step + low)`` and its rounding error (compensated sum); no reassociation is allowed."""
 
         def exact(operation: str, a: str, b: str) -> str:
             return self.value(f"{operation} {self.type} {self.operand(a)}, {self.operand(b)}")
@@ -236,17 +236,17 @@ class IndexedEmitter(Emitter):
         return total, exact("fadd", lost, exact("fsub", small, added))
 
     def put(self, value: str, base: str, slot: int) -> None:
-        """Write the lanes side by side."""
+        """Store the lanes contiguously."""
         place = self.value(f"getelementptr inbounds double, ptr {base}, i64 {slot * WIDTH}")
         self.lines.append(f"store {self.type} {self.operand(value)}, ptr {place}, align 8")
 
     def get(self, base: str, slot: int) -> str:
-        """Read lanes that stand side by side."""
+        """Load contiguous lanes."""
         place = self.value(f"getelementptr inbounds double, ptr {base}, i64 {slot * WIDTH}")
         return self.value(f"load {self.type}, ptr {place}, align 8")
 
     def loop(self, slots: int, outputs: int, own: int) -> str:
-        """The whole function: so many indices, outputs and own numbers for each instance."""
+        """Return the function as IR, with the numbers of indices, outputs and private entries per instance."""
         declared = "\n".join(self._declared[f] for f in sorted(self._declared))
         names = [line if isinstance(line, str) else "" for line in self.lines]
         renamed = [_renamed(line) for line in names if line]
@@ -286,12 +286,12 @@ attributes #1 = {{ nounwind "stackrealign" "prefer-vector-width"="512" }}
 
 
 def _taken(pairs: Sequence[int]) -> list[int]:
-    """Lanes of pairs of numbers."""
+    """Return the lanes of pairs of entries."""
     return [lane for pair in pairs for lane in (2 * pair, 2 * pair + 1)]
 
 
 def _runs(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Numbers that follow each other, in groups of eight, four, two and one: where each begins, and its size."""
+    """Split sorted offsets into contiguous runs of length eight, four, two or one: (start, size)."""
     found, i = [], 0
     while i < len(offsets):
         size = next(n for n in (8, 4, 2, 1) if offsets[i : i + n] == list(range(offsets[i], offsets[i] + n)))
@@ -301,12 +301,12 @@ def _runs(offsets: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _renamed(line: str) -> str:
-    """Registers that are only numbers must be in order; names need not."""
+    """Give numbered registers names: LLVM requires numbered registers to be in order."""
     return _REGISTER.sub(lambda found: f"%v{found.group()[1:]}", line)
 
 
 class Columns(Sequence[str]):
-    """The entries of an input of a graph, read when first asked for."""
+    """Lazy input of a graph: entries are loaded on first access."""
 
     def __init__(self, size: int, read: Callable[[int], str]) -> None:
         self._size, self._read = size, read
@@ -319,7 +319,7 @@ class Columns(Sequence[str]):
 
 
 def in_blocks(table: np.ndarray) -> np.ndarray:
-    """One row for each instance -> blocks of eight lanes; the last is filled up by repeating the last instance."""
+    """Pack rows of instances into blocks of eight lanes; the last block is padded by repeating the last instance."""
     count, slots = table.shape
     blocks = -(-count // WIDTH)
     filled = np.concatenate([table, np.repeat(table[-1:], blocks * WIDTH - count, axis=0)])
@@ -327,5 +327,5 @@ def in_blocks(table: np.ndarray) -> np.ndarray:
 
 
 def in_pool(instances: np.ndarray, outputs: int) -> np.ndarray:
-    """Where the first output of instances stands, in a pool of blocks of `outputs` outputs each."""
+    """Return the pool index of the first output of instances, in blocks of `outputs` outputs each."""
     return instances // WIDTH * (outputs * WIDTH) + instances % WIDTH

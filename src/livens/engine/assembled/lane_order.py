@@ -1,9 +1,9 @@
-"""Which instances share a vector: bodies a little apart, so that neighbours are in neighbouring vectors.
+"""Assignment of instances to SIMD lanes, so that neighbouring bodies are in neighbouring vectors.
 
-A chain is cut into stretches of sixteen bodies, and each of eight stretches that follow each other has a lane of its
-own. What couples a body to the next one then couples whole vectors, lane by lane, and so does what couples it to the
-second next: vectors are read as they stand, and not gathered number by number. Rows of loops and other structures that
-repeat themselves in the order of their bodies gain as much, others lose nothing.
+A chain is cut into segments of sixteen bodies, and each of eight consecutive segments has its own lane. Couplings of a
+body to the next or second next body then couple whole vectors, lane by lane: vectors are loaded contiguously instead of
+gathered. Rows of loops and other structures that are periodic in the order of their bodies gain as much; other
+structures lose nothing.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import numpy as np
 from livens.engine.assembled.indexed import WIDTH
 from livens.schemes.recipes.pieces import Piece, Pieces
 
-#: How long stretches are, the first ones and those of what is left over: powers of two, as in every round about every
-#: second body is eliminated, and the same ones in all lanes.
+#: Lengths of the segments, and of the segments of the remainder: powers of two, because each level eliminates about
+#: every second body, and the same bodies in all lanes.
 _STRETCHES = (16, 8, 4, 2, 1)
-#: Instances stand in lanes of their own if that takes at most this many times as many vectors.
+#: Instances keep their lanes if the number of vectors grows at most by this factor.
 _MORE_VECTORS = 1.1
-#: What has a row for each instance of a piece.
+#: Attributes of an element batch with one row per instance.
 _PLACES = ("x", "z", "k", "m", "equations", "end_places", "keep_places", "sum_places", "low_places")
 
 
 def lane_keys(count: int) -> np.ndarray:
-    """The place of each of so many bodies in the order of vectors: its lane is what is left over of eights."""
+    """Return the lane key of each body: its position in the order of vectors; the lane is the key modulo eight."""
     keys, done = np.arange(count), 0
     for length in _STRETCHES:
         whole = (count - done) // (WIDTH * length) * WIDTH * length
-        within = np.arange(whole).reshape(-1, WIDTH, length)  # stretches in the order of bodies
+        within = np.arange(whole).reshape(-1, WIDTH, length)  # segments in the order of bodies
         keys[done : done + whole] = done + np.argsort(within.transpose(0, 2, 1), axis=None)
         done += whole
     return keys
 
 
 def in_lanes(pieces: Pieces) -> Pieces:
-    """The same pieces, with their instances in the order of vectors."""
+    """Return the assembly plan with the instances of every batch permuted to lane order."""
     keys = lane_keys(int(pieces.body.max(initial=-1)) + 1)
     return dataclasses.replace(pieces, pieces=tuple(_sorted(p, pieces.body, keys) for p in pieces.pieces))
 
@@ -45,13 +45,13 @@ def in_lanes(pieces: Pieces) -> Pieces:
 def _sorted(piece: Piece, body: np.ndarray, keys: np.ndarray) -> Piece:
     bodies = body[piece.x]
     there = bodies >= 0
-    if not keys.size or not there.any() or not piece.rows.numel():  # nobody reads vectors of it
+    if not keys.size or not there.any() or not piece.rows.numel():  # the batch writes no vectors to the pool
         return piece
     first = np.where(there, bodies, body.size).min(axis=1)
     key = np.where(first < body.size, keys[np.minimum(first, keys.size - 1)], body.size)
     alike = np.argsort(key, kind="stable")
     begins = np.flatnonzero(np.diff(key[alike], prepend=-1))
-    occurrence = np.empty(key.size, dtype=np.int64)  # among those of one body
+    occurrence = np.empty(key.size, dtype=np.int64)  # index among the instances of one body
     occurrence[alike] = np.arange(key.size) - np.repeat(begins, np.diff(begins, append=key.size))
     order = np.lexsort((key % WIDTH, occurrence, key // WIDTH))
     if (order == np.arange(order.size)).all():
@@ -61,10 +61,11 @@ def _sorted(piece: Piece, body: np.ndarray, keys: np.ndarray) -> Piece:
 
 
 def in_whole_vectors(keys: list[int]) -> tuple[list[int], list[int]]:
-    """Which of some instances, with these keys in order, stands where, in vectors that are filled up by repeating them;
-    and where each is looked for.
+    """Distribute instances with sorted keys over vectors; return the instance of every lane and the lane of every
+    instance.
 
-    Each stands in the lane that its key says if that takes hardly more vectors than to put one beside the other.
+    Each instance occupies the lane of its key if that hardly needs more vectors than dense packing. Vectors are padded
+    by repetition.
     """
     count = len(keys)
     lanes = [key % WIDTH for key in keys]
@@ -83,9 +84,10 @@ def in_whole_vectors(keys: list[int]) -> tuple[list[int], list[int]]:
 
 
 def runs(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of blocks of eight indices, on the last axis: whether each is one or two runs of numbers that follow each other,
-    whether it is one, and what a kernel is told of it: where both begin, less the lanes before, and which lanes are of
-    the second, as bits.
+    """Analyse blocks of eight indices (last axis) as runs of consecutive numbers.
+
+    Returns whether each block has at most two runs, whether it has one run, and its encoding for the kernel: start of
+    both runs minus the lanes before, and the lanes of the second run as a bit mask.
     """
     breaks = np.diff(indices, axis=-1) != 1
     count = breaks.sum(axis=-1)

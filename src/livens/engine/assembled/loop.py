@@ -1,4 +1,4 @@
-"""The loop over time of the assembled tier, compiled once per machine."""
+"""Compiled time loop of the assembled tier."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ from livens.engine.lowering.words import address
 from livens.engine.newton import CURVATURE_LIMIT, DONE, FAILED
 from livens.schemes.recipes.pieces import Pieces
 
-#: Newton's method gives up after this many corrections.
+#: Maximum number of Newton iterations.
 MOST_CORRECTIONS = 25
-#: A step ended because further corrections should keep their factors, for which code is needed.
+#: Status: the step needs the kernels of chord iterations, which are not compiled yet.
 CHORDS = 8
-#: So many steps in a row with more than one correction ask for that.
+#: Number of consecutive steps with more than one Newton iteration after which chord iterations are used.
 _PATIENCE = 4
-#: Which predictors are best is asked after so many steps, and more often while steps need more than one correction.
+#: Interval in steps of the selection of the predictor stencil, and interval for steps with several iterations.
 _ASK, _ASK_OFTEN = 16, 4
-#: What goes on from step to step behind the memory of the equations: how many steps were of equal size, and that size;
-#: the predictors in use, of coordinates and of multipliers; corrections of the last step, and steps in a row with more
-#: than one; whether factors are kept.
+#: Entries of the loop's state after the history of the equations: number of steps of equal size, and this size;
+#: stencils of the predictors of coordinates and multipliers; Newton iterations of the last step; consecutive steps with
+#: more than one iteration; whether factors are stored. The order is part of the checkpoint format.
 KNOWN, SIZE, COORDINATES, MULTIPLIERS, CORRECTIONS, SLOW, KEPT, BOOK = range(8)
 
 
-#: Where a call says how many parts of steps are done, and how many corrections the last one took.
+#: Entries of the counters of a call: completed substeps, and Newton iterations of the last substep.
 PARTS_DONE, TAKEN, _TOLD = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Room(Record):
-    """The arrays of a chunk of steps. A step is one part, or of a composition several, whose sizes are `weights` times
-    its own and which begin at `begins` times that.
+    """Workspace of a chunk of steps. A step consists of one substep, or of several for compositions, whose sizes are
+    `substep_weights` times the step size and which start at `substep_offsets` times the step size.
 
-    Part r goes from ``Z[r]`` to ``Z[r+1]`` and leaves its unknowns in ``X[r+RING*parts]``. ``M[r]`` is the memory of
-    the equations, and behind it, from entry `book` on, what the loop itself carries on to that part of the next step.
-    Corrections `dx` and bounds `scale` are those of each part.
+    Substep r goes from ``Z[r]`` to ``Z[r+1]`` and stores its unknowns in ``X[r+N_HISTORY*n_substeps]``. ``M[r]`` is the
+    history of the equations. From entry `loop_state_offset` on, it contains the state of the loop for the same substep
+    of the next step. Newton updates `dx` and bounds `scale` are stored for each substep.
     """
 
     c: Doubles
@@ -77,14 +77,14 @@ class Room(Record):
     scale: Doubles
     r: Doubles
     work: Doubles
-    other: Doubles  # two more like r
+    other: Doubles  # two more buffers like r
     told: Integers
 
     @classmethod
     def of(
         cls, k: np.ndarray, weights: tuple[float, ...], states: int, unknowns: int, rows: int, memory: int, steps: int
     ) -> Room:
-        """Room for so many steps."""
+        """Allocate the workspace of a number of steps."""
         parts = len(weights)
         return cls(
             np.concatenate([[0.0, 0.0], k]),
@@ -109,13 +109,13 @@ class Room(Record):
         )
 
     def from_step(self, begun: int) -> Room:
-        """The room from a step on."""
+        """Return a view of the workspace that starts at a step."""
         first = begun * self.parts
         return dataclasses.replace(self, Z=self.Z[first:], X=self.X[first:], M=self.M[first:])
 
 
 def first_memory(pieces: Pieces, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The memory before the first step, of all parts of a step, with nothing in the book."""
+    """Return the history before the first step for all substeps, with an empty loop state."""
     memory = np.zeros((len(pieces.weights), pieces.memory.size + BOOK))
     memory[0, : pieces.memory.size] = pieces.remember(z, np.concatenate([[0.0], c[1:]]))
     return memory.ravel()
@@ -123,7 +123,7 @@ def first_memory(pieces: Pieces, z: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 @lowered
 def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles) -> float:
-    """The residual at x; the largest of its entries in units of their bounds."""
+    """Evaluate the residual at x and return its scaled maximum norm."""
     if p.sweep.parts > 1:
         return sweep_forward(p, RESIDUAL, -1, x, z, c, r, scale)
     run(p, RESIDUAL, POOL, x, z, c, p.pool)
@@ -132,7 +132,7 @@ def _residual(p: Parts, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: D
 
 @lowered
 def _curvature_explains(p: Parts, x: Doubles, z: Doubles, w: Room, dx: Doubles, scale: Doubles) -> bool:
-    """As `livens.engine.newton.curvature_explains`."""
+    """Accept a stagnating residual explained by curvature; see `livens.engine.newton`."""
     there, forth, back = w.work, w.other, w.other + w.rows
     for i in range(w.size):
         there[i] = x[i] + dx[i]
@@ -149,9 +149,9 @@ def _curvature_explains(p: Parts, x: Doubles, z: Doubles, w: Room, dx: Doubles, 
 
 @lowered
 def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool) -> int:
-    """Newton's method for one part of a step from the guess x, down to the round-off floor: how it ended.
+    """Solve one substep by Newton's method from the initial guess x to round-off level; return the status.
 
-    With `keep`, corrections behind the first use its factors as long as each gains a digit.
+    With `keep`, iterations after the first reuse its factors as long as each gains a digit (chord iteration).
     """
     dx, scale = w.dx + part * w.size, w.scale + part * w.rows
     last, before, first, stalls = np.inf, np.inf, 0.0, 0
@@ -176,19 +176,19 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool)
             run(p, TURN, ENDS, x, z, w.c, p.ends)
         subtract(p, x, dx)
         worst = _residual(p, x, z, w.c, w.r, scale)
-        # no gain, or nearly there: are the bounds those of another time? To ask costs a third of a correction
+        # stagnation or near convergence: update the round-off bounds, which costs a third of an iteration
         if worst > 0.5 * last or (iteration == 1 and 1.0 < worst < 1e4):
             stalls += iteration > 1
             bounds(p, x, z, w.c, dx, scale)
             worst = largest_scaled(p, w.r, scale)
             if stalls > 1 and worst <= CURVATURE_LIMIT and _curvature_explains(p, x, z, w, dx, scale):
-                _residual(p, x, z, w.c, w.r, scale)  # whose parts are needed at the end of the step
+                _residual(p, x, z, w.c, w.r, scale)  # restores the terms needed by the final state
                 return DONE
         if iteration == 2:
             before = first
         if full and at_the_floor(worst, last, before, iteration):
             return DONE
-        # with kept factors convergence is linear
+        # chord iterations converge linearly
         small = worst <= SMALL or worst > 0.25 * last or last * (last / max(before, 1e-300)) <= SMALL
         if not full and worst <= 1.0 and small:
             return DONE
@@ -201,7 +201,7 @@ def solve_step(p: Parts, x: Doubles, z: Doubles, w: Room, part: int, keep: bool)
 
 @lowered
 def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
-    """End of part r, and what goes on from it: the best predictors, and how many steps they can look back on."""
+    """Compute the final state of substep r, and update the predictor selection and the loop state."""
     stride = w.parts * w.size
     x = w.X + (r * w.size + RING * stride)
     old, new = w.M + r * w.width, w.M + (r + 1) * w.width
@@ -224,7 +224,7 @@ def finish_step(p: Parts, r: int, corrections: int, w: Room) -> None:
 
 @lowered
 def start_step(p: Parts, r: int, w: Room) -> bool:
-    """Predict the unknowns of part r; whether there was something to predict from."""
+    """Predict the unknowns of substep r; return False if there is no history to extrapolate."""
     stride = w.parts * w.size
     old, x = w.M + r * w.width, w.X + (r * w.size + RING * stride)
     p.context[0] = address(old)
@@ -240,7 +240,7 @@ def start_step(p: Parts, r: int, w: Room) -> bool:
 
 @lowered
 def advance(p: Parts, w: Room, h: float, origin: float, first: int, done: int, steps: int, chords: bool) -> int:
-    """Take the steps of a chunk up to number `steps`, from part `done` on: how it ended."""
+    """Advance a chunk up to step `n_steps` from substep `first_substep` on; return the status."""
     for r in range(done, steps * w.parts):
         w.told[PARTS_DONE] = r
         s = r // w.parts
@@ -261,7 +261,7 @@ def advance(p: Parts, w: Room, h: float, origin: float, first: int, done: int, s
                 for i in range(w.size):
                     dx[i] = 0.0
             bounds(p, x, z, w.c, dx, w.scale + part * w.rows)
-        # dense fronts store their factors in any case
+        # dense fronts always store their factors
         keep = p.fronts.dense.count > 0 or (kept and book[CORRECTIONS] > 1.0)
         status = solve_step(p, x, z, w, part, keep)
         if status != DONE:

@@ -1,15 +1,15 @@
-"""Arrays for vectors of eight numbers: they begin where a cache line begins."""
+"""Arrays aligned to cache lines, for vectors of eight doubles."""
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Bytes of a cache line.
+#: Size of a cache line in bytes.
 _LINE = 64
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
-    """Zeros that begin at a cache line: a vector then lies in one line, and not across two."""
+    """Return zeros aligned to a cache line, so that no vector spans two lines."""
     count = int(np.prod(shape))
     room = np.zeros(count + _LINE // 8)
     first = -room.ctypes.data % _LINE // 8

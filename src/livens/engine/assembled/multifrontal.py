@@ -1,7 +1,7 @@
-"""LU factors by dense fronts, for nets and other systems whose fronts are all different.
+"""Dense multifrontal LU factorization, for nets and other systems whose fronts are all different.
 
-A front sums up entries of the matrix and what its children left, eliminates its own unknowns, with pivots among their
-equations, and leaves the rest to its parent. Products are taken by blocks of columns, see `dense_kernels`.
+A front assembles entries of the matrix and the updates of its children, eliminates its pivots with row pivoting among
+their equations, and passes the Schur complement to its parent. Products are blocked by columns, see `gemm_kernels`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from livens.engine.lowering.function import fast_lowered, lowered
 from livens.engine.lowering.kinds import Doubles, Integers, Record
 from livens.engine.lowering.words import call
 
-#: The work is divided until no part is larger than that of a thread divided by this.
+#: Subtrees are divided until no subtree has more than the work of a thread divided by this number.
 _PARTS = 4
-#: Columns that are eliminated before all that is right of them is brought up to date.
+#: Panel width: columns eliminated before the trailing matrix is updated.
 _PANEL = 32
 
 
 @dataclass(frozen=True, eq=False)
 class DenseFronts(Record):
-    """Everything the compiled elimination needs."""
+    """Arrays of the compiled factorization by dense fronts."""
 
     count: int
-    kernels: Integers  # addresses: subtract a product, multiply, solve with a lower triangle
+    kernels: Integers  # addresses of gemm_sub, gemm and trsm_lower
     order: Integers
     first: Integers
     pivots: Integers
@@ -38,25 +38,25 @@ class DenseFronts(Record):
     entry_starts: Integers
     entry_rows: Integers
     entry_columns: Integers
-    positions: Integers  # of the entries in a pool
+    positions: Integers  # of the entries in the pool
     child_starts: Integers
     children: Integers
     update_starts: Integers
     factor_starts: Integers
-    updates: Doubles  # what fronts leave to their parents
+    updates: Doubles  # Schur complements for the parents
     factors: Doubles
     swaps: Integers  # row exchanges
-    owner: Integers  # the thread that eliminates a front; those of nobody come last
-    room: int  # of one front
-    front: Doubles  # for each thread, room for one front
-    small: Doubles  # and for two triangles of a block of columns
-    sizes: Integers  # and the sizes of the product at work
+    owner: Integers  # thread of each front; fronts shared by all threads come last
+    room: int  # buffer size of one front
+    front: Doubles  # buffer for one front per thread
+    small: Doubles  # buffers for two triangular blocks per thread
+    sizes: Integers  # sizes of the current product per thread
     y: Doubles
     part: Doubles
 
 
 def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1) -> DenseFronts:
-    """Arrays for a plan, whose entries stand at `positions` of a pool; without a plan there are no fronts."""
+    """Return the arrays of a symbolic factorization with entries at `positions` of a pool; empty for None."""
     none = np.zeros(0, dtype=np.int64)
     if plan is None:
         plan = FrontPlan._make([none] * 4 + [np.zeros(1, dtype=np.int64)] + [none] * 9)
@@ -98,7 +98,7 @@ def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1
 
 
 def _owners(plan: FrontPlan, threads: int) -> np.ndarray:
-    """Who eliminates what: subtrees that do not depend on each other, in shares of about equal work."""
+    """Assign independent subtrees of the elimination tree to threads, balancing the flop count."""
     P, F = plan.pivots.astype(float), plan.boundary.astype(float)
     work = P**3 / 3 + P**2 * F + P * F**2
     below = work.copy()
@@ -127,7 +127,7 @@ def _owners(plan: FrontPlan, threads: int) -> np.ndarray:
 
 
 def stride_for(size: int) -> int:
-    """Numbers from one row of a front to the next: room for a tile at its end, and not a power of two."""
+    """Return the row stride of a front: padded by a tile, and not a multiple of 64."""
     stride = (size + 2 * LANES - 1) // LANES * LANES
     return stride + LANES if stride % 64 == 0 else stride
 
@@ -137,14 +137,14 @@ _stride = lowered(stride_for)
 
 @lowered
 def factor_fronts(f: DenseFronts, pool: Doubles) -> None:
-    """All fronts, one after the other."""
+    """Factorise all fronts in order."""
     for s in range(f.count):
         _factor_front(f, s, pool, 0)
 
 
 @lowered
 def factor_share(f: DenseFronts, pool: Doubles, owner: int, rank: int) -> None:
-    """The fronts of an owner, by a thread."""
+    """Factorise the fronts of an owner by one thread."""
     for s in range(f.count):
         if f.owner[s] == owner:
             _factor_front(f, s, pool, rank)
@@ -152,7 +152,7 @@ def factor_share(f: DenseFronts, pool: Doubles, owner: int, rank: int) -> None:
 
 @lowered
 def _factor_front(f: DenseFronts, s: int, pool: Doubles, rank: int) -> None:
-    """Sum up, eliminate, and leave the rest to the parent."""
+    """Assemble a front, eliminate its pivots, and store factors and Schur complement."""
     P, D = f.pivots[s], f.pivots[s] + f.boundary[s]
     stride = _stride(D)
     A = f.front + rank * f.room
@@ -183,7 +183,7 @@ def _sum_up(f: DenseFronts, s: int, pool: Doubles, A: Doubles, D: int, stride: i
 def _eliminate_panel(
     f: DenseFronts, rank: int, A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps: Integers
 ) -> None:
-    """Eliminate the columns of a panel, and bring what is right of it and below up to date."""
+    """Eliminate the columns of a panel and update the trailing matrix."""
     lower = f.small + rank * (2 * LANES * LANES)
     inverse, sizes = lower + LANES * LANES, f.sizes + rank * 8
     subtract, multiply, solve = f.kernels[0], f.kernels[1], f.kernels[2]
@@ -193,7 +193,7 @@ def _eliminate_panel(
         row, below = A + k * stride, A + stop * stride
         _pivots(A, stride, P, D, k, stop, swaps)
         _triangles(A, stride, k, stop, lower, inverse)
-        # rows of the boundary: their part of L
+        # L of the boundary rows
         _product(multiply, sizes, boundary + k, boundary + k, inverse, D - P, LANES, LANES, stride, LANES)
         if stop < end:
             _product(solve, sizes, row + stop, A, lower, LANES, end - stop, LANES, stride, LANES)
@@ -225,7 +225,7 @@ def _product(
     stride: int,
     b_stride: int,
 ) -> None:
-    """One of the kernels on parts of matrices."""
+    """Apply one of the kernels to submatrices."""
     if rows > 0 and columns > 0:
         sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = rows, columns, length, stride, b_stride
         call(kernel, C, A, B, sizes, 0)
@@ -233,7 +233,7 @@ def _product(
 
 @lowered
 def _pivots(A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps: Integers) -> None:
-    """Eliminate a few columns in the rows of the pivots, the largest entry of each column first."""
+    """Eliminate columns in the pivot rows with partial pivoting."""
     for k in range(begin, end):
         best = k
         for i in range(k + 1, P):
@@ -256,7 +256,7 @@ def _pivots(A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps
 
 @lowered
 def _triangles(A: Doubles, stride: int, begin: int, end: int, lower: Doubles, inverse: Doubles) -> None:
-    """L of a block of columns, and the inverse of its U; where there are fewer than eight columns, ones are added."""
+    """Store L of a diagonal block and the inverse of its U; blocks with fewer than eight columns are padded by ones."""
     n = end - begin
     block = A + (begin * stride + begin)
     for i in range(LANES):
@@ -277,7 +277,7 @@ def _triangles(A: Doubles, stride: int, begin: int, end: int, lower: Doubles, in
 
 @lowered
 def _keep(f: DenseFronts, s: int, A: Doubles, stride: int) -> None:
-    """Store the factors of a front, and what is left to its parent."""
+    """Store the factors of a front and the Schur complement for its parent."""
     P, F = f.pivots[s], f.boundary[s]
     D = P + F
     upper, rest = f.factors + f.factor_starts[s], f.updates + f.update_starts[s]

@@ -1,4 +1,4 @@
-"""The pieces of a step at work, by one thread or several: what the loop over time asks for."""
+"""Parallel operations of the time loop on the assembled system, by one thread or several."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
 from livens.engine.lowering.words import address, bits, call, doubles_at, number, publish
 
-#: What is summed up of the outputs of the pieces.
+#: Outputs of the element kernels that are gathered.
 ROWS, BOUNDS, STATES = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Parts(Record):
-    """The pieces of a step as the compiled loop takes them."""
+    """Assembled system as arrays of the compiled loop."""
 
     size: int  # unknowns
     addresses: Integers
@@ -61,8 +61,8 @@ class Parts(Record):
     errors: Doubles
     kind_count: int
     kinds: Integers
-    row_size: int  # of the residual: equations, and those that are repeated to fill up blocks of eight
-    sums: Integers  # kernels of its sums, and where each begins
+    row_size: int  # of the residual, including padding to blocks of eight
+    sums: Integers  # kernels of the residual gather, and first row of each
     bound_starts: Indices
     bound_positions: Indices
     end_starts: Indices
@@ -71,7 +71,7 @@ class Parts(Record):
     summed: Integers
     blank_count: int
     blank: Integers
-    weights: Doubles  # of the predictors
+    weights: Doubles  # of the predictor stencils
     reach: Integers
     impulses: Doubles
     first_multiplier: int
@@ -81,10 +81,10 @@ class Parts(Record):
     fronts: FrontArrays
 
 
-# -- what the loop asks for -------------------------------------------------------------------------------------------
+# -- operations of the time loop --------------------------------------------------------------------------------------
 @lowered
 def everybody(p: Parts) -> None:
-    """Do what has been ordered, all threads together."""
+    """Execute the posted command on all threads."""
     say(p.team)
     share(p, 0)
     finished(p.team)
@@ -92,21 +92,21 @@ def everybody(p: Parts) -> None:
 
 @lowered
 def run(p: Parts, which: int, base: int, x: Doubles, z: Doubles, c: Doubles, out: Doubles) -> None:
-    """Call one kernel of every piece that has it."""
+    """Evaluate one kernel of every element batch."""
     order(p.team, PIECES, which, base, address(x), address(z), address(c), address(out))
     everybody(p)
 
 
 @lowered
 def sum_up(p: Parts, which: int, out: Doubles, size: int) -> None:
-    """Sum up what belongs together, always in the same order."""
+    """Gather sums in a fixed order."""
     order(p.team, SUMS, which, address(out), size, 0, 0, 0)
     everybody(p)
 
 
 @lowered
 def sum_rows(p: Parts, r: Doubles, scale: Doubles) -> float:
-    """The residual, and the largest of its entries in units of their bounds, as `livens.engine.newton.scaled`."""
+    """Gather the residual and return its scaled maximum norm; see `livens.engine.newton`."""
     order(p.team, SUMS, ROWS, address(r), 0, address(scale), 0, 0)
     everybody(p)
     return _largest(p)
@@ -124,9 +124,9 @@ def _largest(p: Parts) -> float:
 def sweep_forward(
     p: Parts, which: int, how: int, x: Doubles, z: Doubles, c: Doubles, r: Doubles, scale: Doubles
 ) -> float:
-    """Evaluate pieces, sum up the residual and eliminate the fronts, part by part; without fronts for `how` below zero.
+    """Evaluate elements, gather the residual and factorise the fronts tile by tile; without fronts if `operation` < 0.
 
-    The largest entry of the residual in units of their bounds. For one thread; several share all parts at once.
+    Returns the scaled maximum norm of the residual. Single-threaded; several threads work without tiles.
     """
     f, t, s = p.fronts, p.team, p.sweep
     for i in range(LINE):
@@ -142,7 +142,7 @@ def sweep_forward(
 
 @lowered
 def sweep_back(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
-    """The core and all substitutions, behind `sweep_forward`."""
+    """Solve the root front and substitute backward, after `factor_tiled`."""
     f, s = p.fronts, p.sweep
     solve_core(f, how, p.pool, r, dx)
     for part in range(s.parts - 1, -1, -1):
@@ -151,7 +151,7 @@ def sweep_back(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
 
 @lowered
 def largest_scaled(p: Parts, r: Doubles, scale: Doubles) -> float:
-    """As `livens.engine.newton.scaled`."""
+    """Return the scaled maximum norm of the residual; see `livens.engine.newton`."""
     worst = 0
     for i in range(p.row_size):
         worst = max(worst, bits(abs(r[i] * scale[i])))
@@ -160,21 +160,21 @@ def largest_scaled(p: Parts, r: Doubles, scale: Doubles) -> float:
 
 @lowered
 def predict_unknowns(p: Parts, x: Doubles, stride: int, coordinates: int, multipliers: int) -> None:
-    """x from those before it, `stride` numbers apart, by one predictor for coordinates and another for multipliers."""
+    """Extrapolate x from previous rows, `stride` entries apart, with a stencil each for coordinates and multipliers."""
     order(p.team, PREDICT, address(x), coordinates, multipliers, stride, 0, 0)
     everybody(p)
 
 
 @lowered
 def subtract(p: Parts, x: Doubles, dx: Doubles) -> None:
-    """``x -= dx``"""
+    """Compute ``x -= dx``."""
     order(p.team, CORRECT, address(x), address(dx), 0, 0, 0, 0)
     everybody(p)
 
 
 @lowered
 def bounds(p: Parts, x: Doubles, z: Doubles, c: Doubles, dx: Doubles, scale: Doubles) -> None:
-    """Reciprocal round-off bounds of the residual."""
+    """Update the reciprocal round-off bounds of the residual."""
     errors_of(x, dx, p.kinds, p.kind_count, p.errors)
     p.context[3] = address(p.errors)
     run(p, FLOOR, FLOORS, x, z, c, p.floors)
@@ -184,7 +184,7 @@ def bounds(p: Parts, x: Doubles, z: Doubles, c: Doubles, dx: Doubles, scale: Dou
 
 @lowered
 def end(p: Parts, x: Doubles, z: Doubles, m: Doubles, c: Doubles, z1: Doubles, m1: Doubles) -> None:
-    """State and memory at the end of the step."""
+    """Compute final state and history at the end of the step."""
     p.context[0], p.context[1], p.context[2] = address(m), address(z1), address(m1)
     run(p, END, ENDS, x, z, c, p.ends)
     if p.summed_count > 0:
@@ -195,7 +195,7 @@ def end(p: Parts, x: Doubles, z: Doubles, m: Doubles, c: Doubles, z1: Doubles, m
 
 @lowered
 def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
-    """``dx = J^-1 r``, as `livens.engine.assembled.fronts.solve_fronts`, with all threads."""
+    """Solve ``dx = J^-1 r`` with all threads; see `livens.engine.assembled.numeric_factorization.solve`."""
     f, t = p.fronts, p.team
     alone = t.size == 1
     for i in range(f.round_count):
@@ -220,10 +220,10 @@ def solve(p: Parts, how: int, r: Doubles, dx: Doubles) -> None:
             everybody(p)
 
 
-# -- what each thread does --------------------------------------------------------------------------------------------
+# -- work of each thread ----------------------------------------------------------------------------------------------
 @lowered
 def serve(p: Parts, rank: int, last: int) -> None:
-    """Do a share of everything that is asked for, behind order `last`, until it is to stop."""
+    """Execute the shares of all commands after `command_index` until STOP (worker loop)."""
     t = p.team
     while True:
         last += 1
@@ -236,7 +236,7 @@ def serve(p: Parts, rank: int, last: int) -> None:
 
 @lowered
 def share(p: Parts, rank: int) -> None:
-    """What a thread does of that which was ordered."""
+    """Execute the share of a thread of the posted command."""
     t = p.team
     what, given = t.command[WHAT], t.command + ARGUMENTS
     if what == PIECES:

@@ -1,4 +1,4 @@
-"""The native functions of one piece: its rows with and without derivatives, their round-off, its end, its turn."""
+"""Native kernels of one element type: residual, Jacobian, round-off bounds, final state, and increment map."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ from livens.expressions.layout import Layout
 from livens.schemes.recipes import pieces as recipe
 from livens.schemes.recipes.pieces import Piece, Pieces
 
+#: Modules of this package whose source is part of the code fingerprint.
 _HERE = ("indexed", "piece_kernels", "front_class", "row_sums")
 _OFTEN, _SELDOM = 2, 1
 
 
 @functools.cache
 def indexed_writer() -> str:
-    """A fingerprint of the code that writes loops over instances."""
+    """Return a fingerprint of the code generators of loops over instances."""
     files = [*(Path(__file__).with_name(f"{name}.py") for name in _HERE), Path(recipe.__file__)]
     return writer() + hashlib.sha256(b"".join(f.read_bytes() for f in files if f.exists())).hexdigest()
 
 
 @dataclass(frozen=True)
 class Place:
-    """How a kernel finds one of its numbers: the part of an array, a slot of the index table, an offset to it."""
+    """Gather address of an entry: part of an array, slot of the index table, and offset."""
 
     part: int
     slot: int
@@ -52,7 +53,7 @@ class Place:
 
 
 class IndexTable:
-    """Indices of the instances of a piece. Columns that differ by a constant share one, such as those of one body."""
+    """Index table of the instances of an element batch. Columns that differ by a constant share a slot."""
 
     def __init__(self, layouts: Sequence[Layout]) -> None:
         self.parts: list[tuple[int, int, int]] = []  # (array, start in it, size)
@@ -61,7 +62,7 @@ class IndexTable:
         self._columns: list[tuple[int, np.ndarray]] = []  # (size of the part, indices there)
 
     def place(self, array: int, column: np.ndarray) -> Place:
-        """How to find the entries `column` of an array."""
+        """Return the gather address of the entries `column` of an array."""
         first = int(column[0])
         part = next(i for i, (a, start, size) in enumerate(self.parts) if a == array and start <= first < start + size)
         _, start, size = self.parts[part]
@@ -77,7 +78,7 @@ class IndexTable:
         return len(self._columns)
 
     def side_by_side(self, slot: int) -> bool:
-        """Whether neighbours in a block find their numbers side by side."""
+        """Return True if the indices of a slot are consecutive over the instances."""
         return bool(np.all(np.diff(self._columns[slot][1]) == 1))
 
     def blocks(self) -> np.ndarray:
@@ -88,20 +89,21 @@ class IndexTable:
         return [start for _, start, _ in self.parts]
 
 
-#: The arrays that parts belong to.
+#: Arrays that the parts belong to.
 UNKNOWNS, STATE, REMEMBERED, ROWS = range(4)
 
 
 class PieceKernels:
-    """Native code of a piece and its index table. Nothing here depends on how many instances there are, but the table.
+    """Native kernels of an element batch and its index table; only the table depends on the number of instances.
 
-    `newton` writes rows, then the nonzeros of their derivative; `residual` the rows alone, in the same places; `floor`
-    the bounds of their rounding; `end` what is added to the next state and memory, unless nobody else adds there: then
-    it is written in place. `turn` takes variations in the context's errors to corrections, in place.
+    `newton` writes the residual, then the nonzeros of its Jacobian; `residual` writes the residual alone, to the same
+    positions; `floor` writes the round-off bounds. `end` writes contributions to the final state and history; entries
+    without other contributions are written directly. `turn` maps variations (in the context's errors) to increments of
+    the unknowns, in place.
     """
 
     def __init__(self, piece: Piece, pieces: Pieces, direct: np.ndarray, row_places: np.ndarray) -> None:
-        """`direct` says to which entries of the state nobody else adds; `row_places` where equations stand in r."""
+        """Compile the kernels; `is_single` marks state entries with one contribution."""
         self.piece = piece
         local = piece.local
         self.row_count, self.outputs = int(piece.rows.numel()), int(piece.rows.numel()) + len(piece.pattern)
@@ -109,7 +111,7 @@ class PieceKernels:
         impulse = [] if piece.impulse is None else [piece.impulse]
         end = ca.Function("end", [*local.all, *impulse], [piece.ends, piece.keeps, piece.sums])
         library = VECTOR_LIBRARY if vector_library_width() > 1 and uses_library(newton) else 1
-        # the floor reads what its rows read, and is derived only if it must be compiled
+        # the bounds have the same inputs as the residual, and are derived only if they must be compiled
         rows = [ca.Function("rows", local.all, [one]) for one in (piece.rows, piece.plain) if one is not None]
         self.table = IndexTable([pieces.unknowns, pieces.layout, pieces.memory, Layout(rows=int(row_places.max()) + 1)])
         turn = None if piece.turn is None else ca.Function("turn", [*local.all, piece.turn[0]], [piece.turn[1]])
@@ -121,10 +123,10 @@ class PieceKernels:
         pushed = sorted(_used([end])[6])
         self._impulses = {i: self.table.place(ROWS, row_places[piece.x[:, i]]) for i in pushed}
         self._m = {i: self.table.place(REMEMBERED, piece.m[:, i]) for i in used[2]}
-        #: Parameters that all instances share, and those each has of its own.
+        #: Parameters shared by all instances, and parameters of single instances.
         self.shared = [i for i in used[5] if np.all(piece.k[:, i] == piece.k[0, i])]
         self.own = [i for i in used[5] if i not in self.shared]
-        #: What the end writes in place, and what is summed up.
+        #: Entries of the final state written directly, and entries that are gathered.
         self.direct = [a for a in range(piece.end_places.shape[1]) if direct[piece.end_places[:, a]].all()]
         self.summed = [a for a in range(piece.end_places.shape[1]) if a not in self.direct]
         self._targets = {a: self.table.place(STATE, piece.end_places[:, a]) for a in self.direct}
@@ -134,7 +136,7 @@ class PieceKernels:
             for a in range(piece.sum_places.shape[1])
         ]
         self._kept = {a: self.table.place(REMEMBERED, piece.keep_places[:, a]) for a in kept}
-        if not self.table.slots:  # nothing is read by index
+        if not self.table.slots:  # no indexed access
             self.table.place(STATE, np.zeros(piece.count, dtype=np.int64))
         self._side_by_side = [slot for slot in range(self.table.slots) if self.table.side_by_side(slot)]
         self.codes: dict[str, Code] = {}
@@ -163,7 +165,7 @@ class PieceKernels:
         effort: int = _OFTEN,
         said: str = "",
     ) -> None:
-        """Compile a function, or find it; one that is yet to be derived follows from what is `said`."""
+        """Compile a function or load it from the cache; the cache key of a lazily derived function is `key_text`."""
         stride = self.outputs if stride is None else stride
         found = [self._x, self._z, self._m, self._targets, self._kept, self._sums, self.shared, self.own, self.summed]
         found += [self._side_by_side, self._impulses]
@@ -236,7 +238,7 @@ class PieceKernels:
 
 
 def _used(functions: Sequence[ca.Function]) -> list[set[int]]:
-    """Which entries of each input any of the functions reads."""
+    """Return the entries of each input used by any of the functions."""
     found: list[set[int]] = [set() for _ in range(7)]
     for f in functions:
         for k in range(f.n_instructions()):
@@ -247,7 +249,7 @@ def _used(functions: Sequence[ca.Function]) -> list[set[int]]:
 
 
 def parameter_tables(kernels: PieceKernels, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values of the parameters that instances share, and of those each has of its own, lane by lane."""
+    """Return the values of shared parameters, and of the parameters of single instances packed in lanes."""
     places = kernels.piece.k
     shared = k[places[0, kernels.shared]] if kernels.shared else np.zeros(1)
     own: Any = in_blocks(k[places[:, kernels.own]]) if kernels.own else np.zeros(1)

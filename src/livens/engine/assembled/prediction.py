@@ -1,8 +1,8 @@
-"""Predictors of the unknowns, chosen by measurement.
+"""Extrapolation predictors of the unknowns, selected by measured error.
 
-Unknowns of the next step are extrapolated from those of the last ones. Which extrapolation is best depends on the
-motion, on round-off, and on multipliers that alternate from step to step: so it is measured, now and then, how far each
-candidate would have been off in the step just taken.
+The unknowns of the next step are extrapolated from previous steps. The best stencil depends on the motion, on round-off
+and on multipliers that alternate from step to step. The error of each stencil is therefore measured at intervals, in
+the step just completed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Doubles, Integers
 from livens.engine.lowering.words import bits, number
 
-#: How many past steps there are to predict from.
+#: Number of previous steps available for extrapolation.
 RING = 8
-#: Exact for polynomials of degree below a, and for alternating ones of degree below b: ``(E - 1)^a (E + 1)^b``.
+#: Stencils (a, b), exact for polynomials of degree < a and alternating ones of degree < b: ``(E - 1)^a (E + 1)^b``.
 CANDIDATES = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (4, 3), (5, 1), (5, 2), (6, 1), (6, 2))
 _CANDIDATES = len(CANDIDATES)
-#: Unknowns that are predicted at a time: they stay in the cache.
+#: Number of unknowns per block, to stay in the cache.
 _PIECE = 512
 
 
@@ -32,14 +32,14 @@ def _weights() -> np.ndarray:
     return weights
 
 
-#: One row for each candidate: what the last step, the one before, ... count.
+#: Stencil weights, one row per stencil: weights of the last step, the step before, and so on.
 WEIGHTS = _weights()
 REACH = np.array([a + b for a, b in CANDIDATES], dtype=np.int64)
 
 
 @lowered
 def predict(X: Doubles, n: int, w: Doubles, x: Doubles, first: int, stop: int) -> None:
-    """``x[first:stop]`` for a step whose predecessors are the rows of n numbers before X, the last one first."""
+    """Extrapolate ``x[start:stop]`` from the rows of n entries before X, most recent first."""
     a, b, c, d = X + (-n), X + (-2 * n), X + (-3 * n), X + (-4 * n)
     e, f, g, o = X + (-5 * n), X + (-6 * n), X + (-7 * n), X + (-8 * n)
     wa, wb, wc, wd, we, wf, wg, wo = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
@@ -57,9 +57,9 @@ def predict(X: Doubles, n: int, w: Doubles, x: Doubles, first: int, stop: int) -
 def best_candidate(
     X: Doubles, n: int, weights: Doubles, reach: Integers, known: int, first: int, stop: int, work: Doubles
 ) -> int:
-    """The candidate that would have come closest to X, in its largest error; `known` steps lie before.
+    """Return the stencil with the smallest maximum error at X; `n_known` previous steps are available.
 
-    The last numbers of `work` are the errors. Steps are read once, however many candidates there are.
+    The last entries of `work` are the errors. All stencils are evaluated in one pass over the steps.
     """
     errors = work + n
     for candidate in range(_CANDIDATES):

@@ -1,7 +1,7 @@
-"""The arrays in which steps are taken, chunk behind chunk: what a chunk ends with is where the next one begins.
+"""Pool of chunk workspaces: the end of a chunk is the start of the next one.
 
-States and unknowns are written once and stay as they are, so nothing has to be copied between chunks. When the arrays
-are full, those take their place that nobody looks at any more.
+States and unknowns are written once and not changed, so that nothing is copied between chunks. When a workspace is
+full, another one without remaining references is used.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from collections.abc import Callable
 from livens.engine.assembled.loop import Room
 from livens.engine.steps import Carry
 
-#: There is room for two chunks if these take no more than this many bytes; room of as many is kept for later runs.
+#: Size in bytes up to which a workspace has capacity for two chunks, and up to which it is kept for later runs.
 _KEPT = 64_000_000
-#: References to an array that nobody else has: from its room, twice from the loop over arrays, from who counts them.
+#: Reference count of an unshared array: its workspace, two references of the loop over arrays, and `getrefcount`.
 _ALONE = 4
 
 
 class Rooms:
-    """Hands out room for chunks of steps."""
+    """Pool of workspaces for chunks of steps."""
 
     def __init__(self, make: Callable[[int], Room], spare: list[Room]) -> None:
-        """`make` makes room for a number of steps; `spare` is left over by earlier runs, and taken away from there."""
+        """Create a pool; `allocate` returns a workspace for n steps, `spare` contains workspaces of earlier runs."""
         self._make, self._spare = make, spare
         self._rooms: list[Room] = []
-        with contextlib.suppress(IndexError):  # as other runs may take it as well
+        with contextlib.suppress(IndexError):  # concurrent runs may empty the list
             while True:
                 self._rooms.append(spare.pop())
         self._now: Room | None = None
-        self._begun = 0  # where the chunk at hand begins
-        self._end: tuple[Carry, int] | None = None  # what the last chunk ended with, and where
+        self._begun = 0  # first step of the current chunk
+        self._end: tuple[Carry, int] | None = None  # final state of the last chunk, and its step index
 
     def for_steps(self, carry: Carry, steps: int) -> tuple[Room, bool]:
-        """Room for steps that go on from a carry, and whether all that is in the carry is there already."""
+        """Return a workspace for steps from a state, and whether it already contains the history of the state."""
         room, end, self._end = self._now, self._end, None
         if room is not None and end is not None and end[0] is carry and end[1] + steps <= len(room.iterations):
             self._begun = end[1]
@@ -43,17 +43,17 @@ class Rooms:
         return self._now.from_step(0), False
 
     def ended(self, carry: Carry, taken: int) -> None:
-        """The chunk at hand ended with this carry, after so many steps."""
+        """Record the final state of the current chunk, after `n_steps` steps."""
         self._end = carry, self._begun + taken
 
     def release(self) -> None:
-        """Leave what is not too large to later runs: memory that is new costs more than to fill it."""
+        """Return workspaces of moderate size to the spare list: new memory is slower than reuse."""
         self._now = self._end = None
         self._spare += [room for room in self._rooms if _size(room) <= _KEPT]
         self._rooms = []
 
     def _free(self, steps: int) -> Room:
-        """Room that nobody looks at: its arrays have no views."""
+        """Return a workspace whose arrays have no views, or allocate a new one."""
         self._rooms = [room for room in self._rooms if len(room.iterations) >= steps]
         for room in self._rooms:
             if all(sys.getrefcount(array) == _ALONE for array in (room.Z, room.X, room.M)):
@@ -66,5 +66,5 @@ class Rooms:
 
 
 def _size(room: Room) -> int:
-    """In bytes."""
+    """Return the size of a workspace in bytes."""
     return int(room.Z.nbytes + room.X.nbytes + room.M.nbytes)

@@ -1,8 +1,8 @@
-"""The sums of the residual, eight equations at a time.
+"""SIMD gather-sums of the residual, eight equations at a time.
 
-Equations of equally many terms whose first terms stand side by side in the pool are summed up side by side, and stand
-side by side in the residual: its order is that of the pool, not that of the unknowns. Terms of forces come first, as
-impulses are sums of them alone.
+Equations with equally many terms whose first terms are contiguous in the pool are summed in SIMD lanes and are
+contiguous in the residual: the residual has the order of the pool, not that of the unknowns. Terms of forces come
+first, because impulses are sums of force terms only.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from livens.engine.native import Code, find_or_compile
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Blocks of eight equations with equally many terms: where the first stands, and where the terms are."""
+    """Blocks of eight equations with equally many terms: first row of the residual, and positions of the terms."""
 
     first: int
-    pushes: int  # terms of forces
+    pushes: int  # number of force terms
     table: np.ndarray  # (blocks, terms, lanes)
-    two_runs: tuple[bool, ...] | None  # None where terms are not side by side
+    two_runs: tuple[bool, ...] | None  # None if terms are not contiguous
     positions: np.ndarray  # of all terms
 
     def code(self) -> Code:
@@ -33,7 +33,7 @@ class _Batch:
         return find_or_compile(content, self._text, "sums", 1)
 
     def _text(self) -> str:
-        """``sums(pool, scale, largest, table, residual)``; impulses are what the table calls own numbers."""
+        """Return the IR of ``sums(pool, scale, largest, table, residual)``; impulses are the private entries."""
         e, two_runs, total = IndexedEmitter("sums"), self.two_runs, ZERO
         for i in range(self.table.shape[1]):
             value = e.gather("%a0", i) if two_runs is None else e.runs("%a0", i, 0, two_runs[i])
@@ -47,12 +47,12 @@ class _Batch:
 
 
 class RowSums:
-    """How the residual is summed up of the pool."""
+    """Gather-sums of the residual from the pool."""
 
     def __init__(
         self, targets: list[np.ndarray], positions: list[np.ndarray], forces: list[bool], cut: int, size: int
     ) -> None:
-        """`forces` says of which terms impulses are sums, for equations before `cut`; negative targets are left out."""
+        """Build the batches; `is_force` marks terms of impulses, for equations before `first_multiplier`."""
         none = np.zeros(0, dtype=np.int64)
         target, position = np.concatenate([*targets, none]), np.concatenate([*positions, none])
         other = ~np.repeat(np.array(forces, dtype=bool), [len(t) for t in targets]) | (target >= cut)
@@ -63,7 +63,7 @@ class RowSums:
         terms = np.bincount(target, minlength=size)
         pushes = terms - np.bincount(target, other, minlength=size).astype(np.int64)
         begins = np.concatenate([[0], np.cumsum(terms)])[:-1]
-        #: Which equation stands where in the residual (some twice, to fill up blocks), and where each equation stands.
+        #: Equation of each row of the residual (repeated for padding), and row of each equation.
         self.rows, self.places = none, np.zeros(size, dtype=np.int64)
         self.batches: list[_Batch] = []
         for count, pushed in np.unique(np.stack([terms, pushes], axis=1), axis=0).tolist():
@@ -72,7 +72,7 @@ class RowSums:
             self._add(members, position[begins[members][:, None] + np.arange(count)], pushed)
 
     def _add(self, members: np.ndarray, terms: np.ndarray, pushes: int) -> None:
-        """Equations with these terms, blocks of which all are side by side before the others."""
+        """Add equations with these terms; fully contiguous blocks come first."""
         keys = terms[:, 0] if terms.shape[1] else np.arange(len(members))
         slots, at = (np.array(found) for found in in_whole_vectors(keys.tolist()))
         blocks = slots.size // WIDTH
@@ -92,11 +92,11 @@ class RowSums:
             self.batches.append(_Batch(middle, pushes, np.ascontiguousarray(table[~able]), None, table[~able]))
 
     def compile(self) -> list[Code]:
-        """The code of each batch."""
+        """Compile the kernel of each batch."""
         return [batch.code() for batch in self.batches]
 
     def tables(self, impulses: np.ndarray) -> np.ndarray:
-        """A table for each batch, whose impulses are written to this array."""
+        """Return a table for each batch, with `impulses` as the target of the impulses."""
         found = np.zeros((len(self.batches), OFFSETS), dtype=np.int64)
         for i, batch in enumerate(self.batches):
             own = impulses.ctypes.data + 8 * batch.first

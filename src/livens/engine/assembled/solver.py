@@ -1,4 +1,4 @@
-"""Steps that fronts do not solve: damped Newton steps with SuperLU, which pivots."""
+"""Fallback solver for steps that fronts do not solve: damped Newton iteration with SuperLU, which pivots."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from livens.engine.reference import ReferenceSolver
 
 
 class AssembledSolver(ReferenceSolver):
-    """As the reference tier solves a step, with equations that are summed up of pieces."""
+    """Reference solver on the assembled equations."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        #: What the equations remember of the steps before the one that is solved.
+        #: History of the equations before the current step.
         self.memory = np.zeros(bench.assembly.pieces.memory.size)
 
     def residual(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The assembled tier at work for one run."""
+"""Stepper of the assembled tier for one run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class AssembledStepper:
-    """Steps of large systems: kernels of element types over index maps, elimination by classes of fronts.
+    """Stepper for large systems: element kernels over index maps, and elimination by front classes.
 
-    What static pivots do not solve, SuperLU solves with pivoting; what that does not solve has a name.
+    Steps that static pivots do not solve are solved by SuperLU with pivoting; otherwise the failure is reported.
     """
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, control: Control | None = None, threads: int = 1) -> None:
@@ -80,7 +80,7 @@ class AssembledStepper:
         code.prepare()
 
     def _sweep(self, threads: int) -> SweepTables:
-        """The tables of a sweep in parts; threads share the whole, and a small system is one part."""
+        """Return the tile tables; several threads or a small system use one tile."""
         e, bench, none = self._compiled.elimination, self._bench, np.zeros(0, dtype=np.int64)
         if e is None or self._fronts is None or threads > 1 or e.sweep.parts == 1:
             return SweepTables(1, none, none, none)
@@ -94,15 +94,15 @@ class AssembledStepper:
             in_parts(self._fronts.arrays.tables, of_fronts, parts),
         )
 
-    # -- the protocol of a tier ---------------------------------------------------------------------------------------
+    # -- stepper protocol ---------------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """All that goes on from step to step is in the carry."""
+        """Restore nothing: the integrator state is complete."""
 
     def release(self) -> None:
-        """The arrays of steps are for later runs; all others would be a burden to keep."""
+        """Keep the chunk workspaces for later runs."""
         self._rooms.release()
 
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
@@ -114,11 +114,11 @@ class AssembledStepper:
             return self._equal(carry, w, steps, policy)
 
     def _serve(self, rank: int, number: int) -> None:
-        """What the other threads do meanwhile."""
+        """Run the worker loop of another thread."""
         serve(self._parts, rank, number)
 
     def _equal(self, carry: Carry, w: Room, steps: int, policy: Policy) -> Steps:
-        done, trouble = 0, None  # parts of steps
+        done, trouble = 0, None  # completed substeps
         while done < steps * self._count and trouble is None:
             if self._fronts is not None:
                 chords = self._fronts.chords
@@ -137,7 +137,7 @@ class AssembledStepper:
         return self._steps(carry, w, done, t, np.full(done, policy.h), trouble)
 
     def _set_time(self, w: Room, r: int, h: float, t: float) -> None:
-        """The size and the time of part r, which is one of a step of size h from t."""
+        """Set size and time of substep r of a step of size h from t."""
         part = r % self._count
         w.c[0], w.c[1] = w.weights[part] * h, t + w.begins[part] * h
 
@@ -149,7 +149,7 @@ class AssembledStepper:
 
     # -- arrays -------------------------------------------------------------------------------------------------------
     def _filled(self, carry: Carry, steps: int) -> Room:
-        """Room for `steps` steps, with their past filled in."""
+        """Return a workspace for `n_steps` steps, initialised with the integrator state."""
         w, there = self._rooms.for_steps(carry, steps)
         if there:
             return w
@@ -167,7 +167,7 @@ class AssembledStepper:
         return Room.of(self._k, pieces.weights, *sizes, steps)
 
     def _by_step(self, parts: np.ndarray) -> np.ndarray:
-        """An array with one row for each part as one with a row for each step."""
+        """Return a view with one row per step of an array with one row per substep."""
         return parts.reshape(-1, self._count * parts.shape[1])
 
     def _steps(
@@ -189,9 +189,9 @@ class AssembledStepper:
         steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
         return finite(steps, w, self._compiled.layout)
 
-    # -- one step, or part of one, by itself --------------------------------------------------------------------------
+    # -- single steps and substeps ------------------------------------------------------------------------------------
     def _refused(self, w: Room, r: int) -> Trouble | None:
-        """A part the compiled loop did not solve: from other guesses, then with pivoting; why not, if it is not."""
+        """Solve a substep from other initial guesses, then with pivoting; return the failure, if any."""
         count, part = self._count, r % self._count
         z, c, x = w.Z[r], w.c, w.X[r + RING * count]
         trouble: Trouble | None = None
@@ -211,14 +211,14 @@ class AssembledStepper:
             solution, corrections, trouble, dx, scale = self._solver.solve(guess, z, c)
             if trouble is None:
                 x[:], w.dx[part], w.scale[part] = solution, dx, scale[self._rows]
-                self._bench.residual(x, z, w.M[r], c)  # impulses are part of it
+                self._bench.residual(x, z, w.M[r], c)  # computes the impulses
                 loop.finish_step(self._parts, r, corrections, w)
                 self.cost.reference_steps += 1
                 return None
         return trouble
 
     def _solve(self, w: Room, r: int, guess: np.ndarray) -> tuple[int, int]:
-        """Newton's method on fronts from a guess, with bounds made anew."""
+        """Solve by Newton's method on fronts from an initial guess, with updated round-off bounds."""
         assert self._fronts is not None
         x, part = w.X[r + RING * self._count], r % self._count
         x[:], w.dx[part] = guess, 0.0
@@ -226,9 +226,9 @@ class AssembledStepper:
         bounds(self._parts, x, w.Z[r], w.c, w.dx[part], w.scale[part])
         return loop.solve_step(self._parts, x, w.Z[r], w, part, False), int(w.told[TAKEN])
 
-    # -- steps of controlled size -------------------------------------------------------------------------------------
+    # -- adaptive steps -----------------------------------------------------------------------------------------------
     def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:
-        """As `livens.engine.loop` takes them, with one call for each step."""
+        """Take adaptive steps, one call per step; see the time loop in `livens.engine`."""
         times = [carry.t]
         trouble, reached, done = None, False, 0
         while done < steps and trouble is None and not reached:
@@ -246,7 +246,7 @@ class AssembledStepper:
     def _controlled_step(
         self, w: Room, s: int, t: float, policy: Policy, going: np.ndarray
     ) -> Trouble | tuple[float | None, bool]:
-        """Step s with the largest size that succeeds: its end, unless there is none, and whether it is the last."""
+        """Take step s with the largest size that succeeds; return its end time, if any, and whether it is the last."""
         control, now = self._control, going[0]
         shortest = max(control.smallest, UNITS * abs(t))
         if not now["size"] >= shortest:
@@ -272,7 +272,7 @@ class AssembledStepper:
         return (policy.t_end if final else t + h), final
 
     def _attempt(self, w: Room, s: int, h: float, t: float) -> float | None:
-        """Solve step s with this size: its estimated error in units of what is tolerated, None if it failed."""
+        """Solve step s with size h; return the error estimate relative to the tolerance, None if it failed."""
         for r in range(s * self._count, (s + 1) * self._count):
             self._set_time(w, r, h, t)
             if not self._solved(w, r):
@@ -283,7 +283,7 @@ class AssembledStepper:
         return float(np.max(np.abs(error) / (self._control.absolute + self._control.relative * size), initial=0.0))
 
     def _solved(self, w: Room, r: int) -> bool:
-        """Whether part r, with the size and time in c, could be solved."""
+        """Solve substep r with the size and time in c; return True if it succeeded."""
         smooth = loop.start_step(self._parts, r, w)
         x, z = w.X[r + RING * self._count], w.Z[r]
         if self._fronts is not None:

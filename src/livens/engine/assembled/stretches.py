@@ -1,4 +1,4 @@
-"""Fronts whose sources stand side by side in the pool: their vectors are read as they stand."""
+"""Splitting of front batches into ranges with contiguous loads of contributions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from livens.engine.assembled.front_class import FrontClass
 from livens.engine.assembled.front_records import Batch
 from livens.engine.assembled.lane_order import runs
 
-#: So many blocks of fronts in a row, whose sources stand side by side, are worth a kernel that reads them like that.
+#: Minimum number of consecutive blocks with contiguous contributions for a separate kernel.
 _STRETCH = 4
 
 
 def in_stretches(batches: list[Batch], made: FrontClass, table: np.ndarray) -> list[Batch]:
-    """The same batches; blocks of a class whose sources stand side by side are batches of their own, if they are many.
+    """Split the batches of a class: long ranges of blocks with contiguous contributions become separate batches.
 
-    In the table of the class, these blocks say of each source what `runs` says.
+    The index table of these blocks is replaced by the encoding of `contiguous_runs`.
     """
     sources = table[:, : made.read_slots]
     able, single, told = runs(sources)
@@ -32,7 +32,7 @@ def in_stretches(batches: list[Batch], made: FrontClass, table: np.ndarray) -> l
 
 
 def _stretches(able: np.ndarray, batch: Batch) -> list[Batch]:
-    """A batch in parts: long stretches of blocks that are `able`, and the others."""
+    """Split a batch into long ranges of contiguous blocks and the remaining ranges."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], able[batch.first : batch.stop].astype(int), [0]])))
     found, at = [], batch.first
     for first, stop in (batch.first + edges.reshape(-1, 2)).tolist():

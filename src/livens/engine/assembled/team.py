@@ -1,8 +1,8 @@
-"""Several threads at the pieces and fronts of one step.
+"""Thread team: several spinning threads work on the element batches and fronts of one step.
 
-The thread that steps says what is to be done, does its own share, and waits for the others. Shares are ranges of blocks
-of eight instances, or of equations: whoever computes a number computes it from the same numbers in the same order, so a
-run is the same bit for bit with any number of threads.
+The stepping thread posts a command, executes its share, and waits for the other threads. Shares are ranges of blocks of
+eight instances, or of equations. The order of operations for each number is fixed, so that results are bitwise
+independent of the number of threads.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.kinds import Integers, Record
 from livens.engine.lowering.words import give_way, pause, publish, published
 
-#: Where things stand in a command, which has a cache line for the number of the command alone.
+#: Offsets in a command; the index of the command has a cache line of its own.
 _NUMBER, WHAT, ARGUMENTS, _SIZE = 0, 8, 9, 24
-#: Numbers in a cache line.
+#: Number of 64-bit integers in a cache line.
 LINE = 8
-#: What can be asked for; by whom it is done is said in `parts`.
+#: Commands, executed in `parallel_ops`.
 STOP, PIECES, SUMS, PREDICT, CORRECT, FACTOR_ROUND, BACK_ROUND, DENSE = range(8)
-#: A waiting thread looks this often before it lets others have the core.
+#: Number of polls before a waiting thread yields its core.
 _LOOKS = 2000
-#: With fewer blocks of fronts than this, a round is not worth sharing.
+#: Minimum number of blocks of fronts for parallel execution of a level.
 FEW_BLOCKS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Team(Record):
-    """What threads share: commands, and which part of the pieces and fronts is whose."""
+    """Shared data of the threads: commands, and tables with the share of each thread."""
 
     size: int
     command: Integers
-    done: Integers  # the last command that each thread has finished, a cache line for each
+    done: Integers  # last command completed by each thread, one cache line each
     pieces: int
     width: int
-    tables: Integers  # of the pieces, for each thread
+    tables: Integers  # of the element batches, per thread
     batches: int
-    fronts: Integers  # of the batches of fronts, for each thread
+    fronts: Integers  # of the front batches, per thread
     sums: int
-    sum_tables: Integers  # of the sums of the residual, for each thread
-    largest: Integers  # results of each thread, a cache line for each
+    sum_tables: Integers  # of the residual gather, per thread
+    largest: Integers  # maxima of each thread, one cache line each
 
 
 def team_of(size: int, tables: np.ndarray, fronts: np.ndarray, sums: np.ndarray) -> Team:
-    """A team of so many threads for these tables of pieces, of batches of fronts, and of sums."""
+    """Return a team of `size` threads for the tables of element batches, front batches and sums."""
     return Team(
         size,
         np.zeros(_SIZE, dtype=np.int64),
@@ -67,7 +67,7 @@ def team_of(size: int, tables: np.ndarray, fronts: np.ndarray, sums: np.ndarray)
 
 
 def _shared_out(tables: np.ndarray, size: int) -> np.ndarray:
-    """The tables of each thread: the same, but for the range of blocks."""
+    """Return the tables of each thread, which differ in the range of blocks."""
     first, count = tables[:, FIRST], tables[:, LAST] - tables[:, FIRST]
     found = np.repeat(tables[None], size, axis=0)
     for rank in range(size):
@@ -78,7 +78,7 @@ def _shared_out(tables: np.ndarray, size: int) -> np.ndarray:
 
 @lowered
 def wait_for(place: Integers, wanted: int) -> None:
-    """Wait until a number is published that is not smaller."""
+    """Spin until the published number is at least `target`."""
     looks = 0
     while published(place, 0) < wanted:
         looks += 1
@@ -90,13 +90,13 @@ def wait_for(place: Integers, wanted: int) -> None:
 
 @lowered
 def share_begins(size: int, rank: int, threads: int) -> int:
-    """Where the share of a thread begins; shares of different threads do not meet in a cache line."""
+    """Return the start of the share of a thread; shares do not have common cache lines."""
     return min(LINE * (((size + 7) // LINE) * rank // threads), size)
 
 
 @lowered
 def order(t: Team, what: int, a: int, b: int, c: int, d: int, e: int, f: int) -> None:
-    """Write down what everybody is to do next."""
+    """Post the next command of all threads."""
     given = t.command + ARGUMENTS
     t.command[WHAT] = what
     given[0], given[1], given[2], given[3], given[4], given[5] = a, b, c, d, e, f
@@ -104,28 +104,28 @@ def order(t: Team, what: int, a: int, b: int, c: int, d: int, e: int, f: int) ->
 
 @lowered
 def say(t: Team) -> None:
-    """Let the others begin."""
+    """Signal the other threads to start."""
     if t.size > 1:
         publish(t.command, _NUMBER, t.command[_NUMBER] + 1)
 
 
 @lowered
 def finished(t: Team) -> None:
-    """Wait until everybody has done it."""
+    """Wait until all threads have completed the command."""
     for rank in range(1, t.size):
         wait_for(t.done + LINE * rank, t.command[_NUMBER])
 
 
 @lowered
 def stop(t: Team) -> None:
-    """There is nothing more to be done."""
+    """Post the command that ends the worker loops."""
     order(t, STOP, 0, 0, 0, 0, 0, 0)
     say(t)
 
 
 @contextlib.contextmanager
 def at_work(t: Team, serve: Callable[[int, int], Any]) -> Iterator[None]:
-    """Meanwhile the other threads of a team serve; ``serve(rank, number)`` comes back when it is told to stop."""
+    """Run the other threads of a team in a context; ``worker_loop(rank, index)`` returns after the command STOP."""
     if t.size == 1:
         yield
         return

@@ -1,6 +1,6 @@
-"""The order of elimination, chosen by numbers at a position that has nothing special and tried at another one.
+"""Selection of the elimination order from a numeric sample, and its numeric test at another sample point.
 
-Both positions are the same for all runs of a model, so the order is, and a run that is resumed goes on with it.
+Both sample points are the same for all runs of a model, so that a resumed run has the same order.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from livens.engine.assembled.dissection import width
 from livens.engine.assembled.elimination import Elimination
 from livens.engine.assembled.fronts import FACTOR, Fronts, solve_fronts
 
-#: The size of a step that pivots are chosen for.
+#: Step size of the numeric sample, in seconds.
 _STEP = 2.0**-10
-#: The core is solved as a dense matrix: at most this many unknowns.
+#: Maximum number of unknowns of the root front, which is solved as a dense matrix.
 _LARGEST_CORE = 200
-#: Graphs of bodies that are not broader than this may have classes of small fronts; nets have dense fronts, unless
-#: none of these is larger than this.
+#: Maximum level width of the graph of bodies for front classes; wider graphs use dense fronts, unless the largest dense
+#: front has at most this many unknowns.
 _NARROW, _SMALL_FRONTS = 12, 100
-#: Code of more products than this takes long to compile, and is not worth it for fewer fronts of each class than this.
+#: Code size in flops above which, and number of fronts per class below which, the compile time is not worthwhile.
 _MUCH_CODE, _LITTLE_REUSE = 3000, 4.0
-#: With more products than this for each unknown, dense fronts are no good, and SuperLU is faster.
+#: Maximum number of flops per unknown of dense fronts; beyond, SuperLU is faster.
 _MOST_PRODUCTS = 100_000
-#: How much the instances of a type differ.
+#: Relative variation of the sample between instances of one element type.
 _NOISE = 0.05
-#: An order is good if what it leaves of the right-hand side is at most this part of what was subtracted from it: the
-#: matrix itself may have any condition.
+#: Maximum backward error: residual of the linear solution relative to the terms of the residual. The bound is
+#: independent of the condition of the matrix.
 _GOOD = 1e-9
 
 
 def planned(assembly: Assembly, k: np.ndarray) -> Elimination | None:
-    """An order of elimination whose pivots are good; None if there is none."""
+    """Return an elimination plan with usable pivots, or None if there is none."""
     bench = Bench(assembly, k)
     dense = Elimination(assembly, None) if width(_graph(assembly)) > _NARROW else None
     if dense is not None and dense.core.plan is not None and dense.core.plan.largest <= _SMALL_FRONTS:
-        dense = None  # it only looks broad
+        dense = None  # the fronts are small in spite of the width
     for seed, positive in ((1, False), (2, True)):
         if not _evaluated(bench, k, seed, positive):
             continue
@@ -54,7 +54,7 @@ def planned(assembly: Assembly, k: np.ndarray) -> Elimination | None:
 
 
 def _graph(assembly: Assembly) -> sp.csr_matrix:
-    """Which bodies have an element in common."""
+    """Return the graph of bodies that share an element."""
     pieces = assembly.pieces
     count = int(pieces.body.max(initial=-1)) + 1
     pairs = [np.zeros((0, 2), dtype=np.int64)]
@@ -71,7 +71,7 @@ def _graph(assembly: Assembly) -> sp.csr_matrix:
 
 
 def _evaluated(bench: Bench, k: np.ndarray, seed: int, positive: bool) -> bool:
-    """Whether there are numbers at a position; they are in the pool then."""
+    """Evaluate the Jacobian at a sample point into the pool; return True if all values are finite."""
     x, z, c = _position(bench.assembly, k, seed, positive)
     memory = np.zeros(bench.assembly.pieces.memory.size)
     return bool(np.all(np.isfinite(bench.newton(x, z, memory, c)[1])))
@@ -80,10 +80,10 @@ def _evaluated(bench: Bench, k: np.ndarray, seed: int, positive: bool) -> bool:
 def _position(
     assembly: Assembly, k: np.ndarray, seed: int, positive: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers that are nearly the same for all instances of a type.
+    """Return a sample point that is nearly equal for all instances of an element type.
 
-    Where neighbours in a long row of loops differ at random, what is left of a position grows from one to the next as
-    powers do, and no order of elimination would seem good.
+    With independent random values, residuals would grow exponentially along a long row of loops, and no elimination
+    order would be accepted.
     """
     random, pieces = np.random.default_rng(seed), assembly.pieces
     x, z = np.full(pieces.size, np.nan), np.full(pieces.layout.size, np.nan)
@@ -98,13 +98,13 @@ def _position(
         others = np.isnan(values)
         values[others] = random.normal(size=int(others.sum()))
         values += _NOISE * random.normal(size=values.size)
-    if positive:  # roots and logarithms of coordinates
+    if positive:  # coordinates with roots or logarithms
         x, z = 0.1 * x, 0.5 + random.random(pieces.layout.size)
     return x, z, np.concatenate([[_STEP, 0.0], k])
 
 
 def _works(found: Elimination, assembly: Assembly, k: np.ndarray, seed: int, positive: bool) -> bool:
-    """Whether the order solves the equations at another position."""
+    """Return True if the backward error of the solution at another sample point is small."""
     bench = Bench(assembly, k, found.pool_size - int(assembly.tops[0]))
     fronts = Fronts(found, bench)
     x, z, c = _position(assembly, k, seed, positive)

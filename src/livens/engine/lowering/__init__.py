@@ -1,6 +1,7 @@
-"""Loops written in a small part of Python and compiled by LLVM alone, in a second where Numba takes a minute.
+"""Compiler for loops in a small subset of Python: `@lowered` functions are translated to LLVM.
 
-What can be written: functions of whole numbers, numbers and arrays, all with annotations; assignments, ``for`` over
-``range``, ``while``, ``if``, and calls of other such functions. Arrays are flat, and ``array + i`` is what begins at
-entry i of an array. Nothing is checked while it runs.
+Supported: functions of integers, floats, booleans, flat arrays and `Struct` objects, all annotated; assignments,
+``for`` over ``range``, ``while``, ``if``, and calls of other lowered functions. The first assignment of a variable
+fixes its type. ``array + i`` is the part of an array that starts at entry i. There are no bounds checks, and ``//`` and
+``%`` of integers truncate as in C.
 """

@@ -1,4 +1,4 @@
-"""Expressions of lowered functions: arithmetic, comparisons, calls, and the words that only compiled code knows."""
+"""Translation of expressions: arithmetic, comparisons, calls and intrinsics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RELATIONS = {
 
 
 class Expressions(Lines):
-    """What an expression becomes: `_of` a node is its value."""
+    """Translator of expressions; `_translate` returns the value of a node."""
 
     def _of(self, node: ast.expr) -> Value:
         handler: Callable[[Any], Value] | None = getattr(self, f"_value_{type(node).__name__.lower()}", None)
@@ -48,7 +48,7 @@ class Expressions(Lines):
             return str(value), INT
         if isinstance(value, float):
             return literal(value), FLOAT
-        raise self._error(node, f"{value!r} is no number")
+        raise self._error(node, f"{value!r} is not a number")
 
     def _value_constant(self, node: ast.Constant) -> Value:
         return self._constant(node.value, node)
@@ -58,18 +58,18 @@ class Expressions(Lines):
             place, kind = self._locals[name]
             return self._value(f"load {kind.llvm}, ptr {place}"), kind
         if name not in self._globals:
-            raise self._error(node, f"'{name}' is not known")
+            raise self._error(node, f"unknown name '{name}'")
         return self._constant(self._globals[name], node)
 
     def _value_name(self, node: ast.Name) -> Value:
         return self._named(node.id, node)
 
     def _value_attribute(self, node: ast.Attribute) -> Value:
-        if isinstance(node.value, ast.Name) and node.value.id not in self._locals:  # of a module
+        if isinstance(node.value, ast.Name) and node.value.id not in self._locals:  # a constant of a module
             return self._constant(getattr(self._globals[node.value.id], node.attr), node)
         record, kind = self._of(node.value)
         if kind.record is None:
-            raise self._error(node, f"has no '{node.attr}'")
+            raise self._error(node, f"the value is not a struct and has no field '{node.attr}'")
         field = kinds_of(kind.record)[node.attr]
         place = self._value(f"getelementptr inbounds i64, ptr {record}, i64 {kind.record.place(node.attr)}")
         if field is BOOL:
@@ -80,7 +80,7 @@ class Expressions(Lines):
     def _place(self, node: ast.Subscript) -> tuple[str, str]:
         array, kind = self._of(node.value)
         if not kind.element:
-            raise self._error(node, "is no array")
+            raise self._error(node, "the value is not an array")
         index = self._as(self._of(node.slice), INT)
         return self._value(f"getelementptr inbounds {kind.element}, ptr {array}, i64 {index}"), kind.element
 
@@ -210,7 +210,7 @@ class Expressions(Lines):
         better = self._value(f"fcmp {'olt' if name == 'min' else 'ogt'} double {other}, {one}")
         return self._value(f"select i1 {better}, double {other}, double {one}"), FLOAT
 
-    # -- words --------------------------------------------------------------------------------------------------------
+    # -- intrinsics ---------------------------------------------------------------------------------------------------
     def _word_call(self, function: Value, *values: Value) -> Value:
         given = ", ".join(f"ptr {self._pointer(value)}" for value in values)
         self._lines.append(f"call void {self._pointer(function)}({given})")

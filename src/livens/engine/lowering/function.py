@@ -1,4 +1,4 @@
-"""Functions that are lowered: found by their source, compiled together, called with arrays."""
+"""Native functions: source lookup, compilation in units, and calls with arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _C: dict[Kind, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes
 
 
 class Lowered:
-    """A function that native code calls by its name, and Python as any other. It lets other threads work."""
+    """Native function, callable by name from native code and from Python. Calls release the interpreter lock."""
 
     def __init__(self, function: Callable[..., Any], fast: bool) -> None:
         self.function, self.fast = function, fast
@@ -32,7 +32,7 @@ class Lowered:
 
     @functools.cached_property
     def kinds(self) -> dict[str, Kind]:
-        """Kinds of the arguments, and of what is returned."""
+        """Types of the arguments, and of the return value."""
         return dict(kinds_of(self.function))
 
     @functools.cached_property
@@ -57,7 +57,7 @@ class Lowered:
 
     @functools.cached_property
     def _entry(self) -> tuple[Any, list[tuple[int, Kind]]]:
-        """The function, and which of its arguments are given by their addresses."""
+        """The ctypes function, and the arguments passed by address."""
         kinds = [kind for name, kind in self.kinds.items() if name != "return"]
         result = _C[self.kinds.get("return", NOTHING)]
         prototype = ctypes.CFUNCTYPE(result, *[_C.get(kind, ctypes.c_void_p) for kind in kinds])
@@ -65,11 +65,11 @@ class Lowered:
 
     @property
     def address(self) -> int:
-        """Where its code is, for native code that calls it."""
+        """Address of the machine code, for calls by native code."""
         return self._code.address_of(self.name)
 
     def compile(self) -> None:
-        """See to it that there is code."""
+        """Compile the function."""
         _ = self._entry
 
     def __call__(self, *arguments: Any) -> Any:
@@ -81,24 +81,25 @@ class Lowered:
 
 
 def lowered(function: F) -> F:
-    """Compile a function when it is first called, or take it from where code is kept."""
+    """Compile a function to native code at its first call, or load it from the code cache."""
     return cast(F, Lowered(function, fast=False))
 
 
 def fast_lowered(function: F) -> F:
-    """As `lowered`, for sums whose terms may be taken in another order, several at a time."""
+    """Compile as `lowered`, with sums that may be reordered and vectorised."""
     return cast(F, Lowered(function, fast=True))
 
 
 def together(*functions: Any) -> None:
-    """Compile these functions, and what they call, at one time."""
+    """Compile functions, and the functions they call, as one unit."""
     for function in functions:
         function._together = functions
 
 
 def fingerprint(functions: Iterable[Lowered]) -> str:
-    """What the code of these functions follows from: their bytecode, and that of all they call, with the values of
-    constants, the fields of records, and the modules that translate. Sources are read only where nothing is found.
+    """Return the fingerprint of functions and their callees: bytecode, constants, struct fields, and the translator.
+
+    Sources are read only if the code cache contains no match.
     """
     waiting, told = list(functions), dict[str, str]()
     while waiting:
@@ -123,7 +124,7 @@ def fingerprint(functions: Iterable[Lowered]) -> str:
 
 
 def _fields(kind: Kind) -> list[Any]:
-    """The fields of a record, and of records in it."""
+    """Return the fields of a struct, and of structs in it."""
     if kind.record is None:
         return []
     return [(name, field.llvm, field.element, _fields(field)) for name, field in kinds_of(kind.record).items()]
@@ -131,12 +132,12 @@ def _fields(kind: Kind) -> list[Any]:
 
 @functools.cache
 def translators() -> str:
-    """A fingerprint of the modules that translate: the same function may become other code tomorrow."""
+    """Return the fingerprint of the translator modules: a new version may generate other code."""
     here = Path(__file__).parent
     files = [*sorted(here.glob("*.py")), here.parent / "emit.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def ready(function: Any) -> bool:
-    """Whether there is code of a function in memory."""
+    """Return True if the code of a function is in memory."""
     return "_entry" in function.__dict__

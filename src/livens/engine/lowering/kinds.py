@@ -1,4 +1,4 @@
-"""The kinds of values that lowered functions know."""
+"""Types of lowered functions: scalars, flat arrays and structs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast, get_origin, get_t
 
 import numpy as np
 
-#: Flat arrays of doubles, of 64-bit numbers, and of 32-bit indices, which are not negative.
+#: Flat arrays of float64, int64, and int32 (non-negative indices).
 Doubles = Annotated[np.ndarray, "double"]
 Integers = Annotated[np.ndarray, "i64"]
 Indices = Annotated[np.ndarray, "i32"]
@@ -17,7 +17,7 @@ _ELEMENTS = {"double": np.dtype(np.float64), "i64": np.dtype(np.int64), "i32": n
 
 
 class Kind(NamedTuple):
-    """What a value is: its LLVM type, for arrays that of their entries, and for records their class."""
+    """Type of a value: its LLVM type; for arrays the type of the entries, for structs the class."""
 
     llvm: str
     element: str = ""
@@ -29,7 +29,7 @@ _PLAIN = {int: INT, float: FLOAT, bool: BOOL, type(None): NOTHING}
 
 
 def kind_of(annotation: Any) -> Kind:
-    """The kind that an annotation says."""
+    """Return the native type of an annotation."""
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     if isinstance(annotation, type) and issubclass(annotation, Record):
@@ -40,13 +40,13 @@ def kind_of(annotation: Any) -> Kind:
 
 @functools.cache
 def kinds_of(annotated: Any) -> Mapping[str, Kind]:
-    """The kinds of the arguments of a function, or of the fields of a record."""
+    """Return the types of the arguments of a function, or of the fields of a struct."""
     hints = get_type_hints(annotated, include_extras=True)
     return {name: kind_of(hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
 def slot(value: Any, kind: Kind) -> Any:
-    """A value as a native function is given it: arrays and records by their addresses."""
+    """Return a value as passed to a native function: arrays and structs by address."""
     if kind.element:
         assert value.dtype == _ELEMENTS[kind.element] and value.flags.c_contiguous, (value.dtype, kind)
         return value.__array_interface__["data"][0]
@@ -56,17 +56,17 @@ def slot(value: Any, kind: Kind) -> Any:
 
 
 def _bits(value: Any) -> int:
-    """A number as 64 bits."""
+    """Return a number as a 64-bit pattern."""
     return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Arrays and numbers that belong together, and do not change as long as a function runs."""
+    """C struct of arrays and numbers, constant while a native function runs."""
 
-    #: Addresses, whole numbers, and the bits of other numbers, field by field.
+    #: Field values: addresses, integers, and bit patterns of floats.
     slots: ClassVar[np.ndarray]
-    #: Where they stand.
+    #: Address of the slots.
     address: ClassVar[int]
 
     def __post_init__(self) -> None:
@@ -78,5 +78,5 @@ class Record:
 
     @classmethod
     def place(cls, name: str) -> int:
-        """The place of a field among the slots."""
+        """Return the index of a field among the slots."""
         return [field.name for field in fields(cls)].index(name)

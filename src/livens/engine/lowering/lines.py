@@ -1,4 +1,4 @@
-"""The lines of one function in LLVM text: values, places on the stack, blocks, and what is loaded and stored."""
+"""IR builder of one lowered function: values, stack slots, basic blocks, loads and stores."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from livens.engine.emit import literal
 from livens.engine.lowering.function import Lowered
 from livens.engine.lowering.kinds import BOOL, FLOAT, INT, Kind
 
-#: The name of a value, or a literal, and its kind.
+#: Name of an SSA value, or a literal, and its type.
 Value = tuple[str, Kind]
 _SIZES = {"double": 8, "i64": 8, "i32": 4}
 
 
 class Lines:
-    """What has been written of a function so far."""
+    """IR text of one function under construction."""
 
     def __init__(self, function: Lowered) -> None:
         self.function = function
@@ -25,8 +25,8 @@ class Lines:
         self._lines: list[str] = []
         self._count = 0
         self._locals: dict[str, Value] = {}
-        self._loops: list[tuple[str, str]] = []  # where to go on, and where to end
-        self._open = True  # whether the block at hand goes on
+        self._loops: list[tuple[str, str]] = []  # labels of `continue` and `break`
+        self._open = True  # the current block has no terminator yet
 
     def _error(self, node: ast.AST, what: str) -> TypeError:
         return TypeError(f"{self.function.name}, line {getattr(node, 'lineno', 0)}: {what}")
@@ -81,9 +81,9 @@ class Lines:
             given = self._value(f"trunc i64 {given} to i32")
         self._lines.append(f"store {element} {given}, ptr {place}, align {_SIZES[element]}")
 
-    # -- kinds --------------------------------------------------------------------------------------------------------
+    # -- types --------------------------------------------------------------------------------------------------------
     def _as(self, value: Value, kind: Kind) -> str:
-        """A value converted: whole numbers are numbers as well."""
+        """Convert a value to a type; integers convert to floats."""
         given, own = value
         if own == kind or (own.llvm == kind.llvm == "ptr" and own.record is kind.record):
             return given
@@ -95,7 +95,7 @@ class Lines:
             return self._value(f"zext i1 {given} to i64")
         if own is BOOL and kind is FLOAT:
             return self._value(f"uitofp i1 {given} to double")
-        raise TypeError(f"{self.function.name}: {own} given for {kind}")
+        raise TypeError(f"{self.function.name}: got a value of type {own}, expected {kind}")
 
     def _truth(self, value: Value) -> str:
         given, kind = value

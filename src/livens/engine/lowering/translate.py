@@ -1,7 +1,7 @@
-"""Functions in a small part of Python -> LLVM text.
+"""Translation of lowered functions from Python to LLVM IR.
 
-Local variables live on the stack; LLVM puts them into registers. A record is an array of 64-bit slots, one for each
-field, and nothing that a function does changes it.
+Local variables are stack slots; LLVM promotes them to registers. A struct is an array of 64-bit slots, one per field,
+and no lowered function modifies it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 
 
 def library(functions: Iterable[Lowered]) -> str:
-    """The text of these functions and of all that they call; the functions themselves can be called from outside."""
+    """Return the IR of functions and all their callees; only the functions themselves are exported."""
     entries = list(functions)
     waiting, seen, texts = list(entries), set(entries), []
     while waiting:
@@ -42,7 +42,7 @@ def library(functions: Iterable[Lowered]) -> str:
 
 
 class _Writer(Expressions):
-    """One function, statement by statement."""
+    """Translator of the statements of one function."""
 
     def text(self, public: bool) -> str:
         kinds, tree = self.function.kinds, self.function.tree
@@ -59,7 +59,7 @@ class _Writer(Expressions):
         self._block(tree.body)
         if self._open:
             if self._result is not NOTHING:
-                raise self._error(tree, "does not return a value everywhere")
+                raise self._error(tree, "a path does not return a value")
             self._lines.append("ret void")
         linkage = "" if public else "internal "
         result = "zeroext i1" if self._result is BOOL else self._result.llvm
@@ -69,7 +69,7 @@ class _Writer(Expressions):
     def _block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
             if not self._open:
-                raise self._error(statement, "is never reached")
+                raise self._error(statement, "unreachable statement")
             handler: Callable[[Any], None] | None = getattr(self, f"_{type(statement).__name__.lower()}", None)
             if handler is None:
                 raise self._error(statement, f"{type(statement).__name__} cannot be lowered")
@@ -98,7 +98,7 @@ class _Writer(Expressions):
         elif isinstance(target, ast.Subscript):
             self._put(*self._place(target), value)
         else:
-            raise self._error(target, "only variables and entries of arrays can be assigned to")
+            raise self._error(target, "only variables and array entries can be assigned")
 
     def _augassign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Subscript):

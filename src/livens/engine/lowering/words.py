@@ -1,4 +1,4 @@
-"""What lowered functions can say beside Python's own words; only compiled code can do it."""
+"""Intrinsics of lowered functions; they exist in compiled code only."""
 
 from __future__ import annotations
 
@@ -6,54 +6,55 @@ from typing import Any
 
 
 def call(address: int, a: Any, b: Any, c: Any, d: Any, e: Any) -> None:
-    """Call the native function at an address with five addresses."""
+    """Call the kernel at an address with five pointers."""
     raise NotImplementedError
 
 
 def address(array: Any) -> int:
-    """Where an array begins."""
+    """Return the address of an array."""
     raise NotImplementedError
 
 
 def doubles_at(place: int) -> Any:
-    """The doubles that begin at an address."""
+    """Return the float64 array at an address."""
     raise NotImplementedError
 
 
 def bits(x: float) -> int:
-    """The bits of a number as a whole number. Of numbers that are not negative the larger has the larger one, and what
-    is not a number has the largest.
+    """Return the bit pattern of a float as an integer.
+
+    The bit patterns of non-negative doubles order like int64; NaN sorts last.
     """
     raise NotImplementedError
 
 
 def number(pattern: int) -> float:
-    """The number with these bits."""
+    """Return the float with a bit pattern."""
     raise NotImplementedError
 
 
 def square_root(x: float) -> float:
-    """The root of a number."""
+    """Return the square root."""
     raise NotImplementedError
 
 
 def publish(array: Any, i: int, value: int) -> None:
-    """``array[i] = value``, which other threads see after everything that was written before."""
+    """Store ``array[i] = value`` with release ordering."""
     raise NotImplementedError
 
 
 def published(array: Any, i: int) -> int:
-    """``array[i]``; whatever was written before it was published can be read then."""
+    """Load ``array[i]`` with acquire ordering."""
     raise NotImplementedError
 
 
 def give_way() -> None:
-    """Let other threads have the core."""
+    """Yield the core to other threads."""
     raise NotImplementedError
 
 
 def pause() -> None:
-    """Tell the core that it waits for another one."""
+    """Hint to the processor that this thread spins."""
     raise NotImplementedError
 
 

@@ -1,1 +1,1 @@
-"""Planets side by side in the lanes of vectors, on Kepler's ellipses and with kicks."""
+"""Wisdom-Holman kick and drift maps of planets in SIMD lanes."""

@@ -1,4 +1,4 @@
-"""Native code for lists of kicks and drifts of all planets at once."""
+"""Native code for sequences of kicks and drifts of all planets in SIMD lanes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal
 
 
 def lanes_for(planets: int) -> int:
-    """How many lanes hold so many planets: a power of two, which native code splits into registers."""
+    """Return the number of lanes for all planets: a power of two, which native code splits into registers."""
     return max(2, 1 << (planets - 1).bit_length())
 
 
 def row_names(planets: int) -> list[str]:
-    """The rows of numbers that the code reads, in their order."""
+    """Return the names of the constant rows that the kernel reads, in their order."""
     return list(rows(1.0, [1.0] * (planets + 1)))
 
 
 class Lanes:
-    """Vectors of native code, with a lane for each planet."""
+    """Algebra of emitted vectors with one lane per planet."""
 
     def __init__(self, text: Vectors, lanes: int) -> None:
         self.text, self.lanes = text, lanes
@@ -47,7 +47,7 @@ class Lanes:
 
 
 class Lane:
-    """One such vector."""
+    """Emitted vector with one lane per planet."""
 
     def __init__(self, of: Lanes, name: str) -> None:
         self.of, self.name = of, name
@@ -72,10 +72,10 @@ class Lane:
 
 
 class _Writer:
-    """Writes ``advance(state, pairs, count, stride, numbers)``: pairs of a kick and a drift, one after the other.
+    """Writer of ``advance(state, pairs, count, stride, numbers)``: a sequence of pairs of a kick and a drift.
 
-    They stand so many numbers apart; with a stride of 0 one pair is done again and again. It returns how many were
-    done: fewer than asked for if Kepler's equation was not solved in the next one.
+    `stride` is the distance of the pairs in memory; a stride of 0 repeats one pair. The function returns the number of
+    completed pairs, which is smaller than `count` if Kepler's equation does not converge.
     """
 
     def __init__(self, planets: int, dimension: int) -> None:
@@ -108,7 +108,7 @@ class _Writer:
             self.text.store(self.lanes, value.name, "%s", self.lanes * (first + i))
 
     def _all(self, a: Lane, b: Lane) -> str:
-        """Whether a is at most b in all lanes."""
+        """Return True if a <= b in all lanes."""
         t, w = self.text, self.lanes
         bits = t.value(f"fcmp ole <{w} x double> {a.name}, {b.name}")
         t.declared.add(f"declare i1 @llvm.vector.reduce.and.v{w}i1(<{w} x i1>)")
@@ -153,8 +153,8 @@ class _Writer:
         return "\n".join(lines)
 
 
-#: For every row: the first pair of a step on the state, the one in the middle so often, the last one; a copy of it; the
-#: last pairs on the copy. Returns how many rows.
+#: Loop over output rows: first pair of a step, repeated middle pair, last pair; copy of the state; final pairs on the
+#: copy. Returns the number of completed rows.
 _ROWS = """
 define i64 @rows(ptr %s, ptr %c, i64 %n, ptr %e, i64 %m, ptr %K, ptr %states, ptr %out, i64 %size, i64 %rows) #0 {
 entry:
@@ -195,7 +195,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 def planet_code(planets: int, dimension: int) -> Code:
-    """``rows`` and ``advance`` for so many planets."""
+    """Compile ``rows`` and ``advance`` for a number of planets."""
 
     writer = _Writer(planets, dimension)
     body = writer.write()

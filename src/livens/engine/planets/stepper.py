@@ -1,4 +1,4 @@
-"""Steps of planets: states go to Jacobi coordinates once, and come back from there at the end of every step."""
+"""Wisdom-Holman stepper: Jacobi coordinates persist between steps; states are transformed back after every step."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _UNSOLVED = "Kepler's equation is not solved: the step is too long for an orbit,
 
 
 class _Under(NamedTuple):
-    """What goes on from step to step: planets in the coordinates that steps work on, and the centre of mass."""
+    """Planets in the Jacobi coordinates of the kick-drift map, and motion of the centre of mass."""
 
-    planets: np.ndarray  # lane by lane, places and then velocities
-    centre: np.ndarray  # at the time `since`, its place and its velocity
+    planets: np.ndarray  # positions, then velocities, in SIMD lanes
+    centre: np.ndarray  # position and velocity of the centre of mass at the time `t_centre`
     since: float
-    h: float  # the size of the steps it belongs to
+    h: float  # step size of the map
 
 
 class PlanetStepper:
-    """Takes steps of one size."""
+    """Stepper of the Wisdom-Holman map with fixed steps."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         equations = compiled.equations
@@ -49,7 +49,7 @@ class PlanetStepper:
         self._inside = np.zeros((self._lanes, self._n + 1))
         self._inside[: self._n] = self._back[:, 1:].T
         known = rows(G, masses)
-        # lanes without a planet follow the first one, with no say in anything
+        # unused lanes repeat the first planet with zero weight
         self._numbers = np.array([self._padded(known[name], name == "mu") for name in row_names(self._n)])
 
     def _padded(self, values: Any, repeated: bool) -> list[float]:
@@ -57,20 +57,20 @@ class PlanetStepper:
         return numbers + [numbers[0] if repeated else 0.0] * (self._lanes - self._n)
 
     def release(self) -> None:
-        """Nothing is kept for the next run."""
+        """Do nothing: there is no pooled workspace."""
 
     def state(self) -> dict[str, Any]:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing that goes on beside the carry."""
+        """Do nothing: the integrator state is complete."""
 
     # -- coordinates --------------------------------------------------------------------------------------------------
     def _part(self, z: np.ndarray, name: str) -> np.ndarray:
         return z[self._e.layout[name]].reshape(self._n + 1, self._d)
 
     def _begun(self, carry: Carry, h: float) -> _Under | None:
-        """The state in the coordinates of the steps: carried on, or from places and momenta; None if that fails."""
+        """Return the Jacobi state: restored, or from positions and momenta; None if Kepler's equation fails."""
         size = 2 * self._d * self._lanes
         if carry.memory.size and carry.memory[-1] == h:
             m = carry.memory
@@ -93,7 +93,7 @@ class PlanetStepper:
         return np.ascontiguousarray(np.array(pairs, dtype=float).reshape(-1, 2) * (h / self._e.count))
 
     def _steps(self, h: float) -> np.ndarray:
-        """The first pair of a step, those between, which are all alike, and the last one."""
+        """Return the kick and drift sizes of a step: first pair, repeated inner pairs, last pair."""
         inner = h / self._e.count
         return np.array([[0.0, inner / 2], [inner, inner], [inner, inner / 2]])
 
@@ -110,7 +110,7 @@ class PlanetStepper:
         a = [x.ctypes.data for x in (state, pairs, last, self._numbers, states, out)]
         return int(self._rows(a[0], a[1], between, a[2], len(last), a[3], a[4], a[5], state.size, steps))
 
-    # -- at work ------------------------------------------------------------------------------------------------------
+    # -- stepper protocol ---------------------------------------------------------------------------------------------
     def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
         h = policy.h
         size = 2 * self._d * self._lanes
@@ -152,9 +152,9 @@ class PlanetStepper:
         return finite(found, None, self._e.layout)
 
     def _written(self, Z: np.ndarray, out: np.ndarray, begun: _Under, times: np.ndarray) -> None:
-        """Places, velocities and momenta of all bodies into the states Z."""
+        """Write positions, velocities and momenta of all bodies into the states Z."""
         n, d, layout = self._n, self._d, self._e.layout
-        # all lanes of all rows at one time: many small products would take longer than the steps
+        # one product for all rows: many small products would take longer than the steps
         both = (out.reshape(-1, self._lanes) @ self._inside).reshape(-1, 2, d, n + 1)
         centre, speed = begun.centre[:d], begun.centre[d:]
         where = centre + (times - begun.since)[:, None] * speed

@@ -1,1 +1,1 @@
-"""Taylor series in lanes: operations that are alike are computed side by side, as entries of vectors."""
+"""Taylor-series integrator: isomorphic operations share SIMD lanes."""

@@ -1,4 +1,4 @@
-"""Native code for steps by Taylor series: a loop over time, and the coefficients alone."""
+"""Native code of Taylor-series steps: time loop with step-size selection, and coefficients for dense output."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from livens.expressions.graph.elementary import Field
 from livens.expressions.stages import stage
 from livens.schemes.series import SeriesEquations, best_order
 
-#: No step is shorter than this many units in the last place of the time.
+#: Smallest step size relative to the time, in units in the last place.
 _UNITS = 16.0 * 2.0**-52
-#: Coefficients smaller than this do not limit a step.
+#: Smallest coefficient norm that limits a step.
 _NOTHING = 1e-290
-#: By so much, to the base 2, the radius may be larger than coefficients in front of the last two say.
+#: Allowance (base-2 logarithm) for radius estimates from coefficients before the last two.
 _SLACK = math.log2(1.2)
-#: How a loop ended, as in `livens.engine.newton`.
+#: Status codes, as in `livens.engine.newton.iteration`.
 _DONE, _FAILED, _REACHED = 0, 1, 3
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
 
 
 class Asked(NamedTuple):
-    """What the loop is told, in the order of the numbers it reads; equal steps if `h` is positive."""
+    """Arguments of the compiled loop, in memory order; fixed steps if `h` is positive."""
 
     h: float
     origin: float
     t_end: float
     to_the_end: float
-    exponent: float  # the logarithm, to the base 2, of how much shorter than the radius of convergence a step is
-    floor: float  # states smaller than this count as this
+    exponent: float  # base-2 logarithm of the step size relative to the radius of convergence
+    floor: float  # lower limit of the norm of the state
     largest: float
     smallest: float
 
@@ -48,15 +48,15 @@ _PLACE = {name: i for i, name in enumerate(Asked._fields)}
 
 
 class _Step:
-    """Writes a step: coefficients, its size, the state at its end."""
+    """Writer of a Taylor step: coefficients, step size, state at its end."""
 
     def __init__(self, field: Field, order: int, columns: tuple[int, ...], velocities: dict[int, int], width: int):
         self.writer = LoopedRecurrences(field, order)
         self.text: Vectors = self.writer.text
         self.order, self._columns, self._velocities, self._width = order, columns, velocities, width
-        #: Which variable stands in which slot of the state; lanes that fill up a vector repeat the first.
+        #: Variable of each slot of the state; padding lanes repeat the first variable of a group.
         self.slots: list[int] = []
-        self._pieces: list[tuple[int, int, int]] = []  # group, which of its vectors, slot of its first lane
+        self._pieces: list[tuple[int, int, int]] = []  # group, index of its vector, slot of the first lane
         for g in self.writer.states:
             w, chunks = self.writer.widths[g]
             members = [field.nodes[n].data[0] for n in self.writer.groups[g]]
@@ -65,7 +65,7 @@ class _Step:
         self._counted = [g for g in self.writer.states if field.nodes[self.writer.groups[g][0]].data[0] < field.counted]
 
     def coefficients(self, state: str, time: str) -> None:
-        """All coefficients of a state that stands in memory."""
+        """Emit all coefficients of a state in memory."""
         writer, t = self.writer, self.text
         first: dict[int, list[str]] = {}
         for g, _, slot in self._pieces:
@@ -84,15 +84,15 @@ class _Step:
                 elif k < self.order:
                     op = writer.nodes[members[0]].op
                     if op == "lin" and not used & set(members):
-                        writer.series[g].append(None)  # its only factor went into the rate
+                        writer.series[g].append(None)  # its only factor is part of the rate
                     elif op == "time" and k == 0:
                         writer.series[g].append([time])
                     else:
                         writer.remember(g, k, writer.coefficient(g, k))
 
-    # -- the size of a step -------------------------------------------------------------------------------------------
+    # -- step size ----------------------------------------------------------------------------------------------------
     def _norm(self, k: int) -> str:
-        """The largest coefficient k of the variables that count."""
+        """Return the max norm of coefficient k over the variables with error control."""
         t, by_width = self.text, dict[int, str]()
         for g in self._counted:
             w = self.writer.widths[g][0]
@@ -112,16 +112,16 @@ class _Step:
         return out or t.zero(1)
 
     def size(self) -> str:
-        """Jorba and Zou's step: ``rho = min (|x|/|x_k|)^(1/k)`` for the last two k, times what the tolerance says.
+        """Return Jorba and Zou's step: ``rho = min (|x|/|x_k|)^(1/k)`` for the last two k, times the tolerance factor.
 
-        Where a motion is symmetric, both may vanish, as those of a pendulum that is let go from the side do. Then the
-        two before them tell the radius, if less strictly.
+        For a symmetric motion, such as a pendulum released at rest, both coefficients may vanish. The two coefficients
+        before them then limit the radius, with an allowance.
         """
         t, N = self.text, self.order
         base = self._log2(t.larger(1, self._norm(0), t.load(1, "%P", _PLACE["floor"])))
         logs = []
         for k in range(max(1, N - 3), N + 1):
-            # a norm that is not a number stays so
+            # NaN propagates: the comparison returns its second operand
             norm = t.larger(1, t.filled(_NOTHING, 1), self._norm(k))
             radius = t.op("fmul", 1, t.op("fsub", 1, base, self._log2(norm)), t.filled(1.0 / k, 1))
             logs.append(radius if k >= N - 1 else t.op("fadd", 1, radius, t.filled(_SLACK, 1)))
@@ -132,7 +132,7 @@ class _Step:
         return self._exp2(t.op("fadd", 1, smallest, t.load(1, "%P", _PLACE["exponent"])))
 
     def _log2(self, a: str) -> str:
-        """To three digits, which is enough: the exponent, and a polynomial of the mantissa."""
+        """Return log2 to three digits: the exponent, and a polynomial of the mantissa."""
         t = self.text
         i = t.value(f"bitcast double {a} to i64")
         exponent = t.value(f"sub i64 {t.value(f'lshr i64 {i}, 52')}, 1023")
@@ -154,9 +154,9 @@ class _Step:
         odd = t.fma(1, t.filled(c[3], 1), square, t.filled(c[1], 1))
         return t.fma(1, odd, x, even)
 
-    # -- the end of a step --------------------------------------------------------------------------------------------
+    # -- end of the step ----------------------------------------------------------------------------------------------
     def _change(self, g: int, c: int, h: str) -> str:
-        """``sum c_k h^k`` for k > 0: four interleaved Horner schemes in h^4, joined from small to large."""
+        """Return ``sum c_k h^k`` for k > 0 by four interleaved Horner schemes in h^4, added from small to large."""
         t, w = self.text, self.writer.widths[g][0]
         p1 = t.spread(h, w)
         p2 = t.op("fmul", w, p1, p1)
@@ -176,7 +176,7 @@ class _Step:
         return t.op("fmul", w, joined(upper, p2, lower) or t.zero(w), p1)
 
     def advance(self, h: str) -> None:
-        """The state at the end of the step, as a sum of two numbers, to ``%W``, ``%Z`` and ``%M``."""
+        """Store the state at the end of the step as a compensated sum in ``%W``, ``%Z`` and ``%M``."""
         t, slots = self.text, len(self.slots)
         for g, c, slot in self._pieces:
             w, known = self.writer.widths[g][0], self.writer.series[g][0]
@@ -191,7 +191,7 @@ class _Step:
                 t.store(1, t.lane(w, new, lane), "%next", self._columns[self.slots[slot + lane]])
 
     def two_sum(self, w: int, a: str, b: str) -> tuple[str, str]:
-        """``a + b``, and by how much that is wrong."""
+        """Return ``a + b`` and its rounding error (TwoSum)."""
         t = self.text
         total = t.op("fadd", w, a, b)
         shifted = t.op("fsub", w, total, a)
@@ -199,7 +199,7 @@ class _Step:
         return total, error
 
     def velocities(self) -> None:
-        """Rates that are part of the state: coefficients of order one, to ``%row``."""
+        """Store velocities of the state, the coefficients of order one, in ``%row``."""
         t = self.text
         for variable, column in self._velocities.items():
             slot = self.slots.index(variable)
@@ -210,16 +210,16 @@ class _Step:
 
 @functools.cache
 def _cubic(function: np.ufunc, begin: float) -> tuple[float, ...]:
-    """The cubic through a function at Chebyshev points of an interval of length one."""
+    """Return the cubic interpolant of a function at Chebyshev points of an interval of length one."""
     x = np.cos(np.pi * (np.arange(4) + 0.5) / 4) * 0.5 + begin + 0.5
     return tuple(float(c) for c in np.polyfit(x, function(x), 3)[::-1])
 
 
 def _loop_text(step: _Step) -> str:
-    """``i64 advance(W, K, P, Z, T, M, first, most)``: at most so many steps; how it ended is left in W.
+    """Return ``i64 advance(W, K, P, Z, T, M, first, most)``: at most `most` steps; the status is stored in W.
 
-    W holds the state, what has to be added to it, the time, what has to be added to that, and how the loop ended. The
-    coefficients at the last state are computed as well: its velocities are among them.
+    W contains the state, its compensation, the time, its compensation, and the status. The coefficients at the last
+    state are computed as well: its velocities are among them.
     """
     t, slots = step.text, len(step.slots)
     t.lines += [f"%row_at = mul i64 %n, {step._width}", "%row = getelementptr double, ptr %Z, i64 %row_at"]
@@ -242,7 +242,7 @@ def _loop_text(step: _Step) -> str:
     last = t.raw(f"xor i1 {within}, true")
     h = t.raw(f"select i1 {last}, double {rest}, double {own}")
     h = t.raw(f"select i1 {equal}, double {fixed}, double {h}")
-    # where a step of its own size cannot be taken: it is no number or too short, or the end is reached
+    # conditions of an adaptive step: finite, not too short, end not reached
     units = t.op("fmul", 1, t.call("fabs", 1, time), t.filled(_UNITS, 1))
     shortest = t.larger(1, units, t.load(1, "%P", _PLACE["smallest"]))
     possible = t.raw(f"fcmp oge double {own}, {shortest}")
@@ -252,7 +252,7 @@ def _loop_text(step: _Step) -> str:
     go = t.raw(f"or i1 {equal}, {t.raw(f'and i1 {go}, {possible}')}")
     room = t.raw("icmp slt i64 %n, %most")
     take = t.raw(f"and i1 {room}, {go}")
-    # the order of these matters: what is not possible fails, unless the end is reached
+    # the order matters: an impossible step is a failure, unless the end is reached
     failed = t.raw(f"select i1 {possible}, i64 {_REACHED}, i64 {_FAILED}")
     ended = t.raw(f"select i1 {more}, i64 {failed}, i64 {_REACHED}")
     status = t.raw(f"select i1 {room}, i64 {ended}, i64 {_DONE}")
@@ -283,7 +283,7 @@ def _pointers(names: str) -> str:
 
 
 def _coefficients_text(step: _Step) -> str:
-    """``void coefficients(X, K, T, C, rows)``: of the states in X at the times T, order by order, to C."""
+    """Return ``void coefficients(X, K, T, C, rows)``: coefficients of the states X at times T, by order, in C."""
     t, slots = step.text, len(step.slots)
     t.lines += [f"%row_at = mul i64 %n, {slots}", "%row = getelementptr double, ptr %X, i64 %row_at"]
     t.lines += [f"%out_at = mul i64 %n, {slots * (step.order + 1)}", "%out = getelementptr double, ptr %C, i64 %out_at"]
@@ -304,7 +304,7 @@ def _coefficients_text(step: _Step) -> str:
 
 @functools.cache
 def _writer() -> str:
-    """A fingerprint of what writes this code."""
+    """Return the fingerprint of the code generator."""
     here = Path(__file__).parent
     files = [*sorted(here.glob("*.py")), here.parent / "emit.py"]
     graphs = Path(values_of.__code__.co_filename).parent
@@ -314,7 +314,7 @@ def _writer() -> str:
 
 @dataclass(frozen=True, eq=False)
 class SeriesCode:
-    """Native code, where variables stand in its vectors, and its constants as functions of the parameters."""
+    """Native code, slots of the variables in its vectors, and its constants as functions of the parameters."""
 
     code: Code
     slots: np.ndarray
@@ -323,21 +323,21 @@ class SeriesCode:
 
     @functools.cached_property
     def place(self) -> np.ndarray:
-        """The slot of every variable."""
+        """Slot of every variable."""
         return np.array([int(np.argmax(self.slots == i)) for i in range(int(self.slots.max()) + 1)])
 
     def numbers(self, k: np.ndarray) -> np.ndarray:
-        """The constants for the parameters k."""
+        """Return the constants for the parameters k."""
         return np.concatenate([np.array(self.constants(k)).ravel(), np.zeros(1)])
 
 
 def step_code(equations: SeriesEquations) -> SeriesCode:
-    """The loop over time."""
+    """Compile the time loop."""
     return _made(equations, "advance")
 
 
 def coefficient_code(equations: SeriesEquations) -> SeriesCode:
-    """The coefficients at many states."""
+    """Compile the coefficients at many states."""
     return _made(equations, "coefficients")
 
 
@@ -352,10 +352,10 @@ def _made(equations: SeriesEquations, name: str) -> SeriesCode:
 
 
 def exponent(tolerance: float, order: int) -> float:
-    """By which power of two a step is shorter than the radius of convergence.
+    """Return the base-2 logarithm of the step size relative to the radius of convergence.
 
-    A term of the last order is then as large as the tolerance. With the order that suits the tolerance best a step is
-    1/e^2 of the radius, a little less for low orders (Jorba and Zou, sect. 3.2).
+    The term of the last order then equals the tolerance. With the optimal order of the tolerance, the step is 1/e^2 of
+    the radius, slightly less for low orders (Jorba and Zou, sect. 3.2).
     """
     part = -2.0 if order == best_order(tolerance) else math.log(tolerance) / (order - 1)
     return (part - 0.7 / (order - 1)) / math.log(2.0)

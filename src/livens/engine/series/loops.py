@@ -1,4 +1,4 @@
-"""Groups of many vectors: loops over these instead of a straight line that is run once per step."""
+"""Taylor recurrences of large groups as loops over vectors, instead of unrolled code that is executed once per step."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import overload
 from livens.engine.series.recurrences import CHAINS, Chunks, Recurrences
 from livens.expressions.graph.elementary import Field
 
-#: Groups of this many vectors are kept in memory, and their products are summed in loops.
+#: Number of vectors from which the coefficients of a group are spilled to memory and summed in loops.
 MANY = 2
 
 
 class Kept(Sequence[str]):
-    """A coefficient that is in memory, read where it is asked for."""
+    """Taylor coefficient in memory, loaded at access."""
 
     def __init__(self, writer: LoopedRecurrences, g: int, k: int) -> None:
         self._writer, self._g, self._k = writer, g, k
@@ -35,14 +35,14 @@ class Kept(Sequence[str]):
 
 
 class LoopedRecurrences(Recurrences):
-    """As `Recurrences`; coefficients of groups of many vectors are kept in ``%S``.
+    """Recurrences whose large groups have their coefficients in memory at ``%S``.
 
-    Behind the coefficients of a power stand ``k p_k``, and ``1/a_0`` in front of these.
+    The coefficients of a power are followed by ``1/a_0`` and then ``k p_k``.
     """
 
     def __init__(self, field: Field, order: int, alone: bool = False) -> None:
         super().__init__(field, order, alone)
-        self.block = "loop"  # what is written now belongs to this block
+        self.block = "loop"  # label of the current basic block
         self._base: dict[int, int] = {}
         self.room = 0
         for g, (w, chunks) in enumerate(self.widths):
@@ -51,12 +51,12 @@ class LoopedRecurrences(Recurrences):
                 self.room += 2 * (order + 1) * w * chunks
 
     def kept_at(self, g: int, k: int, c: int = 0, second: bool = False) -> int:
-        """Where vector c of coefficient k stands."""
+        """Return the offset of vector c of coefficient k."""
         w, chunks = self.widths[g]
         return self._base[g] + ((k + (self.order + 1) * second) * chunks + c) * w
 
     def remember(self, g: int, k: int, chunks: Chunks) -> None:
-        """Coefficient k of a group, also in memory if loops may need it."""
+        """Append coefficient k of a group, and store it in memory if loops may need it."""
         self.series[g].append(chunks)
         if g not in self._base or isinstance(chunks, Kept):
             return
@@ -72,7 +72,7 @@ class LoopedRecurrences(Recurrences):
         return super().coefficient(g, k) if found is None else found
 
     def _sources(self, g: int) -> list[int] | None:
-        """The groups of the operands, if all are in memory, in the lanes where they are needed."""
+        """Return the groups of the operands, if all are in memory with matching lanes, else None."""
         members, found = self.groups[g], []
         for slot in range(len(self.nodes[members[0]].arguments)):
             names = [self.nodes[n].arguments[slot] for n in members]
@@ -83,7 +83,7 @@ class LoopedRecurrences(Recurrences):
         return found
 
     def _looped(self, g: int, k: int) -> Chunks:
-        """Sums of products as a loop over the vectors of a group; None if that is not possible."""
+        """Emit sums of products as a loop over the vectors of a group; return None if that is not possible."""
         node = self.nodes[self.groups[g][0]]
         power = node.op == "pow" and node.data[0] not in (0.5, -1.0)
         sources = self._sources(g) if g in self._base and k and (power or node.op in ("mul", "dot")) else None
@@ -124,7 +124,7 @@ class LoopedRecurrences(Recurrences):
         return Kept(self, g, k)
 
     def _power_in_loop(self, g: int, a: int, e: float, k: int, here: str, read) -> str:  # type: ignore[no-untyped-def]
-        """``k p_k = (e k sum a_(k-j) p_j - (e + 1) sum a_(k-j) j p_j)/a_0``."""
+        """Return ``k p_k = (e k sum a_(k-j) p_j - (e + 1) sum a_(k-j) j p_j)/a_0`` divided by k."""
         t, w = self.text, self.widths[g][0]
         plain = self._total(w, [(read(a, k - j), read(g, j)) for j in range(k)])
         assert plain is not None

@@ -10,16 +10,16 @@ from livens.expressions.graph.alike import groups
 from livens.expressions.graph.constants import Constants, Factor
 from livens.expressions.graph.elementary import Field
 
-#: A sum of many products is written as so many chains that do not wait for each other.
+#: Number of independent chains in a sum of many products.
 CHAINS = 3
-#: The vectors of a group, one after the other; None if all of them vanish.
+#: Vectors of a group; None if all of them vanish.
 Chunks = Sequence[str] | None
-#: A product in a sum: at which order it is known at the earliest, and its factors.
+#: Product in a sum: the order at which it is available, and its factors.
 Term = tuple[int, Chunks, Chunks]
 
 
 class Series:
-    """The coefficients of one operand, in the lanes of those who need it."""
+    """Taylor coefficients of one operand, arranged in the lanes of its user."""
 
     def __init__(self, text: Vectors, width: int, coefficient: Callable[[int], Chunks]) -> None:
         self._text, self._width, self._coefficient = text, width, coefficient
@@ -29,7 +29,7 @@ class Series:
         return self._coefficient(k)
 
     def times(self, factor: float, k: int) -> Chunks:
-        """Coefficient k times a number, written once."""
+        """Return coefficient k times a number, emitted once."""
         chunks = self(k)
         if chunks is None or factor == 0.0:
             return None
@@ -45,16 +45,16 @@ class Series:
 
 
 class Recurrences:
-    """Writes the coefficients of all groups of a field, order by order.
+    """Emitter of the Taylor coefficients of all groups of a field, order by order.
 
-    Factors that follow from parameters are read from ``%K``, where they stand as vectors: `constants` says which.
+    Factors that depend on parameters are loaded from ``%K`` as vectors; `constants` lists them.
     """
 
     def __init__(self, field: Field, order: int, alone: bool = False) -> None:
         self.field, self.order, self.text = field, order, Vectors()
         self.nodes, self.groups = field.nodes, groups(field, alone)
         self.place: dict[int, tuple[int, int]] = {}
-        self.widths: list[tuple[int, int]] = []  # of every group: the width of its vectors, and how many there are
+        self.widths: list[tuple[int, int]] = []  # vector width and number of vectors of every group
         for g, members in enumerate(self.groups):
             self.place |= {n: (g, lane) for lane, n in enumerate(members)}
             w = width_for(len(members))
@@ -70,7 +70,7 @@ class Recurrences:
 
     # -- constants ----------------------------------------------------------------------------------------------------
     def factors(self, w: int, given: Sequence[Factor]) -> str:
-        """A vector of factors: written into the code, or read from memory where parameters decide."""
+        """Return a vector of factors: literals, or loaded from memory if they depend on parameters."""
         if all(isinstance(c, float) for c in given):
             return self.text.constant([c for c in given if isinstance(c, float)])
         key = tuple(given)
@@ -80,7 +80,7 @@ class Recurrences:
         return self.text.load(w, "%K", self._vectors[key])
 
     def rational(self, w: int, v: str, numbers: Sequence[float], divisor: float) -> str:
-        """``v number/divisor`` with the constant in two doubles: a rounded 1/k is a bias that adds up over steps."""
+        """Return ``v number/divisor`` with a double-double constant: a rounded 1/k is a bias that accumulates."""
         high = [c / divisor for c in numbers]
         if set(high) == {1.0}:
             return v
@@ -95,7 +95,7 @@ class Recurrences:
 
     # -- operands -----------------------------------------------------------------------------------------------------
     def gather(self, names: Sequence[int], k: int, w: int, chunks: int) -> Chunks:
-        """Coefficient k of these operations, as lanes."""
+        """Gather coefficient k of operations as lanes."""
         padded = (*names, *[names[0]] * (w * chunks - len(names)))
         key = (padded, k, w)
         if key not in self._gathered:
@@ -114,11 +114,11 @@ class Recurrences:
         return [t.picked(lanes[i : i + w]) for i in range(0, len(lanes), w)]
 
     def operand(self, g: int, slot: int) -> Series:
-        """The operands of a group in one of their slots."""
+        """Return the operands of a group in one argument slot."""
         return self.of(g, [self.nodes[n].arguments[slot] for n in self.groups[g]])
 
     def of(self, g: int, names: Sequence[int], shape: tuple[int, int] | None = None) -> Series:
-        """The coefficients of these operations in the lanes of group g."""
+        """Return the coefficients of operations in the lanes of group g."""
         w, chunks = shape or self.widths[g]
         key = (g, tuple(names), w)
         if key not in self._series:
@@ -132,13 +132,13 @@ class Recurrences:
         return self._series[key]
 
     def once(self, what: str, g: int, write: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """What all coefficients of a group need."""
+        """Return a value shared by all coefficients of a group."""
         if (what, g) not in self._once:
             self._once[what, g] = write()
         return self._once[what, g]
 
     def inverse(self, g: int, a: Series, number: float = 1.0) -> Sequence[str]:
-        """``number / a_0``."""
+        """Return ``number / a_0``."""
         t, w = self.text, self.widths[g][0]
         first = a(0)
         assert first is not None
@@ -146,7 +146,7 @@ class Recurrences:
 
     # -- sums ---------------------------------------------------------------------------------------------------------
     def sum(self, shape: tuple[int, int], given: Sequence[Term], start: Chunks = None) -> Chunks:
-        """A sum of products: what is known early in several chains, what is known last is added last."""
+        """Sum products: early terms in several independent chains, the latest terms last."""
         w, chunks = shape
         terms = sorted(((when, a, b) for when, a, b in given if a is not None and b is not None), key=lambda x: x[0])
         if not terms:
@@ -176,7 +176,7 @@ class Recurrences:
 
     @staticmethod
     def product(a: Series, b: Series, k: int) -> list[Term]:
-        """The terms of coefficient k of a product; of a square, only half of them."""
+        """Return the terms of coefficient k of a product; a square needs half of them."""
         if a is b:
             terms: list[Term] = [(k - j, a.times(2.0, j), a(k - j)) for j in range((k + 1) // 2)]
             return terms + ([(k // 2, a(k // 2), a(k // 2))] if k % 2 == 0 else [])
@@ -188,7 +188,7 @@ class Recurrences:
 
     # -- coefficients -------------------------------------------------------------------------------------------------
     def coefficient(self, g: int, k: int) -> Chunks:
-        """Coefficient k of all operations of a group."""
+        """Return coefficient k of all operations of a group."""
         node, (w, _) = self.nodes[self.groups[g][0]], self.widths[g]
         if node.op == "var":
             return self._variable(g, k)
@@ -205,7 +205,7 @@ class Recurrences:
         return self._function(g, k, operands)
 
     def _variable(self, g: int, k: int) -> Chunks:
-        """``x' = c n``; of a coordinate whose rate is a rate again, ``q'' = c n`` does not wait for the velocity."""
+        """Return coefficient k of ``x' = c n``; coordinates use ``q'' = c n``, which does not wait for velocities."""
         w, chunks = self.widths[g]
         pairs = [self.field.rate(self.nodes[n].data[0]) for n in self.groups[g]]
         back, divisor = 1, float(k)
@@ -228,7 +228,7 @@ class Recurrences:
         return out
 
     def _linear(self, g: int, k: int) -> Chunks:
-        """Sums with constant factors, term by term."""
+        """Return sums with constant factors, term by term."""
         (w, chunks), members, t = self.widths[g], self.groups[g], self.text
         padded = [self.nodes[n] for n in (*members, *[members[0]] * (w * chunks - len(members)))]
         out: list[str | None] = [None] * chunks
@@ -252,7 +252,7 @@ class Recurrences:
         return None if out[0] is None else [v for v in out if v is not None]
 
     def _products(self, g: int, k: int) -> Chunks:
-        """``a b``, or ``a1 b1 + a2 b2 + ...`` in one sum."""
+        """Return ``a b``, or ``a1 b1 + a2 b2 + ...`` in one sum."""
         members = self.groups[g]
         arguments = self.nodes[members[0]].arguments
         pairs = len(arguments) // 2
@@ -264,7 +264,7 @@ class Recurrences:
         return self.sum(self.widths[g], terms)
 
     def _across(self, g: int, left: Sequence[int], right: Sequence[int], k: int) -> Chunks:
-        """One sum of products, these side by side."""
+        """Return one sum of products, with the products in SIMD lanes."""
         w = width_for(len(left))
         shape = (w, -(-len(left) // w))
         total = self.sum(shape, self.product(self.of(g, left, shape), self.of(g, right, shape), k))
@@ -275,7 +275,7 @@ class Recurrences:
         return None if found is None else [found]
 
     def _first(self, op: str, data: tuple[object, ...], w: int, x: Sequence[str]) -> str:
-        """The function itself, of the first coefficients."""
+        """Return the function itself, of the coefficients of order zero."""
         t = self.text
         if op == "div":
             return t.op("fdiv", w, x[0], x[1])
@@ -333,7 +333,7 @@ class Recurrences:
 
     # -- powers -------------------------------------------------------------------------------------------------------
     def _power(self, g: int, a: Series, e: float, k: int) -> Chunks:
-        """``p = a^e``: k a_0 p_k = sum (e (k-j) - j) a_(k-j) p_j. Roots and reciprocals need fewer products."""
+        """Return ``p = a^e``: k a_0 p_k = sum (e (k-j) - j) a_(k-j) p_j. Roots and reciprocals need fewer products."""
         own, (w, _) = self.own(g), self.widths[g]
         if e == 0.5:  # 2 p_0 p_k = a_k - sum p_j p_(k-j)
             terms: list[Term] = [(k - j, own.times(-2.0, j), own(k - j)) for j in range(1, (k + 1) // 2)]
@@ -353,9 +353,9 @@ class Recurrences:
         return self.each(g, self.sum(self.widths[g], terms), [self.over(w, x, float(k)) for x in self.inverse(g, a)])
 
     def _single_power(self, g: int, a: Series, e: float, k: int) -> Chunks:
-        """A single power, on which everything waits: both sums in the two lanes of one vector.
+        """Return a single power, which is on the critical path: both sums in the two lanes of one vector.
 
-        The newest two terms are divided by k a_0 beforehand: one operation leads from p_(k-1) to p_k.
+        The latest two terms are divided by k a_0 beforehand: one operation leads from p_(k-1) to p_k.
         """
         t, own = self.text, self.own(g)
         (inverse,) = self.inverse(g, a)

@@ -1,4 +1,4 @@
-"""Steps by Taylor series, and what they say between the ends of steps."""
+"""Taylor-series stepper and its dense output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POINTER, _WHOLE = ctypes.c_void_p, ctypes.c_int64
 
 @dataclass(frozen=True)
 class OwnSteps:
-    """How a series chooses its steps."""
+    """Step-size control of Taylor series."""
 
     tolerance: float
     floor: float
@@ -33,7 +33,7 @@ class OwnSteps:
 
 
 class Following:
-    """What follows from the variables of a state, at many states."""
+    """Dependent variables of a state (functions of the integrated variables), evaluated at many states."""
 
     def __init__(self, equations: SeriesEquations, follows: ca.Function) -> None:
         z, c = ca.SX.sym("z", equations.layout.size), ca.SX.sym("c", 2 + follows.nnz_in(2))
@@ -46,14 +46,14 @@ class Following:
         return None if equations.follows is None else cls(equations, equations.follows)
 
     def __call__(self, Z: np.ndarray, t: np.ndarray, k: np.ndarray) -> None:
-        """Write it into the states Z at times t."""
+        """Write the dependent variables into the states Z at times t."""
         out, states = np.empty((len(Z), len(self._places))), np.ascontiguousarray(Z)
         tabulate(self._code.address, states, states, step_constants(0.0, 0.0, k), np.ascontiguousarray(t), out)
         Z[:, self._places] = out
 
 
 class SeriesStepper:
-    """Takes steps of its own size, or of a given one."""
+    """Stepper by Taylor series, with adaptive or fixed steps."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, own: OwnSteps | None) -> None:
         equations = compiled.equations
@@ -77,7 +77,7 @@ class SeriesStepper:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing that goes on beside the carry."""
+        """Do nothing: the integrator state is complete."""
 
     def _buffers(self, carry: Carry, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self._room is None or len(self._room[1]) <= steps:
@@ -111,7 +111,7 @@ class SeriesStepper:
         trouble = None
         if status == FAILED:
             trouble = Trouble(
-                0.0, 0.0, "", "the series does not converge: its steps have become shorter than they may be", 0.0
+                0.0, 0.0, "", "the Taylor series does not converge: the step size fell below its minimum", 0.0
             )
         if policy.controlled and taken:
             going["last"], going["steps"] = sizes[-1], going["steps"] + taken
@@ -140,7 +140,7 @@ class SeriesStepper:
 
 
 class Between:
-    """The polynomials of steps: a state at any time within them."""
+    """Dense output of Taylor-series steps."""
 
     def __init__(self, compiled: CompiledStep) -> None:
         equations = compiled.equations
@@ -151,7 +151,7 @@ class Between:
         self._call = ctypes.CFUNCTYPE(None, *[_POINTER] * 4, _WHOLE)(self._code.code.address)
 
     def coefficients(self, Z: np.ndarray, t: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Of the variables at every state: (state, order, variable)."""
+        """Return the Taylor coefficients at every state: (state, order, variable)."""
         e, slots = self._equations, self._code.slots
         X = np.ascontiguousarray(Z[:, np.array(e.columns)[slots]])
         times, constants = np.ascontiguousarray(t, dtype=float), self._code.numbers(k)
@@ -161,7 +161,7 @@ class Between:
         return C[:, :, self._code.place]
 
     def evaluated(self, Z: np.ndarray, C: np.ndarray, t: np.ndarray, after: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """States so long after Z at times t, with the coefficients C there, one of each for every state."""
+        """Return the states at times t + dt from states Z at times t with coefficients C, row by row."""
         e, out, time = self._equations, Z.copy(), after[:, None]
         value, slope = np.zeros((len(Z), C.shape[2])), np.zeros((len(Z), C.shape[2]))
         for order in reversed(range(e.order + 1)):

@@ -1,4 +1,4 @@
-"""LLVM text for straight-line code on vectors of different widths; a vector of one is a double."""
+"""LLVM IR emitter for straight-line code on vectors of different widths; width 1 is a scalar double."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ ZERO = literal(0.0)
 
 @functools.cache
 def widest() -> int:
-    """How many doubles a register of this machine holds, as far as it pays."""
+    """Return the number of doubles in a SIMD register of this machine."""
     features = llvm.get_host_cpu_features()
     return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
 
 
 def width_for(lanes: int) -> int:
-    """The width of the vectors that hold so many lanes."""
+    """Return the vector width for a number of lanes."""
     return int(min(widest(), 1 << (lanes - 1).bit_length()))
 
 
 class Vectors:
-    """Writes instructions, each once. A value is the name of a register or a constant."""
+    """IR emitter with common subexpression elimination. A value is the name of a register or a constant."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -34,7 +34,7 @@ class Vectors:
         self._count = 0
 
     def raw(self, text: str) -> str:
-        """The value of an instruction that is written anew."""
+        """Emit an instruction that is never shared."""
         self._count += 1
         name = f"%v{self._count}"
         self.lines.append(f"{name} = {text}")
@@ -72,7 +72,7 @@ class Vectors:
         return self.value(f"call {kind} @{function}({', '.join(f'{kind} {a}' for a in operands)})")
 
     def fma(self, w: int, a: str, b: str, c: str | None) -> str:
-        """``a b + c`` in one rounding; without c, the product."""
+        """Return ``a b + c`` in one rounding; without c, the product."""
         return self.op("fmul", w, a, b) if c is None else self.call("fma", w, a, b, c)
 
     def negative(self, w: int, a: str) -> str:
@@ -83,7 +83,7 @@ class Vectors:
         return self.value(f"select {'i1' if w == 1 else f'<{w} x i1>'} {bit}, {self.type(w)} {a}, {self.type(w)} {b}")
 
     def library(self, function: str, w: int, *operands: str) -> str:
-        """A function of the C library, lane by lane."""
+        """Call a function of the C library lane by lane."""
         self.declared.add(f"declare double @{function}({', '.join(['double'] * len(operands))})")
         parts = []
         for i in range(w):
@@ -96,7 +96,7 @@ class Vectors:
         return a if w == 1 else self.value(f"extractelement {self.type(w)} {a}, i64 {i}")
 
     def assembled(self, parts: Sequence[str]) -> str:
-        """A vector of these numbers."""
+        """Build a vector from scalars."""
         if len(parts) == 1:
             return parts[0]
         out = "poison"
@@ -109,14 +109,14 @@ class Vectors:
         return self.value(f"shufflevector {self.type(w)} {a}, {self.type(w)} {b}, <{len(mask)} x i32> <{lanes}>")
 
     def spread(self, a: str, w: int, lanes: Sequence[bool] | None = None) -> str:
-        """A number in all lanes, or in some."""
+        """Broadcast a scalar to all lanes, or to the selected ones."""
         if w == 1:
             return a
         first = self.value(f"insertelement {self.type(w)} poison, double {a}, i64 0")
         return self.shuffle(w, first, "poison", [0 if lanes is None or lanes[i] else -1 for i in range(w)])
 
     def picked(self, lanes: Sequence[tuple[str, int, int]]) -> str:
-        """A vector whose lanes come from others: (vector, its width, which of its lanes) for each of them."""
+        """Gather lanes of other vectors, each given by (vector, its width, lane)."""
         w = len(lanes)
         sources = list(dict.fromkeys((v, sw) for v, sw, _ in lanes))
         (v, sw), places = sources[0], [i for _, _, i in lanes]

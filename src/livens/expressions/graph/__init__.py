@@ -1,6 +1,5 @@
-"""Expression graphs, walked with an algebra of one's own.
+"""Interpretation and transformation of CasADi expression graphs.
 
-A CasADi function is a list of scalar instructions. Four things are done with such a list, each with its own algebra
-on the same walk: native code (`livens.engine.emit`), and in this folder exact increments, round-off bounds and fewer
-divisions.
+A CasADi function is a list of scalar instructions. `interpreter.interpret` evaluates the list in any algebra: native
+code (`livens.engine`), exact increments, round-off bounds and algebraic simplification.
 """

@@ -1,4 +1,4 @@
-"""Which operations of a graph are alike, so that they can be computed side by side."""
+"""Partition of graph nodes into isomorphism classes for SIMD evaluation (colour refinement)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from livens.expressions.graph.elementary import Field
 
 
 def groups(field: Field, alone: bool = False) -> list[list[int]]:
-    """Operations that are computed side by side, in an order in which they can be computed; one by one if `alone`.
+    """Return groups of isomorphic nodes in topological order; one node per group if `scalar`.
 
-    Those of one group have the same structure down to the variables, operands in the same groups and consumers in the
-    same groups: a partition that is refined until nothing changes. Equal structure means equal depth, so that none of a
-    group needs another.
+    Nodes of one group have the same structure down to the variables, operands in the same groups and consumers in the
+    same groups. The partition is refined until it is stable. Equal structure implies equal depth, so that no node
+    depends on another node of its group.
     """
     nodes, depth = field.nodes, list[int]()
     for node in nodes:
@@ -38,7 +38,7 @@ def groups(field: Field, alone: bool = False) -> list[list[int]]:
         count = len(set(labels))
         sizes, consumers = Counter(labels), defaultdict[int, set[tuple[int, int]]](set)
         for n, node in enumerate(nodes):
-            # what is added up, by itself or across lanes, does not care for the order of its operands
+            # sums, including sums across lanes, are invariant under permutation of their operands
             in_any_order = node.op == "lin" or (node.op == "dot" and sizes[labels[n]] == 1)
             for slot, a in enumerate(node.arguments):
                 consumers[a].add((labels[n], 0 if in_any_order else slot))
@@ -57,6 +57,6 @@ def groups(field: Field, alone: bool = False) -> list[list[int]]:
 
 
 def _numbered(keys: Sequence[Hashable]) -> list[int]:
-    """Equal keys get equal numbers, in the order in which they are met."""
+    """Relabel keys by integers in order of first occurrence."""
     seen: dict[Hashable, int] = {}
     return [seen.setdefault(key, len(seen)) for key in keys]

@@ -1,4 +1,4 @@
-"""Numbers that are known only when a run begins: what follows from parameters alone."""
+"""Constants of expression graphs that depend on parameters only; they are evaluated once per run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from livens.expressions.graph.walk import OPS
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An expression of the parameters, written once: equal ones are the same object."""
+    """Expression of the parameters; equal expressions are the same object."""
 
-    number: int  # the order in which they were written
+    number: int  # index in the order of creation
     expression: Any
 
 
-#: A plain number, or a number times a constant.
+#: Coefficient: a number, or a number times a constant.
 Factor = float | tuple[float, Constant]
 
 
 class Constants:
-    """Writes constants down. A factor keeps its number apart, so that k, -k and 2 k are one constant."""
+    """Builder of constants with common-subexpression elimination: k, -k and 2 k share one constant."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Constant] = {}
@@ -69,14 +69,14 @@ class Constants:
         return self._one(("power of", s, x, e), expression(a) ** e)
 
     def apply(self, name: str, a: Factor, b: Factor | None = None) -> Factor:
-        """Any other function."""
+        """Apply any other unary or binary operation."""
         operands = [expression(f) for f in (a, b) if f is not None]
         value = ca.SX.unary(OPS[name], operands[0]) if b is None else ca.SX.binary(OPS[name], *operands)
         return float(value) if value.is_constant() else self._one((name, a, b), value)
 
 
 def split(a: Factor) -> tuple[float, Constant | None]:
-    """The number and the constant of a factor."""
+    """Return the number and the constant of a coefficient."""
     return a if isinstance(a, tuple) else (a, None)
 
 
@@ -90,12 +90,12 @@ def scaled(a: Factor, number: float) -> Factor:
 
 
 def expression(a: Factor) -> Any:
-    """A factor as an expression of the parameters."""
+    """Return a coefficient as an expression of the parameters."""
     s, x = split(a)
     return ca.SX(s) if x is None else (x.expression if s == 1.0 else s * x.expression)
 
 
 def values_of(factors: list[Factor], k: Any) -> ca.Function:
-    """The values of factors as a function of the parameters."""
+    """Return a CasADi function from parameters to the values of coefficients."""
     column = ca.vertcat(*map(expression, factors)) if factors else ca.SX(0, 1)
     return ca.Function("constants", [k], [ca.densify(column)])

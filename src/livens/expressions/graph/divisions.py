@@ -1,4 +1,4 @@
-"""Quotients of quotients as one division."""
+"""Simplification of nested quotients to one division."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from livens.expressions.graph.walk import OPS, walk
 
 
 def one_division(function: ca.Function) -> ca.Function:
-    """The same function with ``(a/b)/c`` written as ``a/(b c)``.
+    """Rewrite ``(a/b)/c`` as ``a/(b c)`` in a function.
 
-    Derivatives of quotients and roots come as chains of divisions, each of which has to wait for the last; in an
-    explicit step that waiting is most of the time.
+    Derivatives of quotients and roots contain chains of dependent divisions, whose latency dominates an explicit step.
 
     >>> r = ca.SX.sym("r")
     >>> one_division(ca.Function("f", [r], [2 / r / r / r]))(r)

@@ -1,8 +1,7 @@
-"""Equations of motion as elementary operations whose Taylor coefficients follow from those of their operands.
+"""Code list of a vector field: elementary operations with recurrences for their Taylor coefficients.
 
-Values are linear forms, so that d, -d and 2 d are one node; powers of one base are merged, so that the chain of roots
-and quotients that derivatives consist of becomes one power; sums of products that nobody else needs become one running
-sum.
+Values are linear forms, so that d, -d and 2 d share one node. Powers of one base are merged, so that chains of roots
+and quotients in derivatives become one power. Sums of products without other uses become dot products.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from livens.errors import ModelError
 from livens.expressions.graph.constants import Constants, Factor, joined, scaled, split
 from livens.expressions.graph.walk import BINARY, NAMES
 
-#: Functions that come in pairs: the derivative of each is the other.
+#: Cofunctions: pairs of functions whose derivatives are each other up to sign.
 PARTNERS = {"sin": "cos", "cos": "sin", "sinh": "cosh", "cosh": "sinh"}
-#: Whole powers up to this one are products: their base may vanish.
+#: Largest integer power written as products, which are defined for a zero base.
 _LARGEST_PRODUCT = 8
-#: Operations whose series break off somewhere.
+#: Non-analytic operations, with their names in messages.
 NOT_SMOOTH = {
     "FABS": "abs",
     "SIGN": "sign",
@@ -44,10 +43,10 @@ NOT_SMOOTH = {
 
 
 class Node(NamedTuple):
-    """One operation::
+    """One elementary operation::
 
     var i | time | lin(nodes; factors, constant) | mul(a, b) | dot(a1, b1, a2, b2, ...) | div(a, b) | pow(a; exponent)
-    exp(a) | sin(a), cos(a), always together | sinh, cosh | quad(a, d; f): n' = a'/d with n(0) = f(a(0))
+    exp(a) | sin(a), cos(a), always both | sinh, cosh | quad(a, d; f): n' = a'/d with n(0) = f(a(0))
     flow(a, w; f): n' = w a' with n(0) = f(a(0)) | angle(y, x, d): n' = (x y' - y x')/d with n(0) = atan2(y, x)
     """
 
@@ -56,13 +55,13 @@ class Node(NamedTuple):
     data: tuple[Any, ...] = ()
 
 
-#: A linear form: factors of nodes; that of `ONE` is a constant, and an empty one is zero.
+#: Linear form: coefficients of nodes. The node `CONSTANT` is the constant term; an empty form is zero.
 Form = dict[int, Factor]
 ONE = -1
 
 
 class Elementary:
-    """Elementary operations, each written once."""
+    """Builder of the code list; equal operations share one node."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -92,7 +91,7 @@ class Elementary:
         return out
 
     def scaled_node(self, a: Form) -> tuple[Factor, int]:
-        """A linear form as factor times node; the node `ONE` stands for a constant."""
+        """Return a linear form as coefficient times node; the node `CONSTANT` represents a constant."""
         if not a:
             return 0.0, ONE
         if len(a) == 1:
@@ -110,12 +109,12 @@ class Elementary:
         return self.node("lin", order, (tuple(a[n] for n in order), a.get(ONE, 0.0)))
 
     def plain(self, a: Form) -> int:
-        """A node for a linear form as it stands."""
+        """Return a node with exactly the value of a linear form."""
         c, n = self.scaled_node(a)
         return n if c == 1.0 and n != ONE else self._sum({n: c} if split(c)[0] else {})
 
     def rate(self, a: Form) -> int:
-        """A node for a rate: not normalised by sign, so that the rates of equal bodies look alike."""
+        """Return the node of a time derivative without sign normalisation: equal bodies get isomorphic nodes."""
         return self.plain(a) if len(a) < 2 else self._sum(a)
 
     # -- products and powers ------------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class Elementary:
         return (node.arguments[0], node.data[0]) if node.op == "pow" else (n, 1.0)
 
     def power(self, n: int, e: float) -> int:
-        """A node to a constant power."""
+        """Return the node of a constant power of a node."""
         base, inner = self._base(n)
         e *= inner
         if e == 1.0:
@@ -158,7 +157,7 @@ class Elementary:
 
     # -- functions ----------------------------------------------------------------------------------------------------
     def apply(self, name: str, a: Form, b: Form | None = None) -> Form:
-        """One instruction of an expression graph."""
+        """Append one instruction of an expression graph."""
         if b is not None and name in ("ADD", "SUB"):
             return self.add(a, b if name == "ADD" else self.times(b, -1.0))
         if name in ("NEG", "TWICE", "ASSIGN"):
@@ -182,7 +181,7 @@ class Elementary:
             return self.apply("EXP", self.multiply(b, self.apply("LOG", a)))
         if e == 0.0:
             return {ONE: 1.0}
-        if e != int(e) and (split(c)[1] is not None or split(c)[0] < 0):  # nobody knows its sign, or it is negative
+        if e != int(e) and (split(c)[1] is not None or split(c)[0] < 0):  # sign unknown or negative
             c, n = 1.0, self.plain(a)
         return {self.power(n, e): self.constants.power(c, e)}
 
@@ -227,35 +226,35 @@ class Elementary:
 
 
 class Field(NamedTuple):
-    """Elementary operations, and which of them are the rates of the variables."""
+    """Vector field as a code list: elementary operations and the derivative node of every variable."""
 
     nodes: tuple[Node, ...]
     rates: tuple[int, ...]
     known: dict[Node, int]
-    k: Any  # the symbols of the parameters in its constants
-    counted: int  # so many variables, the first ones, decide how long steps are
+    k: Any  # parameter symbols of the constants
+    counted: int  # number of leading variables used for step-size selection
 
     def rate(self, i: int) -> tuple[int, Factor]:
-        """``x_i' = factor times node``: a factor alone needs no sum of its own."""
+        """Return ``x_i' = coefficient * node``; a pure scaling needs no node."""
         node = self.nodes[self.rates[i]]
         alone = node.op == "lin" and len(node.arguments) == 1 and node.data[1] == 0.0
         return (node.arguments[0], node.data[0][0]) if alone else (self.rates[i], 1.0)
 
     def partner(self, n: int) -> int:
-        """The cosine of a sine, and so on."""
+        """Return the cofunction of a node: the cosine of a sine, and vice versa."""
         node = self.nodes[n]
         return self.known[Node(PARTNERS[node.op], node.arguments)]
 
 
 def all_smooth(function: ca.Function) -> bool:
-    """Whether no operation of a graph is among those without a series; if one is, parameters alone may be behind it."""
+    """Return True if no operation of a graph is in `NONSMOOTH_OPS`, including operations on parameters only."""
     return not {NAMES[function.instruction_id(i)] for i in range(function.n_instructions())} & NOT_SMOOTH.keys()
 
 
 def decompose(function: ca.Function, counted: int | None = None) -> Field:
-    """The elementary operations of rates ``f(x, t, k)``; all variables count unless it is said how many.
+    """Decompose the vector field ``f(x, t, k)`` into elementary operations; `n_controlled` defaults to all variables.
 
-    A ModelError names an operation that has no Taylor series.
+    Raises `ModelError` with the name of an operation that has no Taylor series.
     """
     graph, uses = Elementary(), _uses(function)
     k = ca.SX.sym("k", function.nnz_in(2))
@@ -283,7 +282,7 @@ def decompose(function: ca.Function, counted: int | None = None) -> Field:
         else:
             name = NAMES[code]
             value = graph.apply(name, *(work[j] for j in (i[:2] if name in BINARY else i[:1])))
-            if uses[step] > 1 and len(value) > 2:  # a long sum that is used again is a node of its own
+            if uses[step] > 1 and len(value) > 2:  # a long sum with several uses becomes a node
                 factor, n = graph.scaled_node(value)
                 value = {n: factor}
             work[o[0]] = value
@@ -292,7 +291,7 @@ def decompose(function: ca.Function, counted: int | None = None) -> Field:
 
 
 def _uses(function: ca.Function) -> Counter[int]:
-    """How often the value of every instruction is used."""
+    """Return the number of uses of the value of every instruction."""
     last: dict[int, int] = {}
     uses: Counter[int] = Counter()
     for step in range(function.n_instructions()):
@@ -310,7 +309,7 @@ def _uses(function: ca.Function) -> Counter[int]:
 
 
 def _fused(graph: Elementary, rates: list[int], k: Any, counted: int) -> Field:
-    """Sums of products that are used nowhere else become one running sum; what nobody needs is dropped."""
+    """Fuse sums of products without other uses into dot products, and remove dead nodes."""
     nodes = graph.nodes
     alive: set[int] = set()
     stack = [*rates, *(n for n, node in enumerate(nodes) if node.op == "var")]
@@ -355,9 +354,9 @@ def _fused(graph: Elementary, rates: list[int], k: Any, counted: int) -> Field:
 
 
 def _turned(graph: Elementary, alive: set[int], rates: list[int]) -> set[int]:
-    """Sums that are rates but for their sign, and take part in other sums only: these are written with that sign.
+    """Return sums that equal derivatives up to sign and occur only in other sums; their sign is flipped.
 
-    The forces on equal bodies are then alike, whichever sign the first of their terms has.
+    The forces on equal bodies are then isomorphic, independent of the sign of their first term.
     """
     nodes = graph.nodes
     consumers = {a for n in alive if nodes[n].op != "lin" for a in nodes[n].arguments}

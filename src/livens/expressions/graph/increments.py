@@ -1,8 +1,8 @@
-"""Increments of an expression without cancellation.
+"""Exact increments of expressions, without cancellation.
 
 ``f(y) - f(x)`` loses all its digits when x and y are close. But the increment of every elementary operation follows
 from the increments of its operands by an exact identity, such as ``D(a b) = a_m Db + b_m Da`` with the mean values
-``a_m = (a(x) + a(y))/2``, or ``D sin a = 2 cos(a_m) sin(Da/2)``. Carried through the graph they give ``f(y) - f(x)``
+``a_m = (a(x) + a(y))/2``, or ``D sin a = 2 cos(a_m) sin(Da/2)``. Propagation through the graph gives ``f(y) - f(x)``
 from ``y - x`` with a small *relative* error, down to the smallest increments a double can hold.
 """
 
@@ -14,12 +14,12 @@ import casadi as ca
 
 from livens.expressions.graph.walk import OPS, walk
 
-#: Below this increment of the argument, two terms of the Taylor series about the mean value are exact to round-off.
+#: Threshold on the increment below which two terms of the Taylor series about the mean are exact to round-off.
 _SHORT = 1e-3
 
 
 class Moving(NamedTuple):
-    """The value of a node at both ends and its increment, ``end - start`` by algebra."""
+    """Values of a node at both end points and its increment ``end - start``, computed without cancellation."""
 
     start: Any
     end: Any
@@ -31,7 +31,7 @@ class Moving(NamedTuple):
 
 
 def increments(function: ca.Function, start: Any, step: Any, others: list[Any]) -> Any:
-    """``f(start + step, *others) - f(start, *others)`` for every output nonzero of the first output."""
+    """Return ``f(start + delta, *others) - f(start, *others)`` for every nonzero of the first output."""
     end = start + step
     moving = [Moving(start[i], end[i], step[i]) for i in range(start.numel())]
     still = [[_constant(vector[i]) for i in range(vector.numel())] for vector in others]
@@ -68,7 +68,7 @@ def _operate(name: str, *operands: Any) -> Any:
 
 # -- one identity per operation: (name, operands..., value at start, value at end) -> increment ----------------------
 def _general(name: str, *arguments: Any) -> Any:
-    """No identity: the plain difference, and for smooth functions of one argument a series where that is better."""
+    """Return the plain difference, or a Taylor series for small increments of a smooth unary function."""
     *operands, start, end = arguments
     plain = end - start
     if len(operands) != 1 or name in ("NOT", "SIGN", "FLOOR", "CEIL"):
@@ -97,8 +97,8 @@ def _square_root(_: str, a: Moving, start: Any, end: Any) -> Any:
 
 def _hypotenuse(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
     total = start + end
-    safe = ca.if_else(total > 0, total, 1)  # both ends at the origin: nothing has changed
-    # no squares: they overflow long before the hypotenuse does
+    safe = ca.if_else(total > 0, total, 1)  # both end points at the origin: zero increment
+    # no squares: they overflow before the hypotenuse does
     return 2 * (a.mean / safe * a.step + b.mean / safe * b.step)
 
 
@@ -115,11 +115,11 @@ def _exponential(_: str, a: Moving, start: Any, end: Any) -> Any:
 
 
 def _exponential_minus_one(_: str, a: Moving, *__: Any) -> Any:
-    return _exponential_change(a.step, ca.exp(a.start), ca.exp(a.end))  # one plus the value would cancel near -1
+    return _exponential_change(a.step, ca.exp(a.start), ca.exp(a.end))  # `1 + value` would cancel near -1
 
 
 def _exponential_change(change: Any, start: Any, end: Any) -> Any:
-    """``end - start`` of exponentials, from the larger of the two so that nothing overflows."""
+    """Return ``end - start`` of exponentials, from the larger one to avoid overflow."""
     return ca.if_else(change > 0, -end * ca.expm1(-change), start * ca.expm1(change))
 
 
@@ -134,7 +134,7 @@ def _arc_tangent(_: str, a: Moving, start: Any, end: Any) -> Any:
 
 def _arc_tangent_2(_: str, y: Moving, x: Moving, start: Any, end: Any) -> Any:
     turned = ca.atan2(y.step * x.start - y.start * x.step, x.start * x.end + y.start * y.end)
-    return ca.if_else(ca.fabs(turned - (end - start)) < 1, turned, end - start)  # unless the cut is crossed
+    return ca.if_else(ca.fabs(turned - (end - start)) < 1, turned, end - start)  # except across the branch cut
 
 
 def _absolute(_: str, a: Moving, start: Any, end: Any) -> Any:

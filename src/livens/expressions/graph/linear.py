@@ -1,4 +1,4 @@
-"""Linear equations whose entries are expressions, solved by elimination."""
+"""Symbolic sparse LU solution of linear equations, with pivots chosen on a numeric sample."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: A pivot is at least this part of the largest entry of its row, at a generic state.
+#: Pivot threshold relative to the largest entry of the row, in the numeric sample.
 _LARGE_ENOUGH = 0.05
 
 
 def eliminated(matrix: Any, right: Any, values: np.ndarray) -> Any:
-    """The solution of ``matrix x = right``; `values` is the matrix at a generic state, by which pivots are chosen.
+    """Solve ``matrix x = rhs`` symbolically; `sample` is the matrix at a generic state and determines the pivots.
 
-    Pivots are numbers where that is possible, and such that little is filled in: expressions stay short. Nothing is
-    returned if the matrix is singular at that state.
+    Constant pivots with low fill-in (Markowitz cost) are preferred, so that expressions stay short. Returns None if the
+    matrix is singular at that state.
 
     >>> a = ca.SX.sym("a")
     >>> A = ca.blockcat([[1, a], [0, 2]])

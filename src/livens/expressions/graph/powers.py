@@ -1,4 +1,4 @@
-"""Powers of one base, written with one root and one division."""
+"""Merging of powers of one base into one square root and one division."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from livens.expressions.graph.constants import expression
 from livens.expressions.graph.elementary import Field, Node, decompose
 from livens.expressions.graph.walk import OPS
 
-#: Powers up to this are products.
+#: Largest absolute exponent that is written as products.
 _LARGEST = 8
 
 
 def merged_powers(function: ca.Function) -> ca.Function:
-    """The same function of (x, t, k), with as many outputs as x has entries, and powers of one base merged.
+    """Merge powers of one base in a function of (x, t, k) with as many outputs as x has entries.
 
-    Derivatives of what contains distances come with many roots and divisions of the same numbers, each of which takes
-    as long as ten products. A function with an operation that has no Taylor series stays as it is.
+    Derivatives of distances contain many roots and divisions of the same operands, each as expensive as ten products.
+    A function with an operation without Taylor series is returned unchanged.
 
     >>> x = ca.SX.sym("x")
     >>> f = ca.Function("f", [x, ca.SX.sym("t"), ca.SX.sym("k", 0)], [ca.sqrt(x) * (1 / x) / (2 * ca.sqrt(x))])
@@ -40,7 +40,7 @@ def merged_powers(function: ca.Function) -> ca.Function:
 
 
 class _Powers:
-    """Half-integer powers of all bases: of each, the reciprocal root is written once."""
+    """Cache of half-integer powers: the reciprocal root of every base is written once."""
 
     def __init__(self, field: Field, values: list[Any]) -> None:
         self._values = values
@@ -57,7 +57,7 @@ class _Powers:
         halves = any(2 * f != 2 * int(f) for f in self._exponents[base])
         root = ca.sqrt(b) if halves else None
         if e > 0:
-            assert root is not None  # whole positive powers are products
+            assert root is not None  # positive integer powers are products
             return _product(b, int(e)) * root if e >= 1 else root
         if root is None:
             return _product(1 / b, int(-e))

@@ -1,8 +1,8 @@
-"""How much of a computed value can be round-off: a bound from the data itself.
+"""Running error analysis: round-off bounds of computed values.
 
-Running error analysis: next to its value every node carries a bound of its error, in units of half an ulp. Inputs
-come with their own errors, each operation adds its own rounding and passes on those of its operands. The result says
-below which size a residual means nothing: the floor that Newton's method can reach and must reach.
+Every node has a value and a bound of its error in units of the unit round-off. Inputs have given errors; each operation
+propagates the errors of its operands and adds its rounding error. The bound of a residual is the level below which it
+is round-off, that is, the level that Newton's method can and must reach.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ import casadi as ca
 
 from livens.expressions.graph.walk import OPS, walk
 
-#: Relative rounding error of one operation.
+#: Unit round-off u of double precision: relative rounding error of one operation.
 UNIT = 2.0**-53
-#: Functions that a mathematical library computes, to a unit in the last place or to a few.
+#: Operations computed by the C mathematical library (libm), accurate to one or a few units in the last place.
 LIBRARY = frozenset(
     "EXP LOG SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH ATAN2 POW CONSTPOW ERF LOG1P EXPM1 HYPOT FMOD "
     "REMAINDER".split()
 )
-#: How many units in the last place the library for vectors may be off.
+#: Error bound of the vector mathematical library, in units in the last place.
 VECTOR_LIBRARY = 4
 
 
 class Rounded(NamedTuple):
     value: Any
-    error: Any  # in units of UNIT
+    error: Any  # in units of UNIT_ROUNDOFF
 
 
 def uses_library(function: ca.Function) -> bool:
-    """Whether a function calls the mathematical library."""
+    """Return True if a function contains libm operations."""
     codes = {OPS[name] for name in LIBRARY}
     return any(function.instruction_id(i) in codes for i in range(function.n_instructions()))
 
 
 class Algebra(Protocol):
-    """What bounds are computed with: expressions, or the registers of native code."""
+    """Protocol of the algebra of the bounds: CasADi expressions or registers of native code."""
 
     def op(self, name: str, *operands: Any) -> Any: ...
     def constant(self, value: float) -> Any: ...
@@ -52,7 +52,7 @@ class Algebra(Protocol):
 
 
 class Expressions:
-    """Bounds as CasADi expressions."""
+    """Algebra of bounds as CasADi SX expressions."""
 
     def op(self, name: str, *operands: Any) -> Any:
         return (ca.SX.unary if len(operands) == 1 else ca.SX.binary)(OPS[name], *operands)
@@ -86,9 +86,9 @@ class Expressions:
 
 
 def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], library: int = 1) -> Any:
-    """A bound of the rounding error of the first output at `inputs`, which have errors `errors`; in units of UNIT.
+    """Return a bound of the rounding error of the first output at `inputs` with `errors`, in units of UNIT_ROUNDOFF.
 
-    Library functions are good to `library` units in the last place.
+    libm operations are accurate to `libm_ulps` units in the last place.
     """
     lifted = [
         [Rounded(vector[j], error[j]) for j in range(vector.numel())]
@@ -99,7 +99,7 @@ def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], 
 
 
 def bounds(algebra: Algebra, function: ca.Function, inputs: Any, library: int = 1) -> list[Any]:
-    """The same in any algebra, one for each nonzero of the first output; `inputs` are pairs of value and error."""
+    """Return the bounds of the nonzeros of the first output in any algebra; `inputs` are `Rounded` values."""
     zero = algebra.constant(0.0)
     apply = functools.partial(_apply, algebra, library)
     (outputs, *_) = walk(function, inputs, lambda c: Rounded(algebra.constant(c), zero), apply)
@@ -125,16 +125,16 @@ def _apply(of: Algebra, library: int, name: str, a: Rounded, b: Rounded | None =
     if name in ("LT", "LE", "EQ", "NE", "NOT", "AND", "OR", "SIGN", "FLOOR", "CEIL"):
         return Rounded(value, of.constant(0.0))
     if name in ("FMIN", "FMAX") and b is not None:
-        return Rounded(value, of.larger(a.error, b.error))  # which one it is may be a matter of round-off itself
+        return Rounded(value, of.larger(a.error, b.error))  # round-off may decide which operand is selected
     return Rounded(value, _by_slopes(of, library, name, value, operands))
 
 
 def _by_slopes(of: Algebra, library: int, name: str, value: Any, operands: tuple[Rounded, ...]) -> Any:
-    """The error of any other operation, by its derivatives."""
+    """Return the error bound of a general operation by linear error propagation."""
     one, own = of.constant(1.0), 2.0 * (library if name in LIBRARY else 1)
     error = of.mul(of.constant(own), of.fabs(value))
     if name == "HYPOT":
-        # its slopes a/value and b/value have no limit at the origin, but are never larger than one
+        # the derivatives a/value and b/value have no limit at the origin, but are bounded by one
         positive = of.above(value, 0.0)
         safe = of.where(positive, value, one)
         for side in operands:
@@ -150,7 +150,7 @@ def _by_slopes(of: Algebra, library: int, name: str, value: Any, operands: tuple
         logarithm = of.mul(value, of.op("LOG", of.fabs(operands[0].value)))
         derivatives[1] = of.where(of.op("EQ", value, zero), zero, logarithm)
     for operand, slope in zip(operands, derivatives, strict=True):
-        # no error, no share in it: also where the slope is infinite
+        # operands without error contribute nothing, also where the derivative is infinite
         share = of.mul(of.fabs(slope), operand.error)
         error = of.add(error, of.where(of.above(operand.error, 0.0), share, zero))
     return error

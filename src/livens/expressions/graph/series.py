@@ -1,4 +1,4 @@
-"""Taylor coefficients as expressions: slow, simple, and differentiable as often as one likes."""
+"""Taylor coefficients as CasADi expressions; reference implementation, differentiable."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from livens.expressions.graph.elementary import Field, Node
 from livens.expressions.graph.walk import OPS
 
 _UNARY = frozenset("exp sin cos sinh cosh log log1p atan atanh asin asinh acosh erf".split())
-#: The coefficients of an operand so far.
+#: Taylor coefficients of an operand computed so far.
 Coefficients = Sequence[Any]
 
 
 def coefficients(field: Field, order: int) -> ca.Function:
-    """All coefficients of the variables, one column for each order, as a function of (x, t, k)."""
+    """Return the Taylor coefficients of the variables, one column for each order, as a function of (x, t, k)."""
     n = len(field.rates)
     x, t = ca.SX.sym("x", n), ca.SX.sym("t")
     series: list[list[Any]] = [[] for _ in field.nodes]
@@ -50,7 +50,7 @@ def _product(a: Coefficients, b: Coefficients, k: int) -> Any:
 
 
 def _coefficient(node: Node, k: int, operands: Sequence[Coefficients], own: Coefficients, partner: Coefficients) -> Any:
-    """Coefficient k of an operation, from those of its operands and its own earlier ones; see `Node`."""
+    """Return coefficient k of an operation from its operands and its own lower coefficients; see `Node`."""
     op, data = node.op, node.data
     if op == "lin":
         total = _sum(0, len(operands), lambda i: expression(data[0][i]) * operands[i][k])

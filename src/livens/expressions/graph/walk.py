@@ -1,4 +1,4 @@
-"""One walk over the instruction list of a CasADi function, for any algebra."""
+"""Interpreter of the instruction list of a CasADi function for any algebra."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import casadi as ca
 
 Value = TypeVar("Value")
 
-#: Instruction codes by name, as CasADi calls them: ``OPS["ADD"] == ca.OP_ADD``.
+#: Instruction codes by CasADi name: ``OPS["ADD"] == ca.OP_ADD``.
 OPS: dict[str, int] = {name[3:]: getattr(ca, name) for name in dir(ca) if name.startswith("OP_")}
 NAMES: dict[int, str] = {code: name for name, code in OPS.items()}
-#: Operators that take two operands; every other computing instruction takes one.
+#: Binary operators; all other arithmetic instructions are unary.
 BINARY = frozenset(
     "ADD SUB MUL DIV POW CONSTPOW LT LE EQ NE AND OR FMOD COPYSIGN IF_ELSE_ZERO FMIN FMAX ATAN2 HYPOT REMAINDER".split()
 )

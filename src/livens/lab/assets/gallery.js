@@ -1,5 +1,5 @@
 "use strict";
-// A moving thumbnail per problem: lines that were drawn once and are played here.
+// Animated thumbnails: one canvas per problem with precomputed lines.
 (async function () {
   const PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
@@ -18,7 +18,7 @@
       const { canvas, film, points } = this, ratio = window.devicePixelRatio || 1;
       const w = canvas.clientWidth, h = canvas.clientHeight;
       if (canvas.width !== Math.round(w * ratio)) { canvas.width = Math.round(w * ratio); canvas.height = Math.round(h * ratio); }
-      // a few thin lines: without a graphics card, drawing a hundred small pictures there takes longer than here
+      // software rendering: faster than the GPU path for a hundred small canvases with a few thin lines
       const g = canvas.getContext("2d", { willReadFrequently: true });
       g.setTransform(ratio, 0, 0, ratio, 0, 0);
       g.clearRect(0, 0, w, h);
@@ -64,9 +64,9 @@
     for (const film of moving) if (film.seen) film.draw(((now - begun) / 1000 / film.film.seconds) % 1);
     requestAnimationFrame(tick);
   })(begun);
-  // those that the package has no thumbnail of are made by the server, one after the other
+  // thumbnails that are not in the package are computed by the server, one at a time
   for (const { name, canvas } of missing) {
-    // a problem that somebody has just written may fail in any way: it stays without a picture
+    // a user-defined problem may fail: it stays without a picture
     const found = await load("/api/thumbnails/" + encodeURIComponent(name)).catch(() => ({}));
     if (!found.points) continue;
     moving.push(new Thumbnail(canvas, found));

@@ -1,11 +1,11 @@
 "use strict";
-// The lab: what is chosen here is run by the server, and shown by the viewer while it is computed.
+// The lab: requests are run by the server, and the viewer shows the animation during the run.
 (function () {
   const element = (id) => document.getElementById(id);
   const query = new URLSearchParams(location.search);
   let problem = null, job = null, once = false;
-  let opening = 0, asking = 0; // answers may come in another order than they were asked for: the last one counts
-  const fields = new Map(); // the boxes that numbers are written in, by name; of lists, all of them
+  let opening = 0, asking = 0; // request counters: only the response to the last request counts
+  const fields = new Map(); // input boxes by name; arrays of boxes for list options
 
   async function ask(path, options) {
     const answer = await fetch(path, { credentials: "same-origin", ...options });
@@ -24,7 +24,7 @@
   }
   const short = (x) => String(+Number(x).toPrecision(4));
 
-  // -- numbers: a slider for the hand, a box for whoever knows better ----------------------------------------------------
+  // -- numbers: a slider and an input box per number ---------------------------------------------------------------------
   function numberRow(label, value, [low, high], log, whole) {
     const row = document.createElement("div"), name = document.createElement("span");
     const slider = document.createElement("input"), box = document.createElement("input");
@@ -42,7 +42,7 @@
     box.usual = short(value);
     return [row, box];
   }
-  // What is in a box: a number where it is one, else what was written, about which the server has a sentence.
+  // Value of a box: a number if it is one, otherwise the text, which the server rejects with a message.
   function written(box) { const text = box.value.trim(); return text !== "" && Number.isFinite(+text) ? +text : text; }
 
   function show(name, found) {
@@ -81,9 +81,9 @@
   function showFile() {
     problem = null; fields.clear();
     for (const id of ["scheme", "other", "numbers", "options"]) element(id).replaceChildren();
-    element("summary").textContent = "a file of the folder the lab was started in";
+    element("summary").textContent = "a file in the folder of the lab";
   }
-  // Until the answer is here nothing can be filled in or run: it would be lost.
+  // Disable the form until the response has arrived.
   function hold(held) {
     for (const id of ["scheme", "other", "numbers", "options"]) element(id).inert = held;
     element("run").disabled = held;
@@ -134,9 +134,9 @@
     element("stop").hidden = false;
     follow(job.run, pressed);
   }
-  // Look after a run until it is over, or another one has taken its place.
+  // Poll a run until it is done, or replaced by another one.
   async function follow(number, begun) {
-    const mine = asking; // what the page says about itself is about what was asked for last
+    const mine = asking; // the status on the page belongs to the last request
     let version = 0, reports = 0, first = true, opened = false;
     while (job && job.run === number) {
       const told = await ask("/api/runs/" + number);
@@ -156,11 +156,11 @@
       if (told.trouble) say(told.trouble);
       for (; reports < told.reports.length; reports++) {
         const box = document.createElement("div");
-        box.innerHTML = told.reports[reports]; // made by the server, with every name escaped
+        box.innerHTML = told.reports[reports]; // from the server, with all names escaped
         element("reports").append(box);
       }
       if (told.files.length && !opened) { opened = true; await offer(number, told); }
-      const words = { waiting: "waiting for the process that computes \u2026", running: version && told.files.length ? "estimating the accuracy \u2026" : "computing \u2026", done: "" };
+      const words = { waiting: "waiting for the worker process \u2026", running: version && told.files.length ? "estimating the accuracy \u2026" : "computing \u2026", done: "" };
       element("state").textContent = words[told.status];
       if (told.status === "done") {
         if (!opened && version) await offer(number, told);
@@ -174,7 +174,7 @@
   async function offer(number, told) {
     const base = "/api/runs/" + number;
     const python = await ask(base + "/python"), text = await ask(base + "/scenario");
-    if (job.run !== number) return; // another one has taken its place
+    if (job.run !== number) return; // replaced by another run
     element("python").textContent = python;
     element("scenario").textContent = text;
     element("scenario-box").hidden = !text;
@@ -188,7 +188,7 @@
   }
   function changed() { if (once && element("at-once").checked) run(); }
 
-  // -- beginning ---------------------------------------------------------------------------------------------------------
+  // -- start -------------------------------------------------------------------------------------------------------------
   element("form").onsubmit = (event) => { event.preventDefault(); run(); };
   element("stop").onclick = () => job && ask("/api/runs/" + job.run + "/stop", { method: "POST" });
   element("problem").onchange = async (event) => { once = false; await open(event.target.value); };
@@ -197,7 +197,7 @@
   (async function () {
     const [every, files] = await Promise.all([ask("/api/problems"), ask("/api/files")]);
     const ready = document.createElement("optgroup"), own = document.createElement("optgroup");
-    ready.label = "ready problems"; own.label = "files of this folder";
+    ready.label = "built-in problems"; own.label = "files in this folder";
     ready.append(...every.map(({ name }) => option(name)));
     own.append(...files.map((name) => option("file:" + name, name)));
     element("problem").append(ready, ...(files.length ? [own] : []));

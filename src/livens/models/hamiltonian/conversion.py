@@ -1,4 +1,4 @@
-"""Between Livens' form and Hamilton's: the Legendre transformation of energies quadratic in v or p."""
+"""Legendre transformation between Lagrangian (Livens) and Hamiltonian form, for energies quadratic in v or p."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from livens.models.system import System
 
 
 def from_system(system: System, expensive: Sequence[str]) -> Terms:
-    """What the Hamiltonian of a system consists of."""
+    """Return the terms of the Hamiltonian of a system."""
     d = dynamics(system)
     _check(system, d)
     # T = v.M v/2 + a.v + T_0, so v = M^-1 (p - a) and H = (p - a).v/2 - T_0 + V
@@ -45,7 +45,7 @@ def _check(system: System, d: Dynamics) -> None:
 
 
 def _by_cost(system: System, d: Dynamics, expensive: Sequence[str]) -> tuple[list[Any], list[Any]]:
-    """Potentials and other forces of cheap and of expensive elements."""
+    """Return (cheap, expensive) pairs of the potentials and of the other forces."""
     known = {element.name for element in system.elements if element.name}
     for name in expensive:
         if name not in known:
@@ -66,7 +66,7 @@ def _by_cost(system: System, d: Dynamics, expensive: Sequence[str]) -> tuple[lis
 
 
 def solve(matrix: Any, right: Any) -> Any:
-    """``matrix^-1 right``, block by block, so that a diagonal matrix costs one division per row."""
+    """Return ``matrix^-1 rhs`` by diagonal blocks: a diagonal matrix costs one division per row."""
     count, order, ends = matrix.sparsity().scc()
     result = ca.SX.zeros(matrix.shape[0])
     for b in range(count):
@@ -77,7 +77,7 @@ def solve(matrix: Any, right: Any) -> Any:
 
 
 def to_system(model: Hamiltonian) -> System:
-    """The System of a Hamiltonian: ``L = p.v - H`` with p solved from ``v = dH/dp``."""
+    """Return the System of a Hamiltonian: ``L = p.v - H`` with p solved from ``v = dH/dp``."""
     if not model.quadratic:
         raise ModelError("Livens' form needs a Hamiltonian that is quadratic in the momenta; this one is not")
     q, p, v, t, k = model.q, model.p, model.v, model.t, model.k

@@ -1,4 +1,4 @@
-"""A mechanical system in Hamilton's form: coordinates, momenta and one energy."""
+"""Mechanical systems in Hamiltonian form: coordinates, momenta and a Hamiltonian."""
 
 from __future__ import annotations
 
@@ -26,14 +26,29 @@ from livens.models.system import System
 
 @dataclass(frozen=True)
 class Force:
-    """A force, and what a scheme may know about it (S003 4.2).
+    """Force of a Hamiltonian system with hints for splitting schemes (S003 4.2).
 
-    `function` names what it needs among ``q v t k`` and returns one number per coordinate. A `conservative` force is
-    given by its potential instead: a function of ``q t k`` that returns one number. Schemes that split by cost, such as
-    `semi-explicit`, evaluate an `expensive` force once per step and never differentiate it twice. An expensive force
-    may be compiled elsewhere: see `livens.BlackBox`. A cheap force may say at which part `beta` of a step these schemes
-    take it, if not where the scheme says: 0.8 for penalties, which are to be damped, 1/2 for elasticity, which is not.
+    Parameters
+    ----------
+    function : callable or ExternalForce
+        Function of any of ``q v t k`` that returns one value per coordinate. For a conservative force: its potential, a
+        function of ``q t k``. An expensive force may be compiled, see `livens.ExternalForce`.
+    expensive : bool, default False
+        Schemes that split by cost, such as `semi-explicit`, evaluate the force once per step and never differentiate it
+        twice.
+    conservative : bool, default False
+        Whether `function` is the potential of the force.
+    beta : float, optional
+        Implicitness of a cheap force in [0, 1]: 0.8 damps penalty forces, 1/2 preserves the energy of elastic forces.
+        Default: chosen by the scheme.
 
+    Raises
+    ------
+    InputError
+        If `beta` is not in [0, 1], or is given for an expensive force.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> stiff = lv.Force(lambda q: 1e6 * (q[0] - q[1]) ** 2, conservative=True, beta=0.8)
     >>> soft = lv.Force(lambda q: q[0] ** 2, conservative=True, beta=0.5)
@@ -53,14 +68,14 @@ class Force:
         if not 0 <= number("beta of a force", self.beta, text=False) <= 1:
             raise InputError(f"beta of a force must be between 0 and 1, got {self.beta!r}")
         if self.expensive:
-            raise InputError("beta says where in a step a cheap force is taken; an expensive one is taken ahead")
+            raise InputError("beta is the implicitness of a cheap force; an expensive force is evaluated explicitly")
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What a Hamiltonian consists of, as expressions of its symbols; T and V_cheap are None if H is no such sum.
+    """Terms of a Hamiltonian as expressions; T and V_cheap are None if H is not a sum T(p) + V(q).
 
-    The potentials and forces of expensive forces are kept apart: ``A = -grad V_expensive + F_expensive``.
+    Potentials and forces of expensive forces are separate: ``explicit_force = -grad V_expensive + F_expensive``.
     """
 
     q: Any
@@ -74,20 +89,44 @@ class Terms:
     V_expensive: Any
     F_cheap: Any
     F_expensive: Any
-    #: An expensive force that is compiled elsewhere, added to F_expensive by schemes that can.
+    #: Compiled expensive force, added to F_expensive by schemes that accept it.
     box: BlackBox | None = None
-    #: If cheap forces say where in a step they are taken: potential and force without one, for each such beta, and
-    #: under None for those that do not say. Their sums are V_cheap and F_cheap.
+    #: Potentials and forces of cheap forces by beta, if some have one; None is the key of the others. Their sums are
+    #: V_cheap and F_cheap.
     by_beta: Mapping[float | None, tuple[Any, Any]] = field(default_factory=dict)
 
 
 class Hamiltonian(PhaseSpaceModel):
-    """``q' = dH/dp``, ``p' = -dH/dq + F``, given by ``H = T(p) + V(q)`` with any T, or by any ``H(q, p)``.
+    """Hamiltonian system ``q' = dH/dp``, ``p' = -dH/dq + F`` with ``H = T(p) + V(q)`` or a general ``H(q, p)``.
 
-    `kinetic` is a function of ``p k``, `potential` of ``q t k``, `hamiltonian` (instead of both) of ``q p t k``: each
-    names what it needs. `forces` are functions of ``q v t k`` (v is the velocity dH/dp), or `Force` objects that say
-    more. `symmetries` and `look` are those of a `System`.
+    Parameters
+    ----------
+    coordinates : str, sequence of str or int
+        Names of the coordinates, or their number.
+    kinetic : callable, optional
+        Kinetic energy T, a function of ``p k``, in joules.
+    potential : callable, optional
+        Potential energy V, a function of ``q t k``, in joules.
+    hamiltonian : callable, optional
+        Hamiltonian H, a function of ``q p t k``, instead of `kinetic` and `potential`.
+    forces : callable, Force or sequence, default ()
+        Generalized forces: functions of ``q v t k`` with the velocity v = dH/dp, or `Force` objects.
+    parameters : mapping, optional
+        Parameter values by name, available to model functions as ``k``.
+    symmetries : mapping of str to callable, optional
+        Generators of momentum maps by name, as for `System`.
+    visual : callable, optional
+        Function of ``q t k`` that returns shapes, see `livens.shapes`.
 
+    Raises
+    ------
+    InputError
+        If there is no coordinate.
+    ModelError
+        If a model function is invalid, or H does not depend on the momenta.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))
     >>> print(kepler)
@@ -134,7 +173,7 @@ class Hamiltonian(PhaseSpaceModel):
             if isinstance(force.function, BlackBox):
                 if force.conservative or not force.expensive or box is not None:
                     raise ModelError(
-                        "a black box is an expensive force without a potential, and a model has one at most"
+                        "an external force is an expensive force without a potential, and a model has at most one"
                     )
                 box = force.function
                 continue
@@ -174,24 +213,42 @@ class Hamiltonian(PhaseSpaceModel):
         self.F = terms.F_cheap + terms.F_expensive
         self.box = terms.box
         self.symmetries = symmetries
-        #: The system this was made of, if it was.
+        #: Originating system of a Legendre transformation, if any.
         self.source = source
         self._look = look
 
-    # -- from and to Livens form --------------------------------------------------------------------------------------
+    # -- Legendre transformation --------------------------------------------------------------------------------------
     @classmethod
     def of(cls, system: System, expensive: Sequence[str] = ()) -> Hamiltonian:
-        """The same motion in Hamilton's form: ``H = p.M^-1 p/2 + V`` for ``T = v.M v/2``.
+        """Return the Hamiltonian form of a system: ``H = p.M^-1 p/2 + V`` for ``T = v.M v/2``.
 
-        That needs a regular mass matrix and no constraints. With a constant mass matrix the result is separable.
-        `expensive` names elements whose forces are expensive; elements that say so themselves need not be named.
+        The result is separable if the mass matrix is constant.
 
+        Parameters
+        ----------
+        system : System
+            Unconstrained system with a regular mass matrix.
+        expensive : sequence of str, default ()
+            Names of elements whose forces are expensive, in addition to the elements that declare it.
+
+        Returns
+        -------
+        Hamiltonian
+            The equivalent Hamiltonian system.
+
+        Raises
+        ------
+        ModelError
+            If the system has constraints, a singular mass matrix, or T is not quadratic in v.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> pendulum = lv.System("theta", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
         >>> lv.Hamiltonian.of(pendulum).separable
         True
         """
-        from livens.models.hamiltonian.conversion import from_system  # it needs this class
+        from livens.models.hamiltonian.conversion import from_system  # circular import
 
         made = cls.__new__(cls)
         terms = from_system(system, expensive)
@@ -199,66 +256,136 @@ class Hamiltonian(PhaseSpaceModel):
         return made
 
     def system(self) -> System:
-        """The same motion in Livens form, if H is quadratic in the momenta.
+        """Return the Lagrangian (Livens) form of the system, for H quadratic in the momenta.
 
+        Returns
+        -------
+        System
+            The equivalent mechanical system.
+
+        Raises
+        ------
+        ModelError
+            If H is not quadratic in the momenta, or ``d2H/dp2`` is singular or depends on time.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> free = lv.Hamiltonian("x", kinetic=lambda p, k: p[0] ** 2 / (2 * k.mass), parameters=dict(mass=3.0))
         >>> free.system().constant_mass
         True
         """
-        from livens.models.hamiltonian.conversion import to_system  # it needs this class
+        from livens.models.hamiltonian.conversion import to_system  # circular import
 
         return to_system(self)
 
-    # -- what follows from H ------------------------------------------------------------------------------------------
+    # -- vector field -------------------------------------------------------------------------------------------------
     @functools.cached_property
     def velocity(self) -> Any:
-        """``q' = dH/dp``."""
+        """Velocity ``q' = dH/dp``."""
         return ca.densify(ca.gradient(self.H, self.p))
 
     @functools.cached_property
     def momentum_rate(self) -> Any:
-        """``p' = -dH/dq + F``."""
+        """Time derivative of the momenta, ``p' = -dH/dq + F``."""
         force = ca.substitute(self.F, self.v, self.velocity)
         return ca.densify(force - ca.gradient(self.H, self.q))
 
     @functools.cached_property
     def field(self) -> Any:
-        """``(q', p')``."""
+        """Hamiltonian vector field ``(q', p')``."""
         return ca.vertcat(self.velocity, self.momentum_rate)
 
     @functools.cached_property
     def A(self) -> Any:
-        """The sum of the expensive forces, of q, v, t and k (S003 paper V, eq. 2)."""
+        """Sum A of the expensive forces, treated explicitly: a function of q, v, t, k (S003 paper V, eq. 2)."""
         return ca.densify(self.terms.F_expensive - ca.gradient(self.terms.V_expensive, self.q))
 
     @functools.cached_property
     def B(self) -> Any:
-        """All other forces, of q, v, t and k: ``p' = A + B`` (S003 paper V, eq. 2)."""
+        """Sum B of the cheap forces, treated implicitly: ``p' = A + B`` (S003 paper V, eq. 2)."""
         if self.terms.V_cheap is None:
-            raise ModelError("forces can be told apart only if H is given as kinetic and potential energy")
+            raise ModelError("forces can be split by cost only if H is given as kinetic and potential energy")
         return ca.densify(self.terms.F_cheap - ca.gradient(self.terms.V_cheap, self.q))
 
     def bracket(self, f: Any, g: Any) -> Any:
-        """Poisson's bracket ``f_q.g_p - f_p.g_q`` of two expressions of q and p: ``{f, H}`` is the rate of f."""
+        """Return the Poisson bracket ``f_q.g_p - f_p.g_q``; ``{f, H}`` is the time derivative of f.
+
+        Parameters
+        ----------
+        f, g : casadi.SX
+            Expressions of q and p.
+
+        Returns
+        -------
+        casadi.SX
+            The bracket ``{f, g}``.
+        """
         return ca.dot(ca.gradient(f, self.q), ca.gradient(g, self.p)) - ca.dot(
             ca.gradient(f, self.p), ca.gradient(g, self.q)
         )
 
     def function(self, expression: Any) -> ca.Function:
-        """Any expression of this object's symbols as a function of (q, p, t, k)."""
+        """Return a CasADi function of (q, p, t, k) for an expression of the model's symbols.
+
+        Parameters
+        ----------
+        expression : casadi.SX
+            Expression of q, p, v, t and k.
+
+        Returns
+        -------
+        casadi.Function
+            Function of (q, p, t, k).
+        """
         return ca.Function(
             "f", [self.q, self.p, self.t, self.k], [ca.substitute(ca.SX(expression), self.v, self.velocity)]
         )
 
     def energy(self, q: Any, p: Any, t: float = 0.0, **changes: Any) -> float:
-        """The value of H in a state."""
+        """Return the value of H in a state.
+
+        Parameters
+        ----------
+        q, p : array_like of shape (n,)
+            Coordinates and momenta.
+        t : float, default 0.0
+            Time, in seconds.
+        **changes
+            Parameter values that differ from those of the model.
+
+        Returns
+        -------
+        float
+            Energy.
+        """
         state = vector("q", q, self.coordinates), vector("p", p, self.coordinates)
         return float(self.function(self.H)(*state, t, self.parameter_vector(changes)))
 
     def momenta(self, q: Any, v: Any, t: float = 0.0, **changes: Any) -> np.ndarray:
-        """The momenta that belong to velocities, if H is quadratic in the momenta.
+        """Return the momenta of given velocities, for H quadratic in the momenta.
 
+        Parameters
+        ----------
+        q, v : array_like of shape (n,)
+            Coordinates and velocities.
+        t : float, default 0.0
+            Time, in seconds.
+        **changes
+            Parameter values that differ from those of the model.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Momenta.
+
+        Raises
+        ------
+        ModelError
+            If H is not quadratic in the momenta.
+
+        Examples
+        --------
         >>> import livens as lv
         >>> lv.Hamiltonian("x", hamiltonian=lambda q, p: p[0] ** 2 / 6 + q[0] ** 2).momenta(q=[1.0], v=[2.0])
         array([6.])
@@ -267,7 +394,7 @@ class Hamiltonian(PhaseSpaceModel):
         return self.momenta_of(*state, t, self.parameter_vector(changes))
 
     def momenta_of(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
-        """As `momenta`, for numbers that are known to be right."""
+        """Return the momenta as `momenta`, without checks of the arguments."""
         if not self.quadratic:
             raise ModelError("momenta follow from velocities only if H is quadratic in the momenta")
         matrix, offset = (
@@ -279,33 +406,33 @@ class Hamiltonian(PhaseSpaceModel):
     # -- properties ---------------------------------------------------------------------------------------------------
     @property
     def separable(self) -> bool:
-        """H is given as the sum of a kinetic energy T(p) and a potential energy V(q)."""
+        """Whether H is given as T(p) + V(q)."""
         return self.T is not None
 
     @functools.cached_property
     def quadratic(self) -> bool:
-        """H is at most quadratic in the momenta."""
+        """Whether H is at most quadratic in the momenta."""
         return not ca.depends_on(ca.jacobian(self.velocity, self.p), self.p)
 
     @functools.cached_property
     def inverse_mass(self) -> Any:
-        """``d2T/dp2``, of the parameters alone, or None: the inverse of a constant mass matrix."""
+        """Inverse of a constant mass matrix, ``d2T/dp2`` as a function of k; None if it is not constant."""
         matrix = ca.jacobian(self.velocity, self.p)
         return None if ca.depends_on(matrix, ca.vertcat(self.q, self.p, self.t)) else matrix
 
     @functools.cached_property
     def autonomous(self) -> bool:
-        """Nothing depends on time."""
+        """Whether H and the forces do not depend on time explicitly."""
         return self.box is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """No forces but those of the energy, nothing depends on time."""
+        """Whether there are no forces in addition to H, and no time dependence."""
         return self.autonomous and self.F.is_zero()
 
     @functools.cached_property
     def reversible(self) -> bool:
-        """Turning all momenta around turns the motion around: ``H(q, -p) = H(q, p)``, and the same for the forces."""
+        """Whether the motion is time-reversible: ``H(q, -p) = H(q, p)``, and F is even in p."""
         if not self.autonomous:
             return False
         there = ca.vertcat(self.H, ca.substitute(self.F, self.v, self.velocity))
@@ -314,7 +441,7 @@ class Hamiltonian(PhaseSpaceModel):
         return probe.vanishes(there - back, 1 + ca.fabs(there)) is True
 
     def looks(self, k: np.ndarray) -> list[Look]:
-        """What it was said to look like, or the system it was made of does."""
+        """Return the visual of the model or of its originating system; spheres by default."""
         if self.source is not None:
             return self.source.looks(k)
         if self._look is None:

@@ -1,4 +1,4 @@
-"""Models in coordinates and momenta: what a run asks of them."""
+"""Base class of models in phase space (q, p)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PhaseSpaceModel(Model):
-    """The state is (q, p); velocities ``v = dH/dp`` go with it. Energies supplied and dissipated are kept as well."""
+    """Phase-space model with state (q, p), velocities ``v = dH/dp`` and the supplied and dissipated energies."""
 
     kind = "Hamiltonian"
     forms = ("phase space",)
@@ -34,7 +34,7 @@ class PhaseSpaceModel(Model):
 
     @functools.cached_property
     def view(self) -> View:
-        return PhaseView(self)  # type: ignore[arg-type]  # only a Hamiltonian is one
+        return PhaseView(self)  # type: ignore[arg-type]  # Hamiltonian is the only subclass
 
     def watched_energy(self, conserved: tuple[str, ...]) -> str:
         return "hamiltonian"
@@ -46,7 +46,7 @@ class PhaseSpaceModel(Model):
         return size_of_terms(view.expression("hamiltonian"), view.state)
 
     def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        """From q0 and p0, or from q0 and v0 where velocities determine the momenta."""
+        """Return the initial state for q0 and p0, or for q0 and v0 if velocities determine the momenta."""
         only(given, ("q0", "p0", "v0"), "Hamiltonian system")
         model: Hamiltonian = self  # type: ignore[assignment]
         n, names = len(self.coordinates), self.coordinates
@@ -64,7 +64,7 @@ class PhaseSpaceModel(Model):
         return InitialState(t0, {"q": q, "v": values[:n], "p": p})
 
     def conserves(self, name: str, k: np.ndarray) -> bool:
-        """Whether the bracket of the momentum map with H vanishes, at random states."""
+        """Return whether the Poisson bracket of the momentum map with H vanishes at random states."""
         model: Hamiltonian = self  # type: ignore[assignment]
         momentum = self.view.expression(name)
         rates = [ca.jtimes(momentum, model.q, model.velocity), ca.jtimes(momentum, model.p, model.momentum_rate)]
@@ -74,21 +74,34 @@ class PhaseSpaceModel(Model):
     error_variables = ("q", "p")
 
     def velocity_derivatives(self, state: InitialState, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of ``v = dH/dp`` by q and by p."""
+        """Return the derivatives of ``v = dH/dp`` with respect to q and p.
+
+        Parameters
+        ----------
+        state : InitialState
+            State with q, p and t.
+        k : ndarray of shape (parameter_count,)
+            Parameter vector.
+
+        Returns
+        -------
+        dv_dq, dv_dp : ndarray of shape (n, n)
+            Partial derivatives of the velocities.
+        """
         model: Hamiltonian = self  # type: ignore[assignment]
         by_both = model.function(ca.jacobian(model.velocity, ca.vertcat(model.q, model.p)))
         by_q, by_p = np.split(np.array(by_both(state["q"], state["p"], state.t, k)), 2, axis=1)
         return by_q, by_p
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """By its name, or as a momentum map whose generators are linear in q: translations and rotations."""
+        """Return whether an observable is conserved, by name or as a momentum map with generators linear in q."""
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().promised(scheme, name, k)
         return name in self.symmetries and has_linear_generators(self.symmetries[name])
 
 
 class PhaseView(View):
-    """Energies and momentum maps of a Hamiltonian."""
+    """Symbols, energies and momentum maps of a Hamiltonian."""
 
     def __init__(self, model: Hamiltonian) -> None:
         self._model = model

@@ -1,10 +1,10 @@
-"""Port-Hamiltonian systems of differential-algebraic equations: models whose power balance is part of their form.
+"""Port-Hamiltonian systems of differential-algebraic equations, whose structure contains the power balance.
 
     E(t, x) x' + r(t, x) = (J - R) z + (B - P) u,      y = (B + P)^T z + (S - N) u        (S002 def. 4.1)
 
-`PortHamiltonian` reads and checks one, `interconnect` joins two by relations between their ports, `network` any number
-by the names of these, `from_mechanics` writes a mechanical system as one, `autonomous` makes time a state,
-`start_values` checks where a run may start. `livens.port_hamiltonian.examples` has ready models.
+`PortHamiltonian` is the model. `interconnect` couples two models by relations between their ports, `interconnect_all`
+any number by the names of the ports. `from_system` converts a mechanical system, `autonomous` makes time a state, and
+`check_initial_state` checks initial values. `livens.port_hamiltonian.examples` has example models.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Time as a state: any port-Hamiltonian system as one whose functions do not depend on time."""
+"""Autonomous form of port-Hamiltonian systems, with time as a state."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from livens.models.port_hamiltonian.structure import Structure
 
 
 def autonomous(model: PortHamiltonian) -> PortHamiltonian:
-    """The same system with time as its last state and ``t' = 1`` as its last equation (S002 4.2.3).
+    """Return the autonomous form of a system: time is the last state, with ``t' = 1`` (S002 4.2.3).
 
     The time flow r becomes a column of the flow matrix, and a port with the constant input 1 drives the clock. Its
-    effort is zero, so it supplies no power. (The document prints a 1 in the last entry of P too: the clock would then
-    stand still, and W would be indefinite. It belongs to B alone.)
+    effort is zero, so it supplies no power. (S002 has a 1 in the last entry of P as well: the clock would then stand
+    still, and W would be indefinite. The 1 belongs to B only.)
 
+    Parameters
+    ----------
+    model : PortHamiltonian
+        Model whose functions may depend on time.
+
+    Returns
+    -------
+    PortHamiltonian
+        Model with one more state ("time") and one more port ("clock").
+
+    Examples
+    --------
     >>> import livens as lv
     >>> driven = lv.PortHamiltonian("q p", H=lambda x: (x @ x) / 2, J=[[0, 1], [-1, 0]], B=[[0], [1]], u=lambda t: [t])
     >>> lv.port_hamiltonian.autonomous(driven)

@@ -1,4 +1,4 @@
-"""Ready port-Hamiltonian models, each with a consistent start."""
+"""Example port-Hamiltonian models with consistent initial states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from livens.models.system import System
 
 
 class Example(NamedTuple):
-    """A model and where a run of it may start."""
+    """Model and consistent initial state."""
 
     model: PortHamiltonian
     x0: np.ndarray
@@ -30,10 +30,10 @@ def pendulum(
     kappa: float = 0.1,
     alpha: float = 2.0,
 ) -> Example:
-    """The pendulum of S002 4.4.2 with viscosity kappa and an airflow that pushes with ``alpha m`` along x.
+    """Return the pendulum of S002 4.4.2 with viscosity kappa and an airflow force ``alpha m`` along x.
 
-    The airflow is an input ("port"), or a part of the Hamiltonian ("potential"): one motion, two power balances.
-    The structure matrix has ``[0, G, 0]`` as its last row (the document prints ``[G, 0, 0]``, which is not skew).
+    The airflow is an input ("port") or part of the Hamiltonian ("potential"): the same motion with two power balances.
+    The last row of the structure matrix is ``[0, G, 0]`` (S002 has ``[G, 0, 0]``, which is not skew-symmetric).
 
     >>> pendulum().model, pendulum("potential").model.ports
     (<livens.PortHamiltonian: states x y v_x v_y lam, ports f_x f_y>, ())
@@ -63,7 +63,7 @@ def pendulum(
         ports="f_x f_y" if port else None,
         parameters=dict(m=mass, l=length, g=g, kappa=kappa, alpha=alpha),
     )
-    # released at (l, 0): the rod takes up the airflow alone
+    # released at (l, 0): the rod force balances the airflow
     return Example(model, np.array([length, 0.0, 0.0, 0.0, mass * alpha / length]))
 
 
@@ -75,10 +75,10 @@ def mass_spring_damper(
     alpha: float = 3.0,
     start: Sequence[float] = (6.0, 24.0),
 ) -> Example:
-    """A chain of masses between two walls, with a constant force alpha on the first (S002 7.2).
+    """Return a chain of masses between two walls with a constant force alpha on the first mass (S002 7.2).
 
-    There is one more spring than there are masses, the walls are as far apart as the springs are long, each mass is
-    damped against the ground. Masses may be zero.
+    For n masses there are n + 1 springs. The distance of the walls is the sum of the rest lengths. Each mass is damped
+    against the ground. Masses may be zero.
 
     >>> mass_spring_damper().model
     <livens.PortHamiltonian: states p_1 p_2 v_1 v_2, port force>
@@ -120,7 +120,7 @@ def circuit(
     R_R: float = 3.0,
     voltage: float = 1.0,
 ) -> Example:
-    """A generator, a transmission line and a load as Kirchhoff's laws give them: two equations are algebraic.
+    """Return a generator, a transmission line and a load by Kirchhoff's laws, with two algebraic equations.
 
     A line with inductance L and resistance R_L joins two nodes with capacitors C to the ground; a generator with inner
     resistance R_G feeds the first, a resistor R_R loads the second. States are the current of the line, the voltages
@@ -151,7 +151,7 @@ def circuit(
 
 
 def armature(L: float = 0.05, R: float = 0.5) -> PortHamiltonian:
-    """A coil: inductance and resistance in series with two ports, the supply and the voltage that motion induces.
+    """Return a coil: inductance and resistance in series, with ports for the supply and the induced voltage.
 
     >>> armature()
     <livens.PortHamiltonian: states i, ports voltage emf>
@@ -169,7 +169,7 @@ def armature(L: float = 0.05, R: float = 0.5) -> PortHamiltonian:
 
 
 def _moved(coil: PortHamiltonian, mechanism: PortHamiltonian, constant: float) -> PortHamiltonian:
-    """Coil and mechanism as a motor: the force is ``constant * i``, the induced voltage ``-constant * velocity``."""
+    """Return coil and mechanism as a motor: force ``motor_constant * i``, voltage ``-motor_constant * velocity``."""
     return interconnect(
         coil,
         mechanism,
@@ -181,9 +181,9 @@ def _moved(coil: PortHamiltonian, mechanism: PortHamiltonian, constant: float) -
 def motor_slider_crank(
     constant: float = 0.3, voltage: float = 2.0, L: float = 0.05, R: float = 0.5, friction: float = 0.05
 ) -> Example:
-    """A DC motor on the crank of a slider-crank mechanism: a circuit, a gyrator and constraints in one system.
+    """Return a DC motor on the crank of a slider-crank mechanism: a circuit, a gyrator and constraints.
 
-    The crank turns by phi, the rod by psi, the slider moves along x; two constraints close the loop.
+    phi is the crank angle, psi the rod angle, x the slider position; two constraints close the loop.
 
     >>> motor_slider_crank().model
     <livens.PortHamiltonian: states i phi psi x v_phi v_psi v_x lam_0 lam_1, port voltage>
@@ -204,7 +204,7 @@ def motor_slider_crank(
 
 
 def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Example:
-    """A voice coil that drives a membrane with a spring that stiffens, fed with an alternating voltage.
+    """Return a voice coil with a membrane on a hardening spring, driven by an alternating voltage.
 
     >>> loudspeaker().model
     <livens.PortHamiltonian: states i x v_x, port voltage>

@@ -1,4 +1,4 @@
-"""Two port-Hamiltonian systems, joined by linear relations between their ports, are one again (S002 4.2.4)."""
+"""Interconnection of two port-Hamiltonian systems by linear relations between their ports (S002 4.2.4)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,43 @@ from livens.models.port_hamiltonian.structure import Mechanics, Structure, rando
 
 
 def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: Any) -> PortHamiltonian:
-    """Join two systems by ``M y + N u = 0``; y and u are the outputs and inputs of the open ports of a, then of b.
+    """Interconnect two systems by ``M y + N u = 0`` for the outputs y and inputs u of the open ports of a, then of b.
 
-    The relations must not create power: ``M N^T + N M^T`` is zero (they pass all power on) or positive semidefinite
-    (they dissipate some). All inputs that satisfy them are ``u = M^T lam + F u_e``, where ``u_e`` are the inputs that
-    stay free and F completes ``M^T``, with single ports where that is possible. With this the relations are
+    The relations must not create power: ``M N^T + N M^T`` is zero (lossless) or positive semidefinite (dissipative).
+    All inputs that satisfy them are ``u = M^T lam + F u_e``, where ``u_e`` are the inputs that stay free and F
+    completes ``M^T``, with single ports where possible. The relations become
 
         0 = M (B + P)^T z + [M (S - N_ab) + N] (M^T lam + F u_e),
 
-    algebraic equations with the effort lam: the joined system has the same form, with ``H = H_a + H_b``. Where they
-    can be solved for lam, that is done and lam disappears (a feedback); where lam does not enter, it stays as a state
-    (a rigid coupling, such as two velocities that shall be equal: lam is its force). If the matrix of lam depends on
-    states or parameters, lam stays as well.
+    algebraic equations with the effort lam. The interconnected system is port-Hamiltonian with ``H = H_a + H_b``. If
+    the relations can be solved for lam, lam is eliminated (feedback). If lam does not enter, it stays as a state (a
+    rigid coupling, such as equal velocities: lam is the coupling force). It also stays if its matrix depends on states
+    or parameters.
 
-    Relations whose own feedthrough cancels that of the systems, or that say nothing, do not determine lam: an
-    algebraic loop, which is named and refused. Names that both systems use get the prefix ``a_`` or ``b_``.
+    Relations whose feedthrough cancels that of the systems, or that do not restrict the states, do not determine lam:
+    such an algebraic loop raises an error. Names used by both systems get the prefix ``a_`` or ``b_``.
 
+    Parameters
+    ----------
+    a, b : PortHamiltonian
+        The systems.
+    M, N : array_like of shape (n_relations, n_open_ports)
+        Coefficients of the outputs and inputs.
+
+    Returns
+    -------
+    PortHamiltonian
+        The interconnected system.
+
+    Raises
+    ------
+    InputError
+        If the shape of M or N is wrong, relations are dependent, or parameter names are ambiguous.
+    ModelError
+        If the relations create power, or are an algebraic loop.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> from livens.port_hamiltonian import interconnect
     >>> def mass(name):
@@ -46,7 +67,7 @@ def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: Any) -> Port
 
 
 def related(both: Both, M: Any, N: Any) -> PortHamiltonian:
-    """One system of systems side by side, by ``M y + N u = 0`` for their open ports."""
+    """Return the interconnected system of parallel systems, by ``M y + N u = 0`` for their open ports."""
     relations = read_relations(M, N, both.ports, [i for i, law in enumerate(both.structure.laws) if law is None])
     _check_loops(both, relations)
     relations.check_power()
@@ -57,7 +78,7 @@ def related(both: Both, M: Any, N: Any) -> PortHamiltonian:
 
 @dataclass(frozen=True, eq=False)
 class Both:
-    """Two systems side by side."""
+    """Parallel (uncoupled) composition of two systems."""
 
     structure: Structure
     states: tuple[str, ...]
@@ -66,11 +87,11 @@ class Both:
 
 
 def side_by_side(a: PortHamiltonian, b: PortHamiltonian) -> Both:
-    """Both with nothing between them."""
+    """Return the uncoupled composition of two systems."""
     values = _merged(a.shared.values, b.shared.values)
     parameters = Parameters(dict(zip(values, [*a.shared.values.values(), *b.shared.values.values()], strict=True)))
     if len(parameters.values) < len(a.shared.values) + len(b.shared.values):
-        raise InputError("the parameters of the two systems cannot be told apart; rename one")
+        raise InputError("the parameter names of the two systems are ambiguous; rename one")
     x, t, k = ca.SX.sym("x", a.n + b.n), ca.SX.sym("t"), ca.SX.sym("k", parameters.size)
     parts, laws = [], []
     mechanics: Mechanics | None = None
@@ -102,7 +123,7 @@ def _merged(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_loops(both: Both, relations: Relations) -> None:
-    """Refuse an algebraic loop: one that is there at all random states."""
+    """Raise ModelError for an algebraic loop that exists at all random states."""
     s = both.structure
     at = ca.Function("at", [s.x, s.t, s.k], [s.S - s.N, (s.B + s.P).T])
     found = []
@@ -115,10 +136,10 @@ def _check_loops(both: Both, relations: Relations) -> None:
 
 
 def _loop(relations: Relations, through: np.ndarray, read: np.ndarray) -> str:
-    """Why some combination of the relations does not determine its lam, if that is so.
+    """Return a message if a combination of the relations does not determine its lam, otherwise an empty string.
 
-    A combination w without lam is a constraint on the states, and lam its force: a rigid coupling. It must not owe
-    this to feedthroughs that cancel just so, and it must say something about the states.
+    A combination w without lam is a constraint on the states, with the force lam: a rigid coupling. This must hold
+    generically, not by cancellation of feedthroughs, and the combination must restrict the states.
     """
     own, systems = relations.N @ relations.M.T, relations.M @ through @ relations.M.T
     free, generic = (_left_null(own + c * systems, own, systems) for c in (1.0, 0.5**0.5))
@@ -126,26 +147,26 @@ def _loop(relations: Relations, through: np.ndarray, read: np.ndarray) -> str:
         beyond = np.linalg.svd(free - generic @ (generic.T @ free))[0][:, 0]
         return (
             f"at the ports {relations.combination(beyond)} the feedthrough of the systems cancels that of the "
-            "interconnection, so these inputs and outputs wait for each other and are not determined"
+            "interconnection, so these inputs and outputs depend on each other and are not determined"
         )
     silent = _left_null(free.T @ relations.M @ read, np.abs(free.T) @ np.abs(relations.M) @ np.abs(read))
     if silent.shape[1]:
         return (
-            f"the relation between the ports {relations.combination(free @ silent[:, 0])} says nothing about the "
+            f"the relation between the ports {relations.combination(free @ silent[:, 0])} does not restrict the "
             "states, so it leaves the inputs undetermined"
         )
     return ""
 
 
 def _left_null(matrix: np.ndarray, *terms: np.ndarray) -> np.ndarray:
-    """An orthonormal basis, as columns, of all w with ``w^T matrix = 0`` up to the rounding of its terms."""
+    """Return an orthonormal basis of the left null space as columns, up to the roundoff of the terms of the matrix."""
     left, values, _ = np.linalg.svd(matrix)
     size = max((np.abs(term).max(initial=0.0) for term in terms), default=0.0)
     return np.asarray(left[:, int((values > ZERO * size).sum()) :])
 
 
 def _split(s: Structure, relations: Relations) -> tuple[Relations, int]:
-    """The relations, combined such that the last ones can be solved for their lam; how many of those there are."""
+    """Recombine the relations such that the last ones can be solved for their lam; return their number."""
     matrix = ca.SX(ca.DM(relations.M)) @ (s.S - s.N) @ ca.DM(relations.M).T + ca.DM(relations.N @ relations.M.T)
     count = relations.M.shape[0]
     if ca.depends_on(matrix, ca.vertcat(s.x, s.t, s.k)):
@@ -154,7 +175,7 @@ def _split(s: Structure, relations: Relations) -> tuple[Relations, int]:
     null = _left_null(numbers, numbers)
     if null.shape[1] in (0, count):
         return relations, count - null.shape[1]
-    # no power is created, so w^T matrix = 0 means matrix w = 0: rest and null space do not mix
+    # no power is created, so w^T matrix = 0 implies matrix w = 0: complement and null space decouple
     rest = np.linalg.svd(null)[0][:, null.shape[1] :]
     return relations.rotated(np.hstack([null, rest])), rest.shape[1]
 
@@ -162,7 +183,7 @@ def _split(s: Structure, relations: Relations) -> tuple[Relations, int]:
 def _joined(
     both: Both, relations: Relations, solvable: int, F: np.ndarray, external: tuple[str, ...]
 ) -> PortHamiltonian:
-    """Insert ``u = M^T lam + F u_e``, then the solution for the last `solvable` lam: two congruences of Gamma and W."""
+    """Insert ``u = M^T lam + F u_e``, then eliminate the last `solvable` lam: two congruences of Gamma and W."""
     s = both.structure
     n, rows = s.x.numel(), relations.M.shape[0]
     passed, lost = relations.own()
@@ -199,7 +220,7 @@ def _joined(
 
 
 def _solution(theta: Any, goes: list[int]) -> Any:
-    """T with ``theta T = 0`` in the rows `goes`: all efforts, from those that stay."""
+    """Return T with ``theta T = 0`` in the eliminated rows: all efforts as functions of the remaining ones."""
     size = theta.shape[0]
     stays = [i for i in range(size) if i not in goes]
     T = ca.SX(size, len(stays))
@@ -210,9 +231,9 @@ def _solution(theta: Any, goes: list[int]) -> Any:
 
 
 def _congruent(matrix: Any, T: Any, more: Any = 0) -> Any:
-    """``T^T matrix T + more``: skew stays skew, semidefinite stays semidefinite, however T is rounded.
+    """Return ``T^T matrix T + addend``: skew symmetry and semidefiniteness are preserved despite roundoff in T.
 
-    Entries that are numbers and nothing but the rounding of their terms become zeros.
+    Constant entries that are roundoff of their terms become zero.
     """
     value, size = T.T @ matrix @ T + more, ca.fabs(T).T @ ca.fabs(matrix) @ ca.fabs(T) + ca.fabs(more)
     out = ca.SX(*value.shape)

@@ -1,4 +1,4 @@
-"""A mechanical system as a port-Hamiltonian one: any mass matrix, constraints, dissipation, forces as ports."""
+"""Mechanical systems in port-Hamiltonian form: any mass matrix, constraints, dissipation, forces as ports."""
 
 from __future__ import annotations
 
@@ -20,29 +20,49 @@ from livens.models.start import initial_state
 from livens.models.summed import Dynamics, dynamics
 from livens.models.system import System
 
-#: Names of coordinates, or a function of q, t, k that returns a matrix whose columns are directions.
+#: Names of coordinates, or a function of q, t, k that returns a matrix with directions as columns.
 Directions = str | Sequence[str] | Callable[..., Any]
 
 
 def from_mechanics(
     system: System, inputs: Directions | None = None, outputs: Directions | None = None
 ) -> PortHamiltonian:
-    """A mechanical system with states ``x = (q, v, lam)`` and the constraints on velocity level (S002 4.4).
+    """Return the port-Hamiltonian form of a system: ``x = (q, v, lam)``, constraints at velocity level (S002 4.4).
 
         [I 0 0] [q  ]'   [ 0   I     0  ] [dH/dq]   [0]
         [0 M 0] [v  ]  = [-I  J22-C -G^T] [  v  ] + [B] u,     H = v.dT/dv - T + V,   y = B^T v
         [0 0 0] [lam]    [ 0   G     0  ] [ lam ]   [0]
 
-    M is never inverted and may be singular. If it depends on q, ``J22 = (D mu)^T - D mu`` with ``mu = dT/dv`` are the
-    gyroscopic forces, which do no work; the document leaves them out. The momentum is no state: ``p.v - T + V`` has a
-    gradient in v that E^T z could match only where ``p = dT/dv`` already holds.
+    M is never inverted and may be singular. If it depends on q, ``J22 = (D mu)^T - D mu`` with ``mu = dT/dv`` contains
+    the gyroscopic forces, which do no work; S002 omits them. The momentum is not a state: the gradient of
+    ``p.v - T + V`` in v equals that of E^T z only where ``p = dT/dv``.
 
-    `inputs` are directions of forces: names of coordinates, or a function of q, t, k that returns a matrix with a
-    column for each. Their outputs are the velocities in the same directions. `outputs` are further directions whose
-    velocity is to be read: ports whose input is zero. Forces of the system become ports ``F_<coordinate>`` with these
-    forces as input, constraints that depend on time ports ``drive_<number>``, whose output is the multiplier.
-    Functions see the parameter ``mass`` of an element ``door`` as ``k.door_mass``; a run may call it ``door.mass`` too.
+    Forces of the system become ports ``F_<coordinate>`` with these forces as input. Rheonomic constraints become ports
+    ``drive_<number>`` whose output is the multiplier. In functions, the parameter ``mass`` of an element ``door`` is
+    ``k.door_mass``; in a run it may also be called ``door.mass``.
 
+    Parameters
+    ----------
+    system : System
+        Mechanical system.
+    inputs : str, sequence of str or callable, optional
+        Directions of input forces: names of coordinates, or a function of ``q t k`` that returns a matrix with one
+        column per input. The outputs are the velocities in the same directions.
+    outputs : str, sequence of str or callable, optional
+        Additional directions whose velocity is an output: ports with zero input.
+
+    Returns
+    -------
+    PortHamiltonian
+        The equivalent model.
+
+    Raises
+    ------
+    ModelError
+        If the potential depends on time, or the dissipation function is not quadratic in v.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> cart = lv.System("x", kinetic=lambda v: v @ v, dissipation=lambda v: v @ v, potential=lambda q: q[0] ** 4)
     >>> lv.port_hamiltonian.from_mechanics(cart, inputs="x")
@@ -51,7 +71,7 @@ def from_mechanics(
     d, n = dynamics(system), system.n
     if ca.depends_on(d.V, d.t):
         raise ModelError(
-            "the potential depends on time: its energy is no function of the state, so give it as forces instead"
+            "the potential depends on time, so the energy is not a function of the state; define it by forces instead"
         )
     x = ca.vertcat(d.q, d.v, ca.SX.sym("lam", system.m))
     lam = x[2 * n :]
@@ -89,29 +109,51 @@ def from_mechanics(
         mechanics=Mechanics(d.g, d.velocity_constraint, d.v),
     )
     states = [*system.coordinates, *(f"v_{c}" for c in system.coordinates), *(f"lam_{i}" for i in range(system.m))]
-    # the vector is that of the system, so its names stand for the same places
+    # the parameter vector is that of the system, with the same indices
     own = {name: entry for name, entry in system.parameter_table.entries.items() if name not in system.shared.values}
     return PortHamiltonian.of(structure, states, ports, ParameterTable(parameters, further=own))
 
 
 def mechanical_state(system: System, q0: Any, v0: Any, *, t0: float = 0.0, project: bool = False) -> np.ndarray:
-    """The state ``(q, v, lam)`` of `from_mechanics`: consistent on both levels, multipliers from the accelerations."""
+    """Return the state ``(q, v, lam)`` of `from_system`, consistent at both levels.
+
+    Parameters
+    ----------
+    system : System
+        Mechanical system.
+    q0, v0 : array_like of shape (n,)
+        Initial coordinates and velocities.
+    t0 : float, default 0.0
+        Initial time, in seconds.
+    project : bool, default False
+        Replace inconsistent values by the nearest consistent ones instead of raising an error.
+
+    Returns
+    -------
+    ndarray of shape (2 n + n_constraints,)
+        State with the multipliers of the initial accelerations.
+
+    Raises
+    ------
+    InputError
+        If the values are inconsistent and `project` is False.
+    """
     start = initial_state(system, q0, v0, system.parameter_vector(), t0=t0, project=project)
     return np.concatenate([start["q"], start["v"], start["multipliers"]])
 
 
 def _damping(d: Dynamics) -> Any:
-    """The matrix C of a Rayleigh function ``v.C v / 2``."""
+    """Return the damping matrix C of a Rayleigh function ``v.C v / 2``."""
     C, force = ca.hessian(d.R, d.v)
     if ca.depends_on(C, d.v) or ca.sparsify(ca.substitute(force, d.v, ca.SX.zeros(d.v.numel()))).nnz():
         raise ModelError(
-            "the dissipation function is not quadratic in v, so its forces are not -C v; give them as forces instead"
+            "the dissipation function is not quadratic in v, so its forces are not -C v; define them by forces instead"
         )
     return ca.sparsify(C)
 
 
 def _parameters(system: System) -> Parameters:
-    """The parameters in the order of the system's parameter vector, called such that functions can ask for them."""
+    """Return the parameters in the order of the system's parameter vector, with identifiers as names."""
     named: dict[str, Any] = dict(system.shared.values)
     for i, element in enumerate(system.elements):
         prefix = re.sub(r"\W", "_", element.name) if element.name else "element"
@@ -124,7 +166,7 @@ def _parameters(system: System) -> Parameters:
 def _ports(
     d: Dynamics, parameters: Parameters, inputs: Directions | None, outputs: Directions | None
 ) -> tuple[list[str], Any, list[Any]]:
-    """Names, directions and inputs of the ports: first the open ones, then what is only read, then applied forces."""
+    """Return names, directions and inputs of the ports: open ports, output-only ports, applied forces."""
     coordinates, n = d.system.coordinates, d.system.n
     force = ca.sparsify(d.F)
     loaded = [i for i in range(n) if force[i].nnz()]
@@ -146,5 +188,5 @@ def _directions(
         read = Reader({"q": d.q, "t": d.t, "k": Namespace(parameters.symbols(d.k))})
         matrix = read(role, given, (n, None), "qtk")
         return [f"{prefix}{i}" for i in range(matrix.shape[1])], matrix
-    index = resolve(words(given), d.system.coordinates, f"'{role}' of from_mechanics")
+    index = resolve(words(given), d.system.coordinates, f"'{role}' of from_system")
     return [d.system.coordinates[i] for i in index], ca.SX.eye(n)[:, list(index)]

@@ -1,4 +1,4 @@
-"""A port-Hamiltonian system as a model: read once, checked before anything runs."""
+"""Port-Hamiltonian descriptor systems (pH-DAEs) as models, with checks of their structure."""
 
 from __future__ import annotations
 
@@ -20,25 +20,56 @@ from livens.models.model import InitialState, Promising, only
 from livens.models.port_hamiltonian.start import start_values
 from livens.models.port_hamiltonian.structure import Structure, check, check_everywhere
 
-#: Numbers, or a function of some of x, t, k that returns them.
+#: Numbers, or a function of some of x, t, k that returns numbers.
 Given = Callable[..., Any] | Sequence[Any] | np.ndarray
 
 
 class PortHamiltonian(DescriptorModel):
-    """``E x' + r = (J - R) z + (B - P) u`` with the output ``y = (B + P)^T z + (S - N) u`` (S002 def. 4.1).
+    """Port-Hamiltonian descriptor system (pH-DAE, S002 def. 4.1).
 
-    `states` are names ("x1 x2") or a number, `H` is the Hamiltonian. All others are numbers, or functions that name
-    what they need among ``x t k`` (states, time, parameters): the effort z, the flow matrix E, the time flow r, the
-    structure and dissipation matrices J and R, the port matrices B and P, the feedthrough matrices S and N. E is the
-    identity unless given, and z then the gradient of H; all others are zero. `ports` names the inputs.
+    The equations are ``E x' + r = (J - R) z + (B - P) u`` with the output ``y = (B + P)^T z + (S - N) u``. Matrices and
+    vectors are numbers, or functions of any of ``x t k`` (states, time, parameters) by argument name.
 
-    The input `u` may ask for ``x y t k``: a function of time, or feedback. Ports without input are open: u is zero
-    there, until `with_input` or `interconnect` says more.
+    The structure is checked at construction, at random states and at `points`: ``[[J, B], [-B^T, N]]`` is
+    skew-symmetric, ``[[R, P], [P^T, S]]`` is symmetric positive semidefinite, ``dH/dx = E^T z`` and ``dH/dt = z.r``.
 
-    The conditions of the definition are checked where the model is made: ``[[J, B], [-B^T, N]]`` is skew,
-    ``[[R, P], [P^T, S]]`` symmetric and positive semidefinite, ``dH/dx = E^T z`` and ``dH/dt = z.r``, at random
-    states, and at the `points`, pairs of a time and a state.
+    Parameters
+    ----------
+    states : str, sequence of str or int
+        Names of the states ("x1 x2"), or their number n.
+    H : callable
+        Hamiltonian, the stored energy, in joules.
+    z : array_like or callable, optional
+        Effort of shape (n,). Default: the gradient of H, for E = identity.
+    E : array_like or callable, optional
+        Flow matrix of shape (n, n). Default: identity.
+    r : array_like or callable, optional
+        Time flow of shape (n,). Default: zero.
+    J, R : array_like or callable, optional
+        Structure and dissipation matrices of shape (n, n). Default: zero.
+    B, P : array_like or callable, optional
+        Port matrices of shape (n, n_ports). Default: zero.
+    S, N : array_like or callable, optional
+        Feedthrough matrices of shape (n_ports, n_ports). Default: zero.
+    u : array_like or callable, optional
+        Input: a function of any of ``x y t k``, such as a function of time or feedback. Ports without input are open:
+        u is zero there until `with_input` or `interconnect` defines it.
+    parameters : mapping, optional
+        Parameter values by name, available to functions as ``k``.
+    ports : str, sequence of str or int, optional
+        Names of the ports, or their number. Default: one per column of B.
+    points : sequence of (float, sequence of float), default ()
+        Pairs of a time and a state at which the structure is checked, in addition to random states.
 
+    Raises
+    ------
+    InputError
+        If there is no state.
+    ModelError
+        If the structure is violated, an input is an algebraic loop, or an argument is missing.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> from livens import math as m
     >>> oscillator = lv.PortHamiltonian(
@@ -126,7 +157,29 @@ class PortHamiltonian(DescriptorModel):
         parameters: ParameterTable,
         points: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> PortHamiltonian:
-        """A model from expressions; its structure is checked as for any other."""
+        """Return a model from the expressions of its structure, which is checked.
+
+        Parameters
+        ----------
+        structure : PHStructure
+            Expressions of the matrices and the Hamiltonian.
+        states, ports : sequence of str
+            Names of the states and ports.
+        parameters : ParameterTable
+            Parameters of the model.
+        points : sequence of (float, sequence of float), default ()
+            Additional points of the structure check.
+
+        Returns
+        -------
+        PortHamiltonian
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If the structure is violated.
+        """
         model = cls.__new__(cls)
         model._adopt(structure, names_of("states", states, ""), names_of("ports", ports, ""), parameters, points)
         return model
@@ -148,17 +201,33 @@ class PortHamiltonian(DescriptorModel):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The names of the states."""
+        """Names of the states."""
         return self.coordinates
 
     # -- ports --------------------------------------------------------------------------------------------------------
     @property
     def open_ports(self) -> tuple[str, ...]:
-        """Ports that no input drives: those an interconnection can use."""
+        """Names of the ports without input, which are available for interconnection."""
         return tuple(port for port, law in zip(self.ports, self.structure.laws, strict=True) if law is None)
 
     def with_input(self, u: Given) -> PortHamiltonian:
-        """The same model with an input for its open ports, in their order: numbers, or a function of ``x y t k``."""
+        """Return the model with an input on its open ports.
+
+        Parameters
+        ----------
+        u : array_like or callable
+            Inputs in the order of the open ports: numbers, or a function of any of ``x y t k``.
+
+        Returns
+        -------
+        PortHamiltonian
+            The model with the input.
+
+        Raises
+        ------
+        ModelError
+            If there is no open port, or the input is an algebraic loop.
+        """
         if not self.open_ports:
             raise ModelError("the model has no open port for an input")
         structure = _with_laws(self.structure, self.shared, self.ports, u)
@@ -166,7 +235,22 @@ class PortHamiltonian(DescriptorModel):
 
     # -- structure ----------------------------------------------------------------------------------------------------
     def check(self, x: Any, t: float = 0.0, k: np.ndarray | None = None) -> None:
-        """Check the structure at a state; an error names the entry, the point and the size of the violation."""
+        """Check the port-Hamiltonian structure at a state.
+
+        Parameters
+        ----------
+        x : array_like of shape (n,)
+            State.
+        t : float, default 0.0
+            Time, in seconds.
+        k : ndarray of shape (parameter_count,), optional
+            Parameter vector. Default: the parameters of the model.
+
+        Raises
+        ------
+        ModelError
+            If the structure is violated, with the entry, the point and the residual, or cannot be evaluated.
+        """
         values = self.parameter_vector() if k is None else k
         state = vector("x", x, self.states)
         if not check(self.structure, self.states, self.ports, state, float(t), values):
@@ -175,14 +259,14 @@ class PortHamiltonian(DescriptorModel):
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
-        """The equations, outputs and powers with the inputs inserted."""
+        """Descriptor form: residual, outputs and powers with the inputs inserted."""
         s = self.structure
         xdot = ca.SX.sym("xdot", self.n)
         u = _inputs(s)
         y = (s.B + s.P).T @ s.z + (s.S - s.N) @ u
         residual = s.E @ xdot + s.r - (s.J - s.R) @ s.z - (s.B - s.P) @ u
         effort = ca.vertcat(s.z, u)
-        # R alone has short expressions; P and S are rare
+        # R alone gives shorter expressions; P and S are rarely nonzero
         dissipated = ca.bilin(s.R, s.z, s.z) if not (s.P.nnz() or s.S.nnz()) else ca.bilin(s.W, effort, effort)
         return Descriptor(
             s.x, xdot, s.t, s.k, ca.densify(residual), s.H, dissipated, ca.dot(y, u), ca.densify(u), ca.densify(y)
@@ -196,34 +280,89 @@ class PortHamiltonian(DescriptorModel):
         return functions | {"residual": ca.Function("residual", [d.x, d.xdot, d.t, d.k], [d.residual])}
 
     def residual(self, x: Any, xdot: Any, t: Any, k: Any) -> Any:
-        """``E x' + r - (J - R) z - (B - P) u``, at numbers or expressions."""
+        """Return the residual ``E x' + r - (J - R) z - (B - P) u``.
+
+        Parameters
+        ----------
+        x, xdot, t, k : array_like or casadi.SX
+            State, its time derivative, time and parameter vector: numbers or expressions.
+
+        Returns
+        -------
+        casadi.DM or casadi.SX
+            Residual of shape (n, 1).
+        """
         return self._terms["residual"](x, xdot, t, k)
 
     def stored(self, x: Any, t: Any, k: Any) -> Any:
-        """The Hamiltonian."""
+        """Return the stored energy H.
+
+        Parameters
+        ----------
+        x, t, k : array_like or casadi.SX
+            State, time and parameter vector: numbers or expressions.
+
+        Returns
+        -------
+        casadi.DM or casadi.SX
+            Energy, in joules.
+        """
         return self._terms["stored"](x, t, k)
 
     def dissipated(self, x: Any, t: Any, k: Any) -> Any:
-        """The power lost: ``(z, u)^T W (z, u)``, never negative."""
+        """Return the dissipated power ``(z, u)^T W (z, u) >= 0``.
+
+        Parameters
+        ----------
+        x, t, k : array_like or casadi.SX
+            State, time and parameter vector: numbers or expressions.
+
+        Returns
+        -------
+        casadi.DM or casadi.SX
+            Power, in watts.
+        """
         return self._terms["dissipated"](x, t, k)
 
     def supplied(self, x: Any, t: Any, k: Any) -> Any:
-        """The power that comes in through the ports: ``y.u``."""
+        """Return the supplied power ``y.u`` of the ports.
+
+        Parameters
+        ----------
+        x, t, k : array_like or casadi.SX
+            State, time and parameter vector: numbers or expressions.
+
+        Returns
+        -------
+        casadi.DM or casadi.SX
+            Power, in watts.
+        """
         return self._terms["supplied"](x, t, k)
 
     def output(self, x: Any, t: Any, k: Any) -> Any:
-        """The output y of all ports."""
+        """Return the output y of all ports.
+
+        Parameters
+        ----------
+        x, t, k : array_like or casadi.SX
+            State, time and parameter vector: numbers or expressions.
+
+        Returns
+        -------
+        casadi.DM or casadi.SX
+            Output of shape (n_ports, 1).
+        """
         return self._terms["y"](x, t, k)
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """Nothing is dissipated or supplied."""
+        """Whether no power is dissipated or supplied."""
         d = self.descriptor
         return bool(ca.SX(d.dissipated).is_zero() and ca.SX(d.supplied).is_zero())
 
     @property
     def observables(self) -> Mapping[str, Any]:
-        """Powers, flows ``E x' + r``, efforts z, inputs and outputs, by name."""
+        """Observables by name: powers, flows ``E x' + r``, efforts z, inputs and outputs."""
         d, s = self.descriptor, self.structure
         flow = (s.J - s.R) @ s.z + (s.B - s.P) @ d.u
         found = {
@@ -238,7 +377,7 @@ class PortHamiltonian(DescriptorModel):
         return found | ({"velocity_constraint": rate} if rate.numel() else {})
 
     def watched_constraints(self) -> tuple[Any, Any]:
-        """Those of mechanical parts on both levels; of other models the equations without any derivative."""
+        """Return the constraints of mechanical parts at both levels, otherwise the algebraic equations."""
         s, d = self.structure, self.descriptor
         if self._constrained_mechanics:
             return s.mechanics.g, s.mechanics.rate  # type: ignore[union-attr]
@@ -256,7 +395,7 @@ class PortHamiltonian(DescriptorModel):
         return super().velocities() if mechanics is None else mechanics.v
 
     def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
-        """A promise to keep constraints is one for the equations without derivatives: those on velocity level."""
+        """Return whether a quantity is guaranteed; constraints only as algebraic equations: at velocity level."""
         if name not in ("constraint", "velocity_constraint"):
             return super().promised(scheme, name, k)
         imposed = "velocity_constraint" if self._constrained_mechanics else "constraint"
@@ -266,7 +405,7 @@ class PortHamiltonian(DescriptorModel):
         only(given, ("x0",), "port-Hamiltonian system")
         x = vector("x0", given.get("x0"), self.states, "state")
         x = start_values(self, x, t0, k, project=project)
-        # multipliers that only rates of the equations determine cannot be chosen: they are computed
+        # multipliers of higher index follow from derivatives of the equations: they are computed
         pencil = self.pencil
         chosen = [j for j in range(self.n) if j not in pencil.algebraic or pencil.indices[j] == 1]
         return InitialState(t0, {"x": self.consistent(x, chosen, k, t0, project)})
@@ -280,12 +419,12 @@ _TERMS = ("stored", "dissipated", "supplied", "y")
 
 
 def _inputs(s: Structure) -> Any:
-    """The input of every port, zero where it is open."""
+    """Return the input of all ports, zero for open ports."""
     return ca.vertcat(ca.SX(0, 1), *(ca.SX(0) if law is None else law for law in s.laws))
 
 
 def _with_laws(structure: Structure, parameters: Parameters, ports: Sequence[str], u: Given) -> Structure:
-    """The structure with the input `u` on its open ports. An input that waits for itself is an algebraic loop."""
+    """Return the structure with the input `u` on its open ports; raise ModelError for an algebraic loop."""
     s = structure
     y = ca.SX.sym("y", len(ports))
     read = Reader({"x": s.x, "y": y, "t": s.t, "k": Namespace(parameters.symbols(s.k))})
@@ -293,13 +432,13 @@ def _with_laws(structure: Structure, parameters: Parameters, ports: Sequence[str
     law = ca.densify(read("u", u, (len(free),), "xytk"))
     through = ca.sparsify(ca.jacobian(law, y)) @ ca.sparsify(s.S - s.N)[:, free]
     if through.nnz():
-        # y = ... + (S - N) u: which input waits for which
+        # y = ... + (S - N) u: dependence of inputs on inputs
         i, j = int(through.sparsity().row()[0]), int(through.sparsity().get_col()[0])
         raise ModelError(
             f"algebraic loop: the input of port '{ports[free[i]]}' asks for an output that depends, through S - N, on "
-            f"the input of port '{ports[free[j]]}' at the same time; let it ask for x, or use interconnect"
+            f"the input of port '{ports[free[j]]}' at the same time; make it a function of x, or use interconnect"
         )
-    # what is left of y in the law: outputs that no open input reaches
+    # remaining outputs in the law do not depend on open inputs
     output = (s.B + s.P).T @ s.z + (s.S - s.N) @ _inputs(s)
     law = ca.substitute(law, y, ca.densify(output))
     laws = list(s.laws)

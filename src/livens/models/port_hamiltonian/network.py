@@ -1,4 +1,4 @@
-"""Any number of port-Hamiltonian systems, joined by relations between ports that are called by their names."""
+"""Interconnection of any number of port-Hamiltonian systems by relations between named ports."""
 
 from __future__ import annotations
 
@@ -18,12 +18,31 @@ from livens.models.port_hamiltonian.model import PortHamiltonian
 
 
 def network(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any]) -> PortHamiltonian:
-    """Join systems by relations between their ports, each called ``system.port``.
+    """Interconnect systems by relations between their ports, named ``system.port``.
 
-    `relations` is a function of ``y u``, the outputs and inputs of all open ports by name, that returns what is to be
-    zero: a list of sums of them with constant factors. They must not create power, as those of `interconnect`, which
-    this is for two systems. States are called ``system.state`` in the network, and parameters ``system_parameter``.
+    Parameters
+    ----------
+    systems : mapping of str to PortHamiltonian
+        At least two systems by name. In the result, states are named ``system.state`` and parameters
+        ``system_parameter``.
+    relations : callable
+        Function of ``y u``, the outputs and inputs of all open ports by name, that returns a list of residuals: sums
+        with constant factors. The relations must not create power, see `interconnect`.
 
+    Returns
+    -------
+    PortHamiltonian
+        The interconnected system.
+
+    Raises
+    ------
+    InputError
+        If `systems` or `relations` is invalid.
+    ModelError
+        If the relations are not linear, create power, or are an algebraic loop.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> from livens.port_hamiltonian import network
     >>> cart = lv.PortHamiltonian("p", H=lambda x, k: x[0] ** 2 / (2 * k.m), B=[[1]], ports="f", parameters=dict(m=1.0))
@@ -53,7 +72,7 @@ def network(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any
 
 
 def _named(name: str, system: PortHamiltonian) -> PortHamiltonian:
-    """The same with names that say whose they are."""
+    """Return the system with its name as prefix of states, ports and parameters."""
     values = Parameters({f"{name}_{parameter}": value for parameter, value in system.shared.values.items()})
     further = {f"{name}.{entry}": place for entry, place in system.parameter_table.further.items()}
     return PortHamiltonian.of(
@@ -73,7 +92,7 @@ def _alone(both: Both) -> PortHamiltonian:
 
 
 class _Ports(Mapping[str, Any]):
-    """Outputs or inputs by the names of their ports."""
+    """Mapping of port names to outputs or inputs."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -91,7 +110,7 @@ class _Ports(Mapping[str, Any]):
 
 
 def _matrices(relations: Callable[..., Any], ports: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """M and N of ``M y + N u = 0``."""
+    """Return M and N of ``M y + N u = 0``."""
     if not callable(relations):
         raise InputError(f"relations must be a function of y and u, got {relations!r}")
     y, u = ca.SX.sym("y", len(ports)), ca.SX.sym("u", len(ports))

@@ -1,4 +1,4 @@
-"""Linear relations ``M y + N u = 0`` between outputs and inputs: which inputs they allow, and what they do to power."""
+"""Port relations ``M y + N u = 0``: power balance and free inputs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from livens.errors import InputError, ModelError
 from livens.expressions.numbers import array
 
-#: Numbers below this size, relative to the terms they come from, count as zero.
+#: Relative tolerance of zero, with respect to the magnitude of the terms.
 ZERO = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """``M y + N u = 0`` with M of full rank, and relations ``N2 u = 0`` between inputs alone."""
+    """Port relations ``M y + N u = 0`` with M of full rank, and relations ``N2 u = 0`` between inputs only."""
 
     M: np.ndarray
     N: np.ndarray
@@ -24,11 +24,11 @@ class Relations:
     ports: tuple[str, ...]
 
     def rotated(self, Q: np.ndarray) -> Relations:
-        """The same relations, combined by a regular matrix."""
+        """Return the relations recombined by a regular matrix."""
         return replace(self, M=Q.T @ self.M, N=Q.T @ self.N)
 
     def check_power(self) -> None:
-        """Relations with ``M N^T + N M^T`` positive semidefinite create no power (zero: they pass on all of it)."""
+        """Raise ModelError unless ``M N^T + N M^T`` is positive semidefinite (zero: lossless)."""
         M, N = np.vstack([self.M, np.zeros_like(self.N2)]), np.vstack([self.N, self.N2])
         power, size = M @ N.T + N @ M.T, np.abs(M) @ np.abs(N).T
         values, vectors = np.linalg.eigh(power)
@@ -40,7 +40,7 @@ class Relations:
             )
 
     def own(self) -> tuple[np.ndarray, np.ndarray]:
-        """``N M^T`` as a skew part, that passes power on, and a semidefinite one, that loses it; free of rounding."""
+        """Return the lossless (skew) and the dissipative (semidefinite) part of ``N M^T``, free of roundoff."""
         product, size = self.N @ self.M.T, np.abs(self.N) @ np.abs(self.M.T)
         values, vectors = np.linalg.eigh((product + product.T) / 2)
         loses = values > ZERO * size.max(initial=0.0)
@@ -48,7 +48,7 @@ class Relations:
         return (product - product.T) / 2, lost
 
     def combination(self, w: np.ndarray) -> str:
-        """The ports in a combination of the relations, in words."""
+        """Return the names of the ports in a combination of the relations, for messages."""
         return self._ports_in(w @ self.M, w @ self.N)
 
     def _ports_in(self, m: np.ndarray, n: np.ndarray) -> str:
@@ -56,12 +56,12 @@ class Relations:
         return ", ".join(f"'{self.ports[i]}'" for i in np.flatnonzero(size > 1e-6 * size.max()))
 
     def free_inputs(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        """F with ``u = M^T lam + F u_e`` for all u with ``N2 u = 0``, of single ports where possible; their names."""
+        """Return F with ``u = M^T lam + F u_e`` for all u with ``N2 u = 0``, single ports where possible, and names."""
         m = len(self.ports)
         _, values, right = np.linalg.svd(self.N2) if self.N2.size else (None, np.zeros(0), np.eye(m))
         allowed = right[values.size :].T
         touched: list[bool] = np.abs(np.vstack([self.M, self.N, self.N2])).max(axis=0).astype(bool).tolist()
-        # single ports, those without any relation first, then whatever completes the space
+        # single ports first, those without relations before the others, then a completion of the space
         single = sorted(np.flatnonzero(~self.N2.any(axis=0)), key=lambda i: (touched[i], i))
         candidates = [(np.eye(m)[i], self.ports[i]) for i in single]
         candidates += [(column, f"free_{j}") for j, column in enumerate(allowed.T)]
@@ -71,7 +71,7 @@ class Relations:
             if len(basis) == allowed.shape[1]:
                 break
             rest = column - sum((b * (b @ column) for b in basis), np.zeros(m))
-            rest -= sum((b * (b @ rest) for b in basis), np.zeros(m))  # twice is enough
+            rest -= sum((b * (b @ rest) for b in basis), np.zeros(m))  # reorthogonalization: twice is enough
             if np.linalg.norm(rest) > 1e-6 * np.linalg.norm(column):
                 basis.append(rest / np.linalg.norm(rest))
                 chosen.append((column, name))
@@ -82,7 +82,7 @@ class Relations:
 
 
 def read_relations(M: Any, N: Any, ports: tuple[str, ...], usable: list[int]) -> Relations:
-    """Relations given by the user for the `usable` ports, in their order."""
+    """Return the relations given for the `usable` ports, checked and in the order of all ports."""
     given = [_matrix(name, value, len(usable)) for name, value in (("M", M), ("N", N))]
     if given[0].shape != given[1].shape:
         raise InputError(f"M and N must have the same shape, got {given[0].shape} and {given[1].shape}")
@@ -94,8 +94,8 @@ def read_relations(M: Any, N: Any, ports: tuple[str, ...], usable: list[int]) ->
     left, values, _ = np.linalg.svd(M)
     rank = int((values > ZERO * values.max(initial=0.0)).sum())
     while 0 < rank < values.size and values[rank] > values[rank - 1] / 2:
-        rank -= 1  # those of skew relations come in pairs, which must not be torn apart
-    if rank == M.shape[0] - alone.sum():  # the rows as they are given
+        rank -= 1  # singular values of skew relations come in pairs, which must stay together
+    if rank == M.shape[0] - alone.sum():  # no recombination needed
         return Relations(M[~alone], N[~alone], N[alone], ports)
     return Relations((left.T @ M)[:rank], (left.T @ N)[:rank], (left.T @ N)[rank:], ports)
 
@@ -114,4 +114,4 @@ def _check_independent(rows: np.ndarray) -> None:
         known = rows[:i]
         rest = rows[i] - np.linalg.lstsq(known.T, rows[i], rcond=None)[0] @ known if i else rows[i]
         if np.linalg.norm(rest) <= ZERO * max(float(np.linalg.norm(rows[i])), 1e-300):
-            raise InputError(f"relation {i} of the interconnection follows from those before it; leave it out")
+            raise InputError(f"relation {i} of the interconnection follows from those before it; remove it")

@@ -1,4 +1,4 @@
-"""Where a run may start: the algebraic equations hold there, or the nearest state where they do is offered."""
+"""Consistent initial values of port-Hamiltonian systems of index 1: check and projection."""
 
 from __future__ import annotations
 
@@ -17,21 +17,44 @@ from livens.expressions.numbers import array, vector
 if TYPE_CHECKING:
     from livens.models.port_hamiltonian.model import PortHamiltonian
 
-#: Algebraic residuals up to this size, relative to what enters them, count as rounding of the given values.
+#: Relative tolerance of algebraic residuals, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
 
-#: Singular values of E below this size, relative to the largest, count as zero.
+#: Relative rank tolerance of the singular values of E, with respect to the largest one.
 RANK = 1e-12
 
 
 def start_values(
     model: PortHamiltonian, x0: Any, t0: float = 0.0, k: np.ndarray | None = None, *, project: bool = False
 ) -> np.ndarray:
-    """Check a start: where ``w^T E = 0``, ``w^T [(J - R) z + (B - P) u - r]`` must be zero as well.
+    """Check initial values: ``w^T [(J - R) z + (B - P) u - r] = 0`` must hold for all w with ``w^T E = 0``.
 
-    With `project` the start is moved to a nearby consistent one instead of being refused. States that E does not
-    differentiate are moved first; the others only if that is not enough, as for a velocity against a constraint.
+    Parameters
+    ----------
+    model : PortHamiltonian
+        The model.
+    x0 : array_like of shape (n,)
+        Initial state.
+    t0 : float, default 0.0
+        Initial time, in seconds.
+    k : ndarray of shape (parameter_count,), optional
+        Parameter vector. Default: the parameters of the model.
+    project : bool, default False
+        Return a consistent state nearby instead of raising an error. Algebraic states are moved first; differential
+        states only if necessary, as for a velocity that violates a constraint.
 
+    Returns
+    -------
+    ndarray of shape (n,)
+        Consistent state.
+
+    Raises
+    ------
+    InputError
+        If the state is inconsistent and `project` is False, or the equations cannot be evaluated.
+
+    Examples
+    --------
     >>> from livens.port_hamiltonian import examples, start_values
     >>> circuit, x0 = examples.circuit()
     >>> start_values(circuit, [1.0, 4.0, 0.0, 0.0, 0.0])
@@ -43,7 +66,7 @@ start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True 
     array([ 1.,  4.,  0., -1.,  0.])
     """
     if not hasattr(model, "parameter_vector") or not hasattr(model, "states"):
-        raise InputError(f"a start belongs to a port-Hamiltonian model, got {model!r}")
+        raise InputError(f"model must be a port-Hamiltonian model, got {model!r}")
     values = model.parameter_vector() if k is None else array("k", k)
     state = vector("x0", x0, model.states)
     model.check(state, t0, values)
@@ -68,9 +91,9 @@ start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True 
 def algebraic_projection(
     model: PortHamiltonian, x: np.ndarray, t: float, k: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of the start that `project` would find, by x0 and by the parameters, at a consistent start."""
+    """Return the derivatives of the projected initial state with respect to x0 and k, at a consistent state."""
     n, here = model.n, _linearised(model)(x, t, k)
-    assert here is not None  # a start that cannot be evaluated has been refused
+    assert here is not None  # checked before
     rows = _null_rows(here.E)
     if not len(rows):
         return np.eye(n), np.zeros((n, k.size))
@@ -87,7 +110,7 @@ def algebraic_projection(
 
 @dataclass(frozen=True)
 class Linearised:
-    """``E x' = f`` at a state, ``d(f - E x')/dx`` at the x' that fits best, and the sizes of f that mean nothing."""
+    """Linearization of ``E x' = f``: E, f, ``d(f - E x')/dx`` at the least-squares x', and the tolerance of f."""
 
     E: np.ndarray
     f: np.ndarray
@@ -110,7 +133,7 @@ def _linearised(model: PortHamiltonian) -> Callable[..., Linearised | None]:
             return None
         rows, columns = _equilibrated(E)
         xdot = columns * np.linalg.lstsq(rows[:, None] * E * columns, rows * f.ravel(), rcond=RANK)[0]
-        # the null space of E moves with x, and f - E x' moves with it just so: d(w^T f) = w^T d(f - E x')
+        # the null space of E depends on x: d(w^T f) = w^T d(f - E x')
         slope = np.array(second(x, xdot, t, k))
         return Linearised(E, f.ravel(), slope, allowed.ravel() + TOLERANCE * np.abs(slope) @ np.abs(x))
 
@@ -118,7 +141,7 @@ def _linearised(model: PortHamiltonian) -> Callable[..., Linearised | None]:
 
 
 def _equilibrated(E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Factors for rows and columns that bring E to entries of one size: a mass of 1e-24 is small, but it is there."""
+    """Return row and column factors that equilibrate E, so that small masses keep their rank."""
     rows, columns = np.ones(E.shape[0]), np.ones(E.shape[1])
     for _ in range(3):
         scaled = np.abs(rows[:, None] * E * columns)
@@ -129,7 +152,7 @@ def _equilibrated(E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _null_rows(E: np.ndarray) -> np.ndarray:
-    """A basis of all w with ``w^T E = 0``, as rows. Where a row of E is zero, its equation stands for itself."""
+    """Return a basis of the left null space of E as rows; zero rows of E contribute unit vectors."""
     zero = ~E.any(axis=1)
     rest = np.flatnonzero(~zero)
     if not rest.size:
@@ -142,7 +165,7 @@ def _null_rows(E: np.ndarray) -> np.ndarray:
 
 
 def _worst(model: PortHamiltonian, here: Linearised) -> tuple[str, float] | None:
-    """The algebraic equation that is violated most, if any is."""
+    """Return the label and residual of the worst violated algebraic equation, or None."""
     rows = _null_rows(here.E)
     gap, allowed = rows @ here.f, np.abs(rows) @ here.allowed
     violated = np.abs(gap) > allowed
@@ -155,7 +178,7 @@ def _worst(model: PortHamiltonian, here: Linearised) -> tuple[str, float] | None
 
 
 def _nearest(model: PortHamiltonian, at: Callable[[np.ndarray], Linearised | None], x: np.ndarray) -> np.ndarray | None:
-    """Newton's method with the shortest steps: in the states that E does not differentiate, then in all."""
+    """Return a consistent state by Gauss-Newton steps in the algebraic states, then in all states; None if none."""
     for within_algebraic in (True, False):
         state, here = x, at(x)
         for _ in range(50):
@@ -174,7 +197,7 @@ def _nearest(model: PortHamiltonian, at: Callable[[np.ndarray], Linearised | Non
 
 
 def _shortest(rows: np.ndarray, slope: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """The pseudo-inverse of ``rows slope directions``; what is nothing but the rounding of its terms is zero."""
+    """Return the pseudo-inverse of ``rows jacobian directions``, with a rank tolerance relative to its terms."""
     left, values, right = np.linalg.svd(rows @ slope @ directions, full_matrices=False)
     size = (np.abs(rows) @ np.abs(slope) @ np.abs(directions)).max(initial=0.0)
     inverse = np.where(values > RANK * size, 1.0 / np.where(values > 0, values, 1.0), 0.0)

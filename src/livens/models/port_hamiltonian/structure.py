@@ -1,4 +1,4 @@
-"""The structure of a port-Hamiltonian system, and whether it is one: the conditions of S002 def. 4.1 at a point."""
+"""Structure of a port-Hamiltonian system and the check of its defining conditions (S002 def. 4.1)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from livens.errors import ModelError
 from livens.expressions.graph.roundoff import UNIT, roundoff_bound
 from livens.expressions.probe import Probe
 
-#: What numbers typed or computed by the user may be off, relative to their size; what evaluating the expressions adds
-#: is bounded by running error analysis.
+#: Relative tolerance of user-defined numbers in the conditions; the roundoff of evaluation is added, bounded by running
+#: error analysis.
 TOLERANCE = 1e-12
 
-#: How many random states a structure is checked at.
+#: Number of random states of the structure check.
 SAMPLES = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Mechanics:
-    """What is known of the mechanical parts of a system: expressions of its symbols that its equations do not show.
+    """Constraints of mechanical parts that the equations do not contain explicitly, as expressions.
 
-    Constraints on position level, their rates, and the velocities.
+    Position-level constraints, their time derivatives, and the velocities.
     """
 
     g: Any
@@ -34,11 +34,11 @@ class Mechanics:
     v: Any
 
     def at(self, old: Any, new: Any) -> Mechanics:
-        """With other symbols in the place of the old ones."""
+        """Return the constraints with old symbols replaced by new expressions."""
         return Mechanics(*(ca.substitute(part, old, new) for part in (self.g, self.rate, self.v)))
 
     def beside(self, other: Mechanics | None) -> Mechanics:
-        """That of two systems together."""
+        """Return the constraints of two systems."""
         if other is None:
             return self
         pairs = ((self.g, other.g), (self.rate, other.rate), (self.v, other.v))
@@ -47,9 +47,9 @@ class Mechanics:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """The functions of a port-Hamiltonian system as expressions of the symbols x, t, k.
+    """pH-DAE structure: the matrices of a port-Hamiltonian system as expressions of the symbols x, t, k.
 
-    `laws` are the inputs of the ports as expressions of the same symbols; None where a port is open.
+    `inputs` are the inputs of the ports as expressions of x, t, k; None for an open port.
     """
 
     x: Any
@@ -70,12 +70,12 @@ class Structure:
 
     @property
     def Gamma(self) -> Any:
-        """``[[J, B], [-B^T, N]]``, skew."""
+        """Skew-symmetric extended structure matrix ``[[J, B], [-B^T, N]]``."""
         return ca.blockcat([[self.J, self.B], [-self.B.T, self.N]])
 
     @property
     def W(self) -> Any:
-        """``[[R, P], [P^T, S]]``, symmetric and positive semidefinite."""
+        """Symmetric positive semidefinite extended dissipation matrix ``[[R, P], [P^T, S]]``."""
         return ca.blockcat([[self.R, self.P], [self.P.T, self.S]])
 
     def matrices(self) -> list[Any]:
@@ -83,7 +83,7 @@ class Structure:
 
     @functools.cached_property
     def _conditions(self) -> list[tuple[Any, Any]]:
-        """For each condition: what must vanish (W: be semidefinite), and the size of its terms."""
+        """Residual of each condition (for W: the matrix itself) and the magnitude of its terms."""
         gradient, time = ca.gradient(self.H, self.x), ca.gradient(self.H, self.t)
         return [
             (self.Gamma + self.Gamma.T, ca.fabs(self.Gamma) + ca.fabs(self.Gamma.T)),
@@ -95,13 +95,13 @@ class Structure:
 
     @functools.cached_property
     def conditions(self) -> ca.Function:
-        """Each condition and the size of its terms, at (x, t, k); last the energy."""
+        """Function (x, t, k) of all conditions and magnitudes, followed by the energy."""
         outputs = [ca.densify(e) for condition in self._conditions for e in condition]
         return ca.Function("conditions", [self.x, self.t, self.k], [*outputs, self.H])
 
     @functools.cached_property
     def rounding(self) -> ca.Function:
-        """What evaluating each condition can be off. Long expressions: asked for only where there is a doubt."""
+        """Roundoff bound of each condition. The expressions are long: used only if a condition seems violated."""
         at = [self.x, self.t, self.k]
         zero = [ca.SX.zeros(s.numel()) for s in at]
         bounds = []
@@ -112,14 +112,14 @@ class Structure:
 
 
 def random_points(structure: Structure) -> Iterator[tuple[np.ndarray, float]]:
-    """States and times at which a structure is looked at: half of them positive, half of them around zero."""
+    """Yield random states and times for the structure check: half of them positive, half around zero."""
     for low in (0.5, -1.0):
         for x, t in Probe([structure.x, structure.t], seed=7, low=low).states(SAMPLES // 2):
             yield x.ravel(), float(np.abs(t).item())
 
 
 def check_everywhere(structure: Structure, states: Sequence[str], ports: Sequence[str], k: np.ndarray) -> None:
-    """Check the structure at random states. States at which it cannot be evaluated are left out."""
+    """Check the structure at random states. States at which it cannot be evaluated are skipped."""
     if not sum(check(structure, states, ports, x, t, k) for x, t in random_points(structure)):
         raise ModelError(f"the model is not finite at any of {SAMPLES} random states between -1 and 1.5")
 
@@ -127,7 +127,7 @@ def check_everywhere(structure: Structure, states: Sequence[str], ports: Sequenc
 def check(
     structure: Structure, states: Sequence[str], ports: Sequence[str], x: np.ndarray, t: float, k: np.ndarray
 ) -> bool:
-    """Check the structure at one point. False if it cannot be evaluated there; an error where it is violated."""
+    """Check the structure at one point; return False if it cannot be evaluated, raise ModelError if it is violated."""
     *numbers, energy = (np.array(value) for value in structure.conditions(x, t, k))
     if not all(np.all(np.isfinite(value)) for value in (*numbers, energy)):
         return False
@@ -144,7 +144,7 @@ def check(
 def _violation(
     gaps: list[np.ndarray], allowed: list[np.ndarray], states: Sequence[str], ports: Sequence[str]
 ) -> str | None:
-    """The first condition that is violated, in words."""
+    """Return a message for the first violated condition, or None."""
     n = len(states)
     skew, symmetric, gradient, time = (_worst(gaps[i], allowed[i]) for i in (0, 1, 3, 4))
     if skew is not None:
@@ -163,7 +163,7 @@ def _violation(
 
 
 def _allowed(size: np.ndarray) -> np.ndarray:
-    """What given numbers may be off. Entries of a matrix such as ``A J A^T`` have rounding as large as their row."""
+    """Return the tolerance of a condition; for matrices such as ``A J A^T`` the roundoff scales with whole rows."""
     if size.shape[0] != size.shape[1]:
         return TOLERANCE * size
     largest = np.sqrt(size.max(axis=1, initial=0.0))
@@ -180,7 +180,7 @@ def _worst(gap: np.ndarray, allowed: np.ndarray) -> tuple[int, int] | None:
 
 def _indefinite(w: np.ndarray, allowed: np.ndarray, states: Sequence[str], ports: Sequence[str]) -> str | None:
     n = len(states)
-    # errors of the entries, moved to the diagonal (Gershgorin); scaled, so that units do not matter
+    # tolerances of the entries are added to the diagonal (Gershgorin), scaled to be independent of units
     lifted = (w + w.T) / 2 + np.diag(allowed.sum(axis=1))
     diagonal = np.diag(lifted)
     if np.any(diagonal < 0):
@@ -192,7 +192,7 @@ def _indefinite(w: np.ndarray, allowed: np.ndarray, states: Sequence[str], ports
     if not values.size or values[0] >= -1e-14 * values.size:
         return None
     worst = vectors[:, 0]
-    i, j = sorted(divmod(int(np.argmin(np.outer(worst, worst) * scaled)), values.size))  # what contributes most
+    i, j = sorted(divmod(int(np.argmin(np.outer(worst, worst) * scaled)), values.size))  # largest contribution
     direction = scale * worst / np.abs(scale * worst).max()
     names = [*states, *(f"u[{port}]" for port in ports)]
     along = ", ".join(f"{names[a]}: {direction[a]:.3g}" for a in np.flatnonzero(np.abs(direction) > 1e-3))
@@ -207,7 +207,7 @@ def _not_psd(i: int, n: int) -> str:
 
 
 def _entry(place: tuple[int, int], n: int, blocks: str) -> str:
-    """The name of an entry of an extended matrix in the blocks the user gave."""
+    """Return the label of an entry of an extended matrix in terms of the user's blocks."""
     i, j = place
     if i < n and j < n:
         return f"{blocks[0]}[{i}, {j}]"

@@ -1,8 +1,8 @@
-"""Contact of bodies: shapes that touch, laws that push, friction; public as `livens.contacts`.
+"""Compliant contact of bodies: collision shapes, normal force laws and friction; public as `livens.contacts`.
 
-Geometry and laws have nothing to do with each other. A shape says how far a point is from its surface, through
-invariants of the coordinates that are at most quadratic; a law says what energy a depth has. So contacts keep energy,
-linear and angular momentum in energy-momentum schemes, whatever the shapes and the law.
+Geometry and force laws are independent. A shape defines a signed distance as a function of invariants of the
+coordinates that are at most quadratic; a law defines the energy as a function of the penetration depth. Contacts
+therefore conserve energy, linear and angular momentum in energy-momentum schemes, for all shapes and laws.
 
 >>> import livens as lv
 >>> mb = lv.Multibody(gravity=[0, 0, -9.81])

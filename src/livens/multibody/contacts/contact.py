@@ -1,4 +1,4 @@
-"""A contact of two shapes as elements of a system: what is stored, and what is lost in which way."""
+"""Compliant contact of two shapes as elements of a system: contact potential and dissipative forces."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from livens.multibody.contacts.shape import Shape
 from livens.multibody.parts import Part
 from livens.multibody.placement import Directors, Ground, Placement
 
-#: A start whose depth is more than this part of the smaller shape is a mistake in the drawing.
+#: Largest initial penetration depth, relative to the characteristic size of the smaller shape.
 DEEPEST = 0.2
 
 
 class ContactElement(Element):
-    """An element of a contact."""
+    """Element of a compliant contact."""
 
     def __init__(self, *arguments: Any, expensive: bool = True, **functions: Any) -> None:
         super().__init__(*arguments, **functions)
-        #: Finding out which surfaces meet is what costs most in models with many contacts (S003 4.1.1).
+        #: Contact detection is the most expensive part of models with many contacts (S003 4.1.1).
         self.expensive = expensive
 
 
 class PushingElement(ContactElement):
-    """The elastic part of a contact, which says how stiff it is: steps may follow that (S003 paper II)."""
+    """Normal-force element; its stiffness can control the step size (S003 paper II)."""
 
     def __init__(self, *arguments: Any, touch: tuple[Geometry, Law, Placement, Placement], **functions: Any) -> None:
         super().__init__(*arguments, **functions)
         self._touch = touch
 
     def gaps(self, q: Any, k: Any) -> list[Any]:
-        """The distance between the surfaces, negative where they overlap."""
+        """Return the gap between the surfaces, negative in penetration."""
         geometry, _, a, b = self._touch
         return [geometry.gap_at(a, b, q, k)]
 
     def stiffness(self, gap: Any, k: Any, smooth: float) -> Any:
-        """How fast the force grows with the depth, made smooth over a length around the first touch (eq. 28)."""
+        """Return the contact stiffness, the derivative of the force by the depth, smoothed around zero (eq. 28)."""
         law, depth = self._touch[1], ca.SX.sym("depth")
         slope = ca.gradient(m.expression(law.force(m.Scalar(depth), k)), depth)
         there = m.expression(smooth_above(-gap, smooth))
@@ -60,7 +60,7 @@ class PushingElement(ContactElement):
 
 @functools.cache
 def elastic(geometry: Geometry, law: Law, a: Placement, b: Placement) -> Through:
-    """The energy of the depth, through invariants."""
+    """Return the contact potential as a function of invariants."""
 
     def energy(w: Any, k: Any) -> Any:
         return law.energy(resisting.depth_of(geometry.gap(w, k)), k)
@@ -70,7 +70,7 @@ def elastic(geometry: Geometry, law: Law, a: Placement, b: Placement) -> Through
 
 @dataclass(frozen=True)
 class Held:
-    """A spot with its bodies, as the elements of it see them."""
+    """Contact point with its law parameters and elements."""
 
     spot: Spot
     parameters: Mapping[str, Any]
@@ -86,10 +86,30 @@ class Held:
 
 
 class Contact:
-    """Two shapes that push each other apart where they overlap.
+    """Compliant contact of two shapes, created by `Multibody.contact`.
 
-    Its elements are called by its name (what is stored), ``name damping``, ``name sliding``, ``name pivoting`` and
-    ``name rolling``, so that ``run.observe(..., by="element")`` has an account of each.
+    Its elements are called ``name`` (contact potential), ``name damping``, ``name sliding``, ``name pivoting`` and
+    ``name rolling``; ``run.observe(..., by="element")`` returns the energy of each.
+
+    Parameters
+    ----------
+    name : str
+        Name of the contact.
+    shape_a, shape_b : CollisionShape
+        Shapes of two different bodies, or of a body and the ground.
+    law : NormalLaw
+        Normal force as a function of the penetration depth.
+    dissipation : float, default 0
+        Hunt-Crossley dissipation in s/m.
+    friction : Friction, optional
+        Friction parameters.
+    expensive : bool, default True
+        Whether IMEX schemes treat the contact as an expensive force: explicitly, evaluated once per step.
+
+    Raises
+    ------
+    InputError
+        If both shapes belong to the same body or to the ground, or the pair of shapes is not supported.
     """
 
     def __init__(
@@ -103,22 +123,29 @@ class Contact:
         expensive: bool = True,
     ) -> None:
         if first.part is second.part or (first.part.element is None and second.part.element is None):
-            raise InputError(f"{name}: a contact is between two different bodies, or a body and the ground")
+            raise InputError(f"{name}: a contact needs two different bodies, or a body and the ground")
         self.name, self.first, self.second = name, first, second
         self.law, self.damping, self.friction, self.expensive = law, damping, friction, expensive
         self._numbers: dict[str, Any] = law.parameters(name, first, second)
         self._owner: ContactElement | None = None
-        self._first: dict[str, SameAs] = {}  # where each number of losses stands
+        self._first: dict[str, SameAs] = {}  # owner element of each dissipation parameter
         self.spots = [self._held(spot) for spot in spots(name, first, second)]
 
     @property
     def elements(self) -> Iterator[ContactElement]:
+        """Elements of all contact points.
+
+        Yields
+        ------
+        ContactElement
+            Contact potential and dissipative elements.
+        """
         for held in self.spots:
             yield from held.elements
 
     def _held(self, spot: Spot) -> Held:
-        """The elements of one spot. What is the same in several of them is a parameter of the first, and changes with
-        that: sizes within a spot, numbers of the law and of losses within the contact."""
+        """Build the elements of one contact point; common parameters belong to the first element and are shared:
+        sizes within a contact point, law and dissipation parameters within the contact."""
         law, more, f = self.law, self._numbers, self.friction
         if self._owner is not None:
             more = {name: same_as(self._owner, name) for name in more}
@@ -173,7 +200,7 @@ class Contact:
 
 
 def _end(part: Part, turns: bool) -> tuple[Placement, tuple[Any, ...]]:
-    """A body, or its centre alone where only that counts."""
+    """Return parametrisation and coordinates of a body, or of its centre alone if its orientation has no effect."""
     placement = part.placement
     if isinstance(placement, Ground) or turns or not placement.turns:
         return placement, part.coordinates
@@ -182,6 +209,6 @@ def _end(part: Part, turns: bool) -> tuple[Placement, tuple[Any, ...]]:
 
 
 def reduced_mass(first: Part, second: Part) -> float:
-    """The mass that a blow between the centres of two bodies has."""
+    """Return the reduced mass of a central collision of two bodies."""
     weights = [1 / part.element.mass for part in (first, second) if part.element is not None]
     return 1 / float(np.sum(weights))

@@ -1,4 +1,4 @@
-"""Contacts of many drawn bodies with one another, found while they move: `livens.Multibody.crowd`."""
+"""Contact groups: compliant contacts of many bodies, detected during the run (`livens.Multibody.contact_group`)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from livens.multibody.contacts.start import ENOUGH, FEWEST, SLOW
 if TYPE_CHECKING:
     from livens.multibody.drawing import Drawing
 
-#: Without a margin it is this part of the ball that a usual shape lies in.
+#: Default margin of the neighbour list (Verlet skin), relative to the median bounding radius.
 _MARGIN = 0.3
-#: Of shapes that differ, every pair has numbers of its own.
+#: Largest number of shape classes of a group; every pair of classes has its own parameters.
 _MOST_KINDS = 200
 
 
 class DrawnCrowd:
-    """Bodies that push each other apart wherever they meet; only those that are near each other cost anything.
+    """Contact group of a model, with energy and forces of its contacts in a run.
 
-    `stored`, `lost` and `forces` say what its contacts did in a run.
+    Only pairs in the neighbour list are evaluated.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class DrawnCrowd:
         reach = np.array([shape.reach for shape in self.shapes])
         finite = reach[np.isfinite(reach)]
         if not finite.size:
-            raise InputError(f"{name}: a crowd needs bodies that have an end, not planes alone")
+            raise InputError(f"{name}: a contact group needs bodies of finite size, not only planes")
         self.margin = _MARGIN * float(np.median(finite)) if margin is None else margin
         self._kinds: dict[Any, int] = {}
         self.kinds = [self._kind(shape) for shape in self.shapes]
         if len(self._kinds) > _MOST_KINDS:
             raise InputError(
-                f"{name}: {len(self._kinds)} different shapes are more than a crowd is made for ({_MOST_KINDS}): "
-                "draw bodies of fewer sizes"
+                f"{name}: {len(self._kinds)} different shapes exceed the limit of a contact group ({_MOST_KINDS}): "
+                "use bodies of fewer different sizes"
             )
         self._laws = self._numbers_of_pairs()
-        #: It exerts nothing: it has the parameters that are the same everywhere, and the look of the surroundings.
+        #: Placeholder element that owns the shared parameters and the static visuals; it applies no force.
         self.element = Element(
             [next(shape for shape in self.shapes if shape.part.element is not None).part.coordinates[0]],
             parameters=self._shared(),
@@ -71,7 +71,7 @@ class DrawnCrowd:
             look=self._look(),
         )
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- shape classes and parameters ---------------------------------------------------------------------------------
     def _kind(self, shape: Shape) -> int:
         sizes = {name: np.asarray(value).tobytes() for name, value in shape.sizes.items()}
         own = getattr(shape, "levers", None), getattr(shape, "rounding", 0.0), getattr(shape, "radius", 0.0)
@@ -89,16 +89,16 @@ class DrawnCrowd:
         return self._kinds.setdefault(key, len(self._kinds))
 
     def example(self, a: int, b: int) -> tuple[Shape, Shape]:
-        """Two shapes of these kinds that may meet; an error, if there are none."""
+        """Return two shapes of these classes that may collide, else raise LookupError."""
         both = list(zip(self.shapes, self.kinds, strict=True))
         firsts, seconds = ([shape for shape, kind in both if kind == wanted] for wanted in (a, b))
         for one, other in itertools.product(firsts[:2], seconds):
             if one.part is not other.part and (one.part.element is not None or other.part.element is not None):
                 return one, other
-        raise LookupError("no two of these shapes meet")
+        raise LookupError("no two of these shapes can collide")
 
     def _numbers_of_pairs(self) -> dict[tuple[int, int], dict[str, Any]]:
-        """The numbers of the law for every pair of kinds that may meet."""
+        """Return the law parameters of every pair of shape classes that may collide."""
         found: dict[tuple[int, int], dict[str, Any]] = {}
         for a, b in itertools.combinations_with_replacement(range(len(self._kinds)), 2):
             try:
@@ -107,11 +107,11 @@ class DrawnCrowd:
                 continue
             found[a, b] = self.law.parameters(f"{self.name}: {one.part.name}-{other.part.name}", one, other)
         if not found:
-            raise InputError(f"{self.name}: a crowd needs at least two bodies, or one and the ground")
+            raise InputError(f"{self.name}: a contact group needs at least two bodies, or one body and the ground")
         return found
 
     def _shared(self) -> dict[str, float]:
-        """Numbers that are the same in all contacts: those of the law, if they do not depend on shapes, and losses."""
+        """Return the parameters that all contacts share: dissipation, and the law unless it depends on shapes."""
         numbers = list(self._laws.values())
         found = dict(numbers[0]) if all(one == numbers[0] for one in numbers) else {}
         f = self.friction
@@ -127,25 +127,25 @@ class DrawnCrowd:
         return found
 
     def _look(self) -> Any:
-        """Floors and walls."""
+        """Return the visual of the static shapes: floors and walls."""
         still = [shape for shape in self.shapes if shape.part.element is None]
         lying = next(shape for shape in self.shapes if shape.part.element is not None)
         looks = [look for look in (surroundings(one, lying) for one in still) if look is not None]
         return None if not looks else lambda: [shape for look in looks for shape in look()]
 
     def numbers(self, a: int, b: int, spot: Spot) -> dict[str, Any]:
-        """What differs from pair to pair."""
+        """Return the parameters specific to a pair of shape classes."""
         own = {} if set(self._laws[a, b]) <= set(self.element.parameters.values) else self._laws[a, b]
         return {**spot.sizes, **own}
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The kinds of which shapes may meet."""
+        """Pairs of shape classes that may collide."""
         return list(self._laws)
 
-    # -- what they do -------------------------------------------------------------------------------------------------
+    # -- forces -------------------------------------------------------------------------------------------------------
     def touching(self, spot: Spot, own: Parameters) -> tuple[ca.Function, ca.Function]:
-        """Forces and accounts of a spot, and its gap: functions of ``(q, v, k)``."""
+        """Return force and energy kernel of a contact point, and its gap, as functions of ``(q, v, k)``."""
         a, b = spot.first.placement, spot.second.placement
         n, shared = len(a.names) + len(b.names), self.element.parameters
         q, v, k = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("k", own.size + shared.size)
@@ -165,28 +165,28 @@ class DrawnCrowd:
         out = ca.cse(ca.densify(ca.vertcat(force, stored, *lost)))
         return ca.Function("touch", [q, v, k], [out]), ca.Function("gap", [q, v, k], [m.expression(gap)])
 
-    # -- what a run says ----------------------------------------------------------------------------------------------
+    # -- evaluation in a run ------------------------------------------------------------------------------------------
     def _of(self, run: Any) -> tuple[FoundContacts, int]:
         found = getattr(run.system, "box", None)
         groups = [group.name for group in found.groups] if isinstance(found, FoundContacts) else []
         if self.name not in groups:
-            raise InputError(f"the run is not one of a mechanism with the crowd '{self.name}'")
+            raise InputError(f"the run does not belong to a mechanism with the contact group '{self.name}'")
         assert isinstance(found, FoundContacts)
         return found, groups.index(self.name)
 
     def accounts(self, run: Any) -> dict[str, np.ndarray]:
-        """At every row of a run, the energy ``stored`` in all contacts, and the powers that are lost by ``damping``,
-        ``sliding``, ``pivoting`` and ``rolling``."""
+        """Return the ``stored`` energy of all contacts (J), and the powers (W) dissipated by ``damping``, ``sliding``,
+        ``pivoting`` and ``rolling``, each of shape (n_stored,)."""
         found, group = self._of(run)
         rows = [found.powers(q, v, run.parameter_vector, group)[1:] for q, v in zip(run.q, run.v, strict=True)]
         return dict(zip(ACCOUNTS, np.array(rows).reshape(-1, len(ACCOUNTS)).T, strict=True))
 
     def stored(self, run: Any) -> np.ndarray:
-        """The elastic energy of all contacts, at every row of a run."""
+        """Return the elastic energy of all contacts in J, of shape (n_stored,)."""
         return self.accounts(run)["stored"]
 
     def forces(self, run: Any, row: int = -1) -> dict[str, np.ndarray]:
-        """The contacts that press at a row of a run, as ``first-second``: the force on the second, in space."""
+        """Return the contact forces at one stored time: ``first-second`` to the force on the second body, in space."""
         found, group = self._of(run)
         before = sum(one.group < group for one in found.members)
         names = {before + i: shape.part.name for i, shape in enumerate(self.shapes)}
@@ -194,11 +194,11 @@ class DrawnCrowd:
         return {f"{names[i]}-{names[j]}": force for (i, j), force in forces.items()}
 
     def __repr__(self) -> str:
-        return f"<crowd {self.name}: {len(self.shapes)} shapes>"
+        return f"<contact group {self.name}: {len(self.shapes)} shapes>"
 
 
 def found_contacts(system: System, drawing: Drawing) -> FoundContacts | None:
-    """The crowds of a drawing as one force on its system."""
+    """Return the contact groups of a model as one external force on its system."""
     crowds = list(drawing._crowds.values())
     if not crowds:
         return None
@@ -249,7 +249,7 @@ def _member(shape: Shape, kind: int, group: int, body: int, place: Mapping[str, 
 
 
 def check_start(crowds: Mapping[str, DrawnCrowd], system: System, q: np.ndarray) -> None:
-    """As for other contacts: bodies start beside each other, not within."""
+    """Raise InputError if the initial penetration of two bodies in a group exceeds the limit."""
     found, k = system.box, system.parameter_vector()
     if not isinstance(found, FoundContacts):
         return
@@ -260,7 +260,7 @@ def check_start(crowds: Mapping[str, DrawnCrowd], system: System, q: np.ndarray)
             if -gap > limit:
                 raise InputError(
                     f"{found.groups[found.members[i].group].name}: '{shapes[i].part.name}' and '{shapes[j].part.name}' "
-                    f"overlap by {-gap:.3g} at the start, which is more than a contact is made for ({limit:.3g}): "
+                    f"overlap by {-gap:.3g} at the start, which exceeds the allowed initial penetration ({limit:.3g}): "
                     "move them apart"
                 )
 
@@ -268,7 +268,7 @@ def check_start(crowds: Mapping[str, DrawnCrowd], system: System, q: np.ndarray)
 def check_blows(
     crowds: Mapping[str, DrawnCrowd], system: System, q: np.ndarray, v: np.ndarray, h: Any, g: float
 ) -> None:
-    """Bodies that meet as fast as they start, or fall from the highest to the lowest place, touch for two steps."""
+    """Raise InputError if a collision at the initial velocity plus free fall lasts less than two steps."""
     found = system.box
     if not isinstance(found, FoundContacts) or not isinstance(h, (int, float)) or not h > 0:
         return
@@ -284,7 +284,7 @@ def check_blows(
             lasts = np.pi / crowd.law.frequency(numbers, reduced_mass(one.part, other.part), speed)
             if lasts < FEWEST * h:
                 raise InputError(
-                    f"{crowd.name}: a blow of {one.part.name} and {other.part.name} at {speed:.3g} m/s lasts "
-                    f"{lasts:.2g} s, which steps of h = {h:g} may miss: h = {lasts / ENOUGH:.1g} would do, or a "
+                    f"{crowd.name}: a collision of {one.part.name} and {other.part.name} at {speed:.3g} m/s lasts "
+                    f"{lasts:.2g} s, too short for steps of h = {h:g}: use h <= {lasts / ENOUGH:.1g}, or a "
                     "smaller stiffness"
                 )

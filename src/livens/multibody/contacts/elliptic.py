@@ -1,4 +1,4 @@
-"""Complete elliptic integrals by the arithmetic-geometric mean, in a form that loses no digits where they are alike."""
+"""Complete elliptic integrals by the arithmetic-geometric mean, without cancellation for small parameters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 
 
 def elliptic_integrals(m: float) -> tuple[float, float, float]:
-    """``K``, ``B = (E - (1 - m) K)/m`` and ``D = (K - E)/m`` of the parameter m: K = B + D, E = B + (1 - m) D.
+    """Return ``K``, ``B = (E - (1 - m) K)/m`` and ``D = (K - E)/m`` of the parameter m.
 
-    B and D have no difference of nearly equal numbers where m is small, which is where two surfaces are nearly round.
+    ``K = B + D`` and ``E = B + (1 - m) D``. B and D avoid cancellation for small m (nearly circular contacts).
 
     >>> K, B, D = elliptic_integrals(0.0)
     >>> (K, B, D) == (math.pi / 2, math.pi / 4, math.pi / 4)

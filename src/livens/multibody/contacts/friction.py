@@ -1,8 +1,8 @@
-"""What resists in a contact: damping of the approach, sliding, pivoting and rolling, each with its loss.
+"""Dissipation of contacts: Hunt-Crossley damping, sliding and spinning friction, rolling resistance.
 
-All of it are slopes of functions of the velocities that grow with them, so no contact ever gives energy. Friction goes
-with the elastic part of the normal force: that of damping has no impulse over a whole blow, as the depth ends where it
-began.
+All dissipative forces are derivatives of convex functions of the velocities, so that no contact supplies energy.
+Friction is proportional to the elastic part of the normal force: the impulse of the damping part over a whole collision
+is zero, since the initial and final depths are equal.
 """
 
 from __future__ import annotations
@@ -22,10 +22,25 @@ from livens.multibody.placement import Placement
 
 @dataclass(frozen=True)
 class Friction:
-    """Coulomb's friction, smooth below the speed `smooth`: ``coefficient N v/sqrt(v^2 + smooth^2)`` against sliding.
+    """Regularised Coulomb friction ``coefficient N v/sqrt(v^2 + slip_tolerance^2)``, with spinning and rolling parts.
 
-    `pivoting` is the radius at which friction resists turning about the normal: a torque of ``coefficient N pivoting``.
-    `rolling` is the arm of the torque ``N rolling`` against rolling. Both are smooth below the rate `smooth_rate`.
+    Parameters
+    ----------
+    coefficient : float
+        Coulomb friction coefficient.
+    slip_tolerance : float, default 1e-3
+        Regularisation velocity in m/s.
+    spinning : float, default 0
+        Friction radius in m of the torque ``coefficient N spinning`` about the normal.
+    rolling : float, default 0
+        Lever arm in m of the rolling-resistance torque ``N rolling``.
+    rate_tolerance : float, default 1e-2
+        Regularisation rate in rad/s of spinning and rolling friction.
+
+    Raises
+    ------
+    InputError
+        If a value is negative, or if `spinning` is given without a coefficient.
     """
 
     coefficient: float
@@ -40,11 +55,22 @@ class Friction:
         for word in ("smooth", "smooth_rate"):
             positive(f"{word} of a friction", getattr(self, word), text=False)
         if self.pivoting and not self.coefficient:
-            raise InputError("friction against pivoting needs a coefficient")
+            raise InputError("spinning friction needs a friction coefficient")
 
     @classmethod
     def of(cls, given: Any) -> Friction | None:
-        """A friction, or one with this coefficient; nothing, if there is none."""
+        """Return friction parameters from a coefficient or a `Friction`.
+
+        Parameters
+        ----------
+        value : float or Friction
+            Coulomb friction coefficient, or friction parameters.
+
+        Returns
+        -------
+        Friction or None
+            Friction parameters; None without friction.
+        """
         if isinstance(given, cls):
             return given if given.coefficient or given.rolling else None
         coefficient = not_negative("friction", given)
@@ -57,12 +83,12 @@ def depth_of(gap: Any) -> Any:
 
 @functools.cache
 def damping(geometry: Geometry, law: Law, a: Placement, b: Placement) -> ModelFunction:
-    """Hunt and Crossley's: with it, the normal force is ``elastic max(0, 1 + damping rate of the depth)``."""
+    """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``."""
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         load = law.force(depth_of(geometry.gap_at(a, b, q, k)), k)
         s = -geometry.rate(a, b, q, v, k)
-        # the integral of max(-1, damping s): bodies never pull at each other
+        # the integral of max(-1, damping s): the normal force is never tensile
         free = -s - 0.5 / k.damping
         return load * m.where(k.damping * s > -1.0, 0.5 * k.damping * s**2, free)
 

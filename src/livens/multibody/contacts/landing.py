@@ -1,9 +1,9 @@
-"""Bodies that have landed on one another: they touch, slide with Coulomb's friction or stick, without any overlap.
+"""Unilateral contact as a switchable element: closed gap, sliding with Coulomb friction or sticking.
 
-The gap is an exact constraint while `touching` is one. Sliding, its force N comes with friction N against the slip;
-sticking, constraints on velocity level hold the slip at zero. What is not held must still be told: a few coordinates
-that belong to nothing stand in for it, and are held instead, where they are anyway. So the equations are always as
-many, and a contact begins and ends by a change of parameters::
+The gap is an exact constraint while `touching` is one. In sliding, its force N causes the friction force against the
+slip; in sticking, velocity constraints keep the slip at zero. While a constraint is inactive, it acts on a slack
+coordinate instead, which it keeps at zero. The number of equations is therefore constant, and a contact opens and
+closes by a change of parameters::
 
     0 = touching gap(q) + (1 - touching) z_0        0 = sticking slip_i(q, v) + (1 - sticking) z_i'
 """
@@ -25,22 +25,22 @@ from livens.multibody.contacts.geometry.base import TINY, Geometry, slip
 from livens.multibody.contacts.pairs import Spot
 from livens.multibody.placement import Directors, Placement
 
-#: Slips that are slower than this have the direction they are going to have (m/s).
+#: Regularisation velocity of the slip direction in m/s.
 SLOW = 1e-9
 
 
 class Landing:
-    """One place where two bodies may come to rest on each other, as an element; they begin apart.
+    """Rigid (unilateral) contact of two bodies at one contact point, as an element; initially open.
 
-    Its parameters are those of the spot, then ``friction``, ``touching``, ``sticking`` and the ``direction`` of the
-    slip, a unit vector in space.
+    Its parameters are those of the contact point, then ``friction``, ``touching``, ``sticking`` and the ``direction``
+    of the slip, a unit vector in space.
     """
 
     def __init__(self, name: str, spot: Spot, restitution: float, friction: float) -> None:
         self.name, self.spot, self.restitution, self.friction = name, spot, restitution, friction
         d, a, b = spot.first.dimension, spot.first.placement, spot.second.placement
         masses = [part.element.mass for part in (spot.first, spot.second) if part.element is not None]
-        #: What is held in place of the gap and, with friction, of the slip.
+        #: Names of the constraints: gap and, with friction, slip.
         words = ["gap", "slip 1", "slip 2"][: d if friction else 1]
         self.idle = [_idle(f"{name} {word}", min(masses)) for word in words]
         first = tuple(str(c) for part in (spot.first, spot.second) for c in part.coordinates)
@@ -62,7 +62,7 @@ class Landing:
 
 
 def _idle(name: str, mass: float) -> Body:
-    """A coordinate that never moves, as heavy as what it stands in for."""
+    """Return a slack coordinate, constrained to zero while the contact is open; its mass is that of a body."""
     return Body(
         name, Directors(1, 0), mass, np.zeros(1), np.zeros(1),
         kinetic=_energy, parameters=dict(mass=mass), frames=[[range(1)]],
@@ -104,14 +104,14 @@ def _drag(geometry: Geometry, a: Placement, b: Placement, n: int) -> ModelFuncti
 
 
 def slips(geometry: Geometry, a: Placement, b: Placement, q: Any, v: Any, k: Any) -> list[Any]:
-    """The components of the slip along the surfaces: two in space, one in the plane; q must be symbols."""
+    """Return the tangential slip components: two in space, one in the plane; q must be symbols."""
     _, normal, point = geometry.touch(a, b, q, k)
     along = slip(a, b, q, v, normal, point)
     return [m.dot(axis, along) for axis in tangents(normal)]
 
 
 def tangents(normal: Any) -> list[Any]:
-    """Unit vectors along a surface, from its unit normal (Duff et al. 2017)."""
+    """Return orthonormal tangent vectors of a surface from its unit normal (Duff et al. 2017)."""
     if len(normal) == 2:
         return [m.array([-normal[1], normal[0]])]
     x, y, z = normal
@@ -122,10 +122,9 @@ def tangents(normal: Any) -> list[Any]:
 
 
 def slipping(along: Any, normal: Any, direction: Any) -> Any:
-    """The direction of the slip: its own, and that which it had where it vanishes or is about to turn round.
+    """Return the regularised slip direction; at zero or reversing slip it is the previous direction.
 
-    Friction that turned round within a step would leave nothing to solve for; where the slip comes to its end, an
-    event stops it.
+    A reversal of friction within a step would make the step unsolvable; an event stops the slip before.
     """
     ahead = direction - m.dot(direction, normal) * normal
     square = m.dot(ahead, ahead) + TINY

@@ -1,4 +1,4 @@
-"""How what bodies lie on looks, where it belongs to the ground: a floor, a bowl."""
+"""Visuals of static collision shapes that belong to the ground: planes, height fields, hollow spheres."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from livens.models import shapes
 from livens.models.shapes import Shape as Drawn
 from livens.multibody.contacts.shape import HalfSpace, HeightField, Pocket, Shape
 
-#: How far a plane is drawn, in sizes of what lies on it.
+#: Half width of a displayed plane, relative to the size of the other shape.
 _EXTENT = 12.0
-#: How many lines a height field is drawn with, and how many points each has.
+#: Number of lines of a displayed height field, and of points per line.
 _LINES, _POINTS = 13, 61
-#: Up to where a bowl is drawn, and where its rims are, as angles from its bottom.
+#: Polar angles in rad from the bottom: edge of a displayed hollow sphere, and its rims.
 _EDGE, _RIMS = 1.2, (0.4, 0.8, 1.2)
 
 
 def surroundings(first: Shape, second: Shape) -> ModelFunction | None:
-    """The look of the one that belongs to the ground; nothing, if none does."""
+    """Return the visual of the shape that belongs to the ground, or None."""
     for still, other in ((first, second), (second, first)):
         if still.part.element is None and isinstance(still, HalfSpace):
             return _floor(still, other)
@@ -34,14 +34,14 @@ def surroundings(first: Shape, second: Shape) -> ModelFunction | None:
 
 
 def _floor(plane: HalfSpace, other: Shape) -> ModelFunction:
-    """The part of the plane that is below the other one at the start."""
+    """Return the visual of a plane, centred below the other shape in the reference configuration."""
     upwards = plane.drawn_axes[:, -1]
     below = other.at - upwards * (upwards @ (other.at - plane.at))
     return lambda: [shapes.ground(below, _EXTENT * other.size, plane.drawn_axes)]
 
 
 def _hills(field: HeightField, extent: float) -> ModelFunction:
-    """A net of lines over the ground; in the plane, one line."""
+    """Return the visual of a height field: a grid of lines; in the plane, one line."""
     along = np.linspace(-extent, extent, _LINES)
     fine = np.linspace(-extent, extent, _POINTS)
     grids: list[tuple[np.ndarray, ...]] = [(fine,)]
@@ -58,7 +58,7 @@ def _hills(field: HeightField, extent: float) -> ModelFunction:
 
 
 def _bowl(pocket: Pocket) -> ModelFunction:
-    """Rims at some heights, and two sections, open upwards."""
+    """Return the visual of a hollow sphere: rims at some heights, and two sections, open upwards."""
     radius = float(pocket.sizes["radius"])
 
     def line(polar: np.ndarray, around: np.ndarray) -> Drawn:

@@ -1,4 +1,4 @@
-"""Which of many bodies are near each other: found by cells, so that n bodies cost n."""
+"""Broad phase in the reference configuration: a cell grid with cost linear in the number of bodies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from livens.multibody.contacts.shape import Shape
 
 
 def near_pairs(shapes: Sequence[Shape], within: float) -> list[tuple[int, int]]:
-    """Pairs of places in the list whose surfaces may be nearer than `within` in the drawing, in order.
+    """Return the sorted index pairs of shapes whose bounding spheres have a gap of at most `within` metres.
 
-    Every shape lies in a ball about its origin. In cells as large as two of the largest of these balls and what is
-    between them, only neighbours need to be looked at.
+    The cells are as large as the diameter of the largest bounding sphere plus the gap, so that only neighbouring cells
+    are tested.
     """
     places, reach = np.array([shape.at for shape in shapes]), np.array([shape.reach for shape in shapes])
     cell = 2 * float(reach.max()) + within

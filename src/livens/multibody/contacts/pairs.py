@@ -1,4 +1,4 @@
-"""Which geometry two shapes have between them."""
+"""Narrow phase: contact points of two collision shapes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from livens.multibody.parts import Part
 
 @dataclass(frozen=True)
 class Spot:
-    """One place where two bodies may touch: a geometry, the bodies in its order, and its numbers.
+    """Contact point candidate of two bodies: pair geometry, the bodies in its order, and its parameters.
 
-    `sizes` are parameters of elements, `constants` are built into their code: zeros and ones among them cost nothing.
+    `sizes` are parameters of elements. `constants` are compiled into their code, so that zeros and ones cost nothing.
     """
 
     geometry: Geometry
@@ -34,7 +34,7 @@ class Spot:
 
 
 def spots(name: str, first: Shape, second: Shape) -> list[Spot]:
-    """All places where two shapes may touch."""
+    """Return all contact points of two shapes."""
     if first.part.dimension != second.part.dimension:
         raise InputError(f"{name}: one body is in the plane, the other in space")
     for one, other in ((first, second), (second, first)):
@@ -43,21 +43,21 @@ def spots(name: str, first: Shape, second: Shape) -> list[Spot]:
     if isinstance(first, Capsule) and isinstance(second, Capsule):
         return [_capsules(first, second)]
     if isinstance(first, Box) and isinstance(second, Box):
-        # corners of each against the faces of the other
+        # corners of each box against the faces of the other
         return [*_probes(first, second), *_probes(second, first)]
     for one, other in ((first, second), (second, first)):
         if _lies_on(one, other):
             return _probes(one, other)
-    raise InputError(f"{name}: livens knows no contact of {first.word} with {second.word}")
+    raise InputError(f"{name}: contact of {first.word} with {second.word} is not supported")
 
 
 def _lies_on(one: Shape, other: Shape) -> bool:
-    """Whether a shape is seen well enough by spheres at its corners and ends."""
+    """Return whether sample spheres represent a shape well enough on another one."""
     if other.surface is None or not one.probes():
         return False
     if isinstance(one, (Sphere, Points)):
         return True
-    # ends and corners are the first to touch where the other one is flat or hollow
+    # ends and corners touch first on flat and hollow surfaces
     return isinstance(other, (HalfSpace, Pocket, Tube)) and isinstance(one, (Box, Capsule))
 
 
@@ -69,7 +69,7 @@ def _probes(one: Shape, other: Shape) -> list[Spot]:
     for lever, radius in probes:
         constants = dict(Y=other.lever, **(dict(B=other.axes) if surface.turned else {}))
         sizes = dict(reach=radius, **other.sizes)
-        # corners differ in their place alone: as a parameter, they share their code
+        # corners differ only in their position: as a parameter, they share their code
         (sizes if len(probes) > 1 else constants)["X"] = lever
         found.append(Spot(Probe(surface), one.part, other.part, sizes, constants, bool(np.any(lever)), turns))
     return found

@@ -1,4 +1,4 @@
-"""What results show of a contact by name: ``ball-floor.force``, ``.point``, ``.normal``, ``.friction``, ``.depth``."""
+"""Named outputs of contacts: ``ball-floor.force``, ``.point``, ``.normal_force``, ``.friction``, ``.depth``."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from livens.multibody.contacts.geometry.base import TINY, slip
 from livens.multibody.contacts.pairs import spots
 from livens.multibody.contacts.shape import Shape
 
-#: Crowds of more shapes than this have no sensors of single pairs.
+#: Largest number of shapes of a contact group with outputs of single pairs.
 _MOST_SHAPES = 40
 
 
 def quantities(contact: Contact, system: System, numbers: Mapping[int, int]) -> dict[str, Quantity]:
-    """All of them; forces are those on the second body, in space, at the stored times."""
+    """Return the outputs of a pair contact; forces act on the second body, in space."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     parts = [_Spot(contact, held, system, numbers, place) for held in contact.spots]
     return _shown(contact.name, (contact.first, contact.second), contact.friction, len(parts), lambda: parts)
 
 
 def of_crowd(crowd: DrawnCrowd, system: System, number: int) -> dict[str, Quantity]:
-    """The same of all pairs in a crowd, which is element `number` of its system, as ``first-second.force``.
+    """Return the outputs of all pairs of a contact group, which is element `number`, as ``first-second.force``.
 
-    What is not asked for costs next to nothing; still there are so many pairs that only small crowds have them.
+    Outputs are built on demand. The number of pairs grows quadratically, so only small groups have them.
     """
     found: dict[str, Quantity] = {}
     if len(crowd.shapes) > _MOST_SHAPES:
@@ -48,7 +48,7 @@ def of_crowd(crowd: DrawnCrowd, system: System, number: int) -> dict[str, Quanti
         name = f"{one.part.name}-{other.part.name}"
         made = functools.cache(functools.partial(_of_pair, name, one, other, crowd, where, place))
         shown = _shown(name, (one, other), crowd.friction, len(spots(name, one, other)), made)
-        for word, quantity in shown.items():  # bodies with several shapes are called by the first two of them
+        for word, quantity in shown.items():  # bodies with several shapes: the first pair defines the name
             found.setdefault(f"{name}.{word}", dataclasses.replace(quantity, acts=None))
     return found
 
@@ -67,7 +67,7 @@ def _shown(
     count: int,
     made: Callable[[], Sequence[_Pushing]],
 ) -> dict[str, Quantity]:
-    """What is shown of a contact with this many spots."""
+    """Return the outputs of a contact with a given number of contact points."""
     d, second = shapes[0].part.dimension, shapes[1].part.name
 
     def summed(which: int) -> Any:
@@ -83,7 +83,7 @@ def _shown(
         return sum(ca.sum2(ca.horzcat(*part(q, v, k)[:2])) for part in made())
 
     def point(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        # where nothing touches, all spots count alike
+        # without contact, all contact points have the same weight
         weights = [part(q, v, k)[4] + TINY for part in made()]
         places = [part(q, v, k)[5] for part in made()]
         return sum(w * x for w, x in zip(weights, places, strict=True)) / sum(weights)
@@ -91,9 +91,9 @@ def _shown(
     acting = Acting(on=second, by=shapes[0].part.name, at=point)
     found = {
         "force": Quantity(f"force of {name} on {second}, in space", "N", force, shape=(d,), acts=acting),
-        "point": Quantity(f"where the force of {name} acts, in space", "m", point, shape=(d,)),
+        "point": Quantity(f"point of application of the force of {name}, in space", "m", point, shape=(d,)),
         "normal": Quantity(
-            f"normal force of {name}, added over the points that touch",
+            f"normal force of {name}, summed over its contact points",
             "N",
             lambda q, v, lam, t, k: sum(part(q, v, k)[4] for part in made()),
         ),
@@ -109,7 +109,7 @@ def _shown(
 
 
 class _Pushing:
-    """Forces at one spot: ``(normal force, friction, depth, slip, size of the normal force, point)`` of the state."""
+    """Forces at one contact point: ``(normal force, friction, depth, slip, magnitude of the normal force, point)``."""
 
     _i: list[int]
     _where: list[int]
@@ -122,7 +122,7 @@ class _Pushing:
 
 
 class _Paired(_Pushing):
-    """A spot of two shapes in a crowd: its sizes never change, and all else are parameters of the crowd."""
+    """Forces at a contact point of a contact group: sizes are constant, other parameters belong to the group."""
 
     def __init__(
         self, contact: Contact, held: Held, shared: Parameters, where: list[int], place: Mapping[str, int]
@@ -135,13 +135,13 @@ class _Paired(_Pushing):
 
 
 class _Spot(_Pushing):
-    """A spot of a contact with elements."""
+    """Forces at a contact point of a pair contact with elements."""
 
     def __init__(
         self, contact: Contact, held: Held, system: System, numbers: Mapping[int, int], place: Mapping[str, int]
     ) -> None:
         self._i = [place[str(c)] for c in held.coordinates]
-        # every number of the contact is a parameter of one of its elements
+        # every value of the contact is a parameter of one of its elements
         self._where: list[int] = []
         named: dict[str, Any] = {}
         for element in held.elements:
@@ -170,6 +170,6 @@ def _forces(contact: Contact, held: Held, k: Namespace, symbols: Sequence[Any]) 
     rubbing = 0.0 * along
     if f is not None and f.coefficient:
         rubbing = k.friction * elastic / m.sqrt(m.dot(along, along) + k.smooth**2) * along
-    # of the first body they have the other sign
+    # forces on the second body of the contact point; those on the first have the opposite sign
     outputs = [-size * normal, rubbing, -gap, along, size, point]
     return ca.Function("contact", [q, v, ca.vertcat(*symbols)], [ca.densify(m.expression(m.array(x))) for x in outputs])

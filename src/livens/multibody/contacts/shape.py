@@ -1,4 +1,4 @@
-"""Shapes that touch: each belongs to a body, or to the ground, in its drawn pose."""
+"""Collision shapes: each belongs to a body or to the ground, in the reference configuration."""
 
 from __future__ import annotations
 
@@ -23,14 +23,30 @@ from livens.multibody.parts import Part, axes_about, direction, point_in_space
 
 
 class Shape:
-    """What all of them have: a body, an origin and axes on it, and sizes.
+    """Collision shape of a body: origin, axes and sizes.
 
-    A shape may be a surface, which others lie on, or small spheres (`probes`), which lie on others, or both.
+    A shape has a signed distance (`surface`), on which others are sampled, or sample spheres, or both.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the shape belongs to.
+    at : array_like or Marker, optional
+        Origin in the reference configuration, in m; by default the centre of the body.
+    axes : ndarray of shape (d, d), optional
+        Axes in space as columns; by default those of the body.
+    **sizes : float or array_like
+        Sizes in m, parameters of the signed distance.
+
+    Raises
+    ------
+    InputError
+        If `body` is not a body.
     """
 
-    #: What messages call it.
+    #: Name in messages.
     word = "a shape"
-    #: Nothing, if others cannot lie on it.
+    #: Signed distance; None if other shapes cannot be sampled on it.
     surface: Surface | None = None
 
     def __init__(self, part: Part, at: Any = None, axes: np.ndarray | None = None, **sizes: Any) -> None:
@@ -44,39 +60,90 @@ class Shape:
 
     @property
     def at(self) -> np.ndarray:
-        """Its origin in the drawing."""
+        """Origin in the reference configuration.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            Position in m.
+        """
         return self.part.position + self.part.rotation @ self.lever
 
     @property
     def drawn_axes(self) -> np.ndarray:
-        """Its axes in the drawing, as columns."""
+        """Axes in the reference configuration.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+            Axes as columns.
+        """
         return np.asarray(self.part.rotation @ self.axes)
 
     @property
     def size(self) -> float:
-        """Its smallest measure, to tell a deep overlap from one that pushes back."""
+        """Characteristic size: smallest dimension, for the limit of the initial penetration.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         raise NotImplementedError
 
     @property
     def reach(self) -> float:
-        """How far its farthest point is from its origin."""
+        """Bounding radius: largest distance of a point of the shape from its origin.
+
+        Returns
+        -------
+        float
+            Radius in m.
+        """
         sizes = {name: float(np.linalg.norm(value)) for name, value in self.sizes.items()}
         return sum(sizes.values())
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
-        """Points of the body, from its centre, each with the radius of a sphere about it."""
+        """Return the sample spheres: none by default.
+
+        Returns
+        -------
+        list of tuple of (ndarray, float)
+            Body-fixed centres from the centre of mass, and radii, in m.
+        """
         return []
 
     def curvatures(self, other: Shape) -> Sequence[float]:
-        """In the two principal planes where it touches the other; negative where it is hollow."""
-        raise InputError(f"{self.word} has no curvature where it touches: give a stiffness")
+        """Return the principal curvatures at the contact: not defined for a general shape.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
+        raise InputError(f"{self.word} has no curvature at the contact: give a stiffness")
 
     def __repr__(self) -> str:
         return f"<{self.word} on {self.part.name}>"
 
 
 class HalfSpace(Shape):
-    """All that is below a plane through `at`, by default through the origin; its `normal` shows out of the solid."""
+    """Half-space below a plane.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the half-space belongs to.
+    at : array_like or Marker, optional
+        Point of the plane, in m; by default the centre of the body (for the ground, the origin).
+    normal : {"x", "y", "z"} or array_like, optional
+        Outward normal; by default the last axis.
+    """
 
     word = "a half-space"
     surface = HalfSpaceSurface()
@@ -90,22 +157,59 @@ class HalfSpace(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: infinite.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return np.inf
 
     @property
     def reach(self) -> float:
+        """Bounding radius: infinite.
+
+        Returns
+        -------
+        float
+            Radius in m.
+        """
         return np.inf
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: zero.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         return 0.0, 0.0
 
 
 class HeightField(Shape):
-    """Ground that goes up and down: all that is below a height over the plane through `at` with this `normal`.
+    """Height field: the region below a height over a plane.
 
-    `height` is a function of two coordinates in that plane (of one, for bodies in the plane), written like those of
-    models: ``lambda x, y: 0.1 * math.sin(x)``. The coordinates are those along space's x and y where the normal is z;
-    ``shape.drawn_axes`` has them. Spheres and points lie on it, and must be smaller than its hollows are curved.
+    Spheres and points collide with it; their radii must be smaller than its radii of curvature.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the height field belongs to.
+    height : callable
+        Height in m as a function of two coordinates in the plane (one in planar models), written with `livens.math`:
+        ``lambda x, y: 0.1 * math.sin(x)``. The coordinates are along the global x and y if the normal is z, in general
+        along ``shape.reference_axes``.
+    at : array_like or Marker, optional
+        Point of the plane, in m; by default the centre of the body (for the ground, the origin).
+    normal : {"x", "y", "z"} or array_like, optional
+        Normal of the plane; by default the last axis.
     """
 
     word = "a height field"
@@ -123,15 +227,39 @@ class HeightField(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: infinite.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return np.inf
 
     @property
     def reach(self) -> float:
+        """Bounding radius: infinite.
+
+        Returns
+        -------
+        float
+            Radius in m.
+        """
         return np.inf
 
 
 class Sphere(Shape):
-    """A ball; of a drawn sphere, its radius and centre unless they are given. In the plane, a disc."""
+    """Sphere; a disc in the plane.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the sphere belongs to.
+    radius : float, optional
+        Radius in m; by default that of a body created by `Multibody.sphere`.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    """
 
     word = "a sphere"
     surface = SphereSurface()
@@ -142,33 +270,100 @@ class Sphere(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: radius.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return float(self.sizes["radius"])
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
+        """Return the sample spheres: the sphere.
+
+        Returns
+        -------
+        list of tuple of (ndarray, float)
+            Body-fixed centres from the centre of mass, and radii, in m.
+        """
         return [(self.lever, float(self.sizes["radius"]))]
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: those of the sphere.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         return (1 / self.sizes["radius"],) * 2
 
 
 class Pocket(Sphere):
-    """The inside of a hollow sphere, which something lies in."""
+    """Inside of a hollow sphere.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the hollow sphere belongs to.
+    radius : float, optional
+        Radius in m; by default that of a body created by `Multibody.sphere`.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    """
 
     word = "a pocket"
     surface = SphereSurface(hollow=True)
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
+        """Return the sample spheres: none.
+
+        Returns
+        -------
+        list of tuple of (ndarray, float)
+            Body-fixed centres from the centre of mass, and radii, in m.
+        """
         return []
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: concave.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         return (-1 / self.sizes["radius"],) * 2
 
 
 class Box(Shape):
-    """A box; of a drawn one, its size unless it is given.
+    """Box.
 
-    Where it lies on something it is seen as its corners: points, or spheres of the radius `rounding` that just fit into
-    them. Between two boxes, edges that cross are not seen.
+    On another shape it is sampled at its corners. The contact of crossing edges of two boxes is not detected.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the box belongs to.
+    size : array_like, optional
+        Edge lengths in m; by default those of a body created by `Multibody.box`.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    rotation : array_like of shape (d, d), optional
+        Axes of the box as columns; by default those of the body.
+    rounding : float, default 0
+        Radius in m of the inscribed spheres at the corners.
     """
 
     word = "a box"
@@ -181,7 +376,7 @@ class Box(Shape):
         d = part.dimension if isinstance(part, Part) else 3
         half = array("the size of a box", given, (d,)) / 2
         if not np.all(half > 0):
-            raise InputError(f"the edges of a box that touches must be greater than 0, got {list(given)}")
+            raise InputError(f"the edges of a box in contact must be greater than 0, got {list(given)}")
         axes = None if rotation is None else array("the rotation of a box", rotation, (d, d))
         super().__init__(part, at, axes, half=half)
         self.rounding = not_negative("the rounding of a box", rounding)
@@ -190,21 +385,58 @@ class Box(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: shortest edge.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return 2 * float(self.sizes["half"].min())
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
+        """Return the sample spheres: spheres at the corners.
+
+        Returns
+        -------
+        list of tuple of (ndarray, float)
+            Body-fixed centres from the centre of mass, and radii, in m.
+        """
         within = self.sizes["half"] - self.rounding
         corners = itertools.product((-1.0, 1.0), repeat=len(within))
         return [(clean(self.lever + self.axes @ (np.array(signs) * within)), self.rounding) for signs in corners]
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: zero on a face.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         if other.probes() and not isinstance(other, Box):
             return 0.0, 0.0  # a face
         return super().curvatures(other)
 
 
 class Capsule(Shape):
-    """A round bar from `a` to `b` with round ends about these; of a drawn rod, its ends and radius."""
+    """Capsule: a cylinder with hemispherical ends.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the capsule belongs to.
+    a, b : array_like or Marker, optional
+        Ends of the segment in the reference configuration, in m; by default those of a body created by
+        `Multibody.rod`.
+    radius : float, optional
+        Radius in m; by default that of the rod.
+    """
 
     word = "a capsule"
     surface = CapsuleSurface()
@@ -227,25 +459,71 @@ class Capsule(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: radius.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return float(self.sizes["radius"])
 
     @property
     def along(self) -> np.ndarray:
-        """Its direction on the body."""
+        """Direction of the capsule in body axes.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            Unit vector.
+        """
         return np.asarray(self.axes[:, -1])
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
+        """Return the sample spheres: the two end spheres.
+
+        Returns
+        -------
+        list of tuple of (ndarray, float)
+            Body-fixed centres from the centre of mass, and radii, in m.
+        """
         half, radius = self.sizes["half"], float(self.sizes["radius"])
         return [(clean(self.lever + sign * half * self.along), radius) for sign in (-1.0, 1.0)]
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: those of the cylinder, or of its ends.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         along = abs(float(self.drawn_axes[:, -1] @ (other.at - self.at)))
         rounded = isinstance(other, HalfSpace) or along > self.sizes["half"]
         return (1 / self.sizes["radius"], 1 / self.sizes["radius"] if rounded else 0.0)
 
 
 class Cylinder(Shape):
-    """A round bar with flat ends, seen by spheres and points; of a drawn cylinder, its sizes unless they are given."""
+    """Cylinder with flat ends, in contact with spheres and points.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the cylinder belongs to.
+    radius : float, optional
+        Radius in m; by default that of a body created by `Multibody.cylinder`.
+    length : float, optional
+        Length in m; by default that of the body.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    axis : {"x", "y", "z"} or array_like of shape (3,), optional
+        Axis in space; by default the third body axis.
+    """
 
     word = "a cylinder"
     surface = CylinderSurface()
@@ -261,15 +539,46 @@ class Cylinder(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: smaller of radius and half length.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return float(min(self.sizes["radius"], self.sizes["half"]))
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: those of the lateral surface, zero on the ends.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         height = abs(float(self.drawn_axes[:, -1] @ (other.at - self.at)))
         return (0.0, 0.0) if height > self.sizes["half"] else (1 / self.sizes["radius"], 0.0)
 
 
 class Tube(Cylinder):
-    """The inside of a round tube, without ends."""
+    """Inside of a hollow cylinder without ends.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the hollow cylinder belongs to.
+    radius : float
+        Radius in m.
+    at : array_like or Marker, optional
+        Point of the axis in the reference configuration, in m; by default the centre of the body.
+    axis : {"x", "y", "z"} or array_like of shape (3,), optional
+        Axis in space; by default the third body axis.
+    """
 
     word = "a tube"
     surface = CylinderSurface(hollow=True)
@@ -279,14 +588,47 @@ class Tube(Cylinder):
 
     @property
     def size(self) -> float:
+        """Characteristic size: radius.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return float(self.sizes["radius"])
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: concave.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         return -1 / self.sizes["radius"], 0.0
 
 
 class Torus(Shape):
-    """A ring of the radius `ring` with a round section of the radius `tube`, about an `axis`, seen from outside."""
+    """Torus, in contact from outside.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the torus belongs to.
+    major_radius : float, optional
+        Radius of the centre line in m; by default that of a body created by `Multibody.ring`.
+    minor_radius : float, optional
+        Radius of the tube in m; by default that of the body.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    axis : {"x", "y", "z"} or array_like of shape (3,), optional
+        Axis in space; by default the third body axis.
+    """
 
     word = "a torus"
     surface = TorusSurface()
@@ -303,11 +645,31 @@ class Torus(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: radius of the tube.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return float(self.sizes["tube"])
 
     def curvatures(self, other: Shape) -> Sequence[float]:
-        """Across the section first, then along the ring: ``cos(alpha)/(ring + tube cos(alpha))`` at the angle alpha at
-        which the other one lies, from the plane of the ring."""
+        """Return the principal curvatures at the contact: across the tube, and along the ring.
+
+        The second is ``cos(alpha)/(major_radius + minor_radius cos(alpha))`` at the angle alpha of the other shape from
+        the plane of the ring.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         ring, tube = self.sizes["ring"], self.sizes["tube"]
         x, y, z = self.drawn_axes.T @ (other.at - self.at)
         away = np.hypot(x, y) - ring
@@ -317,7 +679,21 @@ class Torus(Shape):
 
 
 class Groove(Torus):
-    """The inside of such a tube: what the balls of a bearing run in, at the outer race as at the inner one."""
+    """Groove of a raceway: the inside of the tube of a torus, for inner and outer races of ball bearings.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the groove belongs to.
+    major_radius : float, optional
+        Radius of the centre line in m; by default that of a body created by `Multibody.ring`.
+    minor_radius : float, optional
+        Radius of the groove in m; by default that of the body.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    axis : {"x", "y", "z"} or array_like of shape (3,), optional
+        Axis in space; by default the third body axis.
+    """
 
     word = "a groove"
     surface = TorusSurface(hollow=True)
@@ -325,7 +701,19 @@ class Groove(Torus):
 
 
 class Ellipsoid(Shape):
-    """An ellipsoid with half axes, along those of the body unless a `rotation` says otherwise; it lies on planes."""
+    """Ellipsoid, in contact with planes.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the ellipsoid belongs to.
+    half : array_like of shape (d,)
+        Semi-axes in m.
+    at : array_like or Marker, optional
+        Centre in the reference configuration, in m; by default the centre of the body.
+    rotation : array_like of shape (d, d), optional
+        Axes of the ellipsoid as columns; by default those of the body.
+    """
 
     word = "an ellipsoid"
 
@@ -339,10 +727,28 @@ class Ellipsoid(Shape):
 
     @property
     def size(self) -> float:
+        """Characteristic size: shortest semi-axis.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return float(self.sizes["half"].min())
 
     def curvatures(self, other: Shape) -> Sequence[float]:
-        """At the end of the axis that is nearest to the normal of the plane."""
+        """Return the principal curvatures at the contact: those at the vertex closest to the normal of the plane.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         normal = other.drawn_axes[:, -1]
         i = int(np.argmax(np.abs(self.drawn_axes.T @ normal)))
         half = self.sizes["half"]
@@ -351,7 +757,17 @@ class Ellipsoid(Shape):
 
 
 class Points(Shape):
-    """Points of a body, such as the corners of a mesh, each given in space in the drawn pose."""
+    """Point cloud of a body, such as the vertices of a mesh.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the points belong to.
+    points : array_like of shape (n_points, d)
+        Points in the reference configuration, in m.
+    radius : float, default 0
+        Radius of a sphere about each point, in m.
+    """
 
     word = "a set of points"
 
@@ -359,31 +775,64 @@ class Points(Shape):
         super().__init__(part)
         given = array("the points of a contact", points)
         if given.ndim != 2 or given.shape[1] != part.dimension or not len(given):
-            raise InputError(f"the points of a contact must be rows of {part.dimension} numbers, got {given.shape}")
+            raise InputError(f"the points of a contact must have shape (n, {part.dimension}), got {given.shape}")
         self.radius = not_negative("the radius of the points of a contact", radius)
         self.levers = [clean(part.lever(point)) for point in given]
 
     @property
     def reach(self) -> float:
+        """Bounding radius: largest distance of a point from the origin.
+
+        Returns
+        -------
+        float
+            Radius in m.
+        """
         return self.radius + max(float(np.linalg.norm(lever - self.lever)) for lever in self.levers)
 
     @property
     def size(self) -> float:
+        """Characteristic size: radius, or a tenth of the extent of the points.
+
+        Returns
+        -------
+        float
+            Size in m.
+        """
         return self.radius or max(float(np.ptp(np.array(self.levers), axis=0).max()) / 10, 1e-9)
 
     def probes(self) -> list[tuple[np.ndarray, float]]:
+        """Return the sample spheres: the points.
+
+        Returns
+        -------
+        list of tuple of (ndarray, float)
+            Body-fixed centres from the centre of mass, and radii, in m.
+        """
         return [(lever, self.radius) for lever in self.levers]
 
     def curvatures(self, other: Shape) -> Sequence[float]:
+        """Return the principal curvatures at the contact: those of the spheres.
+
+        Parameters
+        ----------
+        other : CollisionShape
+            Other shape.
+
+        Returns
+        -------
+        sequence of float
+            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
+        """
         return (1 / self.radius,) * 2 if self.radius else super().curvatures(other)
 
 
 def shape_of(given: Any) -> Shape:
-    """What is given as a shape; of a body, as it is drawn; of the ground, the plane through the origin."""
+    """Return the collision shape of an argument: a shape, the solid of a body, or a plane for the ground."""
     if isinstance(given, Shape):
         return given
     if not isinstance(given, Part):
-        raise InputError(f"a contact is between shapes, bodies or the ground, got {given!r}")
+        raise InputError(f"a contact needs shapes, bodies or the ground, got {given!r}")
     if given.element is None:
         return HalfSpace(given)
     kinds = {"sphere": Sphere, "box": Box, "rod": Capsule, "cylinder": Cylinder, "ring": Torus}
@@ -391,29 +840,29 @@ def shape_of(given: Any) -> Shape:
     if kind == "particle":
         return Points(given, [given.position])
     if kind not in kinds:
-        raise InputError(f"'{given.name}' is drawn without a shape that touches: say which, such as contacts.Sphere")
+        raise InputError(f"'{given.name}' has no shape for contacts: pass one, such as contacts.Sphere")
     found: Shape = kinds[kind](given)
     return found
 
 
 def _drawn(part: Any, kind: str, word: str) -> tuple[float, ...]:
-    """The sizes of a body that is drawn as this kind of shape."""
+    """Return the sizes of the solid of a body, which must have a given shape type."""
     if not isinstance(part, Part):
         raise InputError(f"{word} belongs to a body or to the ground, got {part!r}")
     if not part.shape or part.shape[0] != kind:
-        raise InputError(f"'{part.name}' is not drawn as a {kind}: give the sizes of {word}")
+        raise InputError(f"'{part.name}' was not created as a {kind}: give the sizes of {word}")
     return tuple(float(x) for x in part.shape[1:])
 
 
 def _axes(last: np.ndarray) -> np.ndarray:
-    """Axes in space, as columns, whose last is given."""
+    """Return axes in space, as columns, with a given last axis."""
     if len(last) == 2:
         return np.array([[last[1], last[0]], [-last[0], last[1]]])
     return axes_about(last)
 
 
 def _about(part: Any, axis: Any) -> np.ndarray | None:
-    """Axes about one of space; without it, those of the body, whose third is the axis of drawn cylinders and rings."""
+    """Return axes about an axis in space; None means the body axes, whose third is the axis of cylinders and rings."""
     if not isinstance(part, Part) or part.dimension != 3:
-        raise InputError("only bodies in space have shapes about an axis")
+        raise InputError("shapes with an axis need a spatial body")
     return None if axis is None else axes_about(direction("the axis of a shape", axis))

@@ -1,4 +1,4 @@
-"""Whether a drawing may start as it does: bodies that overlap too far, blows that steps are too long for."""
+"""Checks of contacts before a run: initial penetration, and step size against collision duration."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from livens.expressions.parameters import Namespace
 from livens.models.system import System
 from livens.multibody.contacts.contact import DEEPEST, Contact, Held, reduced_mass
 
-#: A blow that is shorter than this many steps may be missed; one this long is followed well.
+#: Smallest and recommended number of steps per collision.
 FEWEST, ENOUGH = 2, 20
-#: Slower than this, bodies lie on each other rather than meet.
+#: Approach velocity in m/s below which the step size is not checked.
 SLOW = 1e-2
 
 
 def check_overlaps(contacts: Iterable[Contact], system: System, q: np.ndarray) -> None:
-    """Bodies may press into each other by a little, as their weight does, and not by a mistake in the drawing."""
+    """Raise InputError if the initial penetration of two bodies exceeds the limit."""
     for contact in contacts:
         limit = DEEPEST * min(contact.first.size, contact.second.size)
         depth = max((-_gap(held, system, q, 0 * q)[0] for held in contact.spots), default=0.0)
         if depth > limit:
             raise InputError(
                 f"{contact.name}: '{contact.first.part.name}' and '{contact.second.part.name}' overlap by {depth:.3g} "
-                f"at the start, which is more than a contact is made for ({limit:.3g}): move them apart"
+                f"at the start, which exceeds the allowed initial penetration ({limit:.3g}): move them apart"
             )
 
 
 def check_steps(contacts: Iterable[Contact], system: System, q: np.ndarray, v: np.ndarray, h: Any, g: float) -> None:
-    """Bodies that are about to meet must touch for at least two steps, or one may go through the other unseen."""
+    """Raise InputError if an expected collision lasts less than two steps, so that bodies could interpenetrate."""
     if not isinstance(h, (int, float)) or not h > 0:
         return
     for contact in contacts:
@@ -46,13 +46,13 @@ def check_steps(contacts: Iterable[Contact], system: System, q: np.ndarray, v: n
             lasts = np.pi / contact.law.frequency(held.parameters, mass, speed)
             if lasts < FEWEST * h:
                 raise InputError(
-                    f"{contact.name}: a blow at {speed:.3g} m/s lasts {lasts:.2g} s, which steps of h = {h:g} may "
-                    f"miss: h = {lasts / ENOUGH:.1g} would do, or a smaller stiffness"
+                    f"{contact.name}: a collision at {speed:.3g} m/s lasts {lasts:.2g} s, too short for steps of "
+                    f"h = {h:g}: use h <= {lasts / ENOUGH:.1g}, or a smaller stiffness"
                 )
 
 
 def _gap(held: Held, system: System, q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
-    """The gap of a spot in a state, and its rate."""
+    """Return the gap of a contact point in a state, and its rate."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     i = [place[str(c)] for c in held.coordinates]
     a, b = held.placements

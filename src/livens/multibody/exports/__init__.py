@@ -1,1 +1,1 @@
-"""Mechanisms as files of other codes."""
+"""Export of mechanisms to file formats of other codes."""

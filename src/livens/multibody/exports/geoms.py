@@ -1,4 +1,4 @@
-"""What bodies look like in MuJoCo: geoms that have no mass and touch nothing."""
+"""MJCF geoms of visual shapes, without mass and contact."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from livens.models.shapes import Shape
 from livens.multibody import looks
 from livens.multibody.parts import Part
 
-#: A ring is drawn by so many straight pieces; where its section has no size, it is drawn this thick, by its radius.
+#: Number of segments of a ring, and default thickness relative to the length or radius.
 _PIECES, _THIN = 24, 0.02
 
 
 def numbers(values: Any) -> str:
-    """Numbers as MJCF writes them: as many digits as are needed to read the same numbers again."""
+    """Return numbers in MJCF format with full precision (round-trip)."""
     return " ".join(repr(float(x) + 0.0) for x in np.ravel(values))
 
 
 def in_space(x: Any) -> np.ndarray:
-    """A vector of the plane as one of space."""
+    """Return a planar vector padded to three components."""
     found = np.zeros(3)
     found[: len(x)] = x
     return found
@@ -38,7 +38,7 @@ def axes_in_space(R: np.ndarray) -> np.ndarray:
 
 
 def write_geoms(tag: Tag, part: Part, say: Callable[[str], None]) -> None:
-    """The shapes of a body, in its own axes."""
+    """Write the visual shapes of a body in its axes."""
     drawn = looks.drawn(part.shape, part.dimension) if part.shape else None
     for shape in drawn or [Shape("sphere", (np.zeros(part.dimension),))]:
         found = False

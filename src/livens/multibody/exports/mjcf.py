@@ -1,7 +1,7 @@
-"""A mechanism as an MJCF file of MuJoCo, at the pose it starts from, with the velocities of the start as a keyframe.
+"""MJCF writer (MuJoCo): mechanism in its initial configuration, with the initial velocities as a keyframe.
 
-Bodies hang on one another as MuJoCo wants it; joints that close loops become ``equality`` constraints. MuJoCo holds
-these softly, and contacts, laws of motors and the like have no counterpart there: what is not in the file is said.
+Bodies form a tree; loop-closing joints become ``equality`` constraints, which are compliant in MuJoCo. Contacts, motor
+laws and similar elements have no equivalent; omitted elements are reported.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from livens.multibody.parts import Part, point_in_space
 if TYPE_CHECKING:
     from livens.multibody.builder import Multibody
 
-#: An end of a way that is not there, in metres.
+#: Limit of a one-sided joint range, in radians or metres.
 _FAR = 1e9
-#: A particle has no inertia, and MuJoCo has no body without: that of a ball of this radius, in metres.
+#: Radius in metres of a sphere whose inertia is used for particles, as MuJoCo requires a non-zero inertia.
 _SPECK = 1e-4
 
 
 def write_mjcf(mb: Multibody, path: Path, force: bool) -> list[str]:
-    """Write the file, and return what is not in it, in sentences."""
+    """Write the file and return messages on omitted elements."""
     writer = Writer(mb)
     root = writer.written(path.stem)
     indent(root)
@@ -48,13 +48,13 @@ def write_mjcf(mb: Multibody, path: Path, force: bool) -> list[str]:
 
 
 class Writer:
-    """Writes one mechanism."""
+    """MJCF writer of one mechanism."""
 
     def __init__(self, mb: Multibody) -> None:
         self.mb, self.notes = mb, list[str]()
         q, v = mb.started
         self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), poses(mb, q, v))
-        #: What acts in a joint of MuJoCo, by its name.
+        #: Attributes of passive forces by MJCF joint name.
         self.acting: dict[str, dict[str, str]] = {}
         self.tendons, self.equality, self.actuators = Tag("tendon"), Tag("equality"), Tag("actuator")
         self.sites: dict[str, list[Tag]] = {}
@@ -105,7 +105,7 @@ class Writer:
         mass = float(given["mass"])
         if "euler" in given:
             J = np.trace(given["euler"]) * np.eye(3) - given["euler"]
-        elif "moment" in given:  # in the plane, only the third matters
+        elif "moment" in given:  # only the third moment affects planar motion
             J = float(given["moment"]) * np.diag([0.5, 0.5, 1.0])
         else:
             J = 0.4 * mass * _SPECK**2 * np.eye(3)
@@ -123,7 +123,7 @@ class Writer:
         SubElement(tag, "joint", found | self.acting.get(one.name, {}))
 
     def _start(self) -> Tag:
-        """The keyframe ``start``."""
+        """Return the keyframe ``start``."""
         places, rates = list[float](), list[float]()
         for branch in self.tree:
             pose = self.tree.poses[branch.part.name]
@@ -139,10 +139,10 @@ class Writer:
 
     # -- loops and couplings ------------------------------------------------------------------------------------------
     def _close(self, joint: Joint) -> None:
-        """Points that stay together; of a hinge in space, two of them on its axis."""
+        """Write a loop closure by coincident points; a hinge in 3-D has two points on its axis."""
         part, lever, other = joint.first, in_space(joint.parameters["X"]), joint.second
         axes = axes_in_space(joint.parameters["A"])
-        if part.element is None:  # what it is closed with is the world if nothing is said
+        if part.element is None:  # body2 defaults to the world
             part, lever, other = joint.second, in_space(joint.parameters["Y"]), joint.first
             axes = axes_in_space(joint.parameters["B"])
         ends = dict(body1=part.name) | ({} if other.element is None else dict(body2=other.name))
@@ -155,7 +155,7 @@ class Writer:
             SubElement(self.equality, "connect", dict(name=f"{joint.name} axis", anchor=numbers(along)) | ends)
 
     def _couple(self, name: str, members: Any) -> None:
-        """``sum weight_i (angle_i or position_i)`` stays as it is."""
+        """Write a coupling: ``sum weight_i (angle_i or position_i)`` is constant."""
         names = [self._name(name, joint, "hinge" if quantity == "angle" else "slide") for joint, quantity, _ in members]
         if any(not one for one in names):
             return
@@ -170,7 +170,7 @@ class Writer:
         SubElement(self.equality, "tendon", name=name, tendon1=name)
 
     def _name(self, name: str, joint: Joint, kind: str) -> str:
-        """What MuJoCo calls the angle or the way of a joint."""
+        """Return the MJCF name of the coordinate of a joint; empty, with a note, if the joint closes a loop."""
         for branch in self.tree:
             for one in branch.freedoms:
                 if branch.joint is joint and one.kind == kind:
@@ -211,13 +211,13 @@ class Writer:
             acting["frictionloss"] = numbers(values["level"])
         elif what == "limit":
             acting["range"] = numbers([values.get("lower", -_FAR), values.get("upper", _FAR)])
-            self.notes.append(f"'{name}' is as stiff as MuJoCo makes it")
+            self.notes.append(f"'{name}' has the default limit stiffness of MuJoCo")
         else:
             SubElement(self.actuators, "motor", name=name, joint=found)
-            self.notes.append(f"the law of '{name}' is not in the file: its control is what it exerts")
+            self.notes.append(f"the law of '{name}' is not in the file: its control is the applied torque or force")
 
     def _site(self, name: str, end: Any) -> str:
-        """A named point of a body, or of the ground."""
+        """Add a site at a point of a body or of the ground, and return its name."""
         marker = end.centre if isinstance(end, Part) and end.element is not None else end
         part = getattr(marker, "part", self.mb.ground)
         if part.element is None:
@@ -229,7 +229,7 @@ class Writer:
 
 
 def poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
-    """All parts at the start."""
+    """Return the initial poses and velocities of all bodies."""
     still = np.zeros(3)
     found = {"ground": Pose(still, np.eye(3), still, still)}
     place = {name: i for i, name in enumerate(mb.system.coordinates)}

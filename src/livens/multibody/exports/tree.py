@@ -1,4 +1,4 @@
-"""A mechanism as a tree of bodies, as MuJoCo has it, with the joints that close its loops beside the tree."""
+"""Spanning tree of a mechanism for MJCF, with loop-closing joints."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from livens.multibody.exports.geoms import axes_in_space, in_space
 from livens.multibody.joint import Joint
 from livens.multibody.parts import Part
 
-#: Joints that can close a loop by points that are held together come last: all others must be part of the tree.
+#: Joint types that MJCF can express as loop closures; all other types must be in the spanning tree.
 _LOOSE = ("spherical", "revolute", "fixed")
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """Where a part is at the start, and how it moves; all in space."""
+    """Initial pose and velocities of a body in world axes."""
 
     position: np.ndarray
     rotation: np.ndarray
@@ -29,9 +29,9 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Freedom:
-    """One joint of MuJoCo: ``hinge``, ``slide``, ``ball`` or ``free``, with its axis and its point in space.
+    """MJCF joint: ``hinge``, ``slide``, ``ball`` or ``free``, with axis and point in world axes.
 
-    `reference` is what it measures at the start, `rates` its velocities there.
+    `ref` is its initial coordinate, `rates` its initial velocities.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Freedom:
 
 @dataclass(eq=False)
 class Branch:
-    """A body, what it hangs on, and the freedoms between both, in the order in which they follow one another."""
+    """Node of the spanning tree: a body, the joint to its parent, and the MJCF joints in between, in order."""
 
     part: Part
     joint: Joint | None
@@ -52,14 +52,14 @@ class Branch:
     children: list[Branch] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Branch]:
-        """This one and all behind it, in the order of the file."""
+        """Iterate over the node and its descendants in the order of the file."""
         yield self
         for child in self.children:
             yield from child
 
 
 class Tree:
-    """The branches that hang on the ground, and the joints that are not part of the tree."""
+    """Spanning tree rooted in the ground, and the loop-closing joints."""
 
     def __init__(self, parts: dict[str, Part], ground: Part, joints: list[Connection], poses: dict[str, Pose]) -> None:
         self.poses, self.closing, self._ground = poses, list[Joint](), ground
@@ -87,7 +87,7 @@ class Tree:
             yield from branch
 
     def _chosen(self, ground: Part, joints: list[Connection]) -> list[Joint]:
-        """A spanning tree: what cannot close a loop of MuJoCo first, then as drawn."""
+        """Return the joints of a spanning tree: joints that cannot close a loop first, then in order of definition."""
         group: dict[str, str] = {}
 
         def find(name: str) -> str:
@@ -98,7 +98,7 @@ class Tree:
         chosen = []
         for joint in sorted(joints, key=lambda one: one.what in _LOOSE):
             if not isinstance(joint, Joint) or joint.what not in _PARTS:
-                raise InputError(f"MJCF has nothing for '{joint.name}', which is of the kind {joint.what}")
+                raise InputError(f"MJCF has no equivalent of '{joint.name}' (type {joint.what})")
             ends = [find(part.name) for part in (joint.first, joint.second)]
             if ends[0] != ends[1]:
                 group[ends[0]] = ends[1]
@@ -111,7 +111,7 @@ class Tree:
 
     # -- freedoms -----------------------------------------------------------------------------------------------------
     def _free(self, part: Part) -> list[Freedom]:
-        """A body that nothing holds."""
+        """Return the MJCF joints of an unconstrained body."""
         pose, z = self.poses[part.name], np.array([0.0, 0.0, 1.0])
         if part.turns and part.dimension == 3:
             rates = (*pose.velocity, *(pose.rotation.T @ pose.omega))
@@ -124,7 +124,7 @@ class Tree:
         return [*ways, *([turn] if part.turns else [])]
 
     def _between(self, joint: Joint, child: Part) -> list[Freedom]:
-        """The freedoms of a joint, from the parent to the child; seen from the second part they are the other way."""
+        """Return the MJCF joints of a joint, from parent to child; reversed if the child is the first body."""
         a, b = self.poses[joint.first.name], self.poses[joint.second.name]
         X, Y = in_space(joint.parameters["X"]), in_space(joint.parameters["Y"])
         A = _axes(joint.parameters["A"], a)
@@ -132,7 +132,7 @@ class Tree:
         at, to = a.position + a.rotation @ X, b.position + b.rotation @ Y
         gap, turning = to - at, b.omega - a.omega
         moving = b.velocity + np.cross(b.omega, to - b.position) - a.velocity - np.cross(a.omega, at - a.position)
-        moving = moving - np.cross(a.omega, gap)  # as the first part sees it
+        moving = moving - np.cross(a.omega, gap)  # relative to the first body
         sign, point = (1.0, to) if child is joint.second else (-1.0, at)
         first = _axes(joint.parameters["B"], b)[:, 0]
         angle = float(np.arctan2(A[:, 1] @ first, A[:, 0] @ first))
@@ -154,7 +154,7 @@ class Tree:
         return found if child is joint.second else found[::-1]
 
 
-#: Freedoms of a joint, from its first part to its second, and the axes of the joint's frame that they are about.
+#: Decomposition of a joint into MJCF joints, from first to second body, with the axes of the joint frame.
 _PARTS: dict[str, tuple[tuple[str, int], ...]] = {
     "fixed": (),
     "revolute": (("hinge", 3),),
@@ -169,7 +169,7 @@ _PARTS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 
 
-#: In the plane, joints move along their first axis.
+#: Decomposition of planar joints, which slide along their first axis.
 _FLAT: dict[str, tuple[tuple[str, int], ...]] = {
     "fixed": (),
     "revolute": (("hinge", 3),),
@@ -179,12 +179,12 @@ _FLAT: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 def _parts(joint: Joint) -> list[tuple[str, int]]:
-    """The freedoms of a joint; a particle does not turn."""
+    """Return the decomposition of a joint; particles have no rotation."""
     found = (_FLAT if joint.first.dimension == 2 else _PARTS)[joint.what]
     turns = joint.first.turns and joint.second.turns
     return [(kind, which) for kind, which in found if turns or kind == "slide"]
 
 
 def _axes(given: np.ndarray, pose: Pose) -> np.ndarray:
-    """The axes of a joint in space; those of the plane turn about the third."""
+    """Return the axes of a joint in world axes; planar axes rotate about the third."""
     return np.asarray(pose.rotation @ axes_in_space(given))

@@ -1,8 +1,8 @@
-"""Several freedoms between two bodies as one joint: what stands between them has no mass, and so is no body.
+"""Composition of several dofs between two bodies into one joint, as the links in between have no mass.
 
-Slides come first, normal to one another, then hinges about axes that are normal one after the other and meet in a
-point; or a slide and a hinge have the same axis. That makes cylindrical, universal, spherical and planar joints, tables
-that slide, and bodies on three slides.
+Supported are mutually orthogonal slides followed by hinges with successively orthogonal axes that intersect in a point,
+and a slide and a hinge with a common axis. This includes cylindrical, universal, spherical and planar joints, sliding
+tables, and three slides.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SMALL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """A joint at a point, with axes as columns; `kind` is nothing if it holds nothing."""
+    """Composite joint at a point, with axes as columns; `joint_type` is None if all directions are free."""
 
     kind: Kind | None
     at: np.ndarray
     axes: np.ndarray
-    #: The freedoms that can be measured, with their axes, and whether the second body is seen from the first.
+    #: Measurable dofs with their axes, and True if the second body is measured relative to the first.
     measured: tuple[tuple[Freedom, np.ndarray, bool], ...]
 
     @property
@@ -42,12 +42,12 @@ def _locked(kind: Kind) -> tuple[object, object]:
 
 
 def composed(link: Link, chain: Sequence[Freedom]) -> Composed:
-    """The joint that freedoms in space make up, from the first body to the second."""
+    """Return the composite joint of a chain of dofs in world axes, from the first body to the second."""
     slides = [one for one in chain if one.kind == "slide"]
     hinges = [one for one in chain if one.kind == "hinge"]
     balls = [one for one in chain if one.kind == "ball"]
     if any(one.kind == "free" for one in chain):
-        raise link.node.error("a free joint stands alone: what it is joined to would have no mass")
+        raise link.node.error("a free joint cannot be combined with other joints: the link in between has no mass")
     if len(hinges) + 3 * len(balls) > 3 or len(slides) > 3:
         raise _refused(link, chain, "more than three slides, or more than three hinges")
     same = len(slides) == len(hinges) == 1 and _parallel(slides[0].axis, hinges[0].axis)
@@ -69,26 +69,26 @@ def composed(link: Link, chain: Sequence[Freedom]) -> Composed:
     measured = [(one, axes_about(one.axis), True) for one in slides]
     if len(hinges) == 1:
         measured.append((hinges[0], axes_about(axes[0]), True))
-    elif len(hinges) == 2:  # the second is about an axis of the second body, from which the first is seen
+    elif len(hinges) == 2:  # the second axis is fixed in the second body, relative to which the first is measured
         measured.append((hinges[0], axes_about(axes[0], axes[1]), True))
         measured.append((hinges[1], axes_about(-axes[1], axes[0]), False))
     return Composed(kind, at, frame, tuple(measured))
 
 
 def _frame(slides: list[np.ndarray], hinges: list[np.ndarray]) -> np.ndarray:
-    """Axes as columns: of one hinge the third, of two the first and the second; slides where there is room."""
+    """Return the joint frame: one hinge is the third axis, two are the first and second; slides take the others."""
     if len(hinges) == 2:
         return np.column_stack([hinges[0], hinges[1], np.cross(hinges[0], hinges[1])])
     if len(hinges) == 1:
         across = [axis for axis in slides if _normal(axis, hinges[0])]
         return axes_about(hinges[0], across[0] if across else None)
-    if len(slides) >= 2:  # what stays locked of two slides is the third
+    if len(slides) >= 2:  # the normal of two slides is locked
         return axes_about(np.cross(slides[0], slides[1]), slides[0])
     return axes_about(slides[0]) if slides else np.eye(3)
 
 
 def _meeting(link: Link, chain: Sequence[Freedom], hinges: Sequence[Freedom]) -> np.ndarray:
-    """The point in which the axes of hinges meet."""
+    """Return the intersection point of the hinge axes."""
     if len(hinges) == 1:
         return hinges[0].at
     across = [np.eye(3) - np.outer(one.axis, one.axis) for one in hinges]
@@ -111,6 +111,6 @@ def _normal(a: np.ndarray, b: np.ndarray) -> bool:
 def _refused(link: Link, chain: Sequence[Freedom], why: str) -> Exception:
     names = ", ".join(one.name for one in chain)
     return link.node.error(
-        f"between it and the next body that has a mass there are several joints ({names}) with {why}, which livens "
-        "has not as one joint; give what is between them a mass, in links of its own"
+        f"there are several joints ({names}) between it and the next body with mass, with {why}; this combination is "
+        "not supported as one joint: add links with mass in between"
     )

@@ -1,4 +1,4 @@
-"""A robot of a file drawn as a mechanism: a body for each rigid part with mass, a joint between each two of them."""
+"""Conversion of a robot description to a Multibody: one body per rigid cluster with mass, connected by joints."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(eq=False)
 class _Group:
-    """Links that move as one, in the frame of the first of them; of the ground, nobody is the first."""
+    """Rigid cluster of links in the frame of its root link; the cluster of the ground has no root."""
 
     root: Link | None
-    #: Where the links are, and what they have.
+    #: Links with their poses in the frame of the root link.
     links: list[tuple[Link, Pose]] = dataclasses.field(default_factory=list)
     part: Part | None = None
-    #: Freedoms since the last body that has a mass, in space.
+    #: Dofs since the last body with mass, in world axes.
     waiting: list[Freedom] = dataclasses.field(default_factory=list)
     carries: bool = False
     behind: _Group | None = None
@@ -41,18 +41,18 @@ class _Group:
         return summed(link.mass.placed(at.position, at.rotation) for link, at in self.links if link.mass is not None)
 
     def shapes(self, origin: np.ndarray) -> list[Shape]:
-        """In the axes of the first link, from a point of it."""
+        """Return the visual shapes relative to a point of the root link, in its axes."""
         found = []
         for link, at in self.links:
             move = Pose(at.position - origin, at.rotation)
             found += [shape.placed(move.point, move.turned) for shape in link.shapes]
-        if found:  # the first of a body has a colour of its own, and leaves a path
+        if found:  # the first shape of a body is traced
             found[0] = dataclasses.replace(found[0], trace=0.5 if found[0].kind == "cylinder" else 0.0)
         return found
 
 
 class Drawer:
-    """Draws a robot into an empty mechanism."""
+    """Builder that converts a robot description into an empty mechanism."""
 
     def __init__(self, mb: Multibody, robot: Robot, limit_stiffness: float | None) -> None:
         self.mb, self.robot, self.limit_stiffness = mb, robot, limit_stiffness
@@ -71,7 +71,7 @@ class Drawer:
         for group in dict.fromkeys(self.groups.values()):
             if group.waiting and not group.carries:
                 raise _link(group).node.error(
-                    "it moves and has no mass, nor has what it carries: nothing says how fast"
+                    "it moves, but neither it nor its children have mass: its motion is undetermined"
                 )
         for relation in robot.relations:
             self._relate(relation)
@@ -85,8 +85,8 @@ class Drawer:
         self._start()
         if self.slack:
             robot.notes.append(
-                f"ends of the ways of joints do not act ({_few(self.slack)}), as the file does not say how stiff they "
-                "are: give limit_stiffness, or add mb.limit"
+                f"joint limits are ignored ({_few(self.slack)}) because the file gives no limit stiffness; "
+                "pass limit_stiffness or add mb.limit"
             )
         self.mb.notes += robot.notes
 
@@ -102,13 +102,13 @@ class Drawer:
                 group.links.append((link, origin.inverse @ self.poses[link.name]))
 
     def _place(self, group: _Group) -> None:
-        """The body of a group, and the joint that it hangs on."""
+        """Add the body of a cluster and the joint to its parent."""
         link, behind = _link(group), group.behind
         assert behind is not None
         pose = self.poses[link.name]
         chain = [*behind.waiting, *(one.in_space(pose) for one in link.freedoms)]
         if behind.waiting and behind.carries:
-            raise _link(behind).node.error("it moves, has no mass, and more than one part hangs on it")
+            raise _link(behind).node.error("it moves, has no mass, and has more than one child")
         behind.carries = True
         mass, first = group.mass(), behind.part
         assert first is not None
@@ -117,13 +117,13 @@ class Drawer:
                 raise link.node.error("it moves and has no mass")
             group.part, group.waiting = first, chain
             if group.shapes(np.zeros(3)):
-                self.robot.notes.append(f"'{link.name}' has no mass and is no body of its own: it is not drawn")
+                self.robot.notes.append(f"'{link.name}' has no mass and is not a separate body: it is not drawn")
             return
         try:
             moments = np.linalg.eigvalsh(mass.tensor)
             if not moments[0] > 1e-12 * moments[2]:
                 raise InputError(
-                    "it has no inertia about one of its axes, and nothing would say how fast it turns about it"
+                    "it has no inertia about one of its axes: the rotation about this axis is undetermined"
                 )
             name = self._name(link.name, "body")
             group.part = self.mb.body(
@@ -140,7 +140,7 @@ class Drawer:
         self._join(link, first, group.part, chain)
 
     def _mark(self, part: Part, group: _Group) -> None:
-        """The frames of the links, and those that links name."""
+        """Add the frames of the links, and the frames defined in links."""
         for link, _ in group.links:
             here = self.poses[link.name]
             own = {"origin" if link is group.root else link.name: Pose(), **link.frames}
@@ -152,7 +152,7 @@ class Drawer:
         part.frame(free, pose.position, pose.rotation)
 
     def _ground(self) -> None:
-        """What does not move: it is seen, and its frames have names."""
+        """Add visuals and named frames of the ground."""
         still = self.groups[None]
         self._mark(self.mb.ground, still)
         for name, pose in self.robot.frames.items():
@@ -171,7 +171,7 @@ class Drawer:
             if one.kind == "free":
                 if first is not mb.ground:
                     self.robot.notes.append(
-                        f"the free joint '{one.name}' is between two bodies: neither holds the other"
+                        f"the free joint '{one.name}' is between two bodies: it adds no constraint"
                     )
             else:
                 what = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical"}[one.kind]
@@ -198,14 +198,14 @@ class Drawer:
                 self.unmeasured.add(freedom.name)
                 if freedom.acts:
                     raise freedom.node.error(
-                        "what acts in a joint that has no single angle or way (stiffness, damping, armature, "
-                        "frictionloss) is not taken over: a free joint, three hinges in one; of a ball, the last two"
+                        "stiffness, damping, armature and frictionloss are not supported in a joint without a single "
+                        "coordinate (free joint, three hinges; in a ball joint: armature and frictionloss)"
                     )
             else:
                 self._forces(freedom, self.joints[freedom.name])
 
     def _forces(self, freedom: Freedom, joint: Joint) -> None:
-        """What acts along one freedom."""
+        """Add the passive forces of one dof: spring, damper, friction, armature and limit."""
         mb, turns = self.mb, freedom.turns
         if freedom.stiffness:
             name, given = f"{joint.name} spring", dict(stiffness=freedom.stiffness, rest=freedom.rest)
@@ -225,7 +225,9 @@ class Drawer:
         if freedom.friction:
             level: dict[str, float] = {"torque" if turns else "force": freedom.friction}
             mb.friction(f"{joint.name} friction", joint, **level)
-            self.robot.notes.append(f"dry friction of '{freedom.name}' is smooth below a rate of 1e-3, see mb.friction")
+            self.robot.notes.append(
+                f"Coulomb friction of '{freedom.name}' is regularised below a rate of 1e-3, see mb.friction"
+            )
         if freedom.armature:
             self._rotor(freedom, joint)
         if freedom.range is not None:
@@ -236,7 +238,7 @@ class Drawer:
                 mb.limit(f"{joint.name} limit", joint, lower=lower, upper=upper, stiffness=self.limit_stiffness)
 
     def _in_ball(self, freedom: Freedom, joint: Joint) -> None:
-        """A spring against the angle between both bodies, relaxed as drawn, and a damper against its rate."""
+        """Add a spring on the relative rotation angle, relaxed in the reference configuration, and a damper."""
         sides = joint.a, joint.b
         if freedom.stiffness:
             name, law = f"{joint.name} spring", balls.spring(*sides)
@@ -246,22 +248,22 @@ class Drawer:
             self.mb._act(name, joint.acting(name, dict(viscosity=freedom.damping), dissipation=loss))
 
     def _rotor(self, freedom: Freedom, joint: Joint) -> None:
-        """The inertia of a motor behind a gear: a rotor on the ground that turns as the joint does, and weighs nothing.
+        """Add the armature (reflected rotor inertia) as a weightless rotor on the ground, coupled to the joint.
 
-        Its kinetic energy is half the armature times the square of the rate, and nothing else; with a slide, it turns
-        by one radian in a metre.
+        Its kinetic energy is half the armature times the squared joint rate. For a slide, the rotor turns by one radian
+        per metre.
         """
         mb, moment = self.mb, freedom.armature
         name = f"{joint.name} rotor"
         rotor = mb.body(name, mass=moment, inertia=[moment] * 3, position=freedom.at, shape=("shapes",))
         bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=freedom.at, axis=freedom.axis)
-        bearing.element.look = None  # it is nowhere to be seen
+        bearing.element.look = None  # not visible
         mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), what="armature")
 
-    # -- beside the tree ----------------------------------------------------------------------------------------------
+    # -- equality constraints and closures ----------------------------------------------------------------------------
     def _measured(self, name: str, node: Any, what: str) -> Joint:
         if name in self.unmeasured:
-            raise node.error(f"{what} on '{name}' is not taken over: it has no single angle or way")
+            raise node.error(f"{what} on '{name}' is not supported: the joint has no single coordinate")
         return self.joints[name]
 
     def _relate(self, relation: Relation) -> None:
@@ -275,20 +277,20 @@ class Drawer:
             coupling = self.mb.couple(name, (leader, relation.ratio), (follower, -1.0), what="coupling")
         except InputError as error:
             raise relation.node.error(str(error)) from None
-        # wherever the leader starts, the follower starts where it belongs
+        # the initial position of the follower satisfies the coupling
         self.mb._targets.append(Target(coupling, "phase", np.array([0.0 - relation.offset]), True))
 
     def _close(self, closure: Closure) -> None:
-        """A joint beside the tree; it need not be closed in the drawing."""
+        """Add a loop closure, which need not be satisfied in the reference configuration."""
         first, second = (self.groups[name].part for name in (closure.first, closure.second))
         for end in (closure.first, closure.second):
             if self.groups[end].waiting:
-                raise closure.node.error(f"'{end}' has no mass: it cannot be held")
+                raise closure.node.error(f"'{end}' has no mass: it cannot be constrained")
         assert first is not None and second is not None
         if first is second:
-            raise closure.node.error("it holds a body to itself")
+            raise closure.node.error("it connects a body to itself")
         here, there = self.poses[closure.first] @ closure.at, self.poses[closure.second] @ closure.to
-        # as if the second body were drawn where the closure wants it
+        # reference configuration in which the closure is satisfied
         move = here @ there.inverse
         virtual = second
         if second.element is not None:
@@ -310,7 +312,7 @@ class Drawer:
         self.mb.connections[name] = joint
 
     def _start(self) -> None:
-        """Bodies are drawn where couplings want them; angles and ways are zero where the file has them zero."""
+        """Move bodies to poses that satisfy the couplings; joint coordinates are zero where they are in the file."""
         started = self.robot.started()
         for group in dict.fromkeys(self.groups.values()):
             if group.root is not None and group.part is not None and not group.waiting:
@@ -319,7 +321,7 @@ class Drawer:
                 part.position, part.rotation = move.point(part.position), _orthonormal(move.rotation @ part.rotation)
 
     def _name(self, wanted: str, kind: str) -> str:
-        """A name that nothing else has, without dots; if it is another than in the file, that is said."""
+        """Return a unique name without dots; add a note if it differs from the name in the file."""
         mb = self.mb
         base = wanted.replace(".", "_") or kind
         taken = {"ground", *mb.bodies, *mb.connections, *mb.couplings, *mb._acting, *mb.gauges}
@@ -327,7 +329,7 @@ class Drawer:
         while found in taken:
             found, number = (f"{base} {kind}", number) if found == base else (f"{base} {kind} {number}", number + 1)
         if wanted and found != wanted:
-            self.robot.notes.append(f"the {kind} '{wanted}' is called '{found}' here")
+            self.robot.notes.append(f"the {kind} '{wanted}' is called '{found}' in the model")
         return found
 
 
@@ -337,7 +339,7 @@ def _link(group: _Group) -> Link:
 
 
 def _orthonormal(R: np.ndarray) -> np.ndarray:
-    """The nearest rotation: products of rotations are a little off."""
+    """Return the nearest rotation matrix, which removes the round-off of products of rotations."""
     u, _, vh = np.linalg.svd(R)
     return np.asarray(u @ vh)
 

@@ -1,4 +1,4 @@
-"""Mass, centre and inertia of links, how they add up, and those of simple solids by their density."""
+"""Spatial inertia of links: mass, centre of mass and inertia tensor; sums and simple solids."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from livens.multibody import shapes
 
 @dataclass(frozen=True, eq=False)
 class Mass:
-    """A mass, its centre in some frame, and its inertia about the centre in the axes of that frame."""
+    """Mass, centre of mass in a frame, and inertia tensor about the centre in the axes of that frame."""
 
     mass: float
     centre: np.ndarray
     tensor: np.ndarray
 
     def placed(self, position: np.ndarray, rotation: np.ndarray) -> Mass:
-        """The same, seen from a frame in which the one it is given in has this pose."""
+        """Return the inertia in a frame in which the current frame has the given pose."""
         return Mass(self.mass, position + rotation @ self.centre, rotation @ self.tensor @ rotation.T)
 
     def scaled(self, factor: float) -> Mass:
@@ -27,7 +27,7 @@ class Mass:
 
 
 def summed(masses: Iterable[Mass]) -> Mass | None:
-    """All of them as one rigid body; nothing if they have no mass."""
+    """Return the inertia of a rigid assembly; None without mass."""
     parts = [one for one in masses if one.mass > 0]
     if len(parts) <= 1:
         return parts[0] if parts else None
@@ -42,7 +42,7 @@ def summed(masses: Iterable[Mass]) -> Mass | None:
 
 # -- simple solids, in their own axes ---------------------------------------------------------------------------------
 def _full(volume: float, moments: np.ndarray) -> Mass:
-    """Of density one, from moments of inertia of mass one."""
+    """Return the inertia of a solid of unit density, from the principal moments of unit mass."""
     return Mass(volume, np.zeros(3), volume * np.diag(moments))
 
 
@@ -59,15 +59,15 @@ def cylinder(radius: float, length: float) -> Mass:
 
 
 def ellipsoid(axes: np.ndarray) -> Mass:
-    """With these half axes."""
+    """Return the inertia of an ellipsoid with these semi-axes."""
     x, y, z = axes**2
     return _full(4 / 3 * np.pi * float(np.prod(axes)), np.array([y + z, x + z, x + y]) / 5)
 
 
 def capsule(radius: float, length: float) -> Mass:
-    """A cylinder about the third axis with half a sphere on both ends."""
+    """Return the inertia of a capsule: a cylinder about the third axis with hemispherical caps."""
     barrel, ball = cylinder(radius, length), sphere(radius)
-    # the centre of half a sphere is 3/8 of its radius from the flat side; about it, 83/320 m r^2 across
+    # the centre of a hemisphere is 3/8 of its radius from the flat side; its transverse moment there is 83/320 m r^2
     shift = length / 2 + 3 / 8 * radius
     across = 83 / 320 * ball.mass * radius**2 + ball.mass * shift**2
     ends = np.diag([across, across, 0.4 * ball.mass * radius**2])

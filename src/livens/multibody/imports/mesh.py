@@ -1,4 +1,4 @@
-"""The mass of what triangles enclose."""
+"""Spatial inertia of closed triangle meshes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from livens.multibody.imports.mass import Mass
 
 
 def mass_of(solid: Triangles) -> tuple[Mass, bool]:
-    """Of density one, and whether all triangles are seen from inside the middle of the points.
+    """Return the inertia of a closed mesh of unit density, and True if it is star-shaped about its mean vertex.
 
-    By tetrahedra from that middle to each triangle, whose signs take away what is counted too much.
+    The volume is the sum of signed tetrahedra from the mean vertex to each triangle.
     """
     middle = solid.vertices.mean(axis=0)
     a, b, c = (solid.vertices[solid.faces[:, i]] - middle for i in range(3))
     volumes = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
     volume = float(volumes.sum())
     if not volume > 1e-9 * float(np.abs(volumes).sum()):
-        raise InputError(f"{solid.name} encloses no volume: it is open, flat or inside out, and so has no mass")
+        raise InputError(f"{solid.name} encloses no volume (open, flat or inverted), so it has no mass")
     total = a + b + c
     centre = volumes @ total / 4 / volume
-    # of a tetrahedron with a corner at the origin: integral x x^T dV = V/20 (sum x_i x_i^T + s s^T), s their sum
+    # tetrahedron with a vertex at the origin: integral x x^T dV = V/20 (sum x_i x_i^T + s s^T), s = sum x_i
     squares = sum(np.einsum("n,ni,nj->ij", volumes, x, x) for x in (a, b, c, total)) / 20
     euler = squares - volume * np.outer(centre, centre)
     starlike = bool(volumes.min() >= -1e-9 * volume)

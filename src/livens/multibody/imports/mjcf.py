@@ -1,4 +1,4 @@
-"""MJCF, MuJoCo's format: nested bodies with joints and geoms, default classes, and constraints beside the tree."""
+"""MJCF reader (MuJoCo): nested bodies with joints and geoms, default classes, equality constraints, actuators."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from livens.multibody.imports.robot import Freedom, Link, Pose, Robot
 from livens.multibody.imports.xml import Node
 
 _REFUSED = ("replicate", "attach", "composite", "flexcomp", "plugin")
-#: Switches that take away what acts by itself.
+#: Flags that disable passive forces or constraints.
 _SWITCHES = ("constraint", "equality", "frictionloss", "passive", "spring", "damper", "actuation")
 
 
 def read_mjcf(path: Path) -> Robot:
-    """The robot of a file at its reference pose."""
+    """Read the robot description of an MJCF file at its reference pose."""
     root = whole(path)
     reader = _Reader(root, Settings(root), path.parent)
     for world in root.all("worldbody"):
@@ -41,14 +41,14 @@ class _Reader:
         self.settings = settings
         self.robot = Robot(root.text("model", "MuJoCo model"), _gravity(root))
         self.geoms = Geoms(settings, Files(folder), self.robot.notes)
-        #: Sites by name: the link they are on, and where.
+        #: Sites by name: link and pose in the link.
         self.sites: dict[str, tuple[str | None, Pose]] = {}
-        #: What the coordinate of a joint is in the drawn pose.
+        #: Joint coordinates in the reference pose (MJCF `ref`).
         self.references: dict[str, float] = {}
         self._parts: dict[str | None, list[Mass]] = {}
 
     def content(self, node: Node, link: Link | None, pose: Pose, childclass: str | None) -> None:
-        """What is in a body, in the world or in a frame, with the pose of that frame in its body."""
+        """Read the content of a body, the world or a frame, with the pose of the frame in its body."""
         name = link.name if link is not None else None
         childclass = node.get("childclass") or childclass
         for child in node.all("geom"):
@@ -69,7 +69,7 @@ class _Reader:
                 (self.robot.frames if link is None else link.frames)[site] = at
         for child in node.all("joint", "freejoint"):
             if link is None or node.tag == "frame":
-                raise child.error("a joint belongs into a body")
+                raise child.error("a joint must be a child of a body")
             self._freedom(child, link, childclass)
         if link is not None and node.tag == "body":
             inertial = node.one("inertial")
@@ -79,7 +79,7 @@ class _Reader:
             if link is not None:
                 self._again(link)
         for child in node.all(*_REFUSED):
-            raise child.error(f"<{child.tag}> is not taken over: write out what it stands for")
+            raise child.error(f"<{child.tag}> is not supported: expand it in the file")
         for child in node.all("body"):
             self._body(child, link, pose, childclass)
 
@@ -89,7 +89,7 @@ class _Reader:
         if name in robot.links or name == "world":
             raise node.error("there are two bodies of this name")
         if node.number("gravcomp", 0.0) or node.choice("mocap", "false", ("false", "true")) == "true":
-            raise node.error("gravcomp and mocap are not taken over")
+            raise node.error("gravcomp and mocap are not supported")
         link = Link(name, parent.name if parent is not None else None, pose @ self.settings.pose(node), node)
         robot.links[name] = link
         self.content(node, link, Pose(), childclass)
@@ -101,7 +101,7 @@ class _Reader:
         return None if inertial is None else _inertial(inertial, self.settings)
 
     def _again(self, link: Link) -> None:
-        """Geoms in frames count as well."""
+        """Update the inertia of a link, as geoms in nested frames contribute."""
         link.mass = self._mass(link.node.one("inertial"), link)
 
     def _freedom(self, node: Node, link: Link, childclass: str | None) -> None:
@@ -118,14 +118,14 @@ class _Reader:
         settings.behind(node, childclass)
         kind = node.choice("type", "hinge", ("hinge", "slide", "ball", "free"))
         if kind == "free" and link.parent is not None:
-            raise node.error("a free joint belongs to a body of the world")
+            raise node.error("a free joint is only allowed in a body of the world")
         turns = kind == "hinge"
         found = Freedom(name, kind, node, at=node.numbers("pos", 3, np.zeros(3)))
         if kind in ("hinge", "slide"):
             found.axis = node.direction("axis", (0.0, 0.0, 1.0))
         spring = node.numbers("springdamper", 2, np.zeros(2))
         if spring.any():
-            raise node.error("springdamper is not taken over: give stiffness and damping")
+            raise node.error("springdamper is not supported: give stiffness and damping")
         read = settings.angle if turns else float
         reference = read(node.number("ref", 0.0))
         found.stiffness, found.damping = node.not_negative("stiffness", 0.0), node.not_negative("damping", 0.0)
@@ -139,11 +139,11 @@ class _Reader:
                     raise node.error(f"its range must be two numbers, the lower first, got {ends[0]:g} and {ends[1]:g}")
                 found.range = read(ends[0]) - reference, read(ends[1]) - reference
             else:
-                self.robot.notes.append(f"the range of the {kind} joint '{name}' does not act")
+                self.robot.notes.append(f"the range of the {kind} joint '{name}' is ignored")
         if reference and kind in ("hinge", "slide"):
             self.references[name] = reference
             self.robot.notes.append(
-                f"the joint '{name}' is counted from its drawn pose: what MuJoCo calls {reference:g} (ref) is 0 here"
+                f"the joint '{name}' is measured from its reference pose: MuJoCo's value {reference:g} (ref) is 0 here"
             )
         link.freedoms.append(found)
 
@@ -154,23 +154,23 @@ def _gravity(root: Node) -> np.ndarray:
         found = option.numbers("gravity", 3, found)
         for name, count in dict(density=1, viscosity=1).items():
             if option.numbers(name, count, np.zeros(1)).any():
-                raise option.error(f"forces of a fluid ({name}) are not taken over")
-        option.get("wind")  # it acts through a fluid, which there is none of
+                raise option.error(f"forces of a fluid ({name}) are not supported")
+        option.get("wind")  # acts through a fluid only
         for flag in option.all("flag"):
             if flag.choice("gravity", "enable", ("enable", "disable")) == "disable":
                 found = np.zeros(3)
             for name in _SWITCHES:
                 if flag.choice(name, "enable", ("enable", "disable")) == "disable":
-                    raise flag.error(f"{name} is switched off, which is not taken over: take it out of the file")
+                    raise flag.error(f"{name} is switched off, which is not supported: remove the flag from the file")
     return found
 
 
 def _inertial(node: Node, settings: Settings) -> Mass | None:
-    """Mass, centre and moments about axes of its own."""
+    """Return mass, centre of mass and inertia tensor of an <inertial> element; None without mass."""
     mass, at = node.not_negative("mass"), settings.pose(node)
     diagonal, full = node.numbers("diaginertia", 3), node.numbers("fullinertia", 6)
     if (diagonal is None) == (full is None):
-        raise node.error("it needs diaginertia or fullinertia, and not both")
+        raise node.error("it needs either diaginertia or fullinertia")
     if full is not None:
         xx, yy, zz, xy, xz, yz = full
         tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -1,4 +1,4 @@
-"""What acts beside the tree of an MJCF file: equality constraints, actuators, tendons."""
+"""MJCF equality constraints, actuators and tendons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def beside_the_tree(
     sites: dict[str, tuple[str | None, Pose]],
     references: dict[str, float],
 ) -> None:
-    """Adds closures, relations and servos to a robot, and notes of what does nothing by itself."""
+    """Add loop closures, joint equalities and actuators to a robot description, and notes on inactive elements."""
     reader = _Beside(settings, robot, sites, references)
     for section in root.all("equality"):
         reader.equality(section)
@@ -31,7 +31,7 @@ def beside_the_tree(
         reader.tendons(section)
     for section in root.all("deformable"):
         for node in section.children:
-            raise node.error("what bends is not taken over")
+            raise node.error("deformable bodies are not supported")
 
 
 class _Beside:
@@ -51,11 +51,11 @@ class _Beside:
         for number, node in enumerate(section.children):
             name = node.get("name") or f"{node.tag} {number + 1}"
             if node.tag not in ("connect", "weld", "joint"):
-                raise node.error(f"an equality of the kind '{node.tag}' is not taken over")
+                raise node.error(f"equality constraints of type '{node.tag}' are not supported")
             list(section.all(node.tag))
             if node.choice("active", "true", ("true", "false")) == "false":
                 node.document.known(node)
-                self.robot.notes.append(f"the equality '{name}' is not active and left out")
+                self.robot.notes.append(f"the equality '{name}' is inactive and ignored")
             elif node.tag == "joint":
                 self._relation(name, node)
             else:
@@ -71,9 +71,9 @@ class _Beside:
         if len(given) == 1:
             coefficients[1] = 1.0
         if leader is not None and coefficients[2:].any():
-            raise node.error('a coupling of joints by a polynomial is taken over if it is linear: polycoef="a b 0 0 0"')
+            raise node.error('only linear joint equalities are supported: polycoef="a b 0 0 0"')
         if follower == leader:
-            raise node.error("a joint is not coupled to itself")
+            raise node.error("a joint cannot be coupled to itself")
         ratio = float(coefficients[1]) if leader is not None else 0.0
         self.robot.relations.append(
             Relation(name, follower, leader if ratio else None, ratio, float(coefficients[0]), node)
@@ -89,7 +89,7 @@ class _Beside:
         first, second = self._body(node, "body1"), self._body(node, "body2", "world")
         between = self.poses[first].inverse @ self.poses[second]
         if rigid:
-            node.numbers("anchor", 3)  # where torques are weighed against forces, which what is exact need not know
+            node.numbers("anchor", 3)  # weights torques against forces in MuJoCo; irrelevant for exact constraints
             given = node.numbers("relpose", 7)
             if given is not None and given[3:].any():
                 between = Pose(given[:3], of_quaternion(given[3:]))
@@ -120,7 +120,7 @@ class _Beside:
         if name not in self.references:
             raise node.error(f"there is no joint '{name}'{suggestion(name, self.references)}")
         if name not in self.single:
-            raise node.error(f"the joint '{name}' has no single angle or way")
+            raise node.error(f"the joint '{name}' has no single coordinate")
         return name
 
     # -- actuators ----------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class _Beside:
             self.settings.behind(node, None)
             name = node.get("name") or f"actuator {number + 1}"
             if node.tag in _REFUSED:
-                raise node.error("actuators of this kind are not taken over")
+                raise node.error("this type of actuator is not supported")
             for word in ("joint", "jointinparent", "tendon", "site", "refsite", "body", "cranksite", "slidersite"):
                 node.get(word)
             stiffness, damping, offset = self._law(node)
@@ -139,20 +139,20 @@ class _Beside:
                 still.append(name)
                 continue
             if node.get("joint") is None:
-                raise node.error("an actuator that acts without a control is taken over only on a joint")
+                raise node.error("an actuator with a bias force is only supported on a joint")
             joint, gear = self._joint(node, "joint"), float(node.numbers("gear", None, np.ones(1))[0])
             if not gear or offset or stiffness < 0 or damping < 0:
-                raise node.error("an actuator that pushes by itself, without a control, is not taken over")
+                raise node.error("an actuator with a constant bias force, active without control, is not supported")
             # the force is gear (-stiffness gear position - damping gear rate), with the control at zero
             target = -self.references[joint]
             self.robot.servos.append(Servo(name, joint, stiffness * gear**2, damping * gear**2, target, node))
-            self.robot.notes.append(f"the actuator '{name}' steers to zero, as its control is zero here, see mb.pd")
+            self.robot.notes.append(f"the actuator '{name}' has the target zero, as its control is zero, see mb.pd")
         if still:
             names = ", ".join(still[:8]) + (f" and {len(still) - 8} more" if len(still) > 8 else "")
-            self.robot.notes.append(f"actuators without a control do nothing ({names}): give joints an mb.motor")
+            self.robot.notes.append(f"actuators without control apply no force ({names}): add mb.motor to the joints")
 
     def _law(self, node: Node) -> tuple[float, float, float]:
-        """How stiff and how damped it is if its control is zero, and what is left of its force."""
+        """Return stiffness, damping and constant force of an actuator at zero control."""
         if node.tag in _STILL:
             return 0.0, 0.0, 0.0
         if node.tag == "general":
@@ -163,15 +163,15 @@ class _Beside:
             bias = node.numbers("biasprm", None, np.zeros(3))[:3]
             given[: len(bias)] = bias
             if kind != "affine":
-                raise node.error(f"an actuator of biastype '{kind}' is not taken over")
+                raise node.error(f"actuators of biastype '{kind}' are not supported")
             return -float(given[1]), -float(given[2]), float(given[0])
         if node.number("timeconst", 0.0) or node.number("dampratio", 0.0):
-            raise node.error("timeconst and dampratio are not taken over: give kv")
+            raise node.error("timeconst and dampratio are not supported: give kv")
         if node.tag == "velocity":
             return 0.0, node.not_negative("kv", 1.0), 0.0
         if node.tag == "position":
             return node.not_negative("kp", 1.0), node.not_negative("kv", 0.0), 0.0
-        raise node.error("actuators of this kind are not taken over")
+        raise node.error("this type of actuator is not supported")
 
     # -- tendons ------------------------------------------------------------------------------------------------------
     def tendons(self, section: Node) -> None:
@@ -180,6 +180,6 @@ class _Beside:
             self.settings.behind(node, None)
             for word in ("stiffness", "damping", "frictionloss", "armature"):
                 if node.numbers(word, None, np.zeros(1)).any():
-                    raise node.error(f"a tendon with {word} is not taken over: see mb.cable and mb.couple")
-            self.robot.notes.append(f"the tendon '{node.name}' does nothing by itself and is left out")
+                    raise node.error(f"a tendon with {word} is not supported: see mb.cable and mb.couple")
+            self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
             node.document.known(node)

@@ -1,4 +1,4 @@
-"""Geoms and meshes of MJCF: what they weigh, and how they look."""
+"""MJCF geoms and meshes: inertia and visual shapes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from livens.multibody.imports.xml import Node
 
 _TYPES = ("sphere", "capsule", "cylinder", "box", "ellipsoid", "mesh", "plane", "hfield", "sdf")
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
-#: How large a floor without ends is drawn, in metres.
+#: Visual size of an unbounded plane, in metres.
 _FLOOR = 3.0
 
 
 class Geoms:
-    """Reads geoms; meshes are read once."""
+    """Reader of geoms with a cache of meshes."""
 
     def __init__(self, settings: Settings, files: Files, notes: list[str]) -> None:
         self.settings, self.files, self.notes = settings, files, notes
@@ -39,17 +39,17 @@ class Geoms:
                     file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0] if file else ""
                 )
                 if not name or name in self._meshes:
-                    raise node.error("a mesh needs a name of its own")
+                    raise node.error("a mesh needs a unique name")
                 self._meshes[name] = node
 
     def read(self, node: Node) -> tuple[Mass | None, list[Shape]]:
-        """Mass and looks of a geom, in the frame of its body; a mass of nothing is none."""
+        """Return inertia and visual shapes of a geom in the frame of its body; the inertia is None without mass."""
         kind = node.choice("type", "sphere", _TYPES)
         mesh = node.get("mesh")
         if kind in ("hfield", "sdf") or (mesh is not None and kind != "mesh"):
-            raise node.error("height fields, distance fields and solids fitted to meshes are not taken over")
+            raise node.error("height fields, distance fields and primitives fitted to meshes are not supported")
         if node.choice("shellinertia", "false", ("false", "true")) == "true":
-            raise node.error("the inertia of shells is not taken over: give the body an <inertial>")
+            raise node.error("shellinertia is not supported: add an <inertial> to the body")
         if kind == "mesh":
             pose = self.settings.pose(node)
             solid = self._solid(node, mesh)
@@ -68,7 +68,7 @@ class Geoms:
         return self._weighed(node, pose, unit), _look(kind, pose, size, node.name)
 
     def _weighed(self, node: Node, pose: Pose, unit: object) -> Mass | None:
-        """By its mass if that is given, else by its density."""
+        """Return the inertia of a geom, from its mass if specified, otherwise from its density."""
         given, density = node.numbers("mass", 1), node.not_negative("density", 1000.0)
         if given is not None and given[0] < 0:
             raise node.error(f"mass must not be negative, got {given[0]:g}")
@@ -82,7 +82,7 @@ class Geoms:
         return one.scaled(density if given is None else given[0] / one.mass).placed(pose.position, pose.rotation)
 
     def _extent(self, node: Node, kind: str) -> tuple[Pose, np.ndarray]:
-        """Where it is, and its half sizes; between two points it is as long as they are apart."""
+        """Return pose and half sizes of a geom; with `fromto`, the length is the distance of the two points."""
         ends = node.numbers("fromto", 6)
         need = _SIZES[kind]
         size = node.numbers("size", None)
@@ -92,7 +92,7 @@ class Geoms:
             pose = self.settings.pose(node)
         else:
             if kind == "sphere":
-                raise node.error("a sphere is not between two points")
+                raise node.error("a sphere cannot have fromto")
             along = ends[:3] - ends[3:]
             length = float(np.linalg.norm(along))
             if not length > 1e-10:
@@ -129,7 +129,7 @@ class Geoms:
             solid = solid.scaled(scale)
         except InputError as error:
             raise node.error(str(error)) from None
-        # MuJoCo takes this point and these axes for those of the mesh
+        # MuJoCo uses this point and these axes as the frame of the mesh
         at, turn = node.numbers("refpos", 3, np.zeros(3)), node.numbers("refquat", 4)
         R = np.eye(3) if turn is None else of_quaternion(turn)
         return Triangles((solid.vertices - at) @ R, solid.faces, solid.name)
@@ -138,7 +138,7 @@ class Geoms:
         asset = self._meshes[name]
         how = asset.choice("inertia", "legacy", ("legacy", "exact", "convex", "shell"))
         if how in ("convex", "shell"):
-            raise asset.error(f"the inertia of a mesh by its '{how}' is not taken over: say inertia=\"exact\"")
+            raise asset.error(f"the mesh inertia '{how}' is not supported: use inertia=\"exact\"")
         if name not in self._weights:
             try:
                 found, starlike = mass_of(solid)
@@ -146,8 +146,8 @@ class Geoms:
                 raise node.error(str(error)) from None
             if how == "legacy" and not starlike:
                 self.notes.append(
-                    f"the mesh '{name}' is not seen whole from its middle: livens takes its exact volume, where MuJoCo "
-                    'counts parts of it too much (its way by inertia="legacy")'
+                    f"the mesh '{name}' is not star-shaped about its centre: livens uses its exact volume, MuJoCo "
+                    'overestimates it (inertia="legacy")'
                 )
             self._weights[name] = found
         return self._weights[name]
@@ -169,7 +169,7 @@ def _look(kind: str, pose: Pose, size: np.ndarray, name: str) -> list[Shape]:
 
 
 def _ball(rings: int = 12, around: int = 20) -> Triangles:
-    """A ball of radius one."""
+    """Return a triangle mesh of the unit sphere."""
     height = np.linspace(0, np.pi, rings + 1)[1:-1]
     turn = np.linspace(0, 2 * np.pi, around, endpoint=False)
     body = [[np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.cos(a)] for a in height for b in turn]

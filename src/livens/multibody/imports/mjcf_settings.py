@@ -1,4 +1,4 @@
-"""What an MJCF file says for all of it: included files, settings, default classes, and how poses are read."""
+"""MJCF compiler settings, included files, default classes, and orientation attributes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ACTUATORS = ("general", "motor", "position", "velocity", "damper", "intvelocity
 
 
 def whole(path: Path) -> Node:
-    """The outermost element of a file with all included files in their places."""
+    """Read the root element of a file with all included files inserted."""
     root = read(path)
     if root.tag != "mujoco":
-        raise root.error("this is no MJCF: its outermost element is not <mujoco>")
+        raise root.error("not an MJCF file: its root element is not <mujoco>")
     _include(root, root.document, path.parent, {path.resolve()})
     return root
 
@@ -46,7 +46,7 @@ def _include(node: Node, document: Document, folder: Path, seen: set[Path]) -> N
 
 
 class Settings:
-    """The compiler's settings and the default classes."""
+    """Compiler settings and default classes."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -62,7 +62,7 @@ class Settings:
         for name in ("boundmass", "boundinertia"):
             for node in self._compilers:
                 if node.number(name, 0.0):
-                    raise node.error(f"{name} is not taken over: give the bodies the masses that they are to have")
+                    raise node.error(f"{name} is not supported: set the masses of the bodies explicitly")
         self.total = max([node.number("settotalmass", -1.0) for node in self._compilers], default=-1.0)
         self.groups = next(
             (node.numbers("inertiagrouprange", 2) for node in self._compilers if node.get("inertiagrouprange")), None
@@ -70,7 +70,7 @@ class Settings:
         folders = [self.word(name, "", None) for name in ("meshdir", "assetdir")]
         self.meshes = folders[0] or folders[1]
         self.strip = self.word("strippath", "false", ("true", "false")) == "true"
-        for node in self._compilers:  # these change nothing of the motion
+        for node in self._compilers:  # no effect on the motion
             for name in ("fusestatic", "discardvisual", "usethread", "alignfree", "texturedir", "exactmeshinertia"):
                 node.get(name)
         self._classes: dict[str, list[Node]] = {}
@@ -78,7 +78,7 @@ class Settings:
             self._default(node, [], "main")
 
     def word(self, name: str, default: str, allowed: Sequence[str] | None) -> str:
-        """A setting of the compiler; the last one counts."""
+        """Return a compiler setting; the last one is valid."""
         found = default
         for node in self._compilers:
             if node.get(name) is not None:
@@ -89,7 +89,7 @@ class Settings:
     def _default(self, node: Node, behind: list[Node], usual: str) -> None:
         name = node.text("class", usual)
         if not name:
-            raise node.error("a class within another needs a name")
+            raise node.error("a nested default class needs a name")
         chain = self._classes.setdefault(name, [])
         chain[:0] = [node]
         chain += [one for one in behind if one not in chain]
@@ -97,7 +97,7 @@ class Settings:
             self._default(inner, chain, "")
 
     def behind(self, node: Node, childclass: str | None) -> Node:
-        """The node with its default class behind it: its own, that of the bodies around it, or the main one."""
+        """Attach the default class to a node: its own, that of the enclosing bodies, or the main class."""
         wanted = node.get("class") or childclass or "main"
         if wanted not in self._classes and wanted != "main":
             raise node.error(f"there is no default class '{wanted}'{suggestion(wanted, self._classes)}")
@@ -114,7 +114,7 @@ class Settings:
         return Pose(node.numbers("pos", 3, np.zeros(3)), self.rotation(node))
 
     def rotation(self, node: Node) -> np.ndarray:
-        """One of the five ways to say how something is turned."""
+        """Return the rotation from one of the five orientation attributes."""
         given = {
             name: node.numbers(name, count)
             for name, count in dict(quat=4, axisangle=4, xyaxes=6, zaxis=3, euler=3).items()
@@ -122,7 +122,7 @@ class Settings:
         said = {name: value for name, value in given.items() if value is not None}
         own = [name for name in said if name in node.attributes]
         if len(own or said) > 1:
-            raise node.error(f"it is turned in several ways at once: {', '.join(own or said)}")
+            raise node.error(f"its orientation is specified in several ways: {', '.join(own or said)}")
         if not said:
             return np.eye(3)
         name = (own or list(said))[0]

@@ -1,4 +1,4 @@
-"""What an MJCF file says that nobody asked for, in a few sentences: one for each reason."""
+"""Report of ignored MJCF content, one message per category."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _CLAMPS = {"ctrlrange", "forcerange", "ctrllimited", "forcelimited", "actrange",
 _CLAMPS |= {"actuatorfrclimited", "actuatorgravcomp", "inheritrange"}
 _RUNS = {"option", "size", "flag"}
 _SENTENCES = {
-    "contact": "contacts are not taken over, bodies pass through one another",
-    "look": "colours, materials, lights, cameras and groups are not taken over",
-    "soft": "constraints are exact here: how soft MuJoCo makes them is not taken over",
-    "clamp": "ranges of controls and of forces of actuators are not taken over",
-    "run": "how MuJoCo is to run it is not taken over",
-    "sensor": "sensors are not taken over, see results by name and mb.sensor",
-    "keyframe": "stored states are not taken over, see mb.start",
-    "other": "not taken over",
+    "contact": "contacts are not imported, bodies do not collide",
+    "look": "colours, materials, lights, cameras and groups are not imported",
+    "soft": "constraints are exact: the compliance parameters of MuJoCo are not imported",
+    "clamp": "control and force ranges of actuators are not imported",
+    "run": "simulation options of MuJoCo are not imported",
+    "sensor": "sensors are not imported, see results by name and mb.sensor",
+    "keyframe": "stored states are not imported, see mb.initial",
+    "other": "not imported",
 }
 
 
 def unread(document: Document) -> list[str]:
-    """Sentences, each with what it is about."""
+    """Return messages on ignored content, each with the elements and attributes concerned."""
     found: dict[str, list[str]] = {}
     for (tag, inner), count in document.unread().items():
         what = f"{tag} {inner[1:]}" if inner.startswith("@") else f"<{inner}>"

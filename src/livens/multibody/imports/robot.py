@@ -1,7 +1,7 @@
-"""A robot as its file describes it: links, the freedoms between them, closures, couplings. Both formats become this.
+"""Robot description: links, joint dofs, loop closures and couplings; common to URDF and MJCF.
 
-Every link has a pose in the frame of its parent, that of the drawing; its freedoms are said in its own frame, the one
-nearest to the parent first. Links without freedoms are part of their parent.
+Every link has a reference pose in the frame of its parent. Its dofs are given in its own frame, the one nearest to the
+parent first. Links without dofs are rigidly attached to their parent.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from livens.multibody.imports.xml import Node
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """Where a frame is, and how it is turned, seen from another."""
+    """Rigid transform: position and rotation of a frame relative to another."""
 
     position: np.ndarray = field(default_factory=lambda: np.zeros(3))
     rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
 
     def __matmul__(self, other: Pose) -> Pose:
-        """A pose in this one's frame, seen from where this one is seen from."""
+        """Compose two transforms."""
         return Pose(self.position + self.rotation @ other.position, self.rotation @ other.rotation)
 
     def point(self, X: np.ndarray) -> np.ndarray:
@@ -41,9 +41,9 @@ class Pose:
 
 @dataclass(eq=False)
 class Freedom:
-    """One way in which a link moves against its parent: ``hinge``, ``slide``, ``ball``, ``free``.
+    """Joint dof of a link relative to its parent: ``hinge``, ``slide``, ``ball`` or ``free``.
 
-    `rest` is where its spring is relaxed, and `range` its ends, counted from the drawn pose.
+    `rest` is the unstretched coordinate of its spring and `range` its limits, relative to the reference pose.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Freedom:
 
     @property
     def acts(self) -> bool:
-        """Whether anything acts along it."""
+        """True if the dof has stiffness, damping, armature or friction."""
         return any((self.stiffness, self.damping, self.armature, self.friction))
 
     def moved(self, value: float) -> Pose:
-        """Where the frame of its link goes if it has this value."""
+        """Return the transform of the link frame for a joint coordinate."""
         if self.kind == "slide":
             return Pose(value * self.axis)
         if self.kind != "hinge":
@@ -77,13 +77,13 @@ class Freedom:
         return Pose(self.at - R @ self.at, R)
 
     def in_space(self, pose: Pose) -> Freedom:
-        """The same with axis and point in space, of a link at this pose."""
+        """Return the dof with axis and point in world axes, for a link at the given pose."""
         return replace(self, axis=pose.rotation @ self.axis, at=pose.point(self.at))
 
 
 @dataclass(eq=False)
 class Link:
-    """A rigid part: its parent (nobody stands for the ground), pose, freedoms, mass, shapes and named frames."""
+    """Rigid link: parent (None for the ground), pose, dofs, inertia, visual shapes and named frames."""
 
     name: str
     parent: str | None
@@ -97,9 +97,9 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """Two links (nobody stands for the ground) that are held together beside the tree: at a point, or rigidly.
+    """Loop closure of two links (None for the ground): a spherical joint or a weld.
 
-    `at` and `to` are where it is in the frames of the first and of the second.
+    `frame_a` and `frame_b` are the frames of the closure in the links.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Closure:
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """``follower = offset + ratio leader``, counted from the drawn pose; without a leader it stays at the offset."""
+    """Joint equality ``follower = offset + ratio leader`` relative to the reference pose; constant without leader."""
 
     name: str
     follower: str
@@ -125,7 +125,7 @@ class Relation:
 
 @dataclass(frozen=True, eq=False)
 class Servo:
-    """What steers a joint: ``stiffness (target - position) - damping rate``, counted from the drawn pose."""
+    """Position actuator ``stiffness (target - position) - damping rate``, relative to the reference pose."""
 
     name: str
     joint: str
@@ -137,12 +137,12 @@ class Servo:
 
 @dataclass(eq=False)
 class Robot:
-    """All of a file; `notes` are sentences about what was not taken over, or differently."""
+    """Robot description of a file; `notes` list content that was ignored or changed."""
 
     name: str
     gravity: np.ndarray
     links: dict[str, Link] = field(default_factory=dict)
-    #: Of the ground.
+    #: Visual shapes and frames of the ground.
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, Pose] = field(default_factory=dict)
     closures: list[Closure] = field(default_factory=list)
@@ -151,14 +151,14 @@ class Robot:
     notes: list[str] = field(default_factory=list)
 
     def poses(self) -> dict[str | None, Pose]:
-        """Where all links are in the drawing; parents come first."""
+        """Return the reference poses of all links in the world; parents come first."""
         found: dict[str | None, Pose] = {None: Pose()}
         for link in self.links.values():
             found[link.name] = found[link.parent] @ link.pose
         return found
 
     def started(self) -> dict[str | None, Pose]:
-        """Where all links are if everything is as drawn, and what follows or is held is where it belongs."""
+        """Return the poses of all links with the joint equalities satisfied."""
         follows = {relation.follower: relation for relation in self.relations}
 
         def value(name: str, seen: tuple[str, ...] = ()) -> float:
@@ -166,7 +166,7 @@ class Robot:
             if relation is None:
                 return 0.0
             if name in seen:
-                raise relation.node.error(f"'{name}' follows itself")
+                raise relation.node.error(f"'{name}' follows itself: cyclic joint equality")
             return relation.offset + (
                 relation.ratio * value(relation.leader, (*seen, name)) if relation.leader else 0.0
             )

@@ -1,4 +1,4 @@
-"""URDF, the robot descriptions of ROS: links, their inertia and looks, and joints of one freedom between them."""
+"""URDF reader (ROS): links with inertia and visuals, and single-dof joints."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from livens.multibody.imports.turns import of_quaternion, of_rpy
 from livens.multibody.imports.xml import Node, read
 
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
-#: Gravity, which a URDF does not say.
+#: Default gravity in m/s^2; URDF files do not specify it.
 GRAVITY = (0.0, 0.0, -9.81)
 
 
 def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None) -> Robot:
-    """The robot of a file; its first link is part of the ground, or moves freely if the base is floating."""
+    """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating."""
     root = read(path)
     if root.tag != "robot":
-        raise root.error("this is no URDF: its outermost element is not <robot>")
+        raise root.error("not a URDF file: its root element is not <robot>")
     return _Reader(root, Files(path.parent, packages)).robot(base)
 
 
@@ -47,7 +47,7 @@ class _Reader:
                 if name not in links:
                     raise joint.error(f"there is no link '{name}'{suggestion(name, links)}")
             if child in above:
-                raise joint.error(f"the link '{child}' hangs on a joint already, '{above[child].name}'")
+                raise joint.error(f"the link '{child}' is the child of another joint already, '{above[child].name}'")
             above[child] = joint
         robot = Robot(root.text("name", "robot"), np.array(GRAVITY))
         for name in self._in_order(links, above):
@@ -58,19 +58,19 @@ class _Reader:
         return robot
 
     def _in_order(self, links: dict[str, Node], above: dict[str, Node]) -> list[str]:
-        """Parents before children."""
+        """Return the link names, parents before children."""
         below: dict[str, list[str]] = {}
         for child, joint in above.items():
             below.setdefault(joint.must("parent").text("link"), []).append(child)
         roots = [name for name in links if name not in above]
         if len(roots) > 1:
-            raise links[roots[1]].error(f"it hangs on no joint, nor does '{roots[0]}': a URDF is one tree")
+            raise links[roots[1]].error(f"neither it nor '{roots[0]}' is the child of a joint: a URDF must be one tree")
         order = list(roots)
         for name in order:
             order += below.get(name, ())
         left = [name for name in links if name not in set(order)]
         if left:
-            raise above[left[0]].error(f"the link '{left[0]}' hangs on itself: joints must make a tree")
+            raise above[left[0]].error(f"the link '{left[0]}' is its own ancestor: joints must form a tree")
         return order
 
     def _link(self, node: Node, joint: Node | None, base: str) -> Link:
@@ -95,11 +95,11 @@ class _Reader:
         elif base == "floating":
             found.freedoms = [Freedom("base", "free", node)]
         if inertial is None and joint is not None and joint.text("type") != "fixed":
-            self.notes.append(f"the link '{found.name}' has no <inertial>, and so no mass")
+            self.notes.append(f"the link '{found.name}' has no <inertial>, so it has no mass")
         return found
 
     def _freedoms(self, joint: Node) -> list[Freedom]:
-        """What a joint lets its child do, in the frame of the child."""
+        """Return the dofs of a joint in the frame of its child link."""
         name, what = joint.text("name"), joint.choice("type", "", _TYPES)
         given = joint.one("axis")
         axis = given.direction("xyz", (1.0, 0.0, 0.0)) if given is not None else np.array([1.0, 0.0, 0.0])
@@ -126,7 +126,7 @@ class _Reader:
                     raise limit.error(f"lower ({lower:g}) is above upper ({upper:g})")
                 one.range = (lower, upper) if lower < upper else None
         elif dynamics is not None and any(dynamics.number(word, 0.0) for word in ("damping", "friction")):
-            raise dynamics.error(f"damping and friction in a {what} joint are not taken over")
+            raise dynamics.error(f"damping and friction in a {what} joint are not supported")
         return found
 
     def _mimic(self, joint: Node, joints: dict[str, Node]) -> Relation:
@@ -136,13 +136,13 @@ class _Reader:
             raise mimic.error(f"there is no joint '{leader}'{suggestion(leader, joints)}")
         for name in (leader, own):
             if joints[name].text("type") not in ("revolute", "continuous", "prismatic"):
-                raise mimic.error(f"the joint '{name}' has no single angle or way")
+                raise mimic.error(f"the joint '{name}' has no single coordinate")
         if leader == own:
-            raise mimic.error("a joint does not follow itself")
+            raise mimic.error("a joint cannot follow itself")
         ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         return Relation(f"{own} mimic", own, leader if ratio else None, ratio, offset, mimic)
 
-    # -- looks --------------------------------------------------------------------------------------------------------
+    # -- visuals ------------------------------------------------------------------------------------------------------
     def _look(self, node: Node) -> list[Shape]:
         geometry, pose, name = node.must("geometry"), _origin(node), node.name
         solids = [one for tag in ("box", "cylinder", "sphere", "capsule", "mesh") for one in geometry.all(tag)]
@@ -164,18 +164,18 @@ class _Reader:
         file = solid.text("filename")
         try:
             return [shapes.mesh(at, self.files.mesh(file), scale=scale, frame=frame, name=name, trace=None)]
-        except InputError as error:  # what it looks like changes nothing of the motion
+        except InputError as error:  # visuals do not affect the motion
             self.notes.append(f"'{file}' is not drawn: {error}")
             return []
 
     def _unread(self, root: Node) -> None:
         if self.collisions:
             self.notes.append(
-                f"{self.collisions} <collision>: contacts are not taken over, links pass through one another"
+                f"{self.collisions} <collision>: contacts are not imported, links do not collide"
             )
         for (tag, inner), count in root.document.unread().items():
             what = f"{inner[1:]} of <{tag}>" if inner.startswith("@") else f"<{inner}> in <{tag}>"
-            self.notes.append(f"{what} is not taken over" + (f" ({count} times)" if count > 1 else ""))
+            self.notes.append(f"{what} is not imported" + (f" ({count} times)" if count > 1 else ""))
 
 
 def _named(root: Node, tag: str) -> dict[str, Node]:
@@ -183,7 +183,7 @@ def _named(root: Node, tag: str) -> dict[str, Node]:
     for node in root.all(tag):
         name = node.text("name")
         if not name or name in found:
-            raise node.error("its name must be there, and be the only one like that")
+            raise node.error("it needs a unique name")
         found[name] = node
     return found
 
@@ -213,7 +213,7 @@ def _mass(node: Node) -> Mass | None:
 
 
 def _across(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two directions of a plane, as near to axes of the frame as can be."""
+    """Return two orthonormal directions of a plane, close to axes of the frame."""
     first = np.array([1.0, 0.0, 0.0]) if abs(axis[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
     x = first - axis * (axis @ first)
     x = x / np.linalg.norm(x)

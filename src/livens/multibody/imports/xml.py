@@ -1,7 +1,7 @@
-"""Files of robots as trees of elements that know their line, read without trusting whoever wrote them.
+"""XML trees of untrusted robot files, with line numbers for error messages.
 
-Declarations of types and entities are refused, sizes and depths are bounded, numbers are finite. A document remembers
-what it was asked for: what nobody asked for was not taken over, and `Document.unread` says so.
+Document type and entity declarations are rejected, sizes and depths are bounded, numbers are finite. A document tracks
+the elements and attributes that were read; `TrackedDocument.unread` returns the rest.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MOST_BYTES = 32_000_000
 _MOST_NODES = 200_000
 _DEEPEST = 200
 _LONG = 400
-#: Numbers beyond this are no metres, kilograms or radians of any robot, and their squares would not be numbers.
+#: Largest allowed magnitude of numbers; squares of larger numbers may overflow.
 _ABSURD = 1e15
 
 
 @dataclass(eq=False)
 class Node:
-    """An element of a document: its name, its attributes and what is within it."""
+    """XML element: tag, attributes and children."""
 
     tag: str
     attributes: dict[str, str]
@@ -36,7 +36,7 @@ class Node:
     document: Document
     file: str
     children: list[Node] = field(default_factory=list)
-    #: Nodes that say what is not said here, the nearest first: default classes.
+    #: Nodes with default attributes (default classes), highest priority first.
     behind: tuple[Node, ...] = ()
 
     @property
@@ -44,20 +44,20 @@ class Node:
         return self.attributes.get("name", "")
 
     def error(self, words: str) -> InputError:
-        """A sentence that says where."""
+        """Return an InputError with file, line and element."""
         called = f" '{self.name[:60]}'" if self.name else ""
-        if len(words) > _LONG:  # what a file says may be of any length
+        if len(words) > _LONG:  # content of the file may have any length
             words = f"{words[: _LONG // 2]} ... {words[-_LONG // 4 :]}"
         return InputError(f"{self.file}, line {self.line}: <{self.tag}>{called}: {words}")
 
     # -- within -------------------------------------------------------------------------------------------------------
     def all(self, *tags: str) -> Iterator[Node]:
-        """What is within it and has one of these names, in order."""
+        """Iterate over the children with one of these tags, in order."""
         self.document.asked |= {(self.tag, tag) for tag in tags}
         return (child for child in self.children if child.tag in tags)
 
     def one(self, tag: str) -> Node | None:
-        """The only one of this name, if there is one."""
+        """Return the child with this tag, or None; raise an InputError if there are several."""
         found = list(self.all(tag))
         if len(found) > 1:
             raise found[1].error(f"a second <{tag}> in <{self.tag}>")
@@ -71,7 +71,7 @@ class Node:
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     def get(self, name: str) -> str | None:
-        """An attribute as it is written, here or in what is behind."""
+        """Return an attribute of the element or of its defaults."""
         self.document.asked.add((self.tag, f"@{name}"))
         return next((node.attributes[name] for node in (self, *self.behind) if name in node.attributes), None)
 
@@ -88,7 +88,7 @@ class Node:
         return found
 
     def numbers(self, name: str, count: int | Sequence[int] | None, default: Any = None) -> Any:
-        """Finite numbers, as many as there must be; the default if they are not there."""
+        """Return an attribute as an array of finite numbers of the allowed length, or the default."""
         found = self.get(name)
         if found is None:
             return default
@@ -123,7 +123,7 @@ class Node:
         return found
 
     def direction(self, name: str, default: Any = None) -> np.ndarray:
-        """A vector of length one."""
+        """Return an attribute as a unit vector."""
         given = self.numbers(name, 3, default)
         if given is None:
             raise self.error(f"the attribute '{name}' is missing")
@@ -133,7 +133,7 @@ class Node:
         return np.asarray(np.asarray(given, dtype=float) / length)
 
     def walk(self) -> Iterator[Node]:
-        """This and all that is within it."""
+        """Iterate over the element and all its descendants."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -141,19 +141,19 @@ class Node:
 
 @dataclass(eq=False)
 class Document:
-    """A file, its outermost element, and what was asked for: ``(tag, inner tag)`` and ``(tag, "@attribute")``."""
+    """XML document that tracks what was read: ``(tag, inner tag)`` and ``(tag, "@attribute")``."""
 
     path: Path
     root: Node = field(init=False)
     asked: set[tuple[str, str]] = field(default_factory=set)
 
     def known(self, node: Node) -> None:
-        """All of a node is known, and needs no word."""
+        """Mark a node and all its content as read."""
         self.asked |= {(one.tag, f"@{name}") for one in node.walk() for name in one.attributes}
         self.asked |= {(one.tag, child.tag) for one in node.walk() for child in one.children}
 
     def unread(self) -> Counter[tuple[str, str]]:
-        """What is in the file and was never asked for, as in `asked`, and how often."""
+        """Return the content that was never read, with its number of occurrences."""
         found: Counter[tuple[str, str]] = Counter()
 
         def look(node: Node) -> None:
@@ -171,16 +171,16 @@ class Document:
 
 
 def read(path: Path, document: Document | None = None) -> Node:
-    """The outermost element of a file; `document` is the one that this is a part of, if any."""
+    """Parse a file and return its root element; `document` is the including document, if any."""
     raw = content(path, "the file", _MOST_BYTES)
     owner = document or Document(path)
     builder = _Builder(path, owner)
     try:
         builder.parser.Parse(raw, True)
     except expat.ExpatError as error:
-        raise InputError(f"{path.name}, line {error.lineno}: this is no XML: {expat.ErrorString(error.code)}") from None
+        raise InputError(f"{path.name}, line {error.lineno}: no XML: {expat.ErrorString(error.code)}") from None
     except (UnicodeError, ValueError, LookupError) as error:
-        raise InputError(f"{path.name}: this is no XML: {error}") from None
+        raise InputError(f"{path.name}: no XML: {error}") from None
     assert builder.root is not None
     if document is None:
         owner.root = builder.root
@@ -188,7 +188,7 @@ def read(path: Path, document: Document | None = None) -> Node:
 
 
 class _Builder:
-    """Builds the tree as the parser goes along."""
+    """Tree builder with the handlers of the expat parser."""
 
     def __init__(self, path: Path, document: Document) -> None:
         self.path, self.document = path, document
@@ -204,7 +204,7 @@ class _Builder:
 
     def refuse(self, *_: Any) -> None:
         raise InputError(
-            f"{self.path.name}, line {self.parser.CurrentLineNumber}: declarations of types and entities are not read"
+            f"{self.path.name}, line {self.parser.CurrentLineNumber}: type and entity declarations are not read"
         )
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:

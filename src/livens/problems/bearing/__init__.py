@@ -1,1 +1,1 @@
-"""What the ball bearing is made of: data, forces, where it starts, the system."""
+"""Ball and roller bearings: dimensions, contact forces, initial equilibrium, system and visual geometry."""

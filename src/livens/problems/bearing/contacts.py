@@ -1,8 +1,8 @@
-"""Forces in a ball bearing: balls on races and in pockets of the cage.
+"""Contact forces in a ball bearing: balls on races and in the pockets of the cage.
 
-A normal force ``Q = Q_elastic max(0, 1 + c depth')`` (Hunt and Crossley), friction ``mu Q`` against sliding and, on
-races, ``mu Q a`` against pivoting, both made smooth where they change their sign. The elastic part has a potential; all
-else is given as forces. Balls need no orientation: their angles are ignorable, only the rates count.
+The normal force is ``Q = Q_elastic max(0, 1 + c depth')`` (Hunt and Crossley). Regularised Coulomb friction consists of
+``mu Q`` against sliding and, on races, ``mu Q a`` against pivoting. The elastic part has a potential; dissipative parts
+are generalised forces. Angles of balls are ignorable coordinates: only their rates enter.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from livens import math as m
 from livens.expressions.read import ModelFunction
 from livens.multibody.ring_modes import around, moves
 
-#: Depths below this count as none; it keeps the root in Hertz' law, and its derivative, away from zero.
+#: Lower bound of the penetration depth in m; it keeps the square root of Hertz' law and its derivative regular.
 _NOTHING = 1e-30
 _AXIS = np.array([1.0, 0.0, 0.0])
 
 
 class Touch(NamedTuple):
-    """Where a ball meets a surface: the direction into it, how deep, and the way from the ball's centre."""
+    """Contact kinematics of a ball: normal into the surface, penetration depth, vector from ball centre to contact."""
 
     u: Any
     depth: Any
@@ -31,7 +31,7 @@ class Touch(NamedTuple):
 
 
 def _hertz(K: Any, depth: Any) -> Any:
-    """``K depth^(3/2)``."""
+    """Return the Hertz force ``K depth^(3/2)``."""
     return K * depth * m.sqrt(depth)
 
 
@@ -40,15 +40,15 @@ def _hertz_energy(K: Any, depth: Any) -> Any:
 
 
 def _pushed(Q: Any, u: Any, sliding: Any, mu: Any, creep: Any) -> Any:
-    """Friction on a body that slides with this velocity over a surface whose normal is u."""
+    """Return the regularised Coulomb friction force at a given sliding velocity on a surface with normal u."""
     across = sliding - m.dot(sliding, u) * u
     return -(mu * Q / m.sqrt(m.dot(across, across) + creep**2)) * across
 
 
 # -- races ------------------------------------------------------------------------------------------------------------
 class Ring(NamedTuple):
-    """What a race belongs to: whether its ring spins (its angle then follows its centre), numbers of waves of its
-    modes, where they begin among the coordinates of the contact, and whether it is oval."""
+    """Race definition: rotating ring (its angle is the coordinate after its centre), wave numbers of its modes, index
+    of the first modal coordinate in the contact element, and whether the race is oval."""
 
     spins: bool
     waves: tuple[int, ...] = ()
@@ -61,31 +61,31 @@ class Ring(NamedTuple):
 
     @property
     def shows_turning(self) -> bool:
-        """It is not round and turns, so that the place of a ball on it depends on time."""
+        """True for a rotating race that is not round, so that contact kinematics depend on the rotation angle."""
         return self.spins and not self.round
 
 
 class Groove(NamedTuple):
-    """A ball and a race as seen from the ring."""
+    """Kinematics of a ball on a race, relative to the ring."""
 
-    d: Any  # from the ring's centre
+    d: Any  # position relative to the centre of the ring
     rho: Any  # distance from the axis
     e_r: Any
     e_t: Any
     touch: Touch
-    waves: list[tuple[Any, Any]]  # cos and sin of n times the angle on the ring, for every mode of it
-    slope: Any  # of the ring's deflection along the angle
+    waves: list[tuple[Any, Any]]  # cos(n angle) and sin(n angle) of the angle on the ring, for each mode
+    slope: Any  # derivative of the deflection of the ring by the angle
 
 
 def _groove(q: Any, t: Any, k: Any, ring: Ring) -> Groove:
-    """The torus that a groove is; its deflection moves the circle of its section's centre outwards.
+    """Return the contact kinematics of a toroidal groove; deflections displace the circle of section centres radially.
 
-    Deflections turn with the ring: an oval race goes in and out twice around it, modes as often as their waves say.
+    Deflections rotate with the ring: two waves for an oval race, n waves for a mode of wave number n.
     """
     d = q[:3] - q[6:9]
     rho = m.sqrt(d[1] ** 2 + d[2] ** 2)
     c, s = d[1] / rho, d[2] / rho
-    along, aside = c, s  # of the angle on the ring
+    along, aside = c, s  # cosine and sine of the angle on the ring
     if ring.shows_turning:
         turned = k.speed * t + q[9]
         cosine, sine = m.cos(turned), m.sin(turned)
@@ -115,8 +115,8 @@ def race_energy(ring: Ring) -> ModelFunction:
 
 
 def _growth(groove: Groove, v: Any, k: Any, ring: Ring) -> tuple[Any, Any, Any]:
-    """How the depth grows with the ball's place (with the other sign, with the ring's) and with each mode, and its
-    rate."""
+    """Return the gradient of the penetration depth by the ball position (negative: by the ring position) and by each
+    mode, and the penetration rate."""
     u = groove.touch.u
     radial = m.dot(u, groove.e_r)
     on_ball = u if ring.round else u - radial * groove.slope / groove.rho * groove.e_t
@@ -124,14 +124,14 @@ def _growth(groove: Groove, v: Any, k: Any, ring: Ring) -> tuple[Any, Any, Any]:
     rate = m.dot(on_ball, v[:3] - v[6:9])
     for i, part in enumerate(on_modes):
         rate = rate + part * v[ring.first + i]
-    if ring.shows_turning:  # the race turns under the ball
+    if ring.shows_turning:  # motion of the race relative to the ball
         rate = rate + radial * groove.slope * (k.speed + v[9])
     return on_ball, on_modes, rate
 
 
 @functools.cache
 def race_forces(ring: Ring) -> ModelFunction:
-    """Damping, friction and pivoting between a ball and a race."""
+    """Return the dissipative forces between ball and race: damping, friction and pivoting moment."""
 
     def acting(q: Any, v: Any, t: Any, k: Any) -> Any:
         groove = _groove(q, t, k, ring)
@@ -162,7 +162,7 @@ def race_forces(ring: Ring) -> ModelFunction:
 
 
 def race_normal(ring: Ring) -> Callable[..., Any]:
-    """The normal force, of coordinates, velocities, time and parameters."""
+    """Return the normal force as a function of coordinates, velocities, time and parameters."""
 
     def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
         groove = _groove(q, t, k, ring)
@@ -173,17 +173,17 @@ def race_normal(ring: Ring) -> Callable[..., Any]:
 
 
 def race_point(ring: Ring) -> Callable[..., Any]:
-    """Where a ball touches a race."""
+    """Return the contact point of a ball on a race as a function of coordinates, velocities, time and parameters."""
     return lambda q, v, t, k: q[:3] + _groove(q, t, k, ring).touch.lever
 
 
 # -- pockets ----------------------------------------------------------------------------------------------------------
-#: Coordinates of a ball, then those of the cage: its centre and directors; modes of an elastic cage follow.
+#: Index of the first mode of an elastic cage, after 6 coordinates of the ball and 12 of the cage (centre, directors).
 _MODES = 18
 
 
 def _centre(q: Any, k: Any, waves: Sequence[int]) -> tuple[Any, list[Any]]:
-    """The place of a pocket's centre seen from that of the cage, and how each mode moves it."""
+    """Return the position of a pocket centre relative to the cage centre, and its derivatives by the modes."""
     outwards, along = k.cosine * q[12:15] + k.sine * q[15:18], k.cosine * q[15:18] - k.sine * q[12:15]
     centre, found = k.circle * outwards, []
     for i, (w, v) in enumerate(moves(k.cosine, k.sine, waves)):
@@ -193,7 +193,7 @@ def _centre(q: Any, k: Any, waves: Sequence[int]) -> tuple[Any, list[Any]]:
 
 
 def _pocket(q: Any, k: Any, waves: Sequence[int]) -> tuple[Touch, list[Any]]:
-    """A sphere in a sphere, and how the modes move its centre."""
+    """Return the contact of a ball in a spherical pocket, and the derivatives of the pocket centre by the modes."""
     centre, moving = _centre(q, k, waves)
     e = q[:3] - q[6:9] - centre
     size = m.sqrt(m.dot(e, e) + _NOTHING)
@@ -208,8 +208,8 @@ def pocket_energy(waves: tuple[int, ...]) -> ModelFunction:
 
 
 def _pocket_rate(q: Any, v: Any, k: Any, u: Any, waves: Sequence[int]) -> Any:
-    """How fast a ball goes deeper into its pocket."""
-    turned = m.array([*v[:18], *q[18:]])  # directors that move, modes as they are
+    """Return the penetration rate of a ball in its pocket."""
+    turned = m.array([*v[:18], *q[18:]])  # velocities of centre and directors, modes unchanged
     moving, _ = _centre(turned, k, waves)
     _, bending = _centre(q, k, waves)
     for i, one in enumerate(bending):
@@ -219,7 +219,7 @@ def _pocket_rate(q: Any, v: Any, k: Any, u: Any, waves: Sequence[int]) -> Any:
 
 @functools.cache
 def pocket_forces(waves: tuple[int, ...]) -> ModelFunction:
-    """Damping and friction between a ball and its pocket. Forces on directors add up to that at the contact."""
+    """Return damping and friction between ball and pocket; forces on directors are equivalent to the contact force."""
 
     def acting(q: Any, v: Any, k: Any) -> Any:
         (u, depth, lever), bending = _pocket(q, k, waves)
@@ -239,7 +239,7 @@ def pocket_forces(waves: tuple[int, ...]) -> ModelFunction:
 
 
 def pocket_normal(waves: tuple[int, ...]) -> Callable[..., Any]:
-    """The normal force."""
+    """Return the normal force between ball and pocket as a function of coordinates, velocities, time and parameters."""
 
     def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
         (u, depth, _), _ = _pocket(q, k, waves)
@@ -250,5 +250,5 @@ def pocket_normal(waves: tuple[int, ...]) -> Callable[..., Any]:
 
 
 def pocket_point(waves: tuple[int, ...]) -> Callable[..., Any]:
-    """Where a ball touches its pocket."""
+    """Return the contact point of a ball in its pocket."""
     return lambda q, v, t, k: q[:3] + _pocket(q, k, waves)[0].lever

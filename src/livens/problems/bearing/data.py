@@ -14,10 +14,10 @@ from livens.multibody.ring_modes import RingModes
 
 @dataclass(frozen=True)
 class Bearing:
-    """A bearing like the 6205, in SI units: x is its axis, the weight acts along -z.
+    """Deep-groove ball bearing similar to type 6205, in SI units: x is its axis, gravity acts along -z.
 
-    S003 gives its speed, its load, nine balls, a stiffness of about 1e8 N/m and balls of about 0.01 kg (which `scale`
-    1.7 makes of these); all other numbers are those of a 6205 or of steel.
+    S003 gives the speed, the load, nine balls, a stiffness of about 1e8 N/m and balls of about 0.01 kg (`scale` = 1.7
+    in `ball-bearing`); all other data are those of a 6205 or of steel.
     """
 
     balls: int = 9
@@ -47,31 +47,31 @@ class Bearing:
     pocket_damping: float = 0.5
     pocket_friction: float = 0.05
     penalty_frequency: float = 1e6
-    #: Of an elastic outer ring: radius of its neutral line, section, and how many modal coordinates it has.
+    #: Elastic outer ring: radius of the neutral line, section, and number of modal coordinates.
     ring_radius: float = 24e-3
     ring_width: float = 15e-3
     ring_thickness: float = 3.5e-3
     modes: int = 0
     mode_damping: float = 0.01
-    #: The same of an elastic inner ring, and of a cage of plastic, whose section goes with its mass.
+    #: Elastic inner ring, and elastic plastic cage, whose mass per length follows from its mass.
     inner_ring_radius: float = 14.2e-3
     inner_modes: int = 0
     cage_bending: float = 0.035
     cage_modes: int = 0
-    #: How far the inner race goes in and out, twice around it.
+    #: Amplitude in m of the radial deviation of the inner race, with two waves.
     oval: float = 0.0
 
     def __post_init__(self) -> None:
         if self.clearance < 0 or self.clearance / 2 >= self.spread:
             raise InputError(
-                f"the clearance must be at least 0 and below {2 * self.spread:g} m, where balls lose the groove; "
+                f"the clearance must be at least 0 and below {2 * self.spread:g} m, where balls leave the groove; "
                 f"got {self.clearance:g}"
             )
         if self.balls < 3 or self.balls * self.diameter > 0.98 * np.pi * self.pitch:
             most = int(0.98 * np.pi * self.pitch / self.diameter)
             raise InputError(f"{self.balls} balls do not fit: there must be between 3 and {most}")
         if abs(self.oval) > 0.1 * self.spread:
-            raise InputError(f"oval must be at most {0.1 * self.spread:.2g} m, a tenth of what the grooves are apart")
+            raise InputError(f"oval must be at most {0.1 * self.spread:.2g} m, a tenth of the groove centre distance")
         for word in ("modes", "inner_modes", "cage_modes"):
             count = getattr(self, word)
             if count % 2 or count < 0:
@@ -88,24 +88,24 @@ class Bearing:
 
     @property
     def azimuths(self) -> np.ndarray:
-        """Where the balls are: not quite evenly spaced, so that pockets are struck one after the other."""
+        """Azimuth angles of the balls, slightly unequal so that collisions with pockets are not simultaneous."""
         k = np.arange(self.balls)
         return 2 * np.pi * k / self.balls + 2e-3 * np.sin(2.4 * k)
 
     # -- grooves ------------------------------------------------------------------------------------------------------
     @property
     def groove(self) -> float:
-        """The radius of both grooves across."""
+        """Radius of the section of both grooves."""
         return self.osculation * self.diameter
 
     @property
     def spread(self) -> float:
-        """The distance of the centres of both grooves that would clamp a ball without load."""
+        """Distance between the groove centres at which a ball touches both grooves without load."""
         return 2 * self.groove - self.diameter
 
     @property
     def outer_circle(self) -> float:
-        """The radius of the circle on which the centre of the outer groove's section lies."""
+        """Radius of the circle of section centres of the outer groove."""
         return (self.pitch + self.diameter + self.clearance / 2) / 2 - self.groove
 
     @property
@@ -114,12 +114,12 @@ class Bearing:
 
     @property
     def free_angle(self) -> float:
-        """The contact angle at which an axial load finds the balls."""
+        """Contact angle under a vanishing axial load."""
         return float(np.arccos(1 - self.clearance / (2 * self.spread)))
 
     @functools.cached_property
     def stiffness(self) -> tuple[float, float]:
-        """K of ball and outer race, and of ball and inner race, in N/m^1.5."""
+        """Hertz stiffness K of the outer and of the inner contact, in N/m^1.5."""
         ratio = self.diameter * np.cos(self.free_angle) / self.pitch
         ball, material = 2 / self.diameter, Material(self.modulus, self.poisson)
         along = [-ball * ratio / (1 + ratio), ball * ratio / (1 - ratio)]
@@ -129,28 +129,28 @@ class Bearing:
     # -- rings and cage -----------------------------------------------------------------------------------------------
     @property
     def inner_moment(self) -> float:
-        """About the axis, of a ring between its bore and its race."""
+        """Moment of inertia about the axis, of a hollow cylinder between bore and race."""
         race = (self.pitch - self.diameter - self.clearance / 2) / 2
         return self.inner_mass * (self.bore**2 + race**2) / 2
 
     @property
     def cage_moments(self) -> tuple[float, float]:
-        """About the axis, and across."""
+        """Axial and transverse moments of inertia of the cage."""
         polar = self.cage_mass * (self.pitch / 2) ** 2
         return polar, polar / 2 + self.cage_mass * self.cage_width**2 / 12
 
     def penalty(self, inertia: float) -> tuple[float, float]:
-        """Stiffness and damping that hold a mass or a moment of inertia, critically damped."""
+        """Return stiffness and critical damping of a penalty spring for a mass or moment of inertia."""
         omega = 2 * np.pi * self.penalty_frequency
         return inertia * omega**2, 2 * inertia * omega
 
     @property
     def bending(self) -> float:
-        """E I of the section of an elastic ring."""
+        """Bending stiffness EI of an elastic ring."""
         return self.modulus * self.ring_width * self.ring_thickness**3 / 12
 
     def elastic(self, which: str) -> RingModes:
-        """How the outer or inner ring, or the cage, bends."""
+        """Return the bending modes of the outer ring, the inner ring or the cage."""
         count = dict(outer=self.modes, inner=self.inner_modes, cage=self.cage_modes)[which]
         line, bending, radius = self.density * self.ring_width * self.ring_thickness, self.bending, self.ring_radius
         if which == "inner":
@@ -161,5 +161,5 @@ class Bearing:
         return RingModes(radius, bending, line, tuple(range(2, 2 + count // 2)))
 
     def viscosity(self, ring: RingModes, n: int) -> float:
-        """What damps bending with n waves."""
+        """Return the modal damping coefficient for n waves."""
         return float(2 * self.mode_damping * np.sqrt(ring.mass(n) * ring.stiffness(n)))

@@ -1,4 +1,4 @@
-"""What the parts of a ball bearing look like: rings are solids of revolution with their grooves."""
+"""Visual geometry of ball and roller bearings: rings are solids of revolution with grooves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from livens.models.shapes import Shape
 from livens.problems.bearing.data import Bearing
 from livens.problems.bearing.rollers import RollerBearing
 
-#: Pieces around a ring.
+#: Number of segments around a ring.
 _AROUND = 60
-#: The pieces of an outer ring that are left out: a third of it, on the side of those who look.
+#: Segments removed from an outer ring, a third of the circumference facing the default camera.
 _OPENING = range(16, 36)
-#: The third axis of a ring's frame is that of the bearing.
+#: Rotation matrix whose third axis is the axis of the bearing.
 _ALONG = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
@@ -26,14 +26,14 @@ def ball(q: Any, k: Any) -> Shape:
 
 
 def turned_ring(b: Bearing, which: str, opening: range = range(0)) -> tuple[np.ndarray, np.ndarray]:
-    """The outer or the inner ring: points and triangles, without the pieces of an opening."""
+    """Return points and triangles of the outer or inner ring, without the segments of the opening."""
     sign = 1 if which == "outer" else -1
     shoulder, rim = b.pitch / 2 + sign * 0.3 * b.diameter, b.pitch / 2 + sign * 0.85 * b.diameter
     return _turned(b, b.outer_circle if sign > 0 else b.inner_circle, shoulder, rim, opening)
 
 
 def outer(b: Bearing) -> ModelFunction:
-    """Cut open on the side from which it is looked at: else nobody sees the balls."""
+    """Return the visual of the outer ring, cut open so that the balls are visible."""
     vertices, faces = turned_ring(b, "outer", _OPENING)
 
     def look(q: Any) -> Shape:
@@ -43,7 +43,7 @@ def outer(b: Bearing) -> ModelFunction:
 
 
 def inner(b: Bearing) -> ModelFunction:
-    """With a key that shows how it turns."""
+    """Return the visual of the inner ring, with a key that marks its rotation."""
     vertices, faces = turned_ring(b, "inner")
     rim, key = b.pitch / 2 - 0.85 * b.diameter, 0.18 * b.diameter
 
@@ -61,7 +61,7 @@ def inner(b: Bearing) -> ModelFunction:
 
 
 def roller_outer(b: RollerBearing) -> ModelFunction:
-    """A ring with a race that is part of a sphere."""
+    """Return the visual of an outer ring with a spherical race."""
     half = 0.55 * b.length + b.sphere * float(np.sin(b.angle))
     x = np.linspace(-half, half, 17)
     race = np.column_stack([x, np.sqrt(b.sphere**2 - x**2)])
@@ -71,7 +71,7 @@ def roller_outer(b: RollerBearing) -> ModelFunction:
 
 
 def roller_inner(b: RollerBearing) -> ModelFunction:
-    """A ring with two races, and a key that shows how it turns."""
+    """Return the visual of an inner ring with two races and a key that marks its rotation."""
     circle, shift = b.inner_circle
     middle = (b.sphere - b.diameter) * np.sin(b.angle)
     x = middle + np.linspace(-0.5, 0.5, 9) * b.length
@@ -95,7 +95,7 @@ def roller_inner(b: RollerBearing) -> ModelFunction:
 
 
 def cage(b: Bearing) -> list[Shape]:
-    """Two rings beside the balls, and a bridge between every two of them."""
+    """Return two rings on both sides of the balls, with bridges between neighbouring pockets."""
     side, radius, thick = 0.42 * b.diameter, b.pitch / 2, 0.1 * b.diameter
     found = [shapes.ring([x, 0, 0], radius, _ALONG, thick, name="cage") for x in (-side, side)]
     for i in range(b.balls):
@@ -106,7 +106,7 @@ def cage(b: Bearing) -> list[Shape]:
 
 
 def _turned(b: Bearing, circle: float, shoulder: float, rim: float, opening: range) -> tuple[np.ndarray, np.ndarray]:
-    """A ring between its groove, cut off at the shoulder, and its rim: points and triangles."""
+    """Return points and triangles of a ring between groove, shoulder and rim."""
     sign, half = np.sign(rim - circle), 0.945 * b.diameter
     reach = np.sqrt(b.groove**2 - (shoulder - circle) ** 2)
     x = np.linspace(-reach, reach, 13)
@@ -116,10 +116,10 @@ def _turned(b: Bearing, circle: float, shoulder: float, rim: float, opening: ran
 
 
 def _revolved(profile: np.ndarray, inside: bool, opening: range = range(0)) -> tuple[np.ndarray, np.ndarray]:
-    """A closed profile of (x, distance from the axis), turned about the axis: points and triangles.
+    """Return points and triangles of the solid of revolution of a profile (x, distance from the axis).
 
-    The pieces of an opening are left out, and the profile is seen where it is cut. All of a profile is seen from the
-    middle of its last side, the rim.
+    Segments of the opening are removed and the cut faces are closed. The profile must be star-shaped with respect to
+    the midpoint of its last side, the rim.
     """
     angle = 2 * np.pi * np.arange(_AROUND) / _AROUND
     c, s = np.cos(angle), np.sin(angle)

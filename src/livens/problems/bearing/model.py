@@ -1,4 +1,4 @@
-"""The ball bearing as a system: balls, rings and cage, what acts between them, and what results show by name."""
+"""Ball bearing as a `System`: balls, rings, cage, contact elements and named outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from livens.problems.bearing.parts import (
 )
 from livens.problems.bearing.start import Seat
 
-#: What may bend.
+#: Names of the parts that may be elastic.
 ELASTIC_PARTS = ("outer", "inner", "cage")
 
 
@@ -38,7 +38,7 @@ def _cage_weight(q: Any, k: Any) -> Any:
 
 
 def names(b: Bearing) -> dict[str, list[str]]:
-    """The coordinates of each part."""
+    """Return the coordinate names of each part."""
     found = {f"ball{i}": [f"ball{i}.{c}" for c in ("x", "y", "z", "ax", "ay", "az")] for i in range(1, b.balls + 1)}
     found["cage"] = [f"cage.{c}" for c in director_body("cage", _cage_inertia(b)).placement.names]
     found["inner"] = [f"inner.{c}" for c in ("x", "y", "z", "phi")]
@@ -59,7 +59,7 @@ def _cage_inertia(b: Bearing) -> Inertia:
 
 
 def bearing_system(b: Bearing) -> System:
-    """All bodies and forces. The inner ring's angle is that ahead of its drive, which turns at the given speed."""
+    """Return the system; the angle of the inner ring is relative to its drive, which rotates at the given speed."""
     of = names(b)
     races = _races(b)
     cage_waves = b.elastic("cage").waves
@@ -137,7 +137,7 @@ def bearing_system(b: Bearing) -> System:
     return system
 
 
-# -- what results show by name ----------------------------------------------------------------------------------------
+# -- named outputs ----------------------------------------------------------------------------------------------------
 def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     numbers = {element.name: i for i, element in enumerate(system.elements)}
     waves, races = b.elastic("cage").waves, _races(b)
@@ -165,7 +165,7 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     directors = [own[i : i + 3] for i in (3, 6, 9)]
 
     def speed(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        """About the axis of space."""
+        """Return the angular velocity component about the axis of the bearing."""
         omega = sum((ca.cross(q[i], v[i]) for i in directors), ca.SX.zeros(3)) / 2
         return omega[0]
 
@@ -173,9 +173,9 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     return found | ring_quantities(system)
 
 
-# -- where it starts --------------------------------------------------------------------------------------------------
+# -- initial state ----------------------------------------------------------------------------------------------------
 def start(b: Bearing, seat: Seat, cage: float) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and velocities of rolling balls in equilibrium; the cage turns at `cage` times their orbit."""
+    """Return coordinates and velocities of rolling balls in equilibrium; `cage` is the cage speed over orbit rate."""
     of = names(b)
     q: dict[str, float] = {name: 0.0 for part in of.values() for name in part}
     v = dict(q)

@@ -1,4 +1,4 @@
-"""What ball and roller bearings have in common: rings, their housing and drive, energies of simple bodies."""
+"""Rings of ball and roller bearings, with housing, drive, energies of simple bodies and named outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.models.system import System
 
-#: Where constraints by penalty are taken in a step: see S003 4.2 and docs/bearing.md.
+#: Theta weight (beta) of penalty elements within a step: see S003 4.2 and docs/bearing.md.
 PENALTY = 0.8
 
 
@@ -44,7 +44,7 @@ def _damper(v: Any, k: Any) -> Any:
 
 
 def held(coordinates: list[str], name: str, stiffness: float, damping: float, *, beta: float) -> Element:
-    """A linear spring and damper on each of these coordinates."""
+    """Return an element with a linear spring and damper on each coordinate."""
     return Element(
         coordinates,
         potential=_spring,
@@ -56,7 +56,7 @@ def held(coordinates: list[str], name: str, stiffness: float, damping: float, *,
 
 
 def rings(b: Any, axial: float, inner_look: ModelFunction, outer_look: ModelFunction) -> list[Element]:
-    """Both rings, what holds the outer one, and what drives the inner one: its angle is that ahead of the drive."""
+    """Return both rings, the housing and the drive; the angle of the inner ring is relative to the drive."""
     inner, outer = [f"inner.{c}" for c in ("x", "y", "z", "phi")], [f"outer.{c}" for c in "xyz"]
     return [
         Element(
@@ -82,9 +82,9 @@ def rings(b: Any, axial: float, inner_look: ModelFunction, outer_look: ModelFunc
     ]
 
 
-# -- what results show by name ----------------------------------------------------------------------------------------
+# -- named outputs ----------------------------------------------------------------------------------------------------
 def ring_quantities(system: System) -> dict[str, Quantity]:
-    """Where the inner ring is, and what its drive does."""
+    """Return the outputs: centre of the inner ring and torque of the drive."""
     place = {name: i for i, name in enumerate(system.coordinates)}
     number = next(i for i, element in enumerate(system.elements) if element.name == "drive")
     drive, psi, inner = list(system.parameter_indices[number]), place["inner.phi"], [place[f"inner.{c}"] for c in "xyz"]
@@ -99,7 +99,7 @@ def ring_quantities(system: System) -> dict[str, Quantity]:
 
 
 def force_on_first(energy: ModelFunction, forces: ModelFunction) -> Callable[..., Any]:
-    """The force of an element on the body whose centre comes first among its coordinates, all its parts together."""
+    """Return the total force of an element on its first body, whose centre is the first three coordinates."""
 
     def force(q: Any, v: Any, t: Any, k: Any) -> Any:
         given = dict(q=q, v=v, t=t, k=k)
@@ -111,12 +111,12 @@ def force_on_first(energy: ModelFunction, forces: ModelFunction) -> Callable[...
 
 
 def of_element(system: System, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the coordinates, velocities and parameters of one element."""
+    """Return a function of system coordinates that evaluates a function of one element."""
     index, where, size = list(system.indices[number]), list(system.parameter_indices[number]), system.shared.size
     element = system.elements[number]
 
     def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        # as symbols, so that the function may differentiate
+        # symbolic arguments, so that the function may differentiate
         own_q, own_v, own_k = ca.SX.sym("q", len(index)), ca.SX.sym("v", len(index)), ca.SX.sym("k", len(where))
         own_t, values = ca.SX.sym("t"), m.symbols(own_k)
         named = Namespace(system.shared.named(values[:size]) | element.parameters.named(values[size:]))

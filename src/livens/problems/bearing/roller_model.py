@@ -1,4 +1,4 @@
-"""The spherical roller bearing as a system, and where it starts."""
+"""Spherical roller bearing as a `System`, and its initial state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from livens.problems.bearing.rollers import RollerBearing
 
 
 def _bodies(b: RollerBearing) -> list[tuple[Body, float, int]]:
-    """Rollers with their azimuths and rows: the first half of them is on the side of positive x."""
+    """Return the rollers with azimuth and row; the first half has the row at positive x."""
     axial, across = b.moments
     found = []
     for i in range(2 * b.rollers):
@@ -37,7 +37,7 @@ def _barrel(b: RollerBearing) -> list[shapes.Shape]:
 
 
 def roller_system(b: RollerBearing) -> System:
-    """All bodies and forces."""
+    """Return the system of rollers, rings and contact elements."""
     discs, (circle, shift) = b.discs, b.inner_circle
     bodies = _bodies(b)
     elements: list[Element] = [body for body, _, _ in bodies]
@@ -101,7 +101,7 @@ def _skew(own: list[int]) -> Any:
 
 
 def roller_start(b: RollerBearing, seat: RollerSeat) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and velocities of rollers that roll without slip at the middle of both races."""
+    """Return coordinates and velocities of rollers that roll without slip at the middle of both races."""
     q: list[float] = []
     v: list[float] = []
     for i, (body, azimuth, side) in enumerate(_bodies(b)):

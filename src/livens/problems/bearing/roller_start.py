@@ -1,4 +1,4 @@
-"""Where a roller bearing starts: under its load, each roller balanced along the line through both of its contacts."""
+"""Initial equilibrium of a roller bearing: force balance of each roller along its line of contact."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from livens.problems.bearing.rollers import _EXPONENT, RollerBearing
 from livens.problems.bearing.start import solved
 
-#: Rollers are looked for within this way of where they just touch, halved so many times.
+#: Bracket in m around the contact without load, and number of bisections, for the position of a roller.
 _FAR, _HALVINGS = 2e-4, 64
 
 
 @dataclass(frozen=True)
 class RollerSeat:
-    """How far each roller is pressed outwards, both of its loads, and where the inner ring is (y, z)."""
+    """Static equilibrium: outward offset and both loads of each roller, and position (y, z) of the inner ring."""
 
     pressed: np.ndarray
     outer: np.ndarray
@@ -24,23 +24,26 @@ class RollerSeat:
 
 
 def roller_seat(b: RollerBearing) -> RollerSeat:
-    """Both rows are alike. A ring that is pushed across also shifts its races along the rollers, which then tilt a
-    little as soon as they may."""
+    """Solve the static equilibrium under a radial load; both rows are equal.
+
+    A radial displacement of the ring also shifts its races along the rollers. The resulting tilt of the rollers is not
+    part of this equilibrium.
+    """
     y, radii = np.array(b.discs).T
     sine, cosine = np.sin(b.angle), np.cos(b.angle)
     centre = b.sphere - b.diameter / 2
     circle, shift = b.inner_circle
-    # the centre of the inner section in the frame of a roller: along the contact, and along its axis
+    # centre of the inner section in the frame of a roller: along the line of contact, and along the roller axis
     section = np.array([circle * cosine + shift * sine, shift * cosine - circle * sine])
     away = b.mass * b.pitch * b.orbit**2 * cosine
     c, s = np.cos(b.azimuths), np.sin(b.azimuths)
 
     def loads(pressed: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """On each roller along the contact: that of the sphere (inwards), that of the inner race (both parts of it)."""
+        """Return the loads on each roller: outer race (inwards), inner race (along contact, along roller axis)."""
         reach = np.hypot(centre + pressed[:, None] + radii, y)
         push = b.stiffness * np.maximum(reach - b.sphere, 0.0) ** _EXPONENT
         outer = (push * (centre + pressed[:, None] + radii) / reach).sum(axis=1)
-        # the ring has moved outwards at this azimuth, that is along the contact and against the axis of the roller
+        # the displacement of the ring at this azimuth acts along the contact and against the axis of the roller
         off = centre + pressed[:, None] - section[0] - (across * cosine)[:, None] + 0 * y
         along = y - section[1] + (across * sine)[:, None]
         rim = np.abs(off) + radii
@@ -49,7 +52,7 @@ def roller_seat(b: RollerBearing) -> RollerSeat:
         return outer, np.stack([(push * rim).sum(axis=1), -(push * along).sum(axis=1)])
 
     def balanced(across: np.ndarray) -> np.ndarray:
-        """Where each roller is in balance: what is left over falls with how far it is pressed outwards."""
+        """Return the offset of each roller in equilibrium, by bisection: the net force decreases with the offset."""
         low, high = np.full(b.rollers, -_FAR), np.full(b.rollers, _FAR)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
@@ -64,7 +67,7 @@ def roller_seat(b: RollerBearing) -> RollerSeat:
         radial = inner[0] * cosine - inner[1] * sine  # on the roller, outwards
         return np.array([-2 * (radial * c).sum(), b.radial - 2 * (radial * s).sum()])
 
-    # few rollers let the ring go where there is room, not where it is pushed
+    # with few rollers the ring moves between them and not along the load: several initial guesses
     guesses = [
         (b.clearance / 2 + far) / np.cos(aside) * np.array([np.sin(aside), np.cos(aside) * np.sign(b.radial)])
         for aside in (0.0, 0.3, -0.3, 0.6, -0.6)

@@ -1,9 +1,9 @@
-"""A spherical roller bearing: two rows of barrels between a sphere and an inner ring (case 2 of S003 4.3).
+"""Spherical roller bearing: two rows of barrel rollers between a spherical race and an inner ring (S003 4.3, case 2).
 
-A barrel is sliced into discs. The rim of a disc touches the race where it is farthest from the centre of curvature of
-the race: the centre of the sphere, or the nearest point of the circle that the inner race's section is drawn about.
-Each slice is a line contact after Palmgren, with Hunt and Crossley's damping and friction against sliding; loads that
-differ from slice to slice are what skews and tilts a roller.
+A roller is divided into slices. The rim of a slice touches the race at the point of greatest distance from the centre
+of curvature: the centre of the sphere, or the nearest point of the circle of section centres of the inner race. Each
+slice is a line contact after Palmgren, with Hunt-Crossley damping and regularised Coulomb friction; unequal slice loads
+cause skew and tilt of a roller.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from livens.expressions.read import ModelFunction
 
 #: Palmgren's line contact of steel, ``Q = 8.06e4 l^(8/9) depth^(10/9)`` in newtons and millimetres.
 _PALMGREN, _EXPONENT = 8.06e4, 10 / 9
-#: Depths below this count as none.
+#: Lower bound of the penetration depth in m, for regular derivatives.
 _NOTHING = 1e-30
 
 
 @dataclass(frozen=True)
 class RollerBearing:
-    """A bearing of the size of a 22205, in SI units: x is its axis, the weight acts along -z."""
+    """Spherical roller bearing of the size of type 22205, in SI units: x is its axis, gravity acts along -z."""
 
     rollers: int = 9  # in each of two rows
     slices: int = 8
@@ -57,11 +57,11 @@ class RollerBearing:
         if not 0 <= self.clearance <= 1e-4:
             raise InputError(f"the clearance must be between 0 and 1e-4 m, got {self.clearance:g}")
         if self.slices < 1:
-            raise InputError(f"a roller has at least one slice, got {self.slices}")
+            raise InputError(f"option 'slices' must be at least 1, got {self.slices}")
 
     @property
     def pitch(self) -> float:
-        """How far centres of rollers are from the axis."""
+        """Distance of the roller centres from the axis."""
         return (self.sphere - self.diameter / 2) * float(np.cos(self.angle))
 
     @property
@@ -70,49 +70,49 @@ class RollerBearing:
 
     @property
     def moments(self) -> tuple[float, float]:
-        """About the axis of a roller, and across."""
+        """Axial and transverse moments of inertia of a roller."""
         return self.mass * self.diameter**2 / 8, self.mass * (self.diameter**2 / 16 + self.length**2 / 12)
 
     @property
     def discs(self) -> tuple[tuple[float, float], ...]:
-        """Where slices are along the axis of a roller, and their radii."""
+        """Axial positions and radii of the slices of a roller."""
         y = self.length * ((np.arange(self.slices) + 0.5) / self.slices - 0.5)
         radii = self.diameter / 2 - (self.profile - np.sqrt(self.profile**2 - y**2))
         return tuple(zip(y.tolist(), radii.tolist(), strict=True))
 
     @property
     def stiffness(self) -> float:
-        """Of one slice, in N/m^(10/9)."""
+        """Palmgren stiffness of one slice, in N/m^(10/9)."""
         return float(_PALMGREN * (1e3 * self.length) ** (8 / 9) * 1e3**_EXPONENT / self.slices)
 
     @property
     def inner_groove(self) -> float:
-        """The radius of the section of the inner race."""
+        """Radius of the section of the inner race."""
         return self.sphere
 
     @property
     def inner_circle(self) -> tuple[float, float]:
-        """Where that section is drawn about: how far from the axis, and from the middle plane."""
+        """Centre of the section of the inner race: distances from the axis and from the middle plane."""
         reach = self.sphere - self.diameter / 2 + self.inner_groove - self.diameter / 2
         return reach * float(np.cos(self.angle)) - self.clearance / 2, reach * float(np.sin(self.angle))
 
     @property
     def orbit(self) -> float:
-        """How fast rollers go around if nothing slips."""
+        """Orbit rate of the rollers in pure rolling."""
         return self.speed * (self.sphere - self.diameter) / (2 * self.sphere - self.diameter)
 
     @property
     def spin(self) -> float:
-        """And how fast they turn about their own axes, seen from the cage that there would be."""
+        """Spin rate of the rollers about their axes in pure rolling, relative to the orbiting frame."""
         return -2 * self.orbit * self.sphere * float(np.cos(self.angle)) / self.diameter
 
     def penalty(self, inertia: float) -> tuple[float, float]:
-        """Stiffness and damping that hold a mass or a moment of inertia, critically damped."""
+        """Return stiffness and critical damping of a penalty spring for a mass or moment of inertia."""
         omega = 2 * np.pi * self.penalty_frequency
         return inertia * omega**2, 2 * inertia * omega
 
     def frame(self, azimuth: float, side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where contact is from the centre of the bearing, along the axis of the roller, and around."""
+        """Return unit vectors: from the bearing centre to the contact, along the roller axis, and tangential."""
         c, s = np.cos(azimuth), np.sin(azimuth)
         out, around = np.array([0.0, c, s]), np.array([0.0, -s, c])
         axis = np.array([1.0, 0.0, 0.0])
@@ -126,8 +126,8 @@ class RollerBearing:
 
 # -- contact ----------------------------------------------------------------------------------------------------------
 class Disc(NamedTuple):
-    """A slice at a race: how far its rim is from the centre of curvature, the normal into the race, and where it
-    touches, seen from the ring."""
+    """Contact kinematics of a slice: distance of the rim from the centre of curvature, normal into the race, and
+    contact point relative to the ring."""
 
     reach: Any
     normal: Any
@@ -168,14 +168,14 @@ def _load(reach: Any, k: Any) -> Any:
 
 @functools.cache
 def roller_forces(discs: Discs, inner: bool) -> ModelFunction:
-    """Damping and friction: slopes of a function that grows with the velocities."""
+    """Return damping and friction as the negative velocity gradient of a dissipation potential."""
 
     def forces(q: Any, v: Any, k: Any) -> Any:
         total, speed = 0.0, v[15] + k.speed if inner else 0.0
         for disc in _slices(q, k, discs, inner):
             load = _load(disc.reach, k)
             (rate,) = m.symbols(ca.jtimes(m.expression(disc.reach), m.expression(q), m.expression(v)))
-            # the integral of max(-1, damping rate): bodies never pull at each other
+            # integral of max(-1, damping rate): no adhesive forces
             held = m.where(k.damping * rate > -1.0, 0.5 * k.damping * rate**2, -rate - 0.5 / k.damping)
             lever = disc.arm - (q[:3] - q[12:15])
             parts = [m.dot(lever, q[3 + 3 * i : 6 + 3 * i]) for i in range(3)]
@@ -191,7 +191,7 @@ def roller_forces(discs: Discs, inner: bool) -> ModelFunction:
 
 @functools.cache
 def roller_normal(discs: Discs, inner: bool) -> Any:
-    """The normal forces of all slices, added up."""
+    """Return the sum of the normal forces of all slices."""
 
     def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
         total = 0.0

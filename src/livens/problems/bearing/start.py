@@ -1,4 +1,4 @@
-"""Where a ball bearing starts: static equilibrium under its load, with rolling balls and their centrifugal force."""
+"""Initial state of a ball bearing: static equilibrium with rolling balls and centrifugal forces."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from livens.problems.bearing.data import Bearing
 
 @dataclass(frozen=True)
 class Seat:
-    """An equilibrium: of each ball its place along the axis, its distance from it and both normal forces; the ring's
-    place; how fast balls go around and turn, and the angle of the axis about which they turn."""
+    """Bearing equilibrium: axial and radial position and both normal forces of each ball, position of the inner ring,
+    orbit rate, spin rate and angle of the spin axis of the balls."""
 
     x: np.ndarray
     rho: np.ndarray
@@ -29,14 +29,14 @@ class Seat:
 
 
 def _normal(b: Bearing, K: float, circle: float, x: float, rho: float) -> tuple[float, float, float]:
-    """Normal force, and the direction into the race along the axis and outwards."""
+    """Return the normal force, and the axial and radial component of the unit normal into the race."""
     size = float(np.hypot(x, rho - circle))
     depth = size + b.diameter / 2 - b.groove
     return K * max(depth, 0.0) ** 1.5, x / size, (rho - circle) / size
 
 
 def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
-    """All balls alike: two unknowns of a ball, and the place of the inner ring. Not `turning`, all speeds are zero."""
+    """Solve the axial equilibrium with equal balls for (x, rho, ring); without `rotating`, all speeds are zero."""
     outer, inner = b.stiffness
 
     def rolling(state: np.ndarray) -> tuple[float, float, float, float, float]:
@@ -45,7 +45,7 @@ def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
         _, *u_i = _normal(b, inner, b.inner_circle, x - ring, rho)
         at_outer, at_inner = np.arctan2(u_o[0], u_o[1]), np.arctan2(-u_i[0], -u_i[1])
         mean = (at_outer + at_inner) / 2
-        # no slip of a ball without load: rho w_c = w_r radius cos(..) at the outer race; at the inner one both add up
+        # rolling without slip: rho w_c = w_r radius cos(..) at the outer race; at the inner race both terms add up
         radius = b.diameter / 2
         per_orbit = rho / (radius * np.cos(mean - at_outer))
         orbit = b.speed * (rho - radius * np.cos(at_inner)) / (rho + per_orbit * radius * np.cos(mean - at_inner))
@@ -76,14 +76,14 @@ def axial_seat(b: Bearing, load: float, turning: bool = True) -> Seat:
 
 
 def radial_seat(b: Bearing, load: float) -> Seat:
-    """Balls stay where they are around the ring, in the middle of the grooves; the load acts along z."""
+    """Solve the equilibrium under a radial load along z, with fixed azimuths and balls in the middle of the grooves."""
     outer, inner = b.stiffness
     orbit = b.speed / 2 * (1 - b.diameter / b.pitch)
     away = b.ball_mass * b.pitch / 2 * orbit**2
     c, s = np.cos(b.azimuths), np.sin(b.azimuths)
 
     def pressed(rho: np.ndarray, y: float, z: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Normal forces at both races, and the directions from the ring's centre to the balls."""
+        """Return the normal forces at both races, and the unit vectors from the ring centre to the balls."""
         across = np.array([rho * c - y, rho * s - z])
         distance = np.hypot(*across)
         deep_o = rho - b.outer_circle + b.diameter / 2 - b.groove
@@ -105,7 +105,7 @@ def radial_seat(b: Bearing, load: float) -> Seat:
         -0.4,
         0.8,
         -0.8,
-    ):  # with few balls the ring goes where there is room, not where it is pushed
+    ):  # with few balls the ring moves between them and not along the load: several initial guesses
         far = (b.clearance / 2 + 2 * press) / np.cos(aside)
         y, z = far * np.sin(aside), far * np.cos(aside) * np.sign(load)
         overlap = np.maximum(y * c + z * s - b.clearance / 2, 0.0)
@@ -118,11 +118,11 @@ def radial_seat(b: Bearing, load: float) -> Seat:
 
 
 def solved(unbalanced: Callable[[np.ndarray], np.ndarray], guesses: Sequence[np.ndarray], which: str) -> np.ndarray:
-    """The equilibrium; forces vary by nine powers of ten over the lengths that are unknown."""
+    """Solve the force balance from several initial guesses; forces vary over nine orders of magnitude."""
     left = np.inf
     for guess in guesses:
         found = np.asarray(root(unbalanced, guess, method="hybr", tol=1e-15, options=dict(xtol=1e-15)).x)
         left = min(left, float(np.abs(unbalanced(found)).max()))
         if left < 1e-6:
             return found
-    raise InputError(f"no {which} equilibrium of the bearing was found: forces of {left:.3g} N are left over")
+    raise InputError(f"no {which} equilibrium of the bearing was found: the largest residual force is {left:.3g} N")

@@ -1,4 +1,4 @@
-"""Figures of S000: the energy-consistent scheme on Livens' principle."""
+"""Figures of S000: energy-consistent scheme based on Livens' principle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from livens.plot.style import house_style
 from livens.reproduce import panels, springs
 from livens.reproduce.core import Claim, figure
 
-_SEE = "The published curve was made with a wrong derivative of T: see figure 5."
+_SEE = "The published curve corresponds to a wrong derivative of T: see figure 5."
 _E_STEP = r"$|E_{n+1} - E_n|$ (J)"
 
 
@@ -39,7 +39,7 @@ def constraint() -> tuple[Figure, list[Claim]]:
 @figure("S000", 5, "Motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
 @house_style()
 def motion() -> tuple[Figure, list[Claim]]:
-    """The source has a sketch here; this is how far out the mass is, and how far from where it should be."""
+    """Plot the elongation and its error; the source has a sketch here."""
     picture, left, right = panels.two()
     springs.pendulum_motion(left, right)
     return panels.said(picture, springs.pendulum()), springs.pendulum_motion_claims()

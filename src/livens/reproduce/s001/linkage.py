@@ -1,4 +1,4 @@
-"""Figures 12 to 23 of S001: the double four-bar linkage, with and without dampers."""
+"""Figures 12 to 23 of S001: double four-bar linkage with and without dampers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from livens.reproduce.measure import above, below, constraints_hold, limit, no_t
 from livens.results.result import Result
 
 _START = (
-    "The published motion starts with director velocities of zero, which contradict those of the centres: its first "
-    "step projects them, and the linkage goes on at another speed. Ours starts with consistent velocities and follows "
-    "the exact solution of the one degree of freedom."
+    "The published motion starts with zero director velocities, which contradict the velocities of the centres: the "
+    "first step projects them, and the linkage continues at another speed. Here the initial velocities are consistent, "
+    "and the motion follows the exact solution of the single degree of freedom."
 )
-_SEE = "The published motion starts from inconsistent velocities: see figure 12."
+_SEE = "The published motion starts with inconsistent velocities: see figure 12."
 _SINGULAR = (
-    "With h = 1e-3 s exactly, a step at t = 1.342 s comes so near the horizontal position that the equations of the "
-    "variational integrator have no solution Newton's method can find: there its two sets of multipliers are not "
-    "determined. Steps a little shorter or longer go through; shown is one of 10/11000 s."
+    "With h = 1e-3 s exactly, a step at t = 1.342 s ends so close to the horizontal configuration that Newton's method "
+    "finds no solution of the variational integrator: both sets of multipliers are undetermined there. Slightly "
+    "shorter or longer steps succeed; the figure uses h = 10/11000 s."
 )
 _DAMPED_STEP = 10 / 11000
-_P1, _FIRST_BAR = (15, 16), (0, 1, 2)  # constraints
+_P1, _FIRST_BAR = (15, 16), (0, 1, 2)  # indices of constraints
 
 
 def _linkage(scheme: str = "ggl-variational") -> Result:
@@ -40,7 +40,7 @@ def _damped(scheme: str = "ggl-variational", h: float = _DAMPED_STEP, t_end: flo
 
 @functools.cache
 def _exact() -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities of the one degree of freedom at the times of the run."""
+    """Return exact positions and velocities at the times of the run."""
     reference = problems.load("double-four-bar").reference
     assert reference is not None
     states = [reference(float(t)) for t in _linkage().t]
@@ -48,12 +48,12 @@ def _exact() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _P4(q: np.ndarray) -> np.ndarray:
-    """The upper end of the first bar, or its velocity."""
+    """Return the position (or velocity) of the upper end of the first bar."""
     return np.asarray(q[:, :2] + 0.5 * q[:, 2:4])
 
 
 def _moment(q: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Angular momentum about P1: centres and directors, each with its momentum (75)."""
+    """Return the angular momentum about P1, summed over centres and directors (75)."""
     x, y = q[:, 0::2], q[:, 1::2]
     return np.asarray((x * p[:, 1::2] - y * p[:, 0::2]).sum(axis=1))
 
@@ -77,7 +77,7 @@ def _against_exact(ours: np.ndarray, exact: np.ndarray, label: str) -> Figure:
 def position() -> tuple[Figure, list[Claim]]:
     result, (q, _) = _linkage(), _exact()
     error = float(np.abs(_P4(result.q) - _P4(q)).max())
-    claims = [below("P4 follows the exact solution for 10 s, through all singular positions.", error, 1e-3, "m")]
+    claims = [below("P4 follows the exact solution for 10 s, through all singular configurations.", error, 1e-3, "m")]
     return _against_exact(_P4(result.q)[:, 0], _P4(q)[:, 0], "$x_4$ (m)"), claims
 
 
@@ -86,7 +86,7 @@ def position() -> tuple[Figure, list[Claim]]:
 def velocity() -> tuple[Figure, list[Claim]]:
     result, (_, v) = _linkage(), _exact()
     error = float(np.abs(_P4(result.v) - _P4(v)).max())
-    claims = [below("So does its velocity.", error / float(np.abs(_P4(v)).max()), 1e-2)]
+    claims = [below("The velocity of P4 follows the exact one (relative).", error / float(np.abs(_P4(v)).max()), 1e-2)]
     return _against_exact(_P4(result.v)[:, 0], _P4(v)[:, 0], "$v_4$ (m/s)"), claims
 
 
@@ -98,7 +98,7 @@ def energies() -> tuple[Figure, list[Claim]]:
     panels.energies(axes, result, "total_energy", "$H$")
     H = result.observe("total_energy")
     claims = [
-        below("H stays near its start (largest deviation, relative).", float(np.abs(H / H[0] - 1).max()), 1e-2),
+        below("H stays near its initial value (largest relative deviation).", float(np.abs(H / H[0] - 1).max()), 1e-2),
         no_trend("H does not drift.", result.t, H, "J"),
     ]
     return panels.said(picture, result), claims
@@ -108,7 +108,7 @@ def energies() -> tuple[Figure, list[Claim]]:
 @house_style()
 def angular_momentum() -> tuple[Figure, list[Claim]]:
     result, (q, v) = _linkage(), _exact()
-    mass = result.p[1] / np.where(result.v[1] == 0, np.inf, result.v[1])  # diagonal and constant
+    mass = result.p[1] / np.where(result.v[1] == 0, np.inf, result.v[1])  # diagonal, constant mass matrix
     mass = np.where(mass > 0, mass, 0.0)
     moment, exact = _moment(result.q, result.p), _moment(q, v * mass)
     picture, axes = panels.one()
@@ -120,7 +120,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     claims = [
         above("Gravity changes the angular momentum.", float(np.ptp(moment)), 10.0, "kg m^2/s"),
         below(
-            "It follows the exact one (relative to its largest value).",
+            "The angular momentum follows the exact one (relative to its largest value).",
             float(np.abs(moment - exact).max() / np.abs(exact).max()),
             1e-2,
         ),
@@ -132,7 +132,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     "S001",
     16,
     "Changes of the Hamiltonian of the linkage",
-    note=_SEE + " Deviations of H from its start are shown for the classical GGL scheme, too: it moves away.",
+    note=_SEE + " Deviations of H from its initial value are also shown for the classical GGL scheme, which drifts.",
 )
 @house_style()
 def hamiltonian() -> tuple[Figure, list[Claim]]:
@@ -155,9 +155,9 @@ def hamiltonian() -> tuple[Figure, list[Claim]]:
     legend(right)
     claims = [
         below("Increments of H are of the order of 1e-3 at most.", float(np.abs(steps).max()), 3e-3, "J"),
-        above("They are not round-off.", float(np.abs(steps).max()), 1e-5, "J"),
+        above("Increments of H are larger than round-off.", float(np.abs(steps).max()), 1e-5, "J"),
         above(
-            "The classical GGL scheme is further off (ratio of largest deviations).",
+            "The classical GGL scheme has larger deviations (ratio of the largest ones).",
             float(far[1].max() / far[0].max()),
             10,
         ),
@@ -174,7 +174,7 @@ def moment_increments() -> tuple[Figure, list[Claim]]:
     curve(axes, result.t[1:], steps, color=PALETTE[0], linewidth=0.7)
     axes.set_ylabel("$L_{n+1} - L_n$ (kg m$^2$/s)")
     time_axis(axes, result)
-    claims = [above("There is no conservation of angular momentum.", float(np.abs(steps).max()), 1e-3, "kg m^2/s")]
+    claims = [above("Angular momentum is not conserved.", float(np.abs(steps).max()), 1e-3, "kg m^2/s")]
     return panels.said(picture, result), claims
 
 
@@ -182,7 +182,7 @@ def moment_increments() -> tuple[Figure, list[Claim]]:
 @house_style()
 def internal() -> tuple[Figure, list[Claim]]:
     picture = _constraints("constraint", _internal(), "$|g_k|$")
-    return picture, [constraints_hold("They hold to round-off.", _linkage(), _FIRST_BAR)]
+    return picture, [constraints_hold("The internal constraints hold to round-off.", _linkage(), _FIRST_BAR)]
 
 
 @figure("S001", 19, "Internal constraints of the first bar on velocity level", quick=True)
@@ -192,9 +192,9 @@ def internal_hidden() -> tuple[Figure, list[Claim]]:
     values = np.abs(result.observe("velocity_constraint"))[:, list(_FIRST_BAR)].max(axis=1)
     horizontal = np.abs(result.q[:, 3]) < 0.1
     claims = [
-        above("They do not hold at the ends of steps.", float(values.max()), 1e-7, "1/s"),
+        above("The velocity constraints do not hold at the end of a step.", float(values.max()), 1e-7, "1/s"),
         above(
-            "They are violated most near the singular positions (ratio of largest violations).",
+            "Violations are largest near the singular configurations (ratio of largest violations).",
             float(values[horizontal].max() / values[~horizontal].max()),
             1.0,
         ),
@@ -206,7 +206,7 @@ def internal_hidden() -> tuple[Figure, list[Claim]]:
 @house_style()
 def external() -> tuple[Figure, list[Claim]]:
     picture = _constraints("constraint", {"$x$": _P1[:1], "$y$": _P1[1:]}, "$|g_k|$ (m)")
-    return picture, [constraints_hold("They hold to round-off.", _linkage(), _P1)]
+    return picture, [constraints_hold("The joint constraints hold to round-off.", _linkage(), _P1)]
 
 
 @figure("S001", 21, "Constraints of the joint P1 on velocity level", quick=True)
@@ -214,7 +214,7 @@ def external() -> tuple[Figure, list[Claim]]:
 def external_hidden() -> tuple[Figure, list[Claim]]:
     result = _linkage()
     values = np.abs(result.observe("velocity_constraint"))[:, list(_P1)]
-    text = "They hold to round-off at the ends of steps, because they are linear."
+    text = "The velocity constraints hold to round-off at the end of a step, because the joint constraints are linear."
     claims = [below(text, float(values.max()), limit(result, "velocity_constraint"), "m/s")]
     picture = _constraints(
         "velocity_constraint", {"$x$": _P1[:1], "$y$": _P1[1:]}, r"$|\mathrm{d}g_k/\mathrm{d}t|$ (m/s)"
@@ -243,10 +243,10 @@ def damped_energies() -> tuple[Figure, list[Claim]]:
     theta = _pendulum(result.t[-1])
     x4 = _P4(result.q[-1:])[0]
     claims = [
-        above("The dampers take energy out.", lost, 1.0, "J"),
-        below("What is lost is what the dampers dissipated (relative difference).", abs(lost / spent - 1), 1e-3),
+        above("The dampers dissipate energy.", lost, 1.0, "J"),
+        below("The energy loss equals the dissipated energy (relative difference).", abs(lost / spent - 1), 1e-3),
         below(
-            "P4 ends where the equation of the one degree of freedom puts it.",
+            "The final position of P4 agrees with the equation of the single degree of freedom.",
             float(np.linalg.norm(x4 - [np.cos(theta), np.sin(theta)])),
             1e-2,
             "m",
@@ -256,7 +256,7 @@ def damped_energies() -> tuple[Figure, list[Claim]]:
 
 
 def _pendulum(t: float) -> float:
-    """The inclination of the lower bars: ``3 theta'' = -7/2 g cos(theta) - 2 eta theta'``."""
+    """Return the exact inclination of the lower bars: ``3 theta'' = -7/2 g cos(theta) - 2 eta theta'``."""
     from scipy.integrate import solve_ivp
 
     def rates(_: float, y: np.ndarray) -> list[float]:
@@ -270,8 +270,8 @@ def _pendulum(t: float) -> float:
     "S001",
     23,
     "Dissipated energy of the linkage with dampers",
-    note="For the step, see figure 22. In a single step, what is lost and what is dissipated differ by the O(h^2) by "
-    "which the energy of a symplectic scheme of first order goes up and down. livens-em balances them to "
+    note="For the step size, see figure 22. In a single step, energy loss and dissipation differ by O(h^2), the energy "
+    "oscillation of a symplectic scheme of first order. livens-em balances both to "
     "round-off.",
 )
 @house_style()
@@ -298,13 +298,16 @@ def dissipation() -> tuple[Figure, list[Claim]]:
         worst.append(float(np.abs(np.diff(found.observe("total_energy")) + np.diff(found.dissipated_energy)).max()))
     claims = [
         below(
-            "In every step, ggl-variational loses what is dissipated but for a little (relative to the largest loss).",
+            "In each step of ggl-variational, loss and dissipation agree approximately (relative to the largest loss).",
             float(gaps["ggl-variational"].max() / spent.max()),
             0.05,
         ),
-        of_order("The difference falls with the square of the step (up to t = 0.4 s).", 2, steps, worst),
+        of_order("The difference of loss and dissipation is of order 2 in h (up to t = 0.4 s).", 2, steps, worst),
         below(
-            "With livens-em it is round-off.", float(gaps["livens-em"].max()), limit(exact, "generalized_energy"), "J"
+            "With livens-em the difference is round-off.",
+            float(gaps["livens-em"].max()),
+            limit(exact, "generalized_energy"),
+            "J",
         ),
     ]
     return panels.said(picture, result), claims

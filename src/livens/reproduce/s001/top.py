@@ -22,7 +22,7 @@ _GROUPS = {"$|d_i| = 1$": (0, 1, 2), "$d_i \\cdot d_j = 0$": (3, 4, 5), "tip": (
 
 
 def _top(scheme: str = "ggl-variational") -> Result:
-    """A run, or what there is of it until it breaks down."""
+    """Return a run, or the part before its failure."""
     try:
         return run("gyroscopic-top", scheme, 0.002, 2.0)
     except IntegrationError as error:
@@ -32,7 +32,7 @@ def _top(scheme: str = "ggl-variational") -> Result:
 
 
 def _momenta(result: Result) -> np.ndarray:
-    """Angular momentum about the tip: centre and directors, each with its momentum."""
+    """Return the angular momentum about the tip, summed over centre and directors."""
     parts = [np.cross(result.q[:, i : i + 3], result.p[:, i : i + 3]) for i in (0, 3, 6, 9)]
     return np.asarray(sum(parts))
 
@@ -45,7 +45,7 @@ def energies() -> tuple[Figure, list[Claim]]:
     panels.energies(axes, result, "hamiltonian", "$H$")
     H = result.observe("hamiltonian")
     claims = [
-        below("H stays near its start (largest deviation, relative).", float(np.abs(H / H[0] - 1).max()), 1e-3),
+        below("H stays near its initial value (largest relative deviation).", float(np.abs(H / H[0] - 1).max()), 1e-3),
         no_trend("H does not drift.", result.t, H, "J"),
     ]
     return panels.said(picture, result), claims
@@ -63,9 +63,9 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     time_axis(axes, result)
     legend(axes)
     change = float(np.abs(momenta[:, 2] - momenta[0, 2]).max())
-    # roundings of all steps add up like a random walk
+    # round-off errors accumulate like a random walk
     claims = [
-        below("L3 is constant over the whole run.", change, limit(result, "L3") * np.sqrt(len(result.t)), "kg m^2/s"),
+        below("L3 is constant over the run.", change, limit(result, "L3") * np.sqrt(len(result.t)), "kg m^2/s"),
         above("Gravity changes the other components.", float(np.ptp(momenta[:, :2], axis=0).min()), 0.01, "kg m^2/s"),
     ]
     return panels.said(picture, result), claims
@@ -75,9 +75,9 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     "S001",
     5,
     "Changes of the Hamiltonian of the top",
-    note="Besides the increments of the variational integrator, the deviation of H from its start is shown for three "
-    "schemes. The same one-step idea on the classical GGL equations gains energy until no step can be solved any "
-    "more; symplectic Euler, whose velocities do not satisfy the hidden constraints, is off by a constant amount "
+    note="In addition to the increments of the variational integrator, the deviation of H from its initial value is "
+    "shown for three schemes. The one-step discretisation of the classical GGL equations gains energy until a step "
+    "has no solution. Symplectic Euler, whose velocities violate the hidden constraints, has a constant deviation "
     "from its first step on.",
 )
 @house_style()
@@ -131,16 +131,16 @@ def hidden() -> tuple[Figure, list[Claim]]:
     panels.violations(axes, result, "velocity_constraint", _GROUPS, r"max $|\mathrm{d}g_k/\mathrm{d}t|$ (1/s or m/s)")
     values = np.abs(result.observe("velocity_constraint"))
     claims = [
-        above("Those of the directors do not hold at the ends of steps,", float(values[:, :6].max()), 1e-6, "1/s"),
+        above("Velocity constraints of the directors are violated.", float(values[:, :6].max()), 1e-6, "1/s"),
         below(
-            "those of the tip do, as they are linear.",
+            "Velocity constraints of the tip hold, because its constraints are linear.",
             float(values[:, 6:].max()),
             limit(result, "velocity_constraint"),
             "m/s",
         ),
     ]
     euler = float(np.abs(_top("symplectic-euler").observe("velocity_constraint")).max())
-    text = "Their violation is smaller than without them in the scheme (symplectic Euler, ratio)."
+    text = "Violations are smaller than with symplectic Euler, which does not enforce velocity constraints (ratio)."
     claims.append(below(text, float(values.max()) / euler, 0.1))
     return panels.said(picture, result), claims
 
@@ -173,8 +173,8 @@ def height() -> tuple[Figure, list[Claim]]:
     away = result.q[:, 2] / _HEIGHT - 1
     claims = [
         below("The height stays near the exact one (largest relative error).", float(np.abs(away).max()), 0.1),
-        above("It goes above it", float(away.max()), 1e-6),
-        above("and below it.", float(-away.min()), 1e-6),
-        no_trend("It does not drift.", result.t, result.q[:, 2], "m"),
+        above("The height exceeds the exact one", float(away.max()), 1e-6),
+        above("and falls below it (relative).", float(-away.min()), 1e-6),
+        no_trend("The height does not drift.", result.t, result.q[:, 2], "m"),
     ]
     return panels.said(picture, result), claims

@@ -1,4 +1,4 @@
-"""What S002 says in general, measured on equations of which the pendulums are not examples."""
+"""General statements of S002, measured on equations other than those of the pendulums."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MOST = ROUNDINGS * float(np.finfo(float).eps)
 
 
 def _energy(q: Any, p: Any) -> Any:
-    """Neither separable nor quadratic in the momenta."""
+    """Return a Hamiltonian that is neither separable nor quadratic in the momenta."""
     return p @ p / (2 * (1 + q[1] ** 2)) + 0.05 * (p @ p) ** 2 + 3 * q[2] + 0.5 * m.sin(q[0])
 
 
 def pair_on_any_energy() -> list[Claim]:
-    """Def. 6.2 and thm. 6.4 for a general H(q, p) on a sphere."""
+    """Return the claims of def. 6.2 and thm. 6.4 for a general H(q, p) on a sphere."""
     model = ConstrainedHamiltonian("x y z", hamiltonian=_energy, constraints=lambda q: [(q @ q - 1) / 2])
     start: dict[str, Any] = {"q0": [0.6, 0.0, -0.8], "p0": [0.4, 0.5, 0.3], "t_end": 1.0, "project": True}
     exact = simulate(model, scheme="lobatto-iiia-iiib-6", h=0.04, **start)
@@ -38,13 +38,13 @@ def pair_on_any_energy() -> list[Claim]:
         claims.append(of_order(f"J-PRK with s = {s} on a general H(q, p) has order {order},", order, _STEPS, errors))
         claims.append(of_order("and so have its multipliers (thm. 6.4).", order, _STEPS, forces))
     long = simulate(model, scheme="lobatto-iiia-iiib-3", h=0.05, **{**start, "t_end": 100.0})
-    claims.append(below("It is on the constraint,", long.summary.max_constraint, _MOST))
-    claims.append(below("and on the hidden one, to round-off.", long.summary.max_velocity_constraint, _MOST))
+    claims.append(below("The position constraint holds", long.summary.max_constraint, _MOST))
+    claims.append(below("and the velocity constraint, to round-off.", long.summary.max_velocity_constraint, _MOST))
     return claims
 
 
 def two_parts() -> list[Claim]:
-    """Def. 6.1 on equations that are not Hamilton's, and the invariants of sect. 6.2.3."""
+    """Return the claims of def. 6.1 for non-Hamiltonian equations, and the invariants of sect. 6.2.3."""
     model = FirstOrder(
         "x y u v",
         rhs=lambda x: [x[2], x[3], *(-(1 + x[:2] @ x[:2]) * x[:2])],
@@ -54,20 +54,20 @@ def two_parts() -> list[Claim]:
     run = simulate(model, x0=[1.0, 0.2, -0.3, 0.8], scheme="lobatto-iiia-iiib-3", h=0.1, t_end=50.0)
     drift = run.summary.momentum_drift
     return [
-        below("The pair on x' = f(x, y), y' = g(x, y) keeps invariants x^T D y (6.2.3),", drift["mixed"], _MOST),
-        above("and not others.", drift["own"], 1e-3),
+        below("The pair on x' = f(x, y), y' = g(x, y) conserves invariants x^T D y (6.2.3),", drift["mixed"], _MOST),
+        above("but not x^T x + y^T y.", drift["own"], 1e-3),
     ]
 
 
 def index_three() -> list[Claim]:
-    """Thm. 2.2 on the double pendulum."""
+    """Return the claim of thm. 2.2 for the double pendulum."""
     problem = load("double-pendulum")
     equations = MultibodyEquations.of(problem.system)
     found = equations.index_test(problem.q0)
     measured = max(equations.formulate("index-3").pencil.indices)
     return [
         Claim(
-            "Double pendulum: Gamma is regular, so the index is 3 (thm. 2.2), as it is measured.",
+            "Double pendulum: Gamma is regular, so the index is 3 (thm. 2.2), which agrees with the measured index.",
             f"{found.index}, measured {measured}",
             found.index == 3 == measured,
         )

@@ -1,4 +1,4 @@
-"""Figures 13 and 14 of S002: a double pendulum one of whose masses vanishes."""
+"""Figures 13 and 14 of S002: double pendulum with a vanishing mass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _J, _M, _GGL = PAIRS
 _MASSES = tuple(10.0**-k for k in range(0, 41, 2))
 _KAPPA = 0.01
 _T_END = 10.0
-#: J-PRK is no method for stiff systems, see the note.
+#: Step sizes in s; J-PRK is not suitable for stiff systems and needs smaller steps, see the note.
 _STEPS = {_J: 5e-4, _M: 0.01, _GGL: 0.01}
 _EPS = float(np.finfo(float).eps)
 
@@ -34,7 +34,7 @@ def _pendulum(scheme: str, light: str, mass: float) -> Result:
 
 @functools.lru_cache(maxsize=256)
 def _state(scheme: str, light: str, mass: float) -> np.ndarray | None:
-    """Positions, velocities and multipliers at all times; nothing if the run cannot be made."""
+    """Return positions, velocities and multipliers at all times, or None if the run fails."""
     try:
         result = _pendulum(scheme, light, mass)
     except (IntegrationError, InputError):
@@ -44,7 +44,7 @@ def _state(scheme: str, light: str, mass: float) -> np.ndarray | None:
 
 
 def _distances(scheme: str, light: str) -> np.ndarray:
-    """Mean relative distance of all ten variables to the run without mass, after the first instant (all at rest)."""
+    """Return the mean relative distance of all ten variables to the massless run, without the initial state."""
     zero = _state(scheme, light, 0.0)
     found = []
     for mass in _MASSES:
@@ -55,7 +55,7 @@ def _distances(scheme: str, light: str) -> np.ndarray:
 
 
 def _positions(light: str) -> np.ndarray:
-    """Of J-PRK, which needs mass, their distance to those of M-PRK without mass."""
+    """Return the distance of J-PRK positions to those of massless M-PRK; J-PRK needs a positive mass."""
     zero, found = _state(_M, light, 0.0), []
     assert zero is not None
     for mass in _MASSES:
@@ -65,9 +65,9 @@ def _positions(light: str) -> np.ndarray:
 
 
 def _balance(result: Result, light: str) -> float:
-    """Mean absolute right-hand side of the equation of motion of the light mass: zero without mass.
+    """Return the mean absolute force on the light mass, which is zero without mass.
 
-    ``-m g - kappa v - G^T lam`` with the multipliers at the ends of steps.
+    The force is ``-m g - kappa v - G^T lam`` with the multipliers at the end of each step.
     """
     k, q, v, lam = result.facts.parameters, result.q, result.v, result.multipliers
     first, second = q[:, :2], q[:, 2:] - q[:, :2]
@@ -80,7 +80,7 @@ def _balance(result: Result, light: str) -> float:
 
 
 def _against_mass(axes: Axes, curves: Mapping[str, np.ndarray], masses: tuple[float, ...], label: str) -> None:
-    """Points against the mass; that of no mass at all stands to the right of the smallest."""
+    """Plot curves against the mass; the massless values are to the right of the smallest mass."""
     x = np.array([m if m > 0 else 1e-44 for m in masses])
     for i, (name, values) in enumerate(curves.items()):
         shown = np.isfinite(values) & (values > 0)
@@ -131,15 +131,15 @@ def _limit_claims(light: str, distances: Mapping[str, np.ndarray]) -> list[Claim
         same = _same_from(values)
         claims += [
             between(
-                f"{PAIRS[scheme]}: the distance falls with the mass (power, from {largest:g} to 1e-14 kg)",
+                f"{PAIRS[scheme]}: the distance is proportional to the mass (power, from {largest:g} to 1e-14 kg)",
                 power,
                 0.9,
                 1.1,
             ),
-            below("until it is round-off: largest for masses up to 1e-20 kg.", float(values[10:].max()), 1e-11),
+            below("until round-off: largest distance for masses up to 1e-20 kg.", float(values[10:].max()), 1e-11),
             Claim(
-                f"{PAIRS[scheme]} gives the run without mass to the last bit if the mass is small enough.",
-                f"from {same:g} kg down" if same else "not",
+                f"{PAIRS[scheme]} is bitwise identical to the massless run for sufficiently small masses.",
+                f"from {same:g} kg down" if same else "never",
                 bool(same),
             ),
         ]
@@ -147,7 +147,7 @@ def _limit_claims(light: str, distances: Mapping[str, np.ndarray]) -> list[Claim
 
 
 def _same_from(distances: np.ndarray) -> float:
-    """The mass from which on all smaller ones give the run without mass to the last bit; 0 if there is none."""
+    """Return the largest mass below which all runs are bitwise identical to the massless run, or 0."""
     apart = np.flatnonzero(distances != 0.0)
     first = int(apart[-1]) + 1 if apart.size else 0
     return _MASSES[first] if first < len(_MASSES) else 0.0
@@ -161,16 +161,16 @@ def _constraint_claims(light: str, left: Mapping[str, np.ndarray]) -> list[Claim
         for name in ("constraint", "velocity_constraint")
     }
     claims = [
-        below("Mean violation of constraints, up to 1e-4 kg: M-PRK", worst[_M, "constraint"], 1e-10, "m^2"),
-        below("and M-PRK-GGL, the better one.", worst[_GGL, "constraint"], ROUNDINGS * _EPS, "m^2"),
-        below("On velocity level: M-PRK", worst[_M, "velocity_constraint"], ROUNDINGS * _EPS, "m^2/s"),
-        below("and M-PRK-GGL.", worst[_GGL, "velocity_constraint"], ROUNDINGS * _EPS, "m^2/s"),
+        below("Mean constraint violation for masses up to 1e-4 kg: M-PRK.", worst[_M, "constraint"], 1e-10, "m^2"),
+        below("The same for M-PRK-GGL, which is smaller.", worst[_GGL, "constraint"], ROUNDINGS * _EPS, "m^2"),
+        below("At velocity level: M-PRK.", worst[_M, "velocity_constraint"], ROUNDINGS * _EPS, "m^2/s"),
+        below("At velocity level: M-PRK-GGL.", worst[_GGL, "velocity_constraint"], ROUNDINGS * _EPS, "m^2/s"),
     ]
     for name, values in left.items():
         power = rate(_MASSES, values[:-1], lambda m: 1e-6 <= m <= 1e-2)
         claims.append(
             Claim(
-                f"{name}: the force on the light mass falls with it.",
+                f"{name}: the force on the light mass decreases with the mass.",
                 f"{values[0]:.1e} N at 1 kg, {values[3]:.1e} N at 1e-6 kg (power {power:.2f}), {values[-1]:.1e} N at 0",
                 bool(values[3] < 1e-3 * values[0] and values[-1] < values[3]),
             )
@@ -179,7 +179,7 @@ def _constraint_claims(light: str, left: Mapping[str, np.ndarray]) -> list[Claim
 
 
 def _breakdown(light: str, positions: np.ndarray) -> list[Claim]:
-    """J-PRK, which the document could not run from 1e-6 kg on."""
+    """Return the claims on J-PRK, which failed in the document for masses from 1e-6 kg down."""
     ran = dict(zip(_MASSES, np.isfinite(positions), strict=True))
     pairs = [(_state(_J, light, mass), _state(_M, light, mass)) for mass in _MASSES]
     apart = [relative_distances(j[1:, :4], m[1:, :4]).mean() for j, m in pairs if j is not None and m is not None]
@@ -187,28 +187,28 @@ def _breakdown(light: str, positions: np.ndarray) -> list[Claim]:
     words = f"{sum(ran.values())} of {len(ran)} masses, the smallest {lightest:g} kg"
     step = f"in steps of {_STEPS[_J]:g} s"
     return [
-        Claim(f"J-PRK runs where the published one hardly went on, with 1e-6 kg, {step},", words, bool(ran[1e-6])),
-        Claim("and with masses that are lighter by nine decades.", words, lightest <= 1e-15),
-        below("Its positions are those of M-PRK with the same mass (largest distance).", float(max(apart)), 1e-4),
+        Claim(f"J-PRK succeeds with 1e-6 kg, where the published runs failed, {step},", words, bool(ran[1e-6])),
+        Claim("and with masses smaller by nine orders of magnitude.", words, lightest <= 1e-15),
+        below("J-PRK positions agree with those of M-PRK for equal mass (largest distance).", float(max(apart)), 1e-4),
     ]
 
 
 _NOTE = (
-    "The rods have length 1 (printed: 0); masses, step and end of the document cannot be read, ours are 1 to 1e-40 kg, "
-    "0.01 s and 10 s. The approach of M-PRK-GGL does not stagnate at 1e-12 kg: it goes down to round-off like that of "
-    "M-PRK. Where a distance is exactly 0, there is no point; the dashed line marks from where on that is so for M-PRK."
+    "The rods have length 1 (printed: 0). Masses, step size and end time are not legible in the document; here they "
+    "are 1 to 1e-40 kg, 0.01 s and 10 s. M-PRK-GGL does not stagnate at 1e-12 kg: its distance decreases to round-off "
+    "like that of M-PRK. Distances of exactly 0 are not plotted; the dashed line marks where they begin for M-PRK."
 )
 
 
 @figure(
     "S002",
     13,
-    "A double pendulum whose first mass vanishes",
-    note=_NOTE + " J-PRK needs small steps, and not because of an error: between rods under tension a light first mass "
-    "is a stiff oscillator, and Lobatto IIIA-IIIB is, like the Stoermer-Verlet method it generalises, stable for h "
-    "omega of a few units only. As the mass vanishes the viscosity bounds the rate, to 4e3 1/s here: the step need not "
-    "get smaller than 5e-4 s. What gets lost is the velocity at the end of a step, which is the error of the last "
-    "force over the mass: J-PRK is right in q and p, not in v. See docs/reproduce.md.",
+    "Double pendulum with a vanishing first mass",
+    note=_NOTE + " J-PRK needs small steps for stability: between rods under tension, a light first mass is a stiff "
+    "oscillator, and Lobatto IIIA-IIIB, like Stoermer-Verlet, is only stable for h omega of a few units. As the mass "
+    "vanishes, the viscosity bounds the rate, here by 4e3 1/s, so steps need not be smaller than 5e-4 s. The velocity "
+    "at the end of a step is inaccurate, because it contains the error of the last force divided by the mass: J-PRK "
+    "is accurate in q and p, not in v. See docs/reproduce.md.",
 )
 @house_style()
 def first_mass() -> tuple[Figure, list[Claim]]:
@@ -218,8 +218,8 @@ def first_mass() -> tuple[Figure, list[Claim]]:
 @figure(
     "S002",
     14,
-    "A double pendulum whose second mass vanishes",
-    note=_NOTE + " The light mass at the end trails along its rod. For J-PRK see figure 13.",
+    "Double pendulum with a vanishing second mass",
+    note=_NOTE + " The light end mass follows along its rod. For J-PRK see figure 13.",
 )
 @house_style()
 def second_mass() -> tuple[Figure, list[Claim]]:

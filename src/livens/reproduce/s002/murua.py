@@ -1,4 +1,4 @@
-"""Figure 9 of S002: how much Murua's method with one stage changes the energy of a pendulum, predicted and found."""
+"""Figure 9 of S002: energy defect of Murua's method with one stage for a pendulum, predicted and measured."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from livens.run.control import StepControl
 from livens.run.simulate import simulate
 
 _EPS = float(np.finfo(float).eps)
-#: The step of the document, and how many of them are looked at.
+#: Step size of the document in s, and number of steps of the initial-guess study.
 _H, _STEPS = 0.01, 400
 
 
 def _pendulum() -> Result:
-    """From 1e-5 s steps grow by half after every tenth, up to 0.1 s."""
+    """Return the run with controlled steps: from 1e-5 s, growing by half after every tenth step, up to 0.1 s."""
     return controlled("pendulum", "murua-1", 1e-5, 30.0, StepControl(largest=0.1, increase=1.5, patience=10))
 
 
 def predicted(result: Result) -> np.ndarray:
-    """``-h lam (X U + Y V)`` at the stage of every step, (6.15) for one stage and the force ``-G^T lam``.
+    """Return the energy defect ``-h lam (X U + Y V)`` of each step, (6.15) for one stage and the force ``-G^T lam``.
 
     With one stage, Q = (q0 + q1)/2, V = (q1 - q0)/h, and the multiplier of the step is that of the stage.
     """
@@ -43,12 +43,12 @@ def predicted(result: Result) -> np.ndarray:
 @figure(
     "S002",
     9,
-    "Changes of the energy of a pendulum by Murua's method, predicted and found",
-    note="(6.15) is taken with a minus, as it follows with the force -G^T lam; as printed, predicted and found changes "
-    "would have opposite signs. Ours differ by round-off instead of 1e-9. Panel (d), with three stages, shows the "
-    "equations of a step at what Newton's method starts from: the naive guess of the document (everything as at the "
-    "beginning of the step), and ours, extrapolated from the steps before. The document found that a better guess "
-    "does not pay; ours saves corrections, because they stop at round-off and not at a tolerance.",
+    "Energy defect of Murua's method for a pendulum, predicted and measured",
+    note="(6.15) has a minus sign, which follows from the force -G^T lam; as printed, predicted and measured defects "
+    "have opposite signs. Here they differ by round-off instead of 1e-9. Panel (d), with three stages, shows the "
+    "residual norm at the initial guess of Newton's method: the naive guess of the document (values at the beginning "
+    "of the step), and the extrapolation from previous steps. In the document a better guess does not pay off; here "
+    "it saves Newton corrections, because the iteration stops at round-off and not at a tolerance.",
 )
 @house_style()
 def defect() -> tuple[Figure, list[Claim]]:
@@ -56,41 +56,41 @@ def defect() -> tuple[Figure, list[Claim]]:
     dE_p, dE_n = predicted(result), np.diff(result.observe("total_energy"))
     picture = new_figure(PAGE, 4.4)
     (a, b), (c, d) = picture.subplots(2, 2)
-    for axes, values, label in ((a, dE_p, "predicted"), (b, dE_n, "found")):
+    for axes, values, label in ((a, dE_p, "predicted"), (b, dE_n, "measured")):
         curve(axes, result.t[1:], values, color=PALETTE[0], linewidth=0.7, label=f"{label} change (J)")
         scale = float(np.abs(values).max()) / 0.1
         curve(axes, result.t, scale * result.step_size, color=PALETTE[7], linestyle="--", label="$h$ (0.1 s = largest)")
-        axes.set_ylabel("energy in a step (J)")
+        axes.set_ylabel("energy change per step (J)")
         legend(axes)
     curve(c, result.t[1:], dE_p - dE_n, color=PALETTE[1], linewidth=0.6)
-    c.set_ylabel("predicted - found (J)")
+    c.set_ylabel("predicted - measured (J)")
     for axes in (a, b, c):
         time_axis(axes, result)
     naive, ours, corrections = _guesses()
     t = _H * np.arange(1, _STEPS + 1)
     d.semilogy(t, naive, color=PALETTE[7], linewidth=0.8, label="naive guess")
     d.semilogy(t, np.maximum(ours, 1e-17), color=PALETTE[2], linewidth=0.8, label="extrapolated")
-    d.set_ylabel("norm of the equations (s = 3)")
+    d.set_ylabel("residual norm (s = 3)")
     d.set_xlabel("$t$ (s)")
     legend(d)
     picture.suptitle("pendulum, murua-1, first step 1e-5 s; (d) murua-3, h = 0.01 s", x=0.01, ha="left", color=GREY)
     late = slice(5, None)
     claims = [
-        below("Predicted and found changes agree to 1e-9 J", float(np.abs(dE_p - dE_n).max()), 1e-9, "J"),
-        below("and in fact to round-off.", float(np.abs(dE_p - dE_n).max()), ROUNDINGS * _EPS * 9.81, "J"),
-        above("The changes themselves are no round-off.", float(np.abs(dE_n).max()), 1e-5, "J"),
+        below("Predicted and measured defects agree to 1e-9 J,", float(np.abs(dE_p - dE_n).max()), 1e-9, "J"),
+        below("and even to round-off.", float(np.abs(dE_p - dE_n).max()), ROUNDINGS * _EPS * 9.81, "J"),
+        above("The defects are larger than round-off.", float(np.abs(dE_n).max()), 1e-5, "J"),
         above(
-            "They grow with the step (largest with h > 0.05 s over largest with h < 1e-3 s).",
+            "The defects grow with the step size (largest with h > 0.05 s over largest with h < 1e-3 s).",
             float(np.abs(dE_n[result.step_size[1:] > 0.05]).max() / np.abs(dE_n[result.step_size[1:] < 1e-3]).max()),
             1e3,
         ),
         below(
-            "A better guess makes the equations smaller (largest ratio to the naive one).",
+            "Extrapolation reduces the residual of the initial guess (largest ratio to the naive guess).",
             float((ours[late] / naive[late]).max()),
             0.1,
         ),
         below(
-            "Unlike in the document it saves corrections (mean, less that with the naive guess).",
+            "Unlike in the document, extrapolation saves Newton corrections (difference of the means).",
             float(corrections[1] - corrections[0]),
             -0.3,
         ),
@@ -100,7 +100,7 @@ def defect() -> tuple[Figure, list[Claim]]:
 
 
 def _on_index_two() -> list[Claim]:
-    """Thm. 6.7 on ``x' = f(x, z)``, ``0 = g(x)``: the same pendulum as such equations, x = (q, v) and z = lam."""
+    """Return the claims of thm. 6.7 on ``x' = f(x, z)``, ``0 = g(x)``: the pendulum with x = (q, v), z = lam."""
     problem, steps = problems.load("pendulum"), (0.02, 0.016, 0.0125, 0.01)
     model = MultibodyEquations.of(problem.system).formulate("index-2")
     start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0, "t_end": 1.0}
@@ -109,13 +109,13 @@ def _on_index_two() -> list[Claim]:
     system = simulate(problem.system, scheme="murua-2", h=steps[-1], **start)
     return [
         of_order(
-            "On equations of index 2, x' = f(x, z) with 0 = g(x), the method with s = 2 has order 4 in x (thm. 6.7).",
+            "For index-2 equations x' = f(x, z), 0 = g(x), the method with s = 2 has order 4 in x (thm. 6.7).",
             4,
             steps,
             [float(np.abs(found.x[-1] - exact.x[-1]).max()) for found in runs],
         ),
         below(
-            "Written for mechanical systems, it is the same method.",
+            "The formulation for mechanical systems is the same method.",
             float(np.abs(runs[-1].x[:, :2] - system.q).max()),
             ROUNDINGS * _EPS,
         ),
@@ -124,7 +124,7 @@ def _on_index_two() -> list[Claim]:
 
 @functools.cache
 def _guesses() -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Norms of the equations of every step at both guesses, and the mean number of corrections from each."""
+    """Return the residual norms of each step at both initial guesses, and the mean number of corrections from each."""
     problem = problems.load("pendulum")
     equations = schemes.get("murua-3").equations(problem.system).flatten()
     solver, k = ReferenceSolver(equations), problem.system.parameter_vector()
@@ -145,5 +145,5 @@ def _guesses() -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
 
 
 def _extrapolated(x: list[np.ndarray]) -> np.ndarray:
-    """The unknowns of the next step from those of the last five, exact for cubics and for alternating signs."""
+    """Extrapolate the unknowns from the last five steps, exact for cubics and for alternating signs."""
     return np.asarray(3 * (x[4] + x[1]) - 2 * (x[3] + x[2]) - x[0])

@@ -20,9 +20,9 @@ from livens.results.result import Result
 
 _J, _M, _GGL = PAIRS
 _H, _T_END = 0.01, 240.0
-#: The double pendulum of 7.3.2, whose light first mass is whirled about by the second.
+#: Options of the double pendulum of 7.3.2, with a light first mass and an initial velocity.
 WHIRLED = (("m1", 1.0), ("m2", 8.0), ("l1", 1.0), ("l2", 5.0), ("u1", 10.0))
-#: For how long: see `livens.reproduce.s002.times`.
+#: End time in s, see the module `times`.
 WHIRLED_T_END = 20.0
 _EPS = float(np.finfo(float).eps)
 
@@ -66,9 +66,9 @@ def paths() -> tuple[Figure, list[Claim]]:
     lengths = [np.linalg.norm(part, axis=1) for part in (result.q[:, :2], result.q[:, 2:] - result.q[:, :2])]
     sides = result.q[:, 2].mean() / np.ptp(result.q[:, 2])
     claims = [
-        below("All three methods give the same picture (until t = 5 s).", apart, 1e-3, "m"),
+        below("All three methods give the same paths (until t = 5 s).", apart, 1e-3, "m"),
         below("The rods keep their lengths.", float(max(np.abs(length - 1).max() for length in lengths)), 1e-8, "m"),
-        below("The paths go as far to the left as to the right (mean of x2 over its range).", float(abs(sides)), 0.1),
+        below("The paths are symmetric about the vertical (mean of x2 over its range).", float(abs(sides)), 0.1),
     ]
     return panels.said(picture, result), claims
 
@@ -78,11 +78,11 @@ def paths() -> tuple[Figure, list[Claim]]:
     11,
     "Total energy of the pendulums",
     note="Published: a slow linear increase (a) or decrease (c) for M-PRK, and a slight decrease of the mean for "
-    "J-PRK (a), put down to numerical errors. So it is: with equations solved to round-off instead of 1e-8 there is "
-    "none of it. The energy of the simple pendulum, an integrable system, swings within what the order of these "
-    "symmetric methods allows; what is left of a trend in M-PRK and M-PRK-GGL is the rounding of some 1e-15 J per "
-    "step. On the double pendulum, which is chaotic, M-PRK-GGL wanders unsystematically, as published, and M-PRK "
-    "comes back after every swing.",
+    "J-PRK (a), attributed to numerical errors. With equations solved to round-off instead of 1e-8 these trends "
+    "vanish. The energy of the simple pendulum, an integrable system, oscillates within the bound given by the order "
+    "of these symmetric methods; the remaining trend of M-PRK and M-PRK-GGL is round-off of some 1e-15 J per step. On "
+    "the chaotic double pendulum, M-PRK-GGL varies unsystematically, as published, and M-PRK "
+    "returns after each oscillation.",
 )
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
@@ -100,25 +100,25 @@ def energies() -> tuple[Figure, list[Claim]]:
     t, largest = simples[_J].t, float(simples[_J].observe("kinetic_energy").max())
     rounding = 4 * _EPS * largest * len(t)
     claims = [
-        between("Simple pendulum: changes of J-PRK are of the order 1e-8 J,", swing["J-PRK"], 1e-9, 1e-7, "J"),
+        between("Simple pendulum: energy deviations of J-PRK are of order 1e-8 J,", swing["J-PRK"], 1e-9, 1e-7, "J"),
         no_trend("an oscillation without a trend.", t, one[_J], "J"),
-        below("Those of M-PRK are four roundings per step at most,", swing["M-PRK"], rounding, "J"),
-        below("and so are those of M-PRK-GGL.", swing["M-PRK-GGL"], rounding, "J"),
-        between("Double pendulum: changes of J-PRK are of the order 1e-5 J,", swing2["J-PRK"], 1e-6, 1e-4, "J"),
-        no_trend("again without a trend.", t, two[_J], "J"),
-        between("Those of M-PRK are of the order 1e-7 J,", swing2["M-PRK"], 1e-8, 1e-6, "J"),
-        no_trend("without a trend,", t, two[_M], "J"),
-        between("as are those of M-PRK-GGL,", swing2["M-PRK-GGL"], 1e-8, 1e-6, "J"),
-        _wanders("which go up and down unsystematically.", t, two[_GGL]),
+        below("M-PRK: at most four roundings per step.", swing["M-PRK"], rounding, "J"),
+        below("M-PRK-GGL: at most four roundings per step.", swing["M-PRK-GGL"], rounding, "J"),
+        between("Double pendulum: energy deviations of J-PRK are of order 1e-5 J,", swing2["J-PRK"], 1e-6, 1e-4, "J"),
+        no_trend("without a trend.", t, two[_J], "J"),
+        between("Energy deviations of M-PRK are of the order 1e-7 J,", swing2["M-PRK"], 1e-8, 1e-6, "J"),
+        no_trend("without a trend.", t, two[_M], "J"),
+        between("Energy deviations of M-PRK-GGL are of the order 1e-7 J,", swing2["M-PRK-GGL"], 1e-8, 1e-6, "J"),
+        _wanders("and vary unsystematically.", t, two[_GGL]),
         above(
-            "J-PRK swings most (ratio to the next).", swing2["J-PRK"] / max(swing2["M-PRK"], swing2["M-PRK-GGL"]), 10
+            "J-PRK has the largest deviations (ratio).", swing2["J-PRK"] / max(swing2["M-PRK"], swing2["M-PRK-GGL"]), 10
         ),
     ]
     return picture, claims
 
 
 def _wanders(text: str, t: np.ndarray, values: np.ndarray) -> Claim:
-    """Means over 20 s do not all rise or all fall."""
+    """Return the claim that means over 20 s neither all rise nor all fall."""
     means = [values[(t >= start) & (t < start + 20)].mean() for start in np.arange(0.0, _T_END, 20.0)]
     up, down = int((np.diff(means) > 0).sum()), int((np.diff(means) < 0).sum())
     return Claim(text, f"means over 20 s rise {up} times and fall {down} times, at least 2 of each", min(up, down) >= 2)
@@ -136,7 +136,7 @@ def _energy_changes(axes: Axes, results: Mapping[str, Result], changes: Mapping[
 
 
 def _shares(axes: Axes, result: Result) -> None:
-    """Kinetic, potential and total energy in the first 1500 steps."""
+    """Plot kinetic, potential and total energy of the first 1500 steps."""
     rows = slice(0, 1501)
     names = {"kinetic_energy": "$T$", "potential_energy": "$V$", "total_energy": "$H$"}
     for i, (name, label) in enumerate(names.items()):
@@ -152,8 +152,8 @@ def _shares(axes: Axes, result: Result) -> None:
     "S002",
     12,
     "Constraints of the double pendulum",
-    note="The document adds u1 = 10 to the start, a velocity along the first rod, which its constraint does not "
-    "allow. Here it is across the rod. Neither step nor end are given: 0.01 s and 20 s are ours. M-PRK-GGL and J-PRK, "
+    note="The document adds u1 = 10, a velocity along the first rod, which violates its constraint. Here the velocity "
+    "is normal to the rod. Step size and end time are not given; here they are 0.01 s and 20 s. M-PRK-GGL and J-PRK, "
     "published with 1e-9 and 1e-11, satisfy the constraints to round-off if the equations are solved to round-off.",
 )
 @house_style()
@@ -177,17 +177,17 @@ def constraints() -> tuple[Figure, list[Claim]]:
     hidden_end = limit(results[_M], "velocity_constraint")
     panels.logarithmic(d, results[_M], found, hidden_end / 1000, r"$|\mathrm{d}g/\mathrm{d}t|$ (m$^2$/s)")
     claims = [
-        above("M-PRK drifts off the constraints: at the end", float(g[_M][-1].max()), 1e-9, "m^2"),
+        above("M-PRK: constraint drift at the end", float(g[_M][-1].max()), 1e-9, "m^2"),
         above(
-            "more than in the first tenth of the run (ratio).",
+            "and its growth after the first tenth of the run (ratio).",
             float(g[_M].max() / g[_M][: len(g[_M]) // 10].max()),
             2,
         ),
-        below("M-PRK-GGL does not drift: round-off.", float(g[_GGL].max()), ends[_GGL], "m^2"),
-        below("Nor does J-PRK.", float(g[_J].max()), ends[_J], "m^2"),
+        below("M-PRK-GGL has no drift: round-off.", float(g[_GGL].max()), ends[_GGL], "m^2"),
+        below("J-PRK has no drift: round-off.", float(g[_J].max()), ends[_J], "m^2"),
         *(
             below(
-                f"{PAIRS[scheme]}: velocities are on the constraints to round-off.",
+                f"{PAIRS[scheme]}: velocity constraints hold to round-off.",
                 float(hidden[scheme].max()),
                 hidden_end,
                 "m^2/s",

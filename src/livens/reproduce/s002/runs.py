@@ -1,4 +1,4 @@
-"""What the figures of S002 have in common: runs with controlled steps, distances of two runs, names of the schemes."""
+"""Shared functions of the figures of S002: runs with controlled steps, distances of runs, names of the schemes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from livens.results.result import Result
 from livens.run.control import StepControl
 from livens.run.simulate import simulate
 
-#: The schemes of the document for constrained systems, with three stages, as it calls them.
+#: Schemes for constrained systems with three stages, and their names in the document.
 PAIRS = {"lobatto-iiia-iiib-3": "J-PRK", "murua-3": "M-PRK", "murua-ggl-3": "M-PRK-GGL"}
-#: Those without constraints.
+#: Schemes for unconstrained systems.
 METHODS = {"gauss-3": "Gauss", "lobatto-iiic-3": "Lobatto IIIC"}
 
 
@@ -23,15 +23,15 @@ METHODS = {"gauss-3": "Gauss", "lobatto-iiic-3": "Lobatto IIIC"}
 def controlled(
     name: str, scheme: str, h: float, t_end: float, control: StepControl, options: tuple[tuple[str, Any], ...] = ()
 ) -> Result:
-    """A run of a ready problem whose first step is h and whose further ones are controlled."""
+    """Return a run of a built-in problem with step-size control and first step h."""
     problem = problems.load(name, **dict(options))
     return simulate(problem, scheme=scheme, h=h, t_end=t_end, control=control, progress=False)
 
 
 def relative_distances(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """S002 7.2.3: the mean of ``|(x - x0)/x0|`` over all times, for every variable.
+    """Return the distance of S002 7.2.3 for each variable: the mean of ``|(x - x0)/x0|`` over all times.
 
-    Where both are zero (a variable that stays at rest), there is no distance.
+    The distance is zero where both values are zero.
     """
     apart = np.abs(values - reference)
     size = np.where(apart > 0, np.abs(reference), 1.0)
@@ -40,7 +40,7 @@ def relative_distances(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def rate(sizes: Sequence[float], distances: Any, chosen: Callable[[float], bool]) -> float:
-    """The power of the size with which distances fall, by least squares in logarithms, over the chosen sizes."""
+    """Return the power of the size with which distances decrease, by least squares in logarithms."""
     pairs = [(size, distance) for size, distance in zip(sizes, distances, strict=True) if chosen(size)]
     logarithms = np.log(np.array(pairs))
     return float(np.polyfit(logarithms[:, 0], logarithms[:, 1], 1)[0])

@@ -20,17 +20,17 @@ from livens.schemes.tableaus import Tableau
 
 _GAUSS, _LOBATTO = METHODS
 _EPS = float(np.finfo(float).eps)
-_OMEGA = np.sqrt(3.0)  # of the mode in which the masses start
+_OMEGA = np.sqrt(3.0)  # frequency of the initial mode
 _T_END = 2000.0
 
 
 def _masses(scheme: str, largest: float) -> Result:
-    """The first step is 1e-3 s; steps grow slowly, so that one can see at which size something happens."""
+    """Return a run with slowly growing steps from 1e-3 s, so that effects can be attributed to a step size."""
     return controlled("mass-spring-damper", scheme, 1e-3, _T_END, StepControl(largest=largest, increase=1.25))
 
 
 def growth(tableau: Tableau, z: complex) -> float:
-    """``|R(z)|^2`` with ``R(z) = 1 + z b^T (I - z A)^-1 1``: what a step makes of the energy of a mode.
+    """Return ``|R(z)|^2`` with ``R(z) = 1 + z b^T (I - z A)^-1 1``, the energy amplification of a mode per step.
 
     >>> from livens import tableaus
     >>> round(growth(tableaus.gauss(3), 2j), 14), round(growth(tableaus.lobatto_iiic(3), 2j), 3)
@@ -45,19 +45,17 @@ def _energies(results: dict[str, Result]) -> dict[str, np.ndarray]:
 
 
 def _kept(result: Result, H: np.ndarray) -> Claim:
-    text = "Gauss conserves the energy: round-off (largest deviation)."
+    text = "Gauss conserves the energy to round-off (largest deviation)."
     return below(text, float(np.abs(H - H[0]).max()), limit(result, "total_energy"), "J")
 
 
 def _as_predicted(result: Result, H: np.ndarray, until: int) -> Claim:
-    """The masses start in one mode, whose energy every step multiplies by |R|^2."""
+    """Return the claim that the energy of the single initial mode is multiplied by |R|^2 in each step."""
     T = tableaus.lobatto_iiic(3)
     sizes = result.step_size[1 : until + 1]
     factors = {h: growth(T, 1j * _OMEGA * h) for h in np.unique(sizes)}
     expected = np.cumprod([factors[h] for h in sizes])
-    text = (
-        "Its energy is what the stability function says, |R(i omega h)|^2 times the old one in every step (relative)."
-    )
+    text = "The energy of Lobatto IIIC follows the stability function: |R(i omega h)|^2 per step (relative error)."
     return below(text, float(np.abs(H[1 : until + 1] / H[0] / expected - 1).max()), 1e-9)
 
 
@@ -65,9 +63,9 @@ def _as_predicted(result: Result, H: np.ndarray, until: int) -> Claim:
     "S002",
     4,
     "Energy conservation",
-    note="With 2 k2 in (7.3) and (7.4), as printed, H as printed would not be conserved by the motion itself; with k2, "
-    "its derivative, it is. The tolerance of 1e-5 of the document is one for the solution of the equations of a step; "
-    "ours are solved to round-off.",
+    note="With 2 k2 in (7.3) and (7.4), as printed, the exact motion does not conserve the printed H; with k2, its "
+    "derivative, it does. The tolerance of 1e-5 of the document is that of the Newton iteration; here the equations "
+    "are solved to round-off.",
 )
 @house_style()
 def energy() -> tuple[Figure, list[Claim]]:
@@ -86,12 +84,12 @@ def energy() -> tuple[Figure, list[Claim]]:
     claims = [
         _kept(results[_GAUSS], H[_GAUSS]),
         below(
-            "Lobatto IIIC loses energy in every step of 0.1 s (largest change of one).",
+            "Lobatto IIIC loses energy in each step of 0.1 s (largest change per step).",
             float(np.diff(lost)[results[_LOBATTO].step_size[1:] > 0.09].max()),
             -1e-6,
             "J",
         ),
-        between("Its loss over the run is slight (relative).", float(1 - lost[-1] / lost[0]), 1e-4, 0.1),
+        between("The loss of Lobatto IIIC over the run is small (relative).", float(1 - lost[-1] / lost[0]), 1e-4, 0.1),
         _as_predicted(results[_LOBATTO], lost, len(lost) - 1),
     ]
     return panels.said(picture, results[_GAUSS], "steps up to 0.1 s"), claims
@@ -101,8 +99,8 @@ def energy() -> tuple[Figure, list[Claim]]:
     "S002",
     5,
     "Energy conservation with large steps",
-    note="Steps grow by a quarter after every third one, up to 5 s. It is not said how the published ones grew. Their "
-    "drop at 1.25 s fits k2: with 2 k2 in the forces a tenth would be lost from 0.93 s on.",
+    note="Steps grow by a quarter after every third one, up to 5 s. The document does not specify the growth. Its "
+    "drop at 1.25 s agrees with k2: with 2 k2 in the forces, a tenth is lost from 0.93 s on.",
 )
 @house_style()
 def large_steps() -> tuple[Figure, list[Claim]]:
@@ -123,9 +121,9 @@ def large_steps() -> tuple[Figure, list[Claim]]:
     dropped = 1 + int(np.argmax(lost[1:] < 0.9 * lost[:-1]))
     claims = [
         _kept(results[_GAUSS], H[_GAUSS]),
-        below("The energy of Lobatto IIIC goes to zero (relative).", float(lost[-1] / lost[0]), 1e-12),
+        below("The energy of Lobatto IIIC decays to zero (relative).", float(lost[-1] / lost[0]), 1e-12),
         between(
-            "The drop sets in at h = 1.25 s (first step that takes a tenth of the energy, to within one growth).",
+            "The drop begins at h = 1.25 s (first step that loses a tenth of the energy, within one step growth).",
             float(lobatto.step_size[dropped]),
             1.0,
             1.5625,
@@ -142,14 +140,14 @@ def _chain(scheme: str) -> Result:
 
 
 def _sides(result: Result) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides of (7.5) in every step: what is stored, and what came in less what was lost."""
+    """Return both sides of (7.5) in each step: stored energy, and supplied minus dissipated energy."""
     balance = np.diff(result.supplied_energy) - np.diff(result.dissipated_energy)
     return np.diff(result.observe("hamiltonian")), balance
 
 
 _BALANCE = (
-    "The balance is dH = -h sum b_j (d1 V1j^2 + d2 V2j^2) + h sum b_j alpha V1j. The document adds what is dissipated "
-    "and squares the velocity in the power of the push. The size of its steps is not given; ours is 0.1 s."
+    "The balance is dH = -h sum b_j (d1 V1j^2 + d2 V2j^2) + h sum b_j alpha V1j. The document adds the dissipation and "
+    "squares the velocity in the power of the force. The step size is not given; here it is 0.1 s."
 )
 
 
@@ -161,14 +159,14 @@ def power_balance() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.one()
     curve(axes, result.t[1:], stored, color=PALETTE[0], linewidth=2.5, label="$H_{n+1} - H_n$")
     curve(axes, result.t[1:], balance, color=PALETTE[4], linestyle="--", label="supplied - dissipated")
-    axes.set_ylabel("energy in a step (J)")
+    axes.set_ylabel("energy per step (J)")
     time_axis(axes, result)
     legend(axes)
     apart = float(np.abs(stored - balance).max() / np.abs(stored).max())
     claims = [
-        below("Both sides coincide (largest difference, relative to the largest change).", apart, ROUNDINGS * _EPS),
-        above("Energy is dissipated", float(result.dissipated_energy[-1]), 1.0, "J"),
-        above("and supplied.", float(np.abs(result.supplied_energy).max()), 1.0, "J"),
+        below("Both sides agree (largest difference, relative to the largest change).", apart, ROUNDINGS * _EPS),
+        above("Energy is dissipated.", float(result.dissipated_energy[-1]), 1.0, "J"),
+        above("Energy is supplied.", float(np.abs(result.supplied_energy).max()), 1.0, "J"),
     ]
     return panels.said(picture, result), claims
 
@@ -187,8 +185,8 @@ def power_difference() -> tuple[Figure, list[Claim]]:
     panels.logarithmic(axes, result, differences, _EPS * size, r"$|\Delta H - \Delta$balance$|$ (J)", t=result.t[1:])
     gauss, lobatto = differences.values()
     claims = [
-        below("Gauss: round-off in every step.", float(gauss.max()), ROUNDINGS * _EPS * size, "J"),
-        above("Lobatto IIIC: not, as its quadrature is of a lower degree.", float(lobatto.max()), 1e-7, "J"),
+        below("Gauss: the balance holds to round-off in each step.", float(gauss.max()), ROUNDINGS * _EPS * size, "J"),
+        above("Lobatto IIIC: it does not, because its quadrature degree is lower.", float(lobatto.max()), 1e-7, "J"),
     ]
     return _headed(picture, "spring-chain, h = 0.1 s"), claims
 

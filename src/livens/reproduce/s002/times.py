@@ -1,4 +1,4 @@
-"""The table of computation times of S002 7.3.3, beside ours."""
+"""Computation times of S002 7.3.3, published and measured."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from livens.reproduce.s002.runs import PAIRS
 from livens.run.simulate import simulate
 
 _H = 0.01
-#: Runs of which the shortest counts.
+#: Number of runs; the shortest time counts.
 _REPEATS = 15
-#: What is wanted.
+#: Target ratio of published to measured time.
 _WANTED = 1000.0
 
 
 class Row(NamedTuple):
-    """A row of the table: what was run, how we run it, and the published seconds of J-PRK, M-PRK and M-PRK-GGL."""
+    """Row of the table: title, run, and published times of J-PRK, M-PRK and M-PRK-GGL in s."""
 
     title: str
     problem: str
@@ -42,7 +42,7 @@ TABLE = (
 
 @functools.cache
 def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, scheme: str) -> tuple[float, int]:
-    """The shortest time of some runs, all steps stored, and the number of steps."""
+    """Return the shortest time of several runs with all steps stored, and the number of steps."""
     problem = problems.load(name, **dict(options))
     costs = [simulate(problem, scheme=scheme, h=_H, t_end=t_end, progress=False).statistics for _ in range(_REPEATS)]
     return min(cost.wall_s for cost in costs), costs[0].steps
@@ -52,13 +52,13 @@ def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, schem
     "S002",
     "times",
     "Computation times, published and ours",
-    note="Times depend on the machine: they are shown, not judged. Published are those of a laptop, with Python. "
-    "Ours are those of all steps, the shortest of some runs. The equations are derived and compiled before, once, and "
-    "kept: half a second to two seconds the first time, then a quarter of a second. "
-    "Of the energy runs everything is given: 24000 steps of 0.01 s. The constraints of the simple pendulum are said to "
-    "be tested with the same setup, though in half the time of J-PRK and a quarter of that of M-PRK; whatever was "
-    "shorter there is not said, and ours is the whole run. The end of the last run is not given: at the published cost "
-    "per step of the energy runs its times are those of 1700 to 2400 steps, so ours has 2000.",
+    note="Times depend on the machine and are reported without judgement. The published times are those of Python code "
+    "on a laptop. The measured times are those of all steps, the shortest of several runs. Derivation and compilation "
+    "of the equations are not included: half a second to two seconds once, then a quarter of a second from the cache. "
+    "The energy runs are fully specified: 24000 steps of 0.01 s. The constraint runs of the simple pendulum are said "
+    "to have the same setup, but took half the time of J-PRK and a quarter of that of M-PRK; the difference is not "
+    "explained, and the complete run is measured here. The end time of the last run is not given: at the published "
+    "cost per step, its times correspond to 1700 to 2400 steps; here it has 2000.",
 )
 @house_style()
 def times() -> tuple[Figure, list[Claim]]:
@@ -77,12 +77,12 @@ def times() -> tuple[Figure, list[Claim]]:
     axes.set_yticks(places, [row.title for row in TABLE])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.25 * float((published / ours).max()))
-    axes.set_xlabel("published time over ours")
+    axes.set_xlabel("published time over measured time")
     axes.legend(loc="lower right")
     picture.suptitle("pendulum and double-pendulum, h = 0.01 s, three stages", x=0.01, ha="left", color=GREY)
     claims = [
         Claim(
-            f"{row.title}, {words}: published time over ours, wanted are {_WANTED:g}.",
+            f"{row.title}, {words}: published time over measured time, target {_WANTED:g}.",
             f"{row.published[i]:g} s / {1e3 * ours[r, i]:.1f} ms = {row.published[i] / ours[r, i]:.0f} "
             f"({steps[r, i]} steps, {1e6 * ours[r, i] / steps[r, i]:.1f} us each)",
             None,
@@ -96,4 +96,4 @@ def times() -> tuple[Figure, list[Claim]]:
 def _all_steps(steps: np.ndarray) -> Claim:
     expected = [round(row.t_end / _H) for row in TABLE]
     complete = bool(np.all(steps == np.array(expected)[:, None]))
-    return Claim("Every run takes all of its steps.", f"{', '.join(map(str, steps[:, 0]))} steps", complete)
+    return Claim("Each run takes all steps.", f"{', '.join(map(str, steps[:, 0]))} steps", complete)

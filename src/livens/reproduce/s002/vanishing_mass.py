@@ -1,4 +1,4 @@
-"""Figure 8 of S002: a mass on springs vanishes, and its differential equation becomes an algebraic one."""
+"""Figure 8 of S002: a vanishing mass on springs, whose differential equation becomes algebraic."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from livens.run.control import StepControl
 _GAUSS, _LOBATTO = METHODS
 _T_END = 30.0
 _H = 0.01
-#: Where a figure with data for zero would have it.
+#: Masses of the figure in kg.
 _MASSES = tuple(10.0**-k for k in range(0, 41, 2))
-#: The run with a mass comes closer to the one without, until both differ by their steps, within the tolerance.
+#: Masses in kg at which the distance to the massless run is larger than the error of the controlled steps.
 _WINDOW = (1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
-#: Equidistant, between the ends of steps of size 0.01 s, and after the initial layer of 1e-3 s.
+#: Equidistant times in s, between the ends of steps of 0.01 s and after the initial layer of 1e-3 s.
 _TIMES = np.linspace(0.0, _T_END, 101)[1:] - 0.0037
 _VARIABLES = ("$p_1$", "$p_2$", "$v_1$", "$v_2$")
 _CONTROL = StepControl(tolerance=1e-8, smallest=1e-14, largest=0.1)
@@ -40,20 +40,20 @@ def _result(scheme: str, m2: float, way: str) -> Result:
 
 @functools.lru_cache(maxsize=256)
 def _motion(scheme: str, m2: float, way: str) -> np.ndarray:
-    """Positions and velocities at all times, on the polynomials of the steps."""
+    """Return positions and velocities at all times, by dense output."""
     there = _result(scheme, m2, way).at(_TIMES)
     return np.hstack([there.q, there.v])
 
 
 def _exact() -> np.ndarray:
-    """The motion without mass, by the matrix exponential."""
+    """Return the exact massless motion by the matrix exponential."""
     reference = problems.load("vanishing-mass").reference
     assert reference is not None
     return np.array([np.concatenate([there["q"], there["v"]]) for there in map(reference, _TIMES)])
 
 
 def _distances(scheme: str, limit: str, way: str, masses: tuple[float, ...] = _MASSES) -> np.ndarray:
-    """For every mass, those of the four variables from the run without mass."""
+    """Return the relative distances of the four variables from the massless run, for each mass."""
     return np.array([relative_distances(_motion(scheme, m2, way), _motion(limit, 0.0, way)) for m2 in masses])
 
 
@@ -78,16 +78,16 @@ def _drawn(axes: Axes, scheme: str, limit: str) -> None:
 @figure(
     "S002",
     8,
-    "A mass that vanishes, against none",
-    note="The start is consistent with (7.9) as it follows from H: v2 = 4.275e4; the printed 3.55e4 solves it with 2 "
-    "k2. In the document Gauss' method with small masses comes close to Lobatto IIIC without mass, and not to itself "
-    "without mass. That is not so: both have the same limit, and Gauss without mass is the one nearer to the exact "
-    "motion (matrix exponential) if the steps follow the error into the initial layer of d2/(k2 + k3) = 5e-5 s. The "
-    "steps of the document follow the solver of the equations alone. With such, here of 0.01 s, the error that p2 and "
-    "v2 of Gauss' method have from the layer is multiplied by R(-200) = -0.887 in every step, that of Lobatto IIIC by "
-    "1.4e-4: for a while Gauss is far from everything, itself with another mass included. From 1e-13 to 1e-18 kg "
-    "roundings of v2 are hardly damped by Gauss' method, R(-h d2/m2) being near -1: an error of 1e-4 remains in v2, "
-    "and steps get small. All runs end, for all masses down to 1e-40 kg.",
+    "Vanishing mass compared with zero mass",
+    note="The start is consistent with (7.9) as derived from H: v2 = 4.275e4; the printed 3.55e4 follows from 2 k2. In "
+    "the document, Gauss' method with small masses approaches massless Lobatto IIIC, and not the massless Gauss "
+    "method. This is not confirmed: both methods have the same limit, and massless Gauss is closer to the exact motion "
+    "(matrix exponential) if the steps resolve the initial layer of d2/(k2 + k3) = 5e-5 s. The steps of the document "
+    "only depend on the Newton iteration. With such steps, here 0.01 s, the errors of p2 and v2 from the layer are "
+    "multiplied by R(-200) = -0.887 per step with Gauss, by 1.4e-4 with Lobatto IIIC. For some time Gauss is therefore "
+    "far from all other solutions, including Gauss with another mass. From 1e-13 to 1e-18 kg, Gauss hardly damps "
+    "round-off of v2, because R(-h d2/m2) is close to -1: an error of 1e-4 remains in v2, and steps become small. All "
+    "runs succeed for masses down to 1e-40 kg.",
 )
 @house_style()
 def vanishing_mass() -> tuple[Figure, list[Claim]]:
@@ -106,7 +106,7 @@ def vanishing_mass() -> tuple[Figure, list[Claim]]:
             linewidth=0.8,
             label=name,
         )
-    b.set_title("Lobatto IIIC, every variable, controlled steps", pad=16, color=GREY)
+    b.set_title("Lobatto IIIC, each variable, controlled steps", pad=16, color=GREY)
     b.set_ylabel(r"$\delta_y$")
     legend(b)
     _drawn(c, _GAUSS, _GAUSS)
@@ -126,30 +126,30 @@ def _limit_claims(own: np.ndarray) -> list[Claim]:
     near = _distances(_LOBATTO, _LOBATTO, "controlled", _WINDOW).mean(axis=1)
     return [
         Claim(
-            "Every run ends, for all masses from 1 to 1e-40 and for none (in the document, none of Lobatto IIIC "
+            "All runs succeed, for masses from 1 to 1e-40 kg and for zero mass (in the document, Lobatto IIIC fails "
             "from 1e-20 on).",
             f"{count} of {len(finished)}",
             count == len(finished),
         ),
         between(
-            f"The distance of Lobatto IIIC to its limit falls with the mass (power, from {_WINDOW[0]:g} to "
+            f"The distance of Lobatto IIIC to its limit is proportional to the mass (power, from {_WINDOW[0]:g} to "
             f"{_WINDOW[-1]:g} kg).",
             rate(_WINDOW, near, lambda m2: True),
             0.9,
             1.1,
         ),
-        below("It ends at round-off: largest distance for masses up to 1e-20 kg.", float(total[10:].max()), 1e-10),
+        below("It reaches round-off: largest distance for masses up to 1e-20 kg.", float(total[10:].max()), 1e-10),
         above(
-            "v2 is the main cause of it, down to 1e-4 kg (smallest ratio to the next);",
+            "v2 dominates the distance down to 1e-4 kg (smallest ratio to the other variables);",
             float((own[:3, 3] / own[:3, :3].max(axis=1)).min()),
             2,
         ),
         below(
-            "from 1e-6 to 1e-14 kg v1 is as far away (largest difference, relative to v2).",
+            "from 1e-6 to 1e-14 kg, v1 has the same distance (largest difference, relative to v2).",
             float(np.abs(own[3:8, 2] / own[3:8, 3] - 1).max()),
             0.5,
         ),
-        below("With controlled steps Gauss has its own limit too (1e-20 kg and less).", float(gauss[10:].max()), 1e-7),
+        below("With controlled steps Gauss reaches its massless limit (<= 1e-20 kg).", float(gauss[10:].max()), 1e-7),
     ]
 
 
@@ -160,12 +160,12 @@ def _gauss_claims() -> list[Claim]:
     R = math.sqrt(growth(tableaus.gauss(3), -_H * 2 / 1e-4))
     far = _distances(_GAUSS, _LOBATTO, "equal").mean(axis=1)[5:]
     return [
-        below("Without mass both are near the exact motion: Gauss,", off[_GAUSS], 1e-6),
-        below("and Lobatto IIIC (mean relative distance).", off[_LOBATTO], 1e-4),
-        below("Gauss is the nearer one (ratio of the two).", off[_GAUSS] / off[_LOBATTO], 0.1),
-        above("With steps of 0.01 s, Gauss does not come to Lobatto IIIC (1e-10 kg and less),", float(far.min()), 0.1),
+        below("Massless Gauss is close to the exact motion (mean relative distance).", off[_GAUSS], 1e-6),
+        below("Massless Lobatto IIIC is close to the exact motion (mean relative distance).", off[_LOBATTO], 1e-4),
+        below("Gauss is closer (ratio).", off[_GAUSS] / off[_LOBATTO], 0.1),
+        above("With steps of 0.01 s, Gauss does not approach Lobatto IIIC (1e-10 kg and less),", float(far.min()), 0.1),
         below(
-            "because the error of v2 from the initial layer falls by the factor R(-200) = -0.887 per step (deviation).",
+            "because the error of v2 from the initial layer decreases by R(-200) = -0.887 per step (deviation).",
             float(np.abs(decay[2:] / decay[1:-1] / R - 1).max()),
             1e-6,
         ),
@@ -173,7 +173,7 @@ def _gauss_claims() -> list[Claim]:
 
 
 def _equal_errors() -> np.ndarray:
-    """Of v2 in the first steps of 0.01 s of Gauss' method without mass."""
+    """Return the errors of v2 in the first steps of 0.01 s of massless Gauss."""
     result, reference = _result(_GAUSS, 0.0, "equal"), problems.load("vanishing-mass").reference
     assert reference is not None
     return np.array([result.v[n, 1] - reference(result.t[n])["v"][1] for n in range(40)])

@@ -1,4 +1,4 @@
-"""The ball bearing of S003: figure 6 of paper V, and figures 4.1 and 4.2 of chapter 4."""
+"""Ball bearing of S003: figure 6 of paper V, and figures 4.1 and 4.2 of chapter 4."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _WORDS = {
     "4.1",
     "A ball bearing",
     quick=True,
-    note="Drawn is the model itself: outer ring, cage, nine balls, inner ring. Dimensions are those of a 6205, as the "
-    "source gives none.",
+    note="The figure shows the model itself: outer ring, cage, nine balls, inner ring. Dimensions are those of a 6205, "
+    "as the source gives none.",
 )
 @house_style()
 def drawing() -> tuple[Figure, list[Claim]]:
@@ -56,10 +56,10 @@ def drawing() -> tuple[Figure, list[Claim]]:
     "S003",
     "V.6",
     "Contact forces and cage speed of a ball bearing",
-    note="All data but the speed, the load and the number of balls are ours (docs/bearing.md). The source finds 1588 "
-    "evaluations for CVODE and 600 for the proposed method, 2.6 times fewer, at h = 1e-6 s. That depends on the "
-    "motion: it holds for a load that steps, not for a bearing that starts in equilibrium, where a code with its own "
-    "choice of steps needs fewer. Friction, taken at the start of the step, makes the scheme one of order 1 here.",
+    note="All data except speed, load and number of balls are chosen here (docs/bearing.md). The source reports 1588 "
+    "evaluations for CVODE and 600 for the proposed method, 2.6 times fewer, at h = 1e-6 s. The ratio depends on the "
+    "motion: it holds for a load step, not for a start in equilibrium, where a code with step-size control needs "
+    "fewer. Friction, evaluated at the start of the step, reduces the order of the scheme to 1 here.",
 )
 @house_style()
 def contact_forces() -> tuple[Figure, list[Claim]]:
@@ -88,27 +88,27 @@ def _force_claims(exact: Curves) -> list[Claim]:
     better = still.error(exact, outer) < proposed.error(exact, outer)
     return [
         below("The curves are nearly identical: force on the outer race,", proposed.error(exact, outer), 2e-3),
-        below("speed of the cage (over its range).", proposed.error(exact, cage), 2e-3),
+        below("and cage speed (relative to its range).", proposed.error(exact, cage), 2e-3),
         between("The proposed method evaluates the contacts once per step.", proposed.evaluations, 601, 601),
-        of_order("Here it is of order 1, because of friction;", 1, sizes, errors),
-        of_order("with extrapolated velocities of order 2.", 2, sizes, second),
-        ranked("After a step of the load it is more accurate with h = 3e-6 s,", errors_there),
+        of_order("The proposed method has order 1 here, because of friction;", 1, sizes, errors),
+        of_order("with extrapolated velocities it has order 2.", 2, sizes, second),
+        ranked("After a load step, the proposed method is more accurate with h = 3e-6 s,", errors_there),
         above(
-            "and needs fewer evaluations than CVODE, without its Jacobians (ratio).",
+            "and needs fewer evaluations than CVODE without its Jacobians (ratio).",
             rough.evaluations / long.evaluations,
             2.6,
         ),
         below(
-            "From equilibrium, with h = 1e-6 s, CVODE needs fewer at a smaller error (ratio).",
+            "From equilibrium, with h = 1e-6 s, CVODE needs fewer evaluations at a smaller error (ratio).",
             still.evaluations / proposed.evaluations if better else np.inf,
             1.0,
         ),
     ]
 
 
-#: In the order of the source, with what bends, and how far the inner race of the last three is from being round.
+#: Cases in the order of the source, with elastic parts; the last three have an oval inner race (amplitude in m).
 _OVAL = ("oval", 2e-6)
-#: Curves of the cage's speed look the same where they differ by less than this part of their range.
+#: Tolerance of the cage speed, relative to its range, for equal curves; tolerances of CVODE.
 _ALIKE, _TOLERANCES = 1e-2, (1e-2, 3e-3, 1e-3, 1e-4)
 _CASES: dict[str, tuple[str, Options]] = {
     "1a: radial, rigid": ("radial", ()),
@@ -124,10 +124,10 @@ _CASES: dict[str, tuple[str, Options]] = {
     "S003",
     "4.2",
     "Cost of CVODE and of the semi-explicit scheme",
-    note="Bars are evaluations of the contact forces in 0.6 ms, counted as in paper V: a Jacobian is 12 of them, and "
-    "two for every elastic state. Both codes show the cage's speed, on which the source tunes them, within a percent. "
-    "Times of the source are of another program on another machine. The roller bearing has two rows of five rollers in "
-    "four slices each, and no cage: there it is the rate at which rollers go around.",
+    note="Bars are evaluations of the contact forces in 0.6 ms, counted as in paper V: a Jacobian counts as 12 "
+    "evaluations, plus two for each elastic state. Both codes reproduce the cage speed, on which the source tunes "
+    "them, within 1 %. Times of the source are those of another program on another machine. The roller bearing has two "
+    "rows of five rollers with four slices each and no cage; its output is the orbit rate of the rollers.",
 )
 @house_style()
 def costs() -> tuple[Figure, list[Claim]]:
@@ -136,7 +136,7 @@ def costs() -> tuple[Figure, list[Claim]]:
     ratios, errors, longest = {}, {}, 0
     for i, (words, (case, options)) in enumerate(_CASES.items()):
         exact, ours, speed = cvode(case, 1e-6, options), semi_explicit(case, 1e-6, options=options), shown_by(case)[-1]
-        # tuned as in the source: the cheapest run in which the curve looks the same
+        # tuned as in the source: the cheapest run whose curve is within the tolerance
         tried = [cvode(case, tolerance, options) for tolerance in _TOLERANCES]
         theirs = min((code for code in tried if code.error(exact, speed) < _ALIKE), key=lambda code: code.counted)
         ratios[words], longest = theirs.counted / ours.counted, max(longest, theirs.counted, ours.counted)
@@ -152,12 +152,12 @@ def costs() -> tuple[Figure, list[Claim]]:
     first, second, third = (ratios[words] for words in _CASES if words.startswith("3"))
     claims = [
         below(
-            "The scheme shows the cage's speed as well as CVODE does (error over its range).",
+            "The semi-explicit scheme reproduces the cage speed as well as CVODE (error over its range).",
             max(errors.values()),
             _ALIKE,
         ),
-        between("The gain grows with the elastic states: twice as many,", second / first, 1.05, np.inf),
-        between("three times as many.", third / second, 1.05, np.inf),
-        above("It is above 2.6 with most of them.", third, 2.6),
+        between("The gain grows with the number of elastic states: twice as many,", second / first, 1.05, np.inf),
+        between("three times as many (ratio of the gains).", third / second, 1.05, np.inf),
+        above("The gain exceeds 2.6 with the largest number of elastic states.", third, 2.6),
     ]
     return headed(picture, "ball-bearing, radial load 1000 N"), claims

@@ -1,4 +1,4 @@
-"""The ball bearing drawn as solids on paper, put together or apart."""
+"""3-D plot of the ball bearing, assembled or exploded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.plot.style import PALETTE
 from livens.problems.bearing.data import Bearing
 from livens.problems.bearing.looks import turned_ring
 
-#: Where the light comes from.
+#: Unit vector towards the light source.
 _LIGHT = np.array([0.5, -0.6, 0.6]) / np.linalg.norm([0.5, -0.6, 0.6])
 
 
 def draw_bearing(axes: Any, problem: Problem, apart: float) -> None:
-    """Outer ring, balls with cage, inner ring along the axis, so many millimetres from each other."""
+    """Plot outer ring, balls with cage and inner ring along the axis, `separation` millimetres apart."""
     b = Bearing()
     q = np.asarray(problem.q0)
     parts = [
@@ -61,7 +61,7 @@ def _circle(radius: float) -> np.ndarray:
 
 
 def _revolved(profile: np.ndarray, around: int) -> tuple[np.ndarray, np.ndarray]:
-    """A profile of (x, radius) turned about the x-axis: points and triangles."""
+    """Return points and triangles of the surface of revolution of a profile (x, radius)."""
     angle, n = 2 * np.pi * np.arange(around) / around, len(profile)
     x, r = profile.T
     grid = np.stack([np.broadcast_to(x, (around, n)), np.outer(np.cos(angle), r), np.outer(np.sin(angle), r)], -1)

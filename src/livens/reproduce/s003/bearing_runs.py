@@ -1,4 +1,4 @@
-"""Runs of the ball bearing for figures of S003: the semi-explicit scheme beside CVODE, with what each evaluated."""
+"""Runs of the ball bearing for figures of S003: semi-explicit scheme and CVODE, with evaluation counts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from livens.schemes.recipes.split_forces import split_forces
 from livens.schemes.recipes.twists import twists
 
 T_END = 6e-4
-#: Curves are compared at these times, five microseconds apart.
+#: Times in s at which curves are compared, 5 microseconds apart.
 TIMES = np.linspace(0.0, T_END, 121)
 SHOWN = ("ball1-outer.normal", "ball7-cage.normal", "cage.speed")
-#: Rollers have no cage: how fast they go around is what codes are tuned on.
+#: Outputs of the roller bearing, which has no cage: the codes are tuned on the orbit rate.
 ROLLERS = ("roller4-outer.normal", "rollers.speed")
-#: What a Jacobian costs a code that finds it body by body, and what it costs for every elastic state (paper V, 6.3).
+#: Evaluations per Jacobian computed body by body, and additional ones per elastic state (paper V, 6.3).
 PER_JACOBIAN, PER_ELASTIC_STATE = 12, 2
 
 
 @dataclass(frozen=True)
 class Curves:
-    """What a run shows at `TIMES`, how often it evaluated contact forces and their Jacobians, seconds of stepping."""
+    """Outputs of a run at `TIMES`, numbers of contact-force and Jacobian evaluations, and time of the steps in s."""
 
     values: dict[str, np.ndarray]
     evaluations: int
@@ -40,17 +40,17 @@ class Curves:
 
     @property
     def counted(self) -> int:
-        """As the paper counts: a Jacobian is so many evaluations."""
+        """Evaluations as counted in the paper, with Jacobians converted to evaluations."""
         return self.evaluations + self.jacobians * (PER_JACOBIAN + PER_ELASTIC_STATE * self.elastic_states)
 
     def error(self, exact: Curves, name: str) -> float:
-        """The largest difference, over how far the exact curve goes (of a force: over its maximum)."""
+        """Return the largest difference relative to the range of the exact curve (for forces: to its maximum)."""
         curve = exact.values[name]
         size = np.ptp(curve) if name.endswith("speed") else np.abs(curve).max()
         return float(np.abs(self.values[name] - curve).max() / size)
 
 
-#: Options of a bearing, as pairs.
+#: Options of a bearing as pairs of name and value.
 Options = tuple[tuple[str, Any], ...]
 
 
@@ -69,7 +69,7 @@ def shown_by(case: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=32)
 def semi_explicit(case: str, h: float, scheme: str = "semi-explicit:0.5,0.8", options: Options = ()) -> Curves:
-    """The proposed method; h need not divide the five microseconds between the points of the curves."""
+    """Return the outputs of the proposed method; h need not divide the output interval."""
     problem = bearing(case, options)
     run = simulate(problem, scheme=scheme, h=h, t_end=T_END, progress=False)
     values = {name: np.interp(TIMES, run.t, np.asarray(run[name])) for name in shown_by(case)}
@@ -78,10 +78,10 @@ def semi_explicit(case: str, h: float, scheme: str = "semi-explicit:0.5,0.8", op
 
 @functools.lru_cache(maxsize=32)
 def cvode(case: str, tolerance: float, options: Options = ()) -> Curves:
-    """SUNDIALS' CVODES (BDF, variable order and steps) through CasADi, with exact Jacobians.
+    """Return the outputs by SUNDIALS CVODES (variable-order BDF) through CasADi, with exact Jacobians.
 
-    CasADi evaluates a Jacobian whenever CVODES sets its matrix up; CVODES by itself would keep some of them. So the
-    count of evaluations without Jacobians is a lower bound of its cost, that with them an upper one.
+    CasADi evaluates a Jacobian at each linear solver setup; CVODES alone reuses some of them. The evaluation count
+    without Jacobians is therefore a lower bound of its cost, the count with Jacobians an upper bound.
     """
     problem, names = bearing(case, options), shown_by(case)
     system = problem.system
@@ -107,7 +107,7 @@ def cvode(case: str, tolerance: float, options: Options = ()) -> Curves:
 def cvodes(
     problem: Problem, t_end: float, tolerance: float, more: Sequence[Callable[[Any, Any, Any], Any]] = ()
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coordinates and velocities at the end by CVODES, and integrals of `more`, functions of q, u and t."""
+    """Return final coordinates and velocities by CVODES, and the integrals of `integrands`, functions of q, u and t."""
     system = problem.system
     assert isinstance(system, System) and problem.q0 is not None and problem.v0 is not None
     q, u, t, rate = equations_of_motion(system)
@@ -124,7 +124,7 @@ def cvodes(
 
 
 def equations_of_motion(system: System) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-    """``q' = v(q, u)`` and ``u' = M^-1 F`` with directors in q and rates of rotation in u, for any other code."""
+    """Return ``q' = v(q, u)``, ``u' = M^-1 F`` with directors in q and angular velocities in u, for other codes."""
     forces, bodies = split_forces(system), twists(system)
     q, u, t = ca.SX.sym("q", system.n), ca.SX.sym("u", bodies.size), ca.SX.sym("t")
     k = ca.DM(system.parameter_vector())

@@ -1,4 +1,4 @@
-"""Schemes that the papers of S003 lead to and do not draw: the same claims, measured on them."""
+"""Schemes derived from the papers of S003 without published figures: the same claims, measured."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from livens.run.simulate import simulate
 
 _STEPS = (0.16, 0.12, 0.08, 0.06, 0.04)
 _SYMM, _GAUSS = "step-density:gauss-2", "sundman-gauss-2"
-_WORDS = {_SYMM: "SYMM over Gauss' method with two stages", _GAUSS: "Gauss' method in the fictive time itself"}
+_WORDS = {_SYMM: "SYMM over the two-stage Gauss method", _GAUSS: "The Gauss method in fictive time"}
 
 
 def energy_error(result: Result) -> np.ndarray:
-    """How far the energy is from that of the start."""
+    """Return the deviation of the energy from its initial value."""
     H = result.observe("hamiltonian")
     return np.asarray(H - H[0])
 
 
 def of_higher_order() -> list[Claim]:
-    """Kepler's problem with other methods in the same fictive time (3.7 over any reversible scheme)."""
+    """Return claims on the Kepler problem with other methods in the same fictive time (3.7)."""
     problem, claims = problems.load("kepler"), list[Claim]()
     assert problem.reference is not None
     for scheme, words in _WORDS.items():
@@ -35,12 +35,12 @@ def of_higher_order() -> list[Claim]:
         errors = [float(np.abs(adaptive("kepler", scheme, eps, 2.3).q[-1] - exact).max()) for eps in _STEPS]
         claims.append(of_order(f"{words} has order 4,", 4, _STEPS, errors))
         found = adaptive("kepler", scheme, 0.1, 200 * np.pi)
-        claims.append(steady("and does not drift.", found.t, energy_error(found)))
+        claims.append(steady("and its energy does not drift.", found.t, energy_error(found)))
     return claims
 
 
 def not_reversible() -> list[Claim]:
-    """What drifts where a motion is not reversible is the density of steps, not the method under it."""
+    """Return claims that the step density, not the underlying method, drifts in non-reversible motions."""
     claims = []
     for times, every in ((1, 1), (10, 7)):
         words = " over ten times the horizon" if times > 1 else ""
@@ -55,7 +55,7 @@ def not_reversible() -> list[Claim]:
 
 
 def other_splittings() -> list[Claim]:
-    """The second remark after theorem 2: any two parts whose own flows are known."""
+    """Return claims on splittings into any two parts with known flows (second remark after theorem 2)."""
     model = Hamiltonian(
         "x y",
         kinetic=lambda p: p[0] ** 2 / 2 + p[1] ** 2,
@@ -69,14 +69,16 @@ def other_splittings() -> list[Claim]:
         errors[scheme] = [float(np.abs(run.q[-1] - exact).max()) for run in runs]
     ratio = min(a / b for a, b in zip(errors["sundman"], errors["sundman-harmonic"], strict=True))
     return [
-        of_order("With oscillators turned exactly the order is 2,", 2, steps, errors["sundman-harmonic"]),
+        of_order("With exact flows of the oscillators the order is 2,", 2, steps, errors["sundman-harmonic"]),
         above("and errors are smaller than those of SYMP(T,V) (ratio).", ratio, 50.0),
     ]
 
 
 def kick_midpoint_kick() -> list[Claim]:
-    """Sect. 4.2 says symmetric and symplectic of (5): that needs forces whose second derivatives commute; half a kick
-    with A, a midpoint step with B and half a kick are both for any forces.
+    """Return claims on kick-midpoint-kick, compared with (5) of sect. 4.2.
+
+    The paper calls (5) symmetric and symplectic, which requires forces whose second derivatives commute. Half a kick
+    with A, a midpoint step with B and half a kick with A is symmetric and symplectic for any forces.
     """
     dear = Force(lambda q: (2 * q[0] ** 2 + q[1] ** 2) / 2, expensive=True, conservative=True)
     model = Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: 20 * (q[0] - q[1]) ** 2, forces=[dear])
@@ -93,17 +95,17 @@ def kick_midpoint_kick() -> list[Claim]:
             symplecticity_defect(model, "semi-explicit:0.5,0.5", **at),
             1e-4,
         ),
-        below("if symmetric;", reversibility_defect(model, "semi-explicit:0.5,0.5", **at), 1e-13),
+        below("but symmetric.", reversibility_defect(model, "semi-explicit:0.5,0.5", **at), 1e-13),
         below(
-            "kick with A/2, midpoint rule with B, kick with A/2 is symplectic",
+            "Kick with A/2, midpoint rule with B, kick with A/2 is symplectic",
             symplecticity_defect(model, "imex", **at),
             1e-13,
         ),
         below("and symmetric,", reversibility_defect(model, "imex", **at), 1e-13),
         below(
-            "evaluates A once in a step (beyond one for each),",
+            "evaluates A once per step (excess over one),",
             short.statistics.force_evaluations / short.statistics.steps - 1,
             2e-3,
         ),
-        below("and does not drift (error of energy after 1000 s over that after 10 s).", largest[1] / largest[0], 1.1),
+        below("and its energy does not drift (error after 1000 s over that after 10 s).", largest[1] / largest[0], 1.1),
     ]

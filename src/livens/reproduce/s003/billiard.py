@@ -1,4 +1,4 @@
-"""Figures 5 to 7 of paper II in S003: four elastic balls in a box, against a BDF code."""
+"""Figures 5 to 7 of paper II in S003: four elastic balls in a box, compared with a BDF code."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _T_END = 2.0
 _EPS = tuple(float(eps) for eps in np.geomspace(0.3, 0.01, 10))
 _TOLERANCES = tuple(float(tolerance) for tolerance in np.geomspace(1e-3, 1e-8, 10))
 _NOTE = (
-    "Positions of the balls are not given. Ours are such that all collisions up to t = 2 s are central, and that ball "
-    "4 moves at the end, as in the paper. Nor are steps, tolerances and c_smooth: eps and c_smooth/eps are those of "
-    "example 3.2. BDF is VODE with order 1 and 2, in place of ode15s."
+    "Positions of the balls are not given. Here all collisions up to t = 2 s are central, and ball 4 moves at the end, "
+    "as in the paper. Steps, tolerances and c_smooth are not given either: eps and c_smooth/eps are those of example "
+    "3.2. BDF is VODE with orders 1 and 2, instead of ode15s."
 )
 
 
@@ -31,7 +31,7 @@ def _billiard(method: str, eps: float) -> Result:
 
 
 def _speeds(v: np.ndarray) -> np.ndarray:
-    """The speed of every ball."""
+    """Return the speeds of the four balls."""
     return np.asarray(np.hypot(*v.reshape(4, 2).T))
 
 
@@ -40,7 +40,7 @@ def _accurate() -> Result:
     return _billiard("met1", 5e-4)
 
 
-@figure("S003", "II.5", "The path of the balls", note=_NOTE)
+@figure("S003", "II.5", "Paths of the balls", note=_NOTE)
 @house_style()
 def path() -> tuple[Figure, list[Claim]]:
     result = _accurate()
@@ -57,9 +57,9 @@ def path() -> tuple[Figure, list[Claim]]:
     speeds = _speeds(result.v[-1])
     claims = [
         below("Balls 1 to 3 are at rest at t = 2 s (sum of their speeds),", float(speeds[:3].sum()), 1e-6, "m/s"),
-        below("ball 4 has all the speed (difference to sqrt 2).", abs(float(speeds[3]) - 2**0.5), 1e-6, "m/s"),
+        below("ball 4 has the total speed (difference to sqrt 2).", abs(float(speeds[3]) - 2**0.5), 1e-6, "m/s"),
         above(
-            "All four have moved (least way).",
+            "All four balls have moved (smallest displacement range).",
             float(min(np.hypot(*np.ptp(result.q[:, 2 * i : 2 * i + 2], axis=0)) for i in range(4))),
             0.01,
             "m",
@@ -72,9 +72,9 @@ def path() -> tuple[Figure, list[Claim]]:
     "S003",
     "II.6",
     "Errors against the density of steps, billiard",
-    note=_NOTE + " In the paper met1 and met2 perform well compared with BDF. In ours all three are alike, and BDF is "
-    "even ahead: up to a collision the motion is a straight line, which BDF follows in few steps, while the smoothed "
-    "contacts keep met1 and met2 from taking steps longer than 0.01 s.",
+    note=_NOTE + " In the paper met1 and met2 perform well compared with BDF. Here all three are similar, and BDF is "
+    "slightly better: between collisions the motion is a straight line, which BDF follows in few steps, while the "
+    "smoothed contacts limit the steps of met1 and met2 to 0.01 s.",
 )
 @house_style()
 def errors() -> tuple[Figure, list[Claim]]:
@@ -98,18 +98,18 @@ def errors() -> tuple[Figure, list[Claim]]:
 
 
 def _errors(t: np.ndarray, v: np.ndarray, energy: np.ndarray) -> tuple[float, float, float]:
-    """Steps per second, the speed of what should rest at the end, and the largest error of energy."""
+    """Return steps per second, the sum of speeds that should vanish at the end, and the largest energy error."""
     return (len(t) - 1) / (t[-1] - t[0]), float(_speeds(v[-1])[:3].sum()), float(np.abs(energy - 1).max())
 
 
 def _mean_ratio(code: np.ndarray, ours: np.ndarray) -> float:
-    """Errors scatter; in the mean of their logarithms, BDF over ours at equal densities."""
+    """Return the geometric mean of the error ratio of BDF to livens at equal step densities."""
     code, ours = np.log(code), np.log(ours)
     inside = (code[:, 0] >= ours[0, 0]) & (code[:, 0] <= ours[-1, 0])
     return float(np.exp(np.mean(code[inside, 1] - np.interp(code[inside, 0], ours[:, 0], ours[:, 1]))))
 
 
-@figure("S003", "II.7", "Steps, billiard", note=_NOTE)
+@figure("S003", "II.7", "Step sizes, billiard", note=_NOTE)
 @house_style()
 def steps() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 2.8)
@@ -121,9 +121,9 @@ def steps() -> tuple[Figure, list[Claim]]:
     axes.set_ylabel("size (s)")
     legend(axes)
     claims = [
-        below("met1: largest ratio of one step to the next.", ratios(ours), 4.0),
-        above("BDF: the same.", ratios(code), 20.0),
-        above("met1: smallest step,", float(ours[:-1].min()), 5e-5, "s"),
-        below("that of BDF, which drops now and then.", float(code[10:].min()), 2e-5, "s"),
+        below("met1: largest ratio of consecutive steps.", ratios(ours), 4.0),
+        above("BDF: largest ratio of consecutive steps.", ratios(code), 20.0),
+        above("met1: smallest step.", float(ours[:-1].min()), 5e-5, "s"),
+        below("BDF: smallest step.", float(code[10:].min()), 2e-5, "s"),
     ]
     return headed(picture, f"billiard, eps = {_EPS[-1]:g}, tolerance of BDF {_TOLERANCES[-1]:g}"), claims

@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of paper III in S003: which adaptive methods drift, and which do not."""
+"""Figures 1 to 4 of paper III in S003: energy drift of adaptive methods."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from livens.results.result import Result
 from livens.schemes.scaling import Scaling
 
 _SYMM = "step-density"
-_HORIZON = "The horizon is not legible; ours is t = {}, and claims are held over ten times as long as well."
+_HORIZON = "The horizon is not legible; here it is t = {}, and claims are also tested over ten times this horizon."
 
 
 class _Example:
-    """One of the four problems: a symplectic method against SYMM."""
+    """Example of paper III: a symplectic method compared with SYMM."""
 
     def __init__(
         self, name: str, symplectic: str, words: str, eps: float, t_end: float, density: Any, g: Scaling | None = None
@@ -31,22 +31,22 @@ class _Example:
         self._symplectic, self._density, self._g = symplectic, density, g
 
     def _run(self, scheme: str, times: int) -> Result:
-        # every seventh step of the long runs is enough to see how far they swing
+        # every seventh step of the long runs suffices for the range of the energy
         return adaptive(self.name, scheme, self.eps, times * self.t_end, (), self._g, 7 if times > 1 else 1)
 
     def symp(self, times: int = 1) -> Result:
-        """Over the horizon, or over a multiple of it."""
+        """Return the symplectic run over a multiple of the horizon."""
         return self._run(self._symplectic, times)
 
     def symm(self, times: int = 1) -> Result:
         return self._run(_SYMM, times)
 
     def objective(self, result: Result) -> np.ndarray:
-        """``log(Q/rho)``, which the exact motion keeps at zero."""
+        """Return ``log(Q/rho)``, which is zero for the exact motion."""
         return np.asarray(np.log(self._density(result.q) / result.step_density))
 
     def drawn(self) -> Figure:
-        """Energy errors of both above, the objective of SYMM below; left the horizon, right ten times as long."""
+        """Plot energy errors of both methods and ``log(Q/rho)`` of SYMM, over one and ten times the horizon."""
         picture = new_figure(PAGE, 4.2)
         for (upper, lower), times in zip(picture.subplots(2, 2).T, (1, 10), strict=True):
             symm, symp = self.symm(times), self.symp(times)
@@ -61,23 +61,23 @@ class _Example:
         return headed(picture, rf"{self.name}, $\epsilon$ = {self.eps:g}")
 
     def conserving(self) -> list[Claim]:
-        """What is claimed of the symplectic method."""
+        """Return the claims on the symplectic method."""
         claims = []
-        for times, words in ((1, "does not drift"), (10, "does not drift over ten times the horizon either")):
+        for times, words in ((1, "does not drift"), (10, "does not drift over ten times the horizon")):
             found = self.symp(times)
             text = f"{self.words} {words} (energy, {found.statistics.steps} steps)."
             claims.append(steady(text, found.t, energy_error(found)))
         return claims
 
     def drifting(self) -> list[Claim]:
-        """What is claimed of SYMM."""
+        """Return the claims on SYMM."""
         claims = []
         for times, words in ((1, ""), (10, " over ten times the horizon")):
             found = self.symm(times)
             claims.append(drifts(f"The energy of SYMM drifts{words},", found.t, energy_error(found)))
-            claims.append(drifts("and so does log(Q/rho).", found.t, self.objective(found)))
+            claims.append(drifts("and log(Q/rho) drifts as well.", found.t, self.objective(found)))
         ratio = float(np.abs(energy_error(self.symm(10))[-1]) / np.abs(energy_error(self.symp(10))).max())
-        claims.append(above(f"Then SYMM is further off than {self.words} ever is (ratio).", ratio, 5.0))
+        claims.append(above(f"The final error of SYMM exceeds the largest error of {self.words} (ratio).", ratio, 5.0))
         return claims
 
 
@@ -85,16 +85,16 @@ _KEPLER = _Example("kepler", "sundman", "SYMP(T,V)", 0.02, 200 * np.pi, lambda q
 
 
 def _saved(e: float) -> Claim:
-    """Steps of Verlet's scheme against those of SYMP(T,V) at the same error of the energy."""
+    """Return the claim that Stoermer-Verlet needs more steps than SYMP(T,V) at the same energy error."""
     options = (("e", e),)
     symp = adaptive("kepler", "sundman", 0.02, 2 * np.pi, options)
     error, steps = symp.summary.max_energy_drift, symp.statistics.steps
     h = 2 * np.pi / (10 * steps)
-    for _ in range(4):  # the error is O(h^2), once steps are small enough
+    for _ in range(4):  # the error is O(h^2) for sufficiently small steps
         fixed = adaptive("kepler", "stormer-verlet", h, 2 * np.pi, options, None, 1000)
         h *= float(np.clip(np.sqrt(error / fixed.summary.max_energy_drift), 1e-2, 1e2))
     ratio = fixed.statistics.steps / steps
-    text = f"Equal steps at the same largest error of energy need more evaluations of the force, e = {e:g} (ratio)."
+    text = f"Constant steps need more force evaluations at the same largest energy error, e = {e:g} (ratio)."
     return above(text, ratio, 5.0)
 
 
@@ -102,7 +102,7 @@ def _saved(e: float) -> Claim:
 @house_style()
 def kepler() -> tuple[Figure, list[Claim]]:
     picture, claims = _KEPLER.drawn(), _KEPLER.conserving()
-    for times, words in ((1, "SYMM does not drift"), (10, "SYMM does not drift over ten times the horizon either")):
+    for times, words in ((1, "SYMM does not drift"), (10, "SYMM does not drift over ten times the horizon")):
         found = _KEPLER.symm(times)
         claims.append(steady(f"{words}: energy,", found.t, energy_error(found)))
         claims.append(steady("log(Q/rho).", found.t, _KEPLER.objective(found)))
@@ -125,9 +125,9 @@ _OSCILLATOR = _Example(
     "S003",
     "III.2",
     "Energy errors for a non-reversible oscillator",
-    note=_HORIZON.format("3600") + " Where the text says that log(Q/rho) of SYMP(T,V) drifts, it means that of SYMM: "
-    "SYMP(T,V) has no rho. Over a hundred times the horizon SYMP(T,V) still does not drift, while the steps of SYMM "
-    "have become so wrong that its density falls to zero, and the run ends.",
+    note=_HORIZON.format("3600") + " The statement of the text that log(Q/rho) of SYMP(T,V) drifts refers to SYMM: "
+    "SYMP(T,V) has no rho. Over a hundred times the horizon SYMP(T,V) does not drift, while the step density of SYMM "
+    "deteriorates until it reaches zero, and the run fails.",
 )
 @house_style()
 def oscillator() -> tuple[Figure, list[Claim]]:
@@ -137,11 +137,11 @@ def oscillator() -> tuple[Figure, list[Claim]]:
     longest = _OSCILLATOR.symp(100)
     claims = [
         *_OSCILLATOR.conserving(),
-        steady(f"Nor over a hundred times ({longest.statistics.steps} steps).", longest.t, energy_error(longest)),
+        steady(f"No drift over 100 horizons ({longest.statistics.steps} steps).", longest.t, energy_error(longest)),
         *_OSCILLATOR.drifting(),
-        between("The drift is linear: in ten times as long the energy changes so many times as much.", ratio, 8, 12),
+        between("The drift is linear: energy change over ten times the horizon (ratio).", ratio, 8, 12),
         Claim(
-            "SYMM does not get to a hundred times the horizon.",
+            "SYMM fails before a hundred times the horizon.",
             f"{broken.status} at {broken.t[-1] / _OSCILLATOR.t_end:.0f} times",
             broken.status == "failed",
         ),
@@ -165,9 +165,9 @@ _PERTURBED = _Example(
     "S003",
     "III.3",
     "Energy errors for a non-reversible oscillator, scaled by the walls alone",
-    note=_HORIZON.format("3600") + " G as printed is large near the walls: it is the square of the density of steps Q. "
-    "The scaling is its power -1/2, as in example 2. F01 and F10 need the energy H0 of the start, and each E goes "
-    "round the F of its own pair. SYMP(q) is chaotic for a step of 0.25 already, in the paper for 0.3.",
+    note=_HORIZON.format("3600") + " G as printed is large near the walls: it is the square of the step density Q. "
+    "The scaling is its power -1/2, as in example 2. F01 and F10 need the initial energy H0, and each E surrounds the "
+    "F of its own pair. SYMP(q) is chaotic for a step of 0.25, in the paper for 0.3.",
 )
 @house_style()
 def perturbed() -> tuple[Figure, list[Claim]]:
@@ -175,7 +175,7 @@ def perturbed() -> tuple[Figure, list[Claim]]:
     for eps in (0.25, 0.3):
         broken = until_failure(_PERTURBED.name, "sundman-doubled", eps, _PERTURBED.t_end, (), _PERTURBED._g)
         largest = float(np.abs(energy_error(broken)).max())
-        claims.append(above(f"With a step of {eps:g}, SYMP(q) is lost (largest change of H, of 1.02).", largest, 1.0))
+        claims.append(above(f"With eps = {eps:g}, SYMP(q) is unstable (largest change of H, of 1.02).", largest, 1.0))
     return _PERTURBED.drawn(), claims
 
 
@@ -194,9 +194,9 @@ _MAGNET = _Example(
     "III.4",
     "Energy errors for a pendulum beside a magnet",
     note=_HORIZON.format("73") + " V as printed is -0.95 at the lowest point, where V^(-1/2) does not exist. With the "
-    "energy of gravitation counted from there, g (1 - cos q), V is positive everywhere. The energy of SYMM "
-    "falls, until after three times the horizon nothing is left of the 1/8 that brings the pendulum past the magnet. "
-    "It turns round, and from then on energy rises as fast as it fell: the method is reversible.",
+    "gravitational energy g (1 - cos q), which is zero there, V is positive everywhere. The energy of SYMM decreases "
+    "until, after three horizons, the excess of 1/8 that carries the pendulum past the magnet is lost. The motion "
+    "reverses, and the energy then increases at the same rate: the method is reversible.",
 )
 @house_style()
 def magnet() -> tuple[Figure, list[Claim]]:
@@ -207,15 +207,15 @@ def magnet() -> tuple[Figure, list[Claim]]:
         for part in (slice(back), slice(back, None))
     ]
     claims = [
-        above("The pendulum goes round in one direction (smallest momentum).", float(_MAGNET.symp(10).p.min()), 0.1),
+        above("The pendulum rotates in one direction (smallest momentum).", float(_MAGNET.symp(10).p.min()), 0.1),
         *_MAGNET.conserving(),
         *_MAGNET.drifting(),
         between(
-            "SYMM turns round once it has lost the energy of passing the magnet, 1/8.",
+            "The motion of SYMM reverses after the loss of the excess energy 1/8.",
             -float(energy_error(symm)[back]),
             0.115,
             0.135,
         ),
-        between("Then the drift has turned its sign (rate over that before).", rates[1] / rates[0], -1.05, -0.95),
+        between("The drift then changes its sign (ratio of the rates).", rates[1] / rates[0], -1.05, -0.95),
     ]
     return _MAGNET.drawn(), claims

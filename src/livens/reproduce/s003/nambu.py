@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of paper IV in S003: Euler's top by splittings of a Nambu system, with equal and adaptive steps."""
+"""Figures 1 and 2 of paper IV in S003: Euler top by splittings of a Nambu system, constant and adaptive steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from livens.run.simulate import simulate
 
 _H, _T_END = 0.15, 150.0
 _INERTIA, _ANGLE = (0.5, 1.0, 2.0), 0.2
-#: Steps of fictive time for which the mean step is that of the others.
+#: Step in fictive time with the same mean step in time as the constant-step schemes.
 _EPS = 0.054
 _STEPS = {"nambu-t": _H, "nambu-t-g": _EPS, "nambu-mt": _H, "nambu-mt-g": _EPS}
 _WORDS = {"nambu-t": "T", "nambu-t-g": "T, G", "nambu-mt": "M, T", "nambu-mt-g": "M, T, G"}
@@ -30,7 +30,7 @@ def _top(scheme: str, scale: float = 1.0, t_end: float = _T_END) -> Result:
 
 
 def _errors(result: Result, inertia: tuple[float, ...] = _INERTIA) -> tuple[np.ndarray, np.ndarray]:
-    """Those of M and T along a run."""
+    """Return the errors of M and T along a run."""
     M, T = (result.x**2).sum(axis=1) / 2, (result.x**2 / np.array(inertia)).sum(axis=1) / 2
     return M - M[0], T - T[0]
 
@@ -42,7 +42,7 @@ def _worst(scheme: str, scale: float = 1.0) -> tuple[float, float]:
 
 @functools.cache
 def _other_order(scheme: str) -> float:
-    """The error of T with the parts in the order T2, T1, T3: the first two axes change their places."""
+    """Return the error of T with the splitting order T2, T1, T3, by interchanging the first two axes."""
     first, second, third = _INERTIA
     inertia = (second, first, third)
     system = problems.load("euler-top", I=inertia).system
@@ -53,10 +53,11 @@ def _other_order(scheme: str) -> float:
 
 
 def _closed(result: Result) -> float:
-    """How far a run is from a closed orbit, against how far the error of T swings along it.
+    """Return the orbit-closure defect, relative to the range of the error of T.
 
-    On a closed orbit these are functions of one angle. Points are sorted by it: neighbours, closer than 1e-3, come from
-    different rounds, and between them nothing may jump. The last step, cut to end in time, does not count.
+    On a closed orbit the error of T is a function of one angle. Points are sorted by this angle: neighbours closer than
+    1e-3 come from different revolutions, and the error of T must not jump between them. The shortened last step is
+    excluded.
     """
     x, T = result.x[:-1], _errors(result)[1][:-1]
     angle = np.arctan2(x[:, 0], x[:, 1])
@@ -70,7 +71,7 @@ def _closed(result: Result) -> float:
     "IV.1",
     "Solutions in time and in fictive time",
     quick=True,
-    note="The partial flow of M, T_i, G_2 leaves xi as it is; the 0 printed for it would stop the clock.",
+    note="The partial flow of M, T_i, G_2 does not change xi; the 0 printed for it would stop time.",
 )
 @house_style()
 def solutions() -> tuple[Figure, list[Claim]]:
@@ -99,14 +100,12 @@ def solutions() -> tuple[Figure, list[Claim]]:
     }
     mean = float(np.diff(_top("nambu-t-g").t)[:-1].mean())
     claims = [
-        between("Adaptive steps are as long in the mean.", mean, 0.147, 0.153, "s"),
-        ranked("In fictive time the solution is smoother (largest change of x in one step).", ways),
+        between("The mean adaptive step equals the constant step.", mean, 0.147, 0.153, "s"),
+        ranked("In fictive time the solution is smoother (largest change of x per step).", ways),
     ]
     for scheme in _STEPS:
         long = _top(scheme, 1.0, 100 * _T_END)
-        text = (
-            f"Orbits of {scheme} are closed: largest jump of T between neighbours of {len(long.t)} points (relative)."
-        )
+        text = f"Orbits of {scheme} are closed: largest jump of T between {len(long.t)} neighbouring points (relative)."
         claims.append(below(text, _closed(long), 0.01))
     return headed(picture, "euler-top, nambu-t with h = 0.15 s above, nambu-t-g below"), claims
 
@@ -114,11 +113,11 @@ def solutions() -> tuple[Figure, list[Claim]]:
 @figure(
     "S003",
     "IV.2",
-    "Errors of the Hamiltonians, with equal and adaptive steps",
+    "Errors of the Hamiltonians, with constant and adaptive steps",
     quick=True,
-    note="The paper says that errors are significantly smaller with adaptive steps. So it is for straight lines (M, "
-    "T). For rotations in the printed order T1, T2, T3 it is not: there the error of T is larger with adaptive steps, "
-    "by the same factor for all steps. In the order T2, T1, T3 it is smaller, and both errors are larger than in the "
+    note="The paper reports significantly smaller errors with adaptive steps. This holds for straight lines (M, T). "
+    "For rotations in the printed order T1, T2, T3 it does not: the error of T is larger with adaptive steps, by the "
+    "same factor for all step sizes. In the order T2, T1, T3 it is smaller, and both errors are larger than in the "
     "printed order.",
 )
 @house_style()
@@ -134,7 +133,7 @@ def hamiltonians() -> tuple[Figure, list[Claim]]:
         axes.set_ylabel(f"error of {name}")
         legend(axes)
     panels[-1].set_xlabel("$t$ (s)")
-    return headed(picture, "euler-top, h = 0.15 s, adaptive steps as long in the mean"), _error_claims()
+    return headed(picture, "euler-top, h = 0.15 s, adaptive steps with the same mean"), _error_claims()
 
 
 def _error_claims() -> list[Claim]:
@@ -144,16 +143,16 @@ def _error_claims() -> list[Claim]:
     ratios = np.array(rotations["nambu-t"]) / np.array(rotations["nambu-t-g"])
     most = ROUNDINGS * float(np.finfo(float).eps)
     claims = [
-        between("M, T: the error of M with equal steps over that with adaptive ones.", M / M_g, 2, 10),
-        between("M, T: the same for T.", T / T_g, 2, 10),
+        between("M, T: error of M, constant over adaptive steps (ratio).", M / M_g, 2, 10),
+        between("M, T: error of T, constant over adaptive steps (ratio).", T / T_g, 2, 10),
         between(
-            "T in the printed order T1, T2, T3: the same, not smaller but larger with adaptive steps.",
+            "T in the printed order T1, T2, T3: the same ratio, below 1 (adaptive steps have the larger error).",
             float(ratios[0]),
             0.5,
             0.8,
         ),
-        below("How much this ratio changes with steps 2, 4 and 8 times shorter.", float(np.ptp(ratios)), 0.1),
-        between("T in the order T2, T1, T3: the same.", _other_order("nambu-t") / _other_order("nambu-t-g"), 1.5, 10),
+        below("Variation of this ratio with steps 2, 4 and 8 times shorter.", float(np.ptp(ratios)), 0.1),
+        between("T in the order T2, T1, T3: ratio.", _other_order("nambu-t") / _other_order("nambu-t-g"), 1.5, 10),
         *(below(f"{scheme} conserves M.", _worst(scheme)[0], most) for scheme in ("nambu-t", "nambu-t-g")),
         *(
             of_order(f"The error of T with {scheme} is O(h^2).", 2, [_H * half for half in halves], rotations[scheme])
@@ -162,12 +161,12 @@ def _error_claims() -> list[Claim]:
     ]
     for scheme in _STEPS:
         long = _top(scheme, 1.0, 10 * _T_END)
-        claims.append(steady(f"T does not drift with {scheme}, over ten times the time.", long.t, _errors(long)[1]))
+        claims.append(steady(f"T does not drift with {scheme}, over ten horizons.", long.t, _errors(long)[1]))
     return [*claims, *_other_claims()]
 
 
 def _other_claims() -> list[Claim]:
-    """Remark 4.3: M is split in place of T; and extra Hamiltonians G2 other than the logarithm."""
+    """Return claims on remark 4.3 (splitting of M instead of T) and on other extra Hamiltonians G2."""
     most = ROUNDINGS * float(np.finfo(float).eps)
     split = adaptive("euler-top", "nambu-m", _H, 10 * _T_END)
     M, T = _errors(split)

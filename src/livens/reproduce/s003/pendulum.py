@@ -1,4 +1,4 @@
-"""Figures 1.1 and 2.7 to 2.10 of S003: the pendulum by implicit and by symplectic Euler."""
+"""Figures 1.1 and 2.7 to 2.10 of S003: pendulum by implicit and symplectic Euler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from livens.reproduce.s003.runs import headed
 from livens.results.result import Result
 
 _H = 0.1
-_PERIOD = 4 * float(ellipk(0.5))  # released at rest from the horizontal
+_PERIOD = 4 * float(ellipk(0.5))  # release at rest from the horizontal
 _SCHEMES = {"implicit-euler": "implicit Euler", "symplectic-euler": "symplectic Euler"}
 _T_END = 30.0  # about four periods
 _HEAD = f"nonlinear-pendulum, h = {_H:g} s"
@@ -30,19 +30,19 @@ def _swing(scheme: str, t_end: float = _T_END, h: float = _H) -> Result:
 
 
 def _exact(t: np.ndarray) -> np.ndarray:
-    """(q, p) at all times."""
+    """Return the exact (q, p) at all times."""
     reference = problems.load("nonlinear-pendulum").reference
     assert reference is not None
     return np.array([np.concatenate([there["q"], there["v"]]) for there in map(reference, t)])
 
 
 def _energy(result: Result) -> np.ndarray:
-    """Above the lowest position, where the pendulum has 1 at the start."""
+    """Return the energy relative to the lowest position; its initial value is 1."""
     return np.asarray(result.observe("hamiltonian") + 1)
 
 
 def _modified(result: Result) -> np.ndarray:
-    """The energy that symplectic Euler (p first) conserves up to O(h^2): ``H - h/2 H_q H_p``."""
+    """Return the modified energy ``H - h/2 H_q H_p`` of symplectic Euler (p first), conserved up to O(h^2)."""
     q, p = result.q[:, 0], result.p[:, 0]
     return np.asarray(_energy(result) - result.facts.h / 2 * p * np.sin(q))
 
@@ -50,9 +50,9 @@ def _modified(result: Result) -> np.ndarray:
 @figure(
     "S003",
     "1.1",
-    "Position of a pendulum, by a general-purpose and by a geometric integrator",
+    "Position of a pendulum, by a general-purpose and a geometric integrator",
     quick=True,
-    note="The step is taken from 2.9.6. The horizontal position is drawn against time, with the exact one in grey.",
+    note="The step size is that of 2.9.6. The horizontal position is plotted against time, the exact one in grey.",
 )
 @house_style()
 def position() -> tuple[Figure, list[Claim]]:
@@ -69,7 +69,7 @@ def position() -> tuple[Figure, list[Claim]]:
         kept[scheme] = float(_energy(result)[-1])
     claims = [
         below("Implicit Euler has less than half of the energy after two periods,", kept["implicit-euler"], 0.5),
-        between("symplectic Euler all of it.", kept["symplectic-euler"], 0.99, 1.01),
+        between("symplectic Euler has all of it.", kept["symplectic-euler"], 0.99, 1.01),
     ]
     return headed(picture, _HEAD), claims
 
@@ -99,9 +99,9 @@ def phase_diagram() -> tuple[Figure, list[Claim]]:
     implicit = _energy(_swing("implicit-euler"))
     claims = [
         below("Symplectic Euler stays near the exact curve (largest change of H),", off[1], 0.1, "J"),
-        above("implicit Euler leaves it.", float(np.abs(implicit - implicit[0]).max()), 0.5, "J"),
-        of_order("The distance of symplectic Euler from the curve H = const is O(h),", 1, steps, off),
-        of_order("that from the curve H - h/2 H_q H_p = const of a modified Hamiltonian is O(h^2).", 2, steps, kept),
+        above("implicit Euler does not.", float(np.abs(implicit - implicit[0]).max()), 0.5, "J"),
+        of_order("The deviation of symplectic Euler from H = const is O(h),", 1, steps, off),
+        of_order("that from the modified Hamiltonian H - h/2 H_q H_p = const is O(h^2).", 2, steps, kept),
     ]
     return headed(picture, _HEAD), claims
 
@@ -121,9 +121,9 @@ def energy() -> tuple[Figure, list[Claim]]:
     lost = np.diff(_energy(_swing("implicit-euler")))
     claims = [
         no_trend("The energy of symplectic Euler does not drift,", short.t, _energy(short), "J"),
-        no_trend(f"and not in ten times as long ({10 * _T_END:g} s) either.", long.t, _energy(long), "J"),
-        below("Implicit Euler loses energy in every step (largest change of one).", float(lost.max()), 0.0, "J"),
-        below("At the end it has lost almost all (what is left).", float(1 + lost.sum()), 0.2, "J"),
+        no_trend(f"nor over ten times the horizon ({10 * _T_END:g} s).", long.t, _energy(long), "J"),
+        below("Implicit Euler loses energy in each step (largest change per step).", float(lost.max()), 0.0, "J"),
+        below("Implicit Euler loses almost all energy (final energy).", float(1 + lost.sum()), 0.2, "J"),
     ]
     return headed(picture, _HEAD), claims
 
@@ -144,16 +144,16 @@ def global_error() -> tuple[Figure, list[Claim]]:
     for words, until in (("two periods", 2 * _PERIOD), ("the run", _T_END)):
         early = _swing("implicit-euler").t <= until
         ratio = float(errors["implicit-euler"][early].max() / errors["symplectic-euler"][early].max())
-        claims.append(above(f"Largest error of implicit over that of symplectic Euler, over {words}.", ratio, 5.0))
+        claims.append(above(f"Largest error of implicit over symplectic Euler, over {words}.", ratio, 5.0))
     return headed(picture, _HEAD), claims
 
 
 @functools.cache
 def _local_errors(scheme: str) -> np.ndarray:
-    """What every step is off from the exact flow, along the scheme's own trajectory."""
+    """Return the local errors: distance of each step from the exact flow, along the numerical trajectory."""
     result = _swing(scheme)
     z = np.hstack([result.q, result.p])
-    whole = np.isclose(np.diff(result.t), _H, rtol=1e-9)  # the last step may be cut
+    whole = np.isclose(np.diff(result.t), _H, rtol=1e-9)  # the last step may be shorter
     start, end = z[:-1][whole], z[1:][whole]
     n = len(start)
     found = solve_ivp(
@@ -174,9 +174,9 @@ def local_error() -> tuple[Figure, list[Claim]]:
     legend(axes)
     two = int(2 * _PERIOD / _H)
     implicit, symplectic = (_local_errors(scheme)[:two] for scheme in _SCHEMES)
-    text = "Over two periods the mean local errors are of the same size (implicit over symplectic Euler),"
+    text = "Over two periods the mean local errors have the same size (implicit over symplectic Euler),"
     claims = [
         between(text, float(implicit.mean() / symplectic.mean()), 1 / 3, 3),
-        between("and so are the largest.", float(implicit.max() / symplectic.max()), 1 / 3, 3),
+        between("and so have the largest local errors.", float(implicit.max() / symplectic.max()), 1 / 3, 3),
     ]
     return headed(picture, _HEAD), claims

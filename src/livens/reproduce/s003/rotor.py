@@ -1,4 +1,4 @@
-"""Figure 2.1 of S003, and figure 1 of its paper I: an unbalanced rotor near resonance."""
+"""Figure 2.1 of S003 and figure 1 of its paper I: unbalanced rotor near resonance."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _BEAT = 2 * np.pi / (_OMEGA - 1)
 _GEOMETRIC = {"implicit-midpoint": "implicit midpoint", "strang": "splitting (Störmer-Verlet)"}
 _IMPLICIT = {"implicit-extrapolation": "implicit extrapolation"}
 _NOTE = (
-    "Neither the step nor the horizon is given; ours are 0.2 s and 1000 s, where all four methods can be told apart. "
-    "What they do to a free oscillation of frequency 1 explains all of it: its amplitude grows by exp(h^3 t/8) with "
-    "the explicit method and decays by exp(-h^3 t/4) with the implicit one, its frequency is off by -h^2/12 "
-    "(midpoint), +h^2/24 (splitting). The latter moves the beat, 0.02 apart from resonance, by 17 and by 8 per cent. "
-    "So with steps of 0.2 s the beat of the midpoint rule has run so far ahead after 1000 s that its error in q1 is no "
-    "smaller than that of the extrapolation, which has no beat any more; up to 628 s, or with smaller steps, it is."
+    "Step size and horizon are not given; here they are 0.2 s and 1000 s, where the four methods differ visibly. Their "
+    "effect on a free oscillation of frequency 1 explains the results: the amplitude grows by exp(h^3 t/8) with the "
+    "explicit method and decays by exp(-h^3 t/4) with implicit extrapolation; the frequency error is -h^2/12 "
+    "(midpoint) and +h^2/24 (splitting). The frequency error changes the beat, 0.02 from resonance, by 17 and 8 per "
+    "cent. With steps of 0.2 s the beat of the midpoint rule is so far ahead after 1000 s that its error in q1 is not "
+    "smaller than that of the extrapolation, whose beat has decayed; up to 628 s, or with smaller steps, it is."
 )
 
 
@@ -45,18 +45,18 @@ def _exact(t: np.ndarray) -> np.ndarray:
 
 
 def _amplitude(result: Result) -> np.ndarray:
-    """That of the oscillation of q1: slow, while q1 is fast."""
+    """Return the slowly varying amplitude of q1."""
     return np.hypot(result.q[:, 0], result.v[:, 0])
 
 
 def _contrast(result: Result) -> float:
-    """Smallest over largest amplitude after the first beat: close to 0 as long as there are beats."""
+    """Return the ratio of smallest to largest amplitude after the first beat, close to 0 while beats persist."""
     late = _amplitude(result)[result.t > 0.75 * _BEAT]
     return float(late.min() / late.max())
 
 
 def _beat(result: Result) -> float:
-    """From the first minimum of the amplitude to the last, by the number of beats between them."""
+    """Return the mean beat period between the first and the last minimum of the amplitude."""
     a, t = _amplitude(result), result.t
     inside = (t > _H) & (t < result.t[-1] - 40)
     low = np.flatnonzero(inside & (a == minimum_filter1d(a, size=401)))
@@ -88,32 +88,32 @@ def _claims(methods: dict[str, str], results: dict[str, Result]) -> list[Claim]:
         found = results[scheme]
         claims += [
             below(
-                f"With the {words}, beats go down to almost nothing (smallest amplitude over largest).",
+                f"With the {words}, beats decrease to almost zero (smallest over largest amplitude).",
                 _contrast(found),
                 0.1,
             ),
             between(
-                "They are as high as they should be (over the exact height),",
+                "The beats have the exact height (ratio),",
                 float(np.abs(found.q[:, 0]).max() / largest),
                 0.8,
                 1.2,
             ),
-            between("and as long (over the exact length).", _beat(found) / _BEAT, 0.8, 1.2),
+            between("and the exact period (ratio).", _beat(found) / _BEAT, 0.8, 1.2),
         ]
     for scheme in list(methods)[2:]:
-        text = f"With {methods[scheme]} they do not go down (smallest amplitude over largest)."
+        text = f"With {methods[scheme]}, beats do not decrease to zero (smallest over largest amplitude)."
         claims.append(above(text, _contrast(results[scheme]), 0.1))
     claims.append(_better(methods, _H, 2 * _BEAT))
     claims.append(_better(methods, _H / 2, _T_END))
     steps = [0.2 / 2**i for i in range(5)]
     for scheme, words in methods.items():
         errors = [float(np.linalg.norm(_state(scheme, h) - _reference())) for h in steps]
-        claims.append(of_order(f"Of order 2 at t = 50 s: {words}.", 2, steps, errors))
+        claims.append(of_order(f"{words}: order 2 (t = 50 s).", 2, steps, errors))
     return [*claims, *_in_a_turning_frame()]
 
 
 def _in_a_turning_frame() -> list[Claim]:
-    """The same rotor in a frame that turns by 0.5 rad/s and more: A depends on time there, and is not separable."""
+    """Return the claim on the rotor in a rotating frame, where A(t) is time-dependent and not separable."""
 
     def rate(t: Any) -> Any:
         return 0.5 + 0.2 * m.cos(t)
@@ -132,16 +132,16 @@ def _in_a_turning_frame() -> list[Claim]:
     exact = np.array([[c, -s], [s, c]]) @ _reference()[:2]
     for h in steps:
         errors.append(float(np.abs(simulate(model, h=h, t_end=50.0, **start).q[-1] - exact).max()))
-    return [of_order("In a turning frame, where A(t) is not separable: of order 2, splitting.", 2, steps, errors)]
+    return [of_order("Splitting in a rotating frame, where A(t) is not separable: order 2.", 2, steps, errors)]
 
 
 def _better(methods: dict[str, str], h: float, until: float) -> Claim:
-    """Both geometric methods against both others."""
+    """Return the claim that both geometric methods have smaller errors than both other methods."""
     t = np.arange(0, until, h)
     exact = _exact(t)
     off = [float(np.sqrt(np.mean((_rotor(scheme, h).q[: len(t), 0] - exact) ** 2))) for scheme in methods]
     text = f"Both geometric methods have smaller errors in q1 (root mean square up to {until:.0f} s, h = {h:g} s)."
-    return ranked(text, {"the worse geometric one": max(off[:2]), "the better other": min(off[2:])})
+    return ranked(text, {"larger geometric error": max(off[:2]), "smaller other error": min(off[2:])})
 
 
 def _state(scheme: str, h: float) -> np.ndarray:

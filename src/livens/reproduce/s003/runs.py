@@ -1,4 +1,4 @@
-"""What the figures of S003 have in common: runs in fictive time, runs of a BDF code, and claims about drift."""
+"""Shared functions of the figures of S003: runs in fictive time, runs of a BDF code, and drift claims."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def adaptive(
     scaling: Scaling | None = None,
     every: int = 1,
 ) -> Result:
-    """A run of a ready problem with steps `eps` of a fictive time, scaled as the problem says or otherwise."""
+    """Return a run of a built-in problem with steps `eps` in fictive time, by default with its own scaling."""
     problem = problems.load(name, **dict(options))
     return simulate(problem, scheme=scheme, h=eps, t_end=t_end, scaling=scaling, every=every, progress=False)
 
 
 def until_failure(*arguments: Any, **options: Any) -> Result:
-    """The same run, or what there is of it until it breaks down."""
+    """Return the run of `adaptive`, or the part before its failure."""
     try:
         return adaptive(*arguments, **options)
     except IntegrationError as error:
@@ -46,10 +46,10 @@ def until_failure(*arguments: Any, **options: Any) -> Result:
         return error.result
 
 
-# -- a code for stiff equations, for comparison -----------------------------------------------------------------------
+# -- BDF code for comparison ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Steps:
-    """The steps a BDF code took."""
+    """Steps of a BDF code."""
 
     t: np.ndarray
     q: np.ndarray
@@ -63,11 +63,11 @@ class Steps:
 
 @functools.lru_cache(maxsize=64)
 def bdf(name: str, tolerance: float, t_end: float, order: int = 2) -> Steps:
-    """A ready problem by VODE: BDF of orders up to the given one, and its own choice of steps.
+    """Integrate a built-in problem by VODE: BDF of orders up to `order`, with step-size control.
 
-    The tolerance is both the absolute and the relative one. VODE can be kept to order 2, unlike other codes at hand,
-    and hands out every step it takes. It finds the Jacobian by itself, from differences: one that is passed to it is
-    taken for its transpose (SciPy 1.17), Newton's method fails in every bounce, and the errors are 100 times as large.
+    `tolerance` is both the absolute and the relative tolerance. Unlike other codes, VODE can be limited to order 2 and
+    returns all steps. The Jacobian is approximated by differences: VODE interprets a user-supplied Jacobian as its
+    transpose (SciPy 1.17), so that Newton's method fails in each collision and errors are 100 times larger.
     """
     from scipy.integrate import ode
 
@@ -83,7 +83,7 @@ def bdf(name: str, tolerance: float, t_end: float, order: int = 2) -> Steps:
     solver.set_initial_value(start, 0.0)
     t, states = [0.0], [start]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # VODE warns where it gives up
+        warnings.simplefilter("error")  # VODE reports failures as warnings
         while solver.t < t_end:
             solver.integrate(t_end, step=True)
             t.append(solver.t)
@@ -95,7 +95,7 @@ def bdf(name: str, tolerance: float, t_end: float, order: int = 2) -> Steps:
 
 
 def _compiled(model: Any, z: Any, k: np.ndarray, expression: Any) -> Any:
-    """A vector as a function of the state alone, called without any detour."""
+    """Return a vector expression as a compiled function of the state, evaluated through a CasADi buffer."""
     function = ca.Function("f", [z, model.k], [ca.densify(expression)])
     made: Any = function.buffer()
     buffer, evaluate = made
@@ -105,7 +105,7 @@ def _compiled(model: Any, z: Any, k: np.ndarray, expression: Any) -> Any:
     buffer.set_arg(1, parameters.data)
     buffer.set_res(0, found.data)
 
-    def call(y: np.ndarray, kept: Any = (buffer, parameters)) -> np.ndarray:  # the buffer does not keep them itself
+    def call(y: np.ndarray, kept: Any = (buffer, parameters)) -> np.ndarray:  # the buffer does not own its arguments
         given[:] = y
         evaluate()
         return found.copy()
@@ -115,29 +115,29 @@ def _compiled(model: Any, z: Any, k: np.ndarray, expression: Any) -> Any:
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 def straight(t: np.ndarray, values: np.ndarray) -> float:
-    """What a straight line through the values changes over the run."""
+    """Return the change over the run of the linear fit of the values."""
     return float(np.polyfit(t - t[0], values, 1)[0] * (t[-1] - t[0]))
 
 
 def drifts(text: str, t: np.ndarray, values: np.ndarray) -> Claim:
-    """A straight line changes by more than a fifth of how far the values swing."""
+    """Return the claim that the linear change exceeds a fifth of the range of the values."""
     change, fifth, words = _against_swing(t, values)
-    return Claim(text, f"{words}, more than a fifth of the swing of {5 * fifth:.1e}", change > fifth)
+    return Claim(text, f"{words}, more than a fifth of the range {5 * fifth:.1e}", change > fifth)
 
 
 def steady(text: str, t: np.ndarray, values: np.ndarray) -> Claim:
-    """A straight line changes by at most that."""
+    """Return the claim that the linear change is at most a fifth of the range of the values."""
     change, fifth, words = _against_swing(t, values)
-    return Claim(text, f"{words}, at most a fifth of the swing of {5 * fifth:.1e}", change <= fifth)
+    return Claim(text, f"{words}, at most a fifth of the range {5 * fifth:.1e}", change <= fifth)
 
 
 def _against_swing(t: np.ndarray, values: np.ndarray) -> tuple[float, float, str]:
     change = straight(t, values)
-    return abs(change), float(np.ptp(values)) / 5, f"{change:+.1e} over the run by a straight line"
+    return abs(change), float(np.ptp(values)) / 5, f"{change:+.1e} linear change over the run"
 
 
 def largest_ratio(sizes: np.ndarray) -> float:
-    """Of one step to the next, or the next to the one; the last step is cut to end in time."""
+    """Return the largest ratio of consecutive steps, in either direction; the shortened last step is excluded."""
     return float(np.exp(np.abs(np.diff(np.log(sizes[:-1]))).max()))
 
 

@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of paper V in S003: expensive forces once per step, cheap and stiff ones implicitly."""
+"""Figures 3 to 5 of paper V in S003: expensive forces explicit, cheap stiff forces implicit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _T_OSCILLATORS, _T_PENDULUM = 20.0, 10.0
 
 
 def _evaluations(result: Result) -> float:
-    """Of the expensive forces in a step: one; in a fully implicit method one before the first of Newton's corrections,
-    and one after each. What their derivatives cost is left out.
+    """Return the expensive-force evaluations per step, without those for derivatives.
+
+    The semi-explicit scheme needs one. A fully implicit method needs one before the first Newton correction and one
+    after each correction.
     """
     semi = result.facts.scheme.startswith("semi-explicit")
     return 1.0 if semi else 1 + float(result.newton_iterations[1:].mean())
@@ -35,7 +37,7 @@ def _pair(scheme: str) -> Result:
 
 
 def exact_pair(t: np.ndarray) -> np.ndarray:
-    """(q, v) at many times, by the modes of the linear system.
+    """Return (q, v) at many times, by the modes of the linear system.
 
     >>> bool(np.allclose(exact_pair(np.zeros(1)), [[1.0, 1.1, 0.0, 0.0]]))
     True
@@ -53,9 +55,9 @@ def exact_pair(t: np.ndarray) -> np.ndarray:
     "V.3",
     "Two oscillators",
     quick=True,
-    note="The horizon is not legible; ours is 20 s. The frequencies in the text are not those of the equations: the "
-    "slow one is sqrt(1/2)/(2 pi) = 0.11 Hz; what the stiff spring does, with its damper, is no oscillation but a "
-    "decay with the rates 11 and 189 1/s. For this linear problem both forms of the theta method are one.",
+    note="The horizon is not legible; here it is 20 s. The frequencies in the text are not those of the equations: the "
+    "slow one is sqrt(1/2)/(2 pi) = 0.11 Hz; the stiff spring with its damper does not oscillate but decays with the "
+    "rates 11 and 189 1/s. For this linear problem both forms of the theta method coincide.",
 )
 @house_style()
 def oscillators() -> tuple[Figure, list[Claim]]:
@@ -75,7 +77,7 @@ def oscillators() -> tuple[Figure, list[Claim]]:
         axes.set_ylabel("$q$, $\\dot q$")
         axes.set_ylim(-1.6, 1.6)
     time_axis(panels[-1], _pair("theta:0.5"))
-    return headed(picture, "two-oscillators, h = 1 s; q full, its rate dashed"), _pair_claims()
+    return headed(picture, "two-oscillators, h = 1 s; q solid, its rate dashed"), _pair_claims()
 
 
 def _pair_claims() -> list[Claim]:
@@ -86,36 +88,36 @@ def _pair_claims() -> list[Claim]:
     }
     stiff = {words: float(np.abs(result.q[-1, 0] - result.q[-1, 1])) for words, result in results.items()}
     exact = float(np.abs(np.diff(exact_pair(np.array([_T_OSCILLATORS]))[0, :2])[0]))
-    late = {words: float(np.abs(result.q[-9:]).max()) for words, result in results.items()}  # a whole period
+    late = {words: float(np.abs(result.q[-9:]).max()) for words, result in results.items()}  # one period
     height = float(np.abs(exact_pair(np.linspace(11, 20, 901))[:, :2]).max())
     counts = {words: _evaluations(result) for words, result in results.items()}
     return [
-        ranked("The proposed method is the most accurate (largest error of positions).", errors),
+        ranked("The proposed method is the most accurate (largest position error).", errors),
         between("It keeps the amplitude (over the exact one, last period),", late["proposed"] / height, 0.9, 1.1),
         below("theta = 0.8 does not.", late["theta = 0.8"] / height, 0.5),
         below(
-            "It damps the stiff mode (distance of the masses at the end, less that of the exact motion),",
+            "The proposed method damps the stiff mode (final distance of the masses, minus the exact one),",
             abs(stiff["proposed"] - exact),
             1e-3,
             "m",
         ),
         above(
-            "theta = 1/2 has not yet damped it (over that of the proposed one).",
+            "theta = 1/2 damps it less (ratio of these distances).",
             abs(stiff["theta = 1/2"] - exact) / abs(stiff["proposed"] - exact),
             10.0,
         ),
-        ranked("Evaluations of A in a step.", {"proposed": counts["proposed"], "theta = 1/2": counts["theta = 1/2"]}),
+        ranked("Evaluations of A per step.", {"proposed": counts["proposed"], "theta = 1/2": counts["theta = 1/2"]}),
     ]
 
 
-# -- a pendulum on a stiff spring -------------------------------------------------------------------------------------
+# -- pendulum on a stiff spring ---------------------------------------------------------------------------------------
 def _swing(scheme: str) -> Result:
     return run("pendulum-penalty", scheme, 0.01, _T_PENDULUM)
 
 
 @functools.cache
 def _exact_swing() -> np.ndarray:
-    """q at the ends of all steps, by a method of order 8."""
+    """Return q at the end of all steps by DOP853 (order 8)."""
     t = _swing("theta:0.5").t
 
     def rate(_: float, z: np.ndarray) -> np.ndarray:
@@ -134,8 +136,8 @@ def _length(q: np.ndarray) -> np.ndarray:
     "S003",
     "V.4",
     "Error of a pendulum on a stiff spring",
-    note="The horizon is not legible; ours is 10 s. Errors are those from the exact motion, which itself oscillates "
-    "along the rod for ever: nothing in the equations damps it. theta = 1/2 is right not to damp this, the others "
+    note="The horizon is not legible; here it is 10 s. Errors are relative to the exact motion, which oscillates "
+    "undamped along the rod. theta = 1/2 correctly does not damp this oscillation, the other methods "
     "filter it out.",
 )
 @house_style()
@@ -157,8 +159,8 @@ def pendulum_error() -> tuple[Figure, list[Claim]]:
     claims = [
         ranked("The error of theta = 1/2 is the smallest.", {n: largest[n] for n in names}),
         above(
-            "Its motion oscillates from step to step (mean second difference of q^x in the last half, over that of the "
-            "proposed method).",
+            "The motion of theta = 1/2 oscillates from step to step (mean second difference of q^x in the last half, "
+            "over that of the proposed method).",
             rough["theta = 1/2"] / rough["proposed"],
             5.0,
         ),
@@ -174,7 +176,7 @@ def _roughness(x: np.ndarray) -> float:
     "S003",
     "V.5",
     "Length of a pendulum on a stiff spring",
-    note="Drawn is |q| - 1, as in the caption; the text says |q|^2 - 1. See figure V.4 for what the exact motion does.",
+    note="The figure shows |q| - 1, as in the caption; the text has |q|^2 - 1. See figure V.4 for the exact motion.",
 )
 @house_style()
 def pendulum_length() -> tuple[Figure, list[Claim]]:
@@ -193,11 +195,11 @@ def pendulum_length() -> tuple[Figure, list[Claim]]:
     evaluations = {words: _evaluations(_swing(scheme)) for scheme, words in _PENDULUM.items()}
     claims = [
         below("The proposed method damps the stiff mode (largest error, last half),", late["proposed"], 1e-3, "m"),
-        below("theta = 0.6 too,", late["theta = 0.6"], 1e-3, "m"),
+        below("theta = 0.6 damps it as well,", late["theta = 0.6"], 1e-3, "m"),
         above("theta = 1/2 does not.", late["theta = 1/2"], 5e-3, "m"),
-        above("Nor does the exact motion.", exact, 5e-3, "m"),
-        ranked("Newton's corrections in a step.", {n: counts[n] for n in ("proposed", "theta = 1/2")}),
-        ranked("Evaluations of A in a step.", {n: evaluations[n] for n in ("proposed", "theta = 1/2")}),
+        above("The stiff mode of the exact motion is undamped.", exact, 5e-3, "m"),
+        ranked("Newton corrections per step.", {n: counts[n] for n in ("proposed", "theta = 1/2")}),
+        ranked("Evaluations of A per step.", {n: evaluations[n] for n in ("proposed", "theta = 1/2")}),
         *kick_midpoint_kick(),
     ]
     return headed(picture, "pendulum-penalty, h = 0.01 s"), claims

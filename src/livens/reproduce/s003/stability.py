@@ -1,4 +1,4 @@
-"""Figure 2 of paper V in S003: for which steps the semi-explicit scheme is stable."""
+"""Figure 2 of paper V in S003: stability region of the semi-explicit scheme."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from livens.run.simulate import simulate
 _ALPHAS = (0.25, 0.5, 0.75)
 
 
-#: This many oscillators are integrated side by side.
+#: Number of oscillators integrated in one system.
 _MANY = 32
 _NAMES = ("k_A", "c_A", "k_B", "c_B")
 
 
 @functools.cache
 def _oscillators() -> Hamiltonian:
-    """Oscillators ``q'' = -(k_A + k_B) q - (c_A + c_B) v``, with A expensive and B cheap."""
+    """Return a system of oscillators ``q'' = -(k_A + k_B) q - (c_A + c_B) v``, with A expensive and B cheap."""
     return Hamiltonian(
         [f"q{i}" for i in range(_MANY)],
         kinetic=lambda p: 0.5 * (p @ p),
@@ -38,9 +38,9 @@ def _oscillators() -> Hamiltonian:
 
 
 def growth(alpha: float, beta: float, **values: Any) -> np.ndarray:
-    """Eigenvalues of one step of size 1 of `semi-explicit:alpha,beta`, for arrays of k_A, c_A, k_B and c_B.
+    """Return the eigenvalues of a step of size 1 of `semi-explicit:alpha,beta`, for arrays k_A, c_A, k_B, c_B.
 
-    They are those of the map that the scheme makes of (1, 0) and (0, 1).
+    The step matrix is computed by the scheme from the initial states (1, 0) and (0, 1).
 
     >>> eigenvalues = growth(0.5, 0.5, k_A=np.array([3.5, 4.5]))
     >>> [bool(np.abs(pair).max() < 1 + 1e-12) for pair in eigenvalues]
@@ -57,7 +57,7 @@ def growth(alpha: float, beta: float, **values: Any) -> np.ndarray:
 
 
 def _steps(scheme: str, parameters: dict[str, np.ndarray]) -> np.ndarray:
-    """The matrix of a step of every oscillator."""
+    """Return the step matrix of each oscillator, shape (n, 2, 2)."""
     maps = np.zeros((_MANY, 2, 2))
     for i, (q0, p0) in enumerate(((1.0, 0.0), (0.0, 1.0))):
         result = simulate(
@@ -75,12 +75,12 @@ def _steps(scheme: str, parameters: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def inside(alpha: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Whether ``(h c, h^2 k)`` is in the region of theorem 3."""
+    """Return whether ``(h c, h^2 k)`` lies in the stability region of theorem 3."""
     return (y >= 0) & (x <= 2 - alpha * y) & (x >= (0.5 - alpha) * y)
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
-    """Points in and around the region, none of them on its boundary."""
+    """Return grid points in and around the region, none on its boundary."""
     x, y = np.meshgrid(np.linspace(-1.217, 2.713, 22), np.linspace(-0.317, 4.619, 22))
     return x.ravel(), y.ravel()
 
@@ -92,7 +92,7 @@ def _spectral(alpha: float) -> np.ndarray:
 
 
 def _cheap() -> dict[str, np.ndarray]:
-    """Points of theorem 6: (c_A, k_A) in the region and on its boundary, k_B and c_B from nothing to very stiff."""
+    """Return points for theorem 6: (c_A, k_A) in the closed region, k_B and c_B from zero to very stiff."""
     sizes = np.array([0.0, 1e-2, 1.0, 1e2, 1e6])
     y, fractions = np.array([0.02, 1.0, 3.0, 3.98]), np.array([0.0, 0.5, 1.0])
     y, fraction, k_B, c_B = (a.ravel() for a in np.meshgrid(y, fractions, sizes, sizes, indexing="ij"))
@@ -100,7 +100,7 @@ def _cheap() -> dict[str, np.ndarray]:
 
 
 def _with_cheap(alpha: float, beta: float) -> np.ndarray:
-    """Largest eigenvalues there, for (c_A, k_A) from the left to the right side of the region."""
+    """Return the largest eigenvalue at these points, with c_A from the left to the right side of the region."""
     points = _cheap()
     left, right = (0.5 - alpha) * points["k_A"], 2 - alpha * points["k_A"]
     c_A = left + points.pop("fraction") * (right - left)
@@ -111,8 +111,8 @@ def _with_cheap(alpha: float, beta: float) -> np.ndarray:
     "S003",
     "V.2",
     "Stability region of the semi-explicit scheme",
-    note="Eigenvalues are those of steps that the scheme really takes. In the proof of theorem 6 the "
-    "left-hand side of (ii) is said to decrease with c_B and k_B. For small c_A and k_A it increases, but stays below "
+    note="Eigenvalues are those of steps computed by the scheme. The proof of theorem 6 states that the left-hand side "
+    "of (ii) decreases with c_B and k_B. For small c_A and k_A it increases, but stays below "
     "2: the theorem holds.",
 )
 @house_style()
@@ -144,18 +144,18 @@ def _claims() -> list[Claim]:
         eigenvalues = _spectral(alpha)
         stable = np.abs(eigenvalues).max(axis=1) <= 1 + 1e-12
         wrong = int(np.sum(stable != inside(alpha, x, y)))
-        text = f"Theorem 3, alpha = {alpha:g}: points of a grid where the region is not that of stable steps."
+        text = f"Theorem 3, alpha = {alpha:g}: grid points where predicted and computed stability differ."
         claims.append(Claim(text, f"{wrong} of {len(x)}, {stable.sum()} of them stable", wrong == 0))
         shown = inside(alpha, x, y)
         swinging = np.abs(eigenvalues.imag).max(axis=1) > 0
         below_critical = x < 2 * np.sqrt(np.maximum(y, 0)) - y * (1 + 2 * alpha) / 2
         wrong = int(np.sum(swinging[shown] != below_critical[shown]))
-        text = f"Corollary 4, alpha = {alpha:g}: points where oscillation is told wrongly."
+        text = f"Corollary 4, alpha = {alpha:g}: points where predicted and computed oscillation differ."
         claims.append(Claim(text, f"{wrong} of {shown.sum()}", wrong == 0))
     for beta in (0.5, 0.8, 1.0):
         largest = max(float(_with_cheap(alpha, beta).max()) for alpha in _ALPHAS)
         count = 3 * len(_cheap()["k_B"])
-        text = f"Theorem 6, beta = {beta:g}: the largest eigenvalue less 1, of {count} points with k_B, c_B up to 1e6."
+        text = f"Theorem 6, beta = {beta:g}: largest eigenvalue minus 1, at {count} points with k_B, c_B up to 1e6."
         claims.append(below(text, largest - 1, 1e-7))
     lost = max(float(_with_cheap(alpha, 0.4).max()) for alpha in _ALPHAS)
-    return [*claims, above("With beta = 0.4 it does not hold: the same.", lost - 1, 0.01)]
+    return [*claims, above("With beta = 0.4 the theorem does not hold: largest eigenvalue minus 1.", lost - 1, 0.01)]

@@ -1,4 +1,4 @@
-"""Figures 2 to 4 of paper II in S003: a particle between a soft and a stiff wall, against a BDF code."""
+"""Figures 2 to 4 of paper II in S003: particle between a soft and a stiff wall, compared with a BDF code."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from livens.reproduce.s003.runs import Steps, adaptive, bdf, drifts, headed, lar
 from livens.results.result import Result
 
 _T_END = 200.0
-#: Schemes of the paper, and how long a wall takes to set in, in units of the step.
+#: Schemes of the paper, and smoothing length of the walls relative to the step eps.
 METHODS = {"met1": ("adaptive-variational:0.5,0.5", 0.033), "met2": ("adaptive-variational:0,0", 0.04)}
 LABELS = {"met1": "met1 ($\\alpha = \\beta = 1/2$)", "met2": "met2 ($\\alpha = \\beta = 0$)", "BDF": "BDF, order 2"}
 _EPS = tuple(float(eps) for eps in np.geomspace(0.3, 0.01, 10))
 _TOLERANCES = tuple(float(tolerance) for tolerance in np.geomspace(1.5e-3, 2.2e-7, 10))
 _SCALING = (
-    "The scaling is made of the first term of (28), V''(D~) D~'^2. The second one, V' D~'', changes sign just outside "
-    "of a wall, so that with c_lim = 0, as in table 1, the scaling would have poles. The arctan of (29) has its sign "
-    "turned, or D~ would grow with the distance from the wall. BDF is VODE with order 1 and 2, in place of ode15s."
+    "The scaling uses the first term of (28), V''(D~) D~'^2. The second term, V' D~'', changes sign just outside a "
+    "wall, so that with c_lim = 0, as in table 1, the scaling would have poles. The arctan of (29) has the opposite "
+    "sign, otherwise D~ would grow with the distance from the wall. BDF is VODE with orders 1 and 2, instead of ode15s."
 )
 
 
@@ -33,23 +33,23 @@ def walls(method: str, eps: float, t_end: float = _T_END) -> Result:
 
 
 def position(t: np.ndarray) -> np.ndarray:
-    """The exact one, at many times: half a sine in the soft wall, half a sine in the stiff one.
+    """Return the exact position at many times: half a sine in the soft wall, half a sine in the stiff wall.
 
     >>> [f"{q:.12f}" for q in position(np.array([0.0, np.pi / 2 + np.pi / 200]))]
     ['1.000000000000', '-0.010000000000']
     """
-    since = (t + np.pi / 2) % (1.01 * np.pi)  # the particle entered the soft wall
+    since = (t + np.pi / 2) % (1.01 * np.pi)  # time since entry into the soft wall
     return np.where(since < np.pi, np.sin(since), -0.01 * np.sin(100 * (since - np.pi)))
 
 
 def _errors(t: np.ndarray, q: np.ndarray, energy: np.ndarray) -> tuple[float, float, float]:
-    """Steps per second; largest errors of position and energy."""
+    """Return steps per second, and the largest errors of position and energy."""
     density = (len(t) - 1) / (t[-1] - t[0])
     return density, float(np.abs(q[:, 0] - position(t)).max()), float(np.abs(energy - 0.5).max())
 
 
 def _levels(method: str, eps: tuple[float, ...] = _EPS) -> np.ndarray:
-    """A row of errors for every step that is not too long."""
+    """Return the errors for each step size whose run succeeds, shape (n_runs, 3)."""
     rows = []
     for step in eps:
         try:
@@ -65,7 +65,7 @@ def _bdf(level: int) -> Steps:
 
 
 def work(axes: Axes, rows: dict[str, np.ndarray], solid: str, dotted: str) -> None:
-    """Two errors against the density of steps."""
+    """Plot two errors against the step density."""
     for i, (name, values) in enumerate(rows.items()):
         style = dict(color=PALETTE[i], marker="osD"[i], markersize=3, linewidth=0.9)
         axes.loglog(values[:, 0], values[:, 1], label=f"{LABELS[name]}: {solid}", **style)
@@ -77,9 +77,10 @@ def work(axes: Axes, rows: dict[str, np.ndarray], solid: str, dotted: str) -> No
     "S003",
     "II.2",
     "Errors against the density of steps, two walls",
-    note=_SCALING + " met2 has no solution in some step for the longest of the paper's steps, 0.3. Its order 1 is seen "
-    "below the paper's range of steps only; within, its errors fall faster than that. With tolerances above 1e-4 BDF "
-    "gains energy without bounds (not all of it is drawn). Not limited to order 2, it is ahead at high accuracy.",
+    note=_SCALING + " For the longest step of the paper, 0.3, some step of met2 has no solution. Its order 1 is only "
+    "visible below the step range of the paper; within this range its errors decrease faster. With tolerances above "
+    "1e-4 BDF gains energy without bound (partly outside the plot). Not limited to order 2, BDF is better at high "
+    "accuracy.",
 )
 @house_style()
 def errors() -> tuple[Figure, list[Claim]]:
@@ -101,17 +102,15 @@ def errors() -> tuple[Figure, list[Claim]]:
     best = bdf("two-walls", _TOLERANCES[-1], _T_END, 5)
     unlimited = np.array([_errors(best.t, best.q, best.energy)])
     claims = [
-        _of_order("met1: position converges with order 2 of the density, from 20 steps per second on.", 2, orders[0]),
-        _of_order("met2: with order 1, from 500 steps per second on.", 1, orders[1]),
-        _of_order(
-            "The symmetric class (25) with alpha = beta = 0, walls that set in over 0.01: order 2.", 2, orders[2]
-        ),
+        _of_order("met1: order 2 of the position, from 20 steps per second on.", 2, orders[0]),
+        _of_order("met2: order 1 of the position, from 500 steps per second on.", 1, orders[1]),
+        _of_order("The symmetric class (25) with alpha = beta = 0 and smoothing length 0.01: order 2.", 2, orders[2]),
         *(
-            above(f"Error of BDF over that of {n} at the same density: the least ratio.", _against(code, rows[n]), 1.0)
+            above(f"Smallest ratio of BDF error to {n} error at equal density.", _against(code, rows[n]), 1.0)
             for n in METHODS
         ),
         below(
-            "But BDF of orders up to 5, with the smallest tolerance: its error over that of met1.",
+            "BDF of orders up to 5 with the smallest tolerance: error over that of met1.",
             _against(unlimited, rows["met1"]),
             1.0,
         ),
@@ -120,7 +119,7 @@ def errors() -> tuple[Figure, list[Claim]]:
 
 
 def _symmetric() -> np.ndarray:
-    """Errors of the symmetric class, of which the paper has no picture; the scaling is the same for all steps."""
+    """Return the errors of the symmetric class, without figure in the paper, with the same scaling for all steps."""
     runs = [
         adaptive("two-walls", "adaptive-variational-sym:0,0", eps, 20.0, (("smooth", 0.01),))
         for eps in (0.02, 0.01, 0.005, 0.0025)
@@ -133,7 +132,7 @@ def _of_order(text: str, expected: int, found: float) -> Claim:
 
 
 def _against(code: np.ndarray, rows: np.ndarray) -> float:
-    """Errors in position of a code over ours at the same density of steps, interpolated: the least ratio."""
+    """Return the smallest ratio of position errors of a code to interpolated errors of livens at equal density."""
     inside = (code[:, 0] >= rows[0, 0]) & (code[:, 0] <= rows[-1, 0])
     ours = np.exp(np.interp(np.log(code[inside, 0]), np.log(rows[:, 0]), np.log(rows[:, 1])))
     return float((code[inside, 1] / ours).min())
@@ -143,8 +142,8 @@ def _against(code: np.ndarray, rows: np.ndarray) -> float:
     "S003",
     "II.3",
     "Energy errors in time, two walls",
-    note="As in the paper, runs are those of the fifth level. The errors of met1 and met2 are those within a bounce, "
-    "and gone after it; BDF has smaller ones in these 40 s, at twice as many steps, but they add up. " + _SCALING,
+    note="As in the paper, runs are those of the fifth level. The errors of met1 and met2 occur within a collision and "
+    "vanish after it; BDF has smaller errors in these 40 s, with twice as many steps, but they accumulate. " + _SCALING,
 )
 @house_style()
 def energy() -> tuple[Figure, list[Claim]]:
@@ -161,22 +160,22 @@ def energy() -> tuple[Figure, list[Claim]]:
     upper[-1].set_xlabel("$t$ (s)")
     claims = []
     for name, result in runs.items():
-        claims.append(steady(f"{name} does not drift", result.t, result.observe("hamiltonian")))
+        claims.append(steady(f"{name} does not drift,", result.t, result.observe("hamiltonian")))
         long = walls(name, _EPS[4], 10 * _T_END)
-        claims.append(steady("in ten times as long either.", long.t, long.observe("hamiltonian")))
-    claims.append(drifts("BDF does.", code.t, code.energy))
+        claims.append(steady("nor over ten times the horizon.", long.t, long.observe("hamiltonian")))
+    claims.append(drifts("BDF drifts.", code.t, code.energy))
     return headed(picture, f"two-walls, eps = {_EPS[4]:.3g}, tolerance of BDF {_TOLERANCES[4]:.2g}"), claims
 
 
 def ratios(sizes: np.ndarray) -> float:
-    """The largest ratio of neighbouring steps; a code takes some to find its first size."""
+    """Return the largest ratio of consecutive steps, without the start-up phase of the code."""
     return largest_ratio(sizes[10:])
 
 
 @figure(
     "S003",
     "II.4",
-    "Steps, two walls",
+    "Step sizes, two walls",
     note="As in the paper, runs are those of the fifth level, for which BDF takes twice as many steps as met1 and "
     "met2. " + _SCALING,
 )
@@ -196,10 +195,10 @@ def steps() -> tuple[Figure, list[Claim]]:
     legend(axes)
     smallest = {name: float(_sizes(walls(name, _EPS[4]))[1][:-1].min()) for name in METHODS}
     claims = [
-        below("met1: largest ratio of one step to the next.", found["met1"], 4.0),
-        below("met2: the same.", found["met2"], 4.0),
-        above("BDF: the same.", found["BDF"], 20.0),
-        ranked("BDF goes down to far smaller steps.", {"BDF": float(code.sizes[10:].min()), **smallest}),
+        below("met1: largest ratio of consecutive steps.", found["met1"], 4.0),
+        below("met2: largest ratio of consecutive steps.", found["met2"], 4.0),
+        above("BDF: largest ratio of consecutive steps.", found["BDF"], 20.0),
+        ranked("BDF takes much smaller steps.", {"BDF": float(code.sizes[10:].min()), **smallest}),
     ]
     return headed(picture, f"two-walls, eps = {_EPS[4]:.3g}, tolerance of BDF {_TOLERANCES[4]:.2g}"), claims
 

@@ -1,4 +1,4 @@
-"""Figures 15 and 16 of S004: four bars in a ring, pushed and twisted for one second."""
+"""Figures 15 and 16 of S004: closed loop of four bars, loaded for one second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _ring(name: str = "closed-loop-bars", h: float = 0.1) -> Result:
 
 
 def _free(result: Result) -> np.ndarray:
-    """The rows after the load has gone."""
+    """Return the mask of rows after the end of the load."""
     return np.asarray(result.t > 1 - 1e-9)
 
 
@@ -31,7 +31,7 @@ def _momentum_change(result: Result) -> float:
     return float(np.linalg.norm(momentum - momentum[0], axis=1).max())
 
 
-@figure("S004", 15, "The ring of bars at six instants", quick=True)
+@figure("S004", 15, "Closed loop of bars at six instants", quick=True)
 @house_style()
 def snapshots() -> tuple[Figure, list[Claim]]:
     result = _ring()
@@ -44,19 +44,19 @@ def snapshots() -> tuple[Figure, list[Claim]]:
             solids.box(axes, bar[:3], bar[3:], edges)
         middle = bars[:, :3].mean(axis=0)
         solids.stage(axes, middle - 7.5, middle + 7.5, f"$t$ = {result.t[row]:g} s")
-    claims = [constraints_hold("Joints and unit lengths hold to round-off.", result)]
+    claims = [constraints_hold("Joint and normalisation constraints hold to round-off.", result)]
     return panels.said(picture, result), claims
 
 
 @figure(
     "S004",
     16,
-    "Energy and angular momentum of the ring of bars",
-    note="The source says that angular momentum is conserved exactly after the load. With quaternions it is not: the "
-    "force of a joint acts at the middle of a step, where the mean of two unit quaternions is shorter than one "
-    "and the joint is therefore open by O(h^2). The two forces have different points of attack there, and their "
-    "moment changes the angular momentum. On the scale of L itself this is not seen. With directors, in which "
-    "joints are linear, the same scheme conserves it to round-off.",
+    "Energy and angular momentum of the closed loop of bars",
+    note="The source states that angular momentum is conserved exactly after the load. With quaternions it is not: the "
+    "joint force acts at the midpoint of a step, where the mean of two unit quaternions has a norm below 1, so that "
+    "the joint is open by O(h^2). The points of application of action and reaction differ, and their moment changes "
+    "the angular momentum. The change is not visible on the scale of L. With directors, for which joint constraints "
+    "are linear, the same scheme conserves angular momentum to round-off.",
 )
 @house_style()
 def conserved() -> tuple[Figure, list[Claim]]:
@@ -97,20 +97,20 @@ def conserved() -> tuple[Figure, list[Claim]]:
             "J",
         ),
         below(
-            "The energy is what the load supplied.",
+            "The energy equals the work of the load.",
             float(np.abs(result.observe("energy_balance_defect")).max()),
             limit(result, "generalized_energy"),
             "J",
         ),
         below(
-            "With directors, angular momentum is constant to round-off.",
+            "With directors, angular momentum is conserved to round-off.",
             largest_increment(twin, "angular_momentum", 1.0),
             limit(twin, "angular_momentum"),
             "kg m^2/s",
         ),
-        above("With quaternions it is not.", _momentum_change(result), 1e-3, "kg m^2/s"),
+        above("With quaternions, angular momentum is not conserved.", _momentum_change(result), 1e-3, "kg m^2/s"),
         of_order(
-            "Its change falls with the square of the step.", 2, _STEPS, [_momentum_change(_ring(h=h)) for h in _STEPS]
+            "The change of angular momentum is of order 2.", 2, _STEPS, [_momentum_change(_ring(h=h)) for h in _STEPS]
         ),
     ]
     return panels.said(picture, result), claims

@@ -1,4 +1,4 @@
-"""Figures 5 to 9 of S004: the free rotation of a rigid body."""
+"""Figures 5 to 9 of S004: free rotation of a rigid body."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _body(scheme: str = "livens-em", h: float = 0.05, t_end: float = 2.0) -> Res
     return run("free-rigid-body", scheme, h, t_end)
 
 
-@figure("S004", 5, "The rigid body at six instants", quick=True)
+@figure("S004", 5, "Rigid body at six instants", quick=True)
 @house_style()
 def snapshots() -> tuple[Figure, list[Claim]]:
-    """A box with the same ratio of principal moments as the body."""
+    """Plot a box with the same ratio of principal moments as the body."""
     result = _body()
     picture = new_figure(PAGE, 3.6)
     edges = solids.same_inertia((6.0, 8.0, 3.0))
@@ -40,7 +40,7 @@ def snapshots() -> tuple[Figure, list[Claim]]:
     steps = [0.01 / 2**i for i in range(5)]
     ends = [_body(h=h, t_end=0.5).q[-1] for h in (*steps, steps[-1] / 8)]
     apart = [float(np.linalg.norm(end - ends[-1])) for end in ends[:-1]]
-    text = "The orientation converges with order 2 (against a step eight times smaller), at t = 0.5 s."
+    text = "The orientation converges with order 2 (reference with a step eight times smaller, t = 0.5 s)."
     return panels.said(picture, result), [of_order(text, 2, steps, apart)]
 
 
@@ -72,7 +72,7 @@ def unity_and_total() -> tuple[Figure, list[Claim]]:
     time_axis(right, result)
     legend(right)
     claims = [
-        constraints_hold("The quaternion keeps its unit length to round-off.", result),
+        constraints_hold("The quaternion has unit norm to round-off.", result),
         above("The total energy is not conserved: M depends on q.", float(np.ptp(total) / total[0]), 1e-2),
     ]
     return panels.said(picture, result), claims
@@ -100,11 +100,11 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     "S004",
     9,
     "Cost with and without size reduction",
-    note="Times depend on the machine: they are drawn, not claimed. In the published figure, reduction nearly halves "
-    "the cost, and the null space lowers it again. Here all three variants take one to two microseconds per step: the "
-    "elimination is part of the compiled code, which finds most of the reduction by itself, so the number of unknowns "
-    "says little. What the null space saves is Newton corrections. Steps begin at 0.0125 s: at 0.05 s the body turns "
-    "by 1.5 rad in a step, and Newton's method fails for the variant without reduction at t = 4.25 s.",
+    note="Times depend on the machine: they are plotted without claims. In the published figure, reduction nearly "
+    "halves the cost, and the null-space method lowers it again. Here all three variants take one to two microseconds "
+    "per step: the elimination in the compiled code achieves most of the reduction, so the number of unknowns has "
+    "little effect. The null-space method saves Newton corrections. Steps start at 0.0125 s: at 0.05 s the body "
+    "rotates by 1.5 rad per step, and Newton's method fails for the variant without reduction at t = 4.25 s.",
 )
 @house_style()
 def cost() -> tuple[Figure, list[Claim]]:
@@ -127,13 +127,13 @@ def cost() -> tuple[Figure, list[Claim]]:
     claims = [
         Claim("A step has 13, 5 and 3 unknowns.", ", ".join(map(str, sizes)), sizes == [13, 5, 3]),
         below("The reduced scheme gives the same motion.", float(np.abs(full.q - reduced.q).max()), 1e-10),
-        below("So does the one with a discrete null space.", float(np.abs(full.q - null.q).max()), 1e-10),
+        below("The null-space scheme gives the same motion.", float(np.abs(full.q - null.q).max()), 1e-10),
     ]
     return picture, claims
 
 
 def _cost(scheme: str, h: float) -> tuple[float, float]:
-    """The shortest time of some runs, and Newton corrections per step."""
+    """Return the shortest time of several runs, and the Newton corrections per step."""
     problem = problems.load("free-rigid-body")
     costs = [
         simulate(problem, scheme=scheme, h=h, t_end=10.0, every=10**9, progress=False).statistics for _ in range(7)

@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of S004: a singular mass matrix, and one that depends on q."""
+"""Figures 1 to 4 of S004: singular and configuration-dependent mass matrices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def conserved() -> tuple[Figure, list[Claim]]:
 @figure("S004", 3, "Energies and motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
 @house_style()
 def pendulum() -> tuple[Figure, list[Claim]]:
-    """The source has a sketch beside the energies; here it is the distance from the true motion."""
+    """Plot energies and the distance from the reference motion; the source has a sketch here."""
     picture, left, right = panels.two()
     panels.energies(left, springs.pendulum())
     springs.pendulum_distance(right)
@@ -43,7 +43,7 @@ def pendulum() -> tuple[Figure, list[Claim]]:
     4,
     "Increments of total and generalised energy of the spring pendulum",
     quick=True,
-    note="The published curves were made with a wrong derivative of T: see figure 3.",
+    note="The published curves correspond to a wrong derivative of T: see figure 3.",
 )
 @house_style()
 def pendulum_increments() -> tuple[Figure, list[Claim]]:

@@ -1,4 +1,4 @@
-"""Figures 10 to 13 of S004: steady precession of a heavy top, by four schemes."""
+"""Figures 10 to 13 of S004: steady precession of a heavy top by four schemes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from livens.schemes.recipes.elements import ElementEnergies, Share, State
 _SCHEMES = {"EML": "livens-em", "EMH": "hamilton-em", "MPL": "livens-midpoint", "MPH": "hamilton-midpoint"}
 _HEIGHT = 0.0375
 _CENTRE = np.array([0.0, 0.0, 0.075])
-#: Of the order study. At 0.01 s the top turns by 1.4 rad in a step, and errors do not fall with h^2 yet.
+#: Step sizes of the convergence study; at 0.01 s the top rotates by 1.4 rad per step, outside the asymptotic range.
 _STEPS = tuple(0.005 / 2**i for i in range(6))
 _PRINTED = "MPH, (139)"
 
@@ -34,7 +34,7 @@ def _top(name: str, h: float = 0.01, t_end: float = 2.0) -> Result:
 
 
 def _exact(t: np.ndarray) -> np.ndarray:
-    """The centre of mass (120)."""
+    """Return the exact positions of the centre of mass (120)."""
     reference = problems.load("heavy-top").reference
     assert reference is not None
     return np.array([rot.rotate(reference(float(time))["q"], _CENTRE) for time in t])
@@ -48,11 +48,11 @@ def _centre(result: Result) -> np.ndarray:
     "S004",
     10,
     "Increments of the energy of the heavy top, by four schemes",
-    note="MPL takes the velocity at the end of a step from v1 = 2 v_m - v0. The part of it along q, which the "
-    "singular mass matrix does not see, alternates in sign, and with it the energy computed from v; in positions and "
-    "momenta MPL and MPH have the same equations (see figure 13). At h = 0.01 s the midpoint equations of a step have "
-    "several solutions: a turn by 1.55 rad, which belongs to the motion, and turns by 4.9, 5.8 and 6.1 rad, which do "
-    "not. A run that takes one of the latter has jumps in its energy; whether one does is among the claims.",
+    note="MPL computes the velocity at the end of a step as v1 = 2 v_m - v0. Its component along q, the null space of "
+    "the mass matrix, alternates in sign, and so does the energy computed from v; in positions and momenta, MPL and "
+    "MPH have the same equations (see figure 13). At h = 0.01 s the midpoint equations of a step have several "
+    "solutions: a rotation by 1.55 rad, which belongs to the motion, and rotations by 4.9, 5.8 and 6.1 rad, which do "
+    "not. A run with one of the latter has energy jumps; a claim tests this.",
 )
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
@@ -72,7 +72,7 @@ def energies() -> tuple[Figure, list[Claim]]:
         step = largest_increment(_top(name), "generalized_energy")
         claims.append(above(f"{name} does not conserve energy.", step, 1e-4, "J"))
     for name in _SCHEMES:
-        text = f"Every step of {name} takes the solution that belongs to the motion: the largest turn in a step."
+        text = f"Each step of {name} takes the solution that belongs to the motion: largest rotation per step."
         claims.append(below(text, _largest_turn(_top(name)), np.pi, "rad"))
     apart = float(np.abs(_top("MPL", 0.008).q - _top("MPH", 0.008).q).max())
     claims.append(below("With h = 0.008 s, MPL and MPH give the same motion.", apart, 1e-9))
@@ -80,7 +80,7 @@ def energies() -> tuple[Figure, list[Claim]]:
 
 
 def _largest_turn(result: Result) -> float:
-    """By which angle the top turns in a step; q and -q are told apart."""
+    """Return the largest rotation angle per step; q and -q are distinguished."""
     cosines = np.sum(result.q[1:] * result.q[:-1], axis=1)
     return float(2 * np.arccos(np.clip(cosines, -1, 1)).max())
 
@@ -121,12 +121,12 @@ def centre_of_mass() -> tuple[Figure, list[Claim]]:
         time_axis(axes, _top("EML"))
         legend(axes)
     height = {name: float(off[name, 2].max()) for name in ("EML", "EMH")}
-    text = "The height is kept equally well by both: ratio of the largest errors, EML to EMH."
+    text = "Both schemes have similar height errors (ratio of the largest errors, EML to EMH)."
     claims = [between(text, height["EML"] / height["EMH"], 0.5, 2.0)]
     for name in height:
         far = [float(np.abs(_centre(_top(name, h)) - _HEIGHT)[:, 2].max()) for h in _STEPS[:4]]
-        claims.append(of_order(f"The largest error of the height falls with order 2 ({name}).", 2, _STEPS[:4], far))
-    # before the phases have gone round
+        claims.append(of_order(f"The largest height error has order 2 ({name}).", 2, _STEPS[:4], far))
+    # before phase errors accumulate
     early = {name: float(off[name, 0][:11].max()) for name in ("EML", "EMH")}
     claims.append(ranked("EML is closer to the horizontal motion than EMH (largest error up to t = 0.1 s, m).", early))
     caption(picture, _top("EML"), "and hamilton-em")
@@ -137,12 +137,12 @@ def centre_of_mass() -> tuple[Figure, list[Claim]]:
     "S004",
     13,
     "Errors of four schemes for the heavy top at t = 0.1 s",
-    note="The published figure has both Livens schemes ahead of both Hamiltonian ones. That is so if the midpoint "
-    "rule of Hamilton's equations takes M_4^-1 from (139), which is the inverse of M_4 where |q| = 1 but not at "
-    "the middle of a step, where q is shorter; here it is the curve 'MPH, (139)'. With the mass matrix inverted "
-    "where it is evaluated, as hamilton-midpoint does, MPH has the same equations in (q, p) as MPL, because q_m "
-    ". v_m = 0 makes the augmented term vanish: the two agree and are ahead of EML. Either way, MPH is ahead of "
-    "EMH.",
+    note="In the published figure both Livens schemes are more accurate than both Hamiltonian ones. This is reproduced "
+    "if the midpoint rule of Hamilton's equations uses M_4^-1 from (139), which is the inverse of M_4 for |q| = 1, but "
+    "not at the midpoint of a step, where |q| < 1; this is the curve 'MPH, (139)'. With the inverse of the mass matrix "
+    "at the point of evaluation, as in hamilton-midpoint, MPH has the same equations in (q, p) as MPL, because "
+    "q_m . v_m = 0 cancels the augmented term: the two agree and are more accurate than EML. In both cases MPH is more "
+    "accurate than EMH.",
 )
 @house_style()
 def convergence() -> tuple[Figure, list[Claim]]:
@@ -164,7 +164,7 @@ def convergence() -> tuple[Figure, list[Claim]]:
 
 
 def _error(scheme: Any, h: float) -> float:
-    """(121)"""
+    """Return the relative error of the centre of mass (121)."""
     end = simulate(problems.load("heavy-top"), scheme=scheme, h=h, t_end=0.1, every=10**9, progress=False)
     exact = _reference()
     return float(np.linalg.norm(rot.rotate(end.q[-1], _CENTRE) - exact) / np.linalg.norm(exact))
@@ -176,7 +176,7 @@ def _reference() -> np.ndarray:
 
 
 class _PrintedInverse(HamiltonEM):
-    """The midpoint rule (133) with ``M_4^-1 = 1/4 Q_l(q) J_4^-1 Q_l(q)^T`` (139) at the middle of the step."""
+    """Midpoint rule (133) with ``M_4^-1 = 1/4 Q_l(q) J_4^-1 Q_l(q)^T`` (139) at the midpoint of the step."""
 
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
         q_m, none = old.q + h / 2 * x.u, ca.SX(e.n, 1)

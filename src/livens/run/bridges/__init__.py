@@ -1,6 +1,6 @@
 """Simulations as layers of JAX and PyTorch: `livens.bridges.jax` and `livens.bridges.torch`.
 
-Both packages are large and none of livens' own dependencies: ``pip install 'livens[jax]'``, ``'livens[torch]'``.
+Both packages are optional dependencies: ``pip install 'livens[jax]'``, ``'livens[torch]'``.
 """
 
 from livens.run.bridges import jax, torch

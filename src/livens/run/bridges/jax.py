@@ -1,4 +1,4 @@
-"""A simulation as a function that JAX differentiates."""
+"""Simulation as a differentiable JAX function."""
 
 from __future__ import annotations
 
@@ -23,15 +23,42 @@ def layer(
     t0: float | None = None,
     parameters: Any = None,
 ) -> Callable[..., Any]:
-    """A function of JAX arrays: from initial values and parameters to the states of a run.
+    """Return a differentiable JAX function from initial values and parameters to the states of a run.
 
-    :param inputs: names of initial values (``q0 v0 p0 x0``) and parameters, in the order of the arguments.
-    :param outputs: names of variables (``q v p x``): arrays with one row for each time that is looked at, which are
-        those of every step whose number `every` divides, or the last one alone.
+    Parameters
+    ----------
+    step : Prepared
+        Prepared step, see `livens.prepare`.
+    inputs : sequence of str
+        Names of initial values (``q0 v0 p0 x0``) and parameters, in the order of the arguments.
+    outputs : sequence of str
+        Names of variables (``q v p x``), returned as arrays of shape (n_times, n).
+    every : int, optional
+        Return every `every`-th state and the last one. Default: the last state only.
+    h : float, optional
+        Step size in seconds.
+    t_end : float, optional
+        End time in seconds.
+    t0 : float, optional
+        Start time in seconds.
+    parameters : dict of str to array_like, optional
+        Constant parameter values by name.
 
-    `jax.grad`, `jax.vjp` and `jax.jit` work, `jax.vmap` takes one run after the other. The steps are livens' own native
-    code; what JAX is given is their exact derivative. Single precision of JAX is rounded at the door: switch on
-    ``jax_enable_x64`` for all digits.
+    Returns
+    -------
+    callable
+        Function of JAX arrays; returns one array, or a tuple of arrays if there are several outputs.
+
+    Raises
+    ------
+    InputError
+        If JAX is not installed, or a name is unknown.
+
+    Notes
+    -----
+    `jax.grad`, `jax.vjp` and `jax.jit` are supported; `jax.vmap` runs sequentially. The steps are native code, and the
+    derivatives are the exact derivatives of the steps. With JAX's default single precision, inputs and outputs are
+    rounded; set ``jax_enable_x64`` for full precision.
     """
     try:
         import jax

@@ -1,4 +1,4 @@
-"""A simulation as a function of arrays, with the product of its derivatives: what all bridges have in common."""
+"""Simulation as a function of arrays with a vector-Jacobian product: common part of all bridges."""
 
 from __future__ import annotations
 
@@ -18,14 +18,27 @@ from livens.run.several import plan_of
 from livens.run.tape import Tape, observed_numbers
 
 _STARTS = ("q0", "v0", "p0", "x0")
-#: At most this many runs are kept between the forward and the backward pass.
+#: Largest number of runs cached between the forward and the backward pass.
 _KEPT = 8
 
 
 class SimulationLayer:
-    """Inputs are initial values and parameters by name, outputs are variables of the state: one row for each time.
+    """Differentiable simulation: inputs are initial values and parameters, outputs are variables by time.
 
-    Initial values are moved to the nearest consistent ones, so that a gradient step off the constraints does no harm.
+    Initial values are projected to the nearest consistent ones, so that gradient steps may leave the constraints.
+
+    Parameters
+    ----------
+    step : Prepared
+        Prepared step, see `livens.prepare`.
+    inputs : sequence of str
+        Names of initial values (``q0 v0 p0 x0``) and parameters.
+    outputs : sequence of str
+        Names of variables (``q v p x``).
+    every : int, optional
+        Return every `every`-th state and the last one. Default: the last state only.
+    **run
+        Further arguments of `Prepared.run`: `h`, `t_end`, `t0`, `parameters`.
     """
 
     def __init__(
@@ -45,12 +58,12 @@ class SimulationLayer:
         self.input_shapes: list[tuple[int, ...]] = []
         for name in self.inputs:
             if name not in _STARTS and name not in table.entries:
-                raise InputError(f"there is no input '{name}'{suggestion(name, [*table.entries, *_STARTS])}")
+                raise InputError(f"unknown input '{name}'{suggestion(name, [*table.entries, *_STARTS])}")
             self.input_shapes.append((n,) if name in _STARTS else table.entries[name].shape)
         symbols = model.view.symbols
         for name in self.outputs:
             if name not in symbols:
-                raise InputError(f"there is no output '{name}', only {', '.join(symbols)}")
+                raise InputError(f"unknown output '{name}', allowed: {', '.join(symbols)}")
         at = observed_numbers(plan, self._every)
         self.t = plan.t0 + np.minimum(at * plan.h, plan.t_end - plan.t0)
         self.output_shapes = [(len(at), int(symbols[name].numel())) for name in self.outputs]
@@ -58,13 +71,13 @@ class SimulationLayer:
         self._lock = threading.Lock()
 
     def forward(self, *values: Any) -> list[np.ndarray]:
-        """The outputs of a run."""
+        """Return the outputs of a run."""
         tape, _ = self._taped(values)
         layout = tape.compiled.layout
         return [tape.states[:, layout[name]].copy() for name in self.outputs]
 
     def backward(self, values: Sequence[Any], bars: Sequence[Any]) -> list[np.ndarray]:
-        """Derivatives by the inputs of a sum whose derivatives by the outputs are `bars`."""
+        """Return the cotangents of the inputs, given those of the outputs."""
         tape, departure = self._taped(values)
         layout = tape.compiled.layout
         rows = np.zeros_like(tape.states)
@@ -75,7 +88,7 @@ class SimulationLayer:
         found = {**by.start, **by.parameters}
         missing = [name for name in self.inputs if name not in found]
         if missing:
-            raise InputError(f"the model does not start from {', '.join(missing)}")
+            raise InputError(f"this model has no initial values {', '.join(missing)}")
         return [np.asarray(found[name], dtype=float) for name in self.inputs]
 
     def _taped(self, values: Sequence[Any]) -> tuple[Tape, Departure]:

@@ -1,4 +1,4 @@
-"""A simulation as a function that PyTorch differentiates."""
+"""Simulation as a differentiable PyTorch function."""
 
 from __future__ import annotations
 
@@ -21,10 +21,38 @@ def layer(
     t0: float | None = None,
     parameters: Any = None,
 ) -> Callable[..., Any]:
-    """A function of tensors: from initial values and parameters to the states of a run.
+    """Return a differentiable PyTorch function from initial values and parameters to the states of a run.
 
-    Everything is as in `livens.bridges.jax.layer`. Tensors are taken to the processor and back; outputs have the type
-    and the place of the first input.
+    Tensors are copied to the CPU and back; outputs have the dtype and device of the first input.
+
+    Parameters
+    ----------
+    step : Prepared
+        Prepared step, see `livens.prepare`.
+    inputs : sequence of str
+        Names of initial values (``q0 v0 p0 x0``) and parameters, in the order of the arguments.
+    outputs : sequence of str
+        Names of variables (``q v p x``), returned as tensors of shape (n_times, n).
+    every : int, optional
+        Return every `every`-th state and the last one. Default: the last state only.
+    h : float, optional
+        Step size in seconds.
+    t_end : float, optional
+        End time in seconds.
+    t0 : float, optional
+        Start time in seconds.
+    parameters : dict of str to array_like, optional
+        Constant parameter values by name.
+
+    Returns
+    -------
+    callable
+        Function of tensors; returns one tensor, or a tuple of tensors if there are several outputs.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is not installed, or a name is unknown.
     """
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Discrete gradients, one file each; `get` finds one by its name, also one that a user has defined.
+"""Discrete gradients: look-up by name (`get`), also of user-defined ones.
 
 >>> from livens.schemes import gradients
 >>> gradient = gradients.get("itoh-abe")
@@ -19,12 +19,28 @@ __all__ = ["DiscreteGradient", "Equivariant", "Gonzalez", "ItohAbe", "MeanValue"
 
 
 def all() -> list[DiscreteGradient]:
-    """Every discrete gradient that is defined by now."""
+    """Return all registered discrete gradients, sorted by name."""
     return [kind() for _, kind in sorted(DiscreteGradient.known.items())]
 
 
 def get(name: str | DiscreteGradient) -> DiscreteGradient:
-    """The discrete gradient of this name."""
+    """Return the discrete gradient with a name.
+
+    Parameters
+    ----------
+    name : str or DiscreteGradient
+        Name; a `DiscreteGradient` is returned unchanged.
+
+    Returns
+    -------
+    DiscreteGradient
+        The discrete gradient.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+    """
     if isinstance(name, DiscreteGradient):
         return name
     if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""What a discrete gradient is, and how one of a function of one argument serves energies of several arguments."""
+"""Base class of discrete gradients, with partitioned forms for functions of several arguments."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 class DiscreteGradient:
-    """A vector ``DG f(x, y)`` for every scalar function f and two points x and y with
+    """Discrete gradient: a vector ``DG f(x, y)`` for every scalar function f and two points x and y with
 
-    - ``DG f(x, y) . (y - x) = f(y) - f(x)``, to round-off, however close or far the points are (directionality);
+    - ``DG f(x, y) . (y - x) = f(y) - f(x)`` to round-off, for all distances of the points (directionality);
     - ``DG f(x, x) = grad f(x)``, without a division of zero by zero (consistency).
 
-    Energy-momentum schemes take such an object. A subclass with a `name` and the method `__call__` is one, wherever it
-    is defined: schemes find it by its name from then on, as in ``"livens-em:my-gradient"``. It is made without
-    arguments then. What it says about itself is what a scheme with it says about itself.
+    Energy-momentum schemes are parametrized by a discrete gradient. A subclass with a `name` and the method `__call__`
+    is registered at its definition and is available by name, as in ``"livens-em:my-gradient"``; it is then constructed
+    without arguments. The traits of the discrete gradient determine the traits of the scheme.
     """
 
     name: str
-    #: The order of a scheme with it: 2 if it is symmetric, else 1.
+    #: Order of a scheme with this discrete gradient: 2 if it is symmetric, else 1.
     order: int = 1
-    #: Whether ``DG f(x, y) = DG f(y, x)``.
+    #: True if ``DG f(x, y) = DG f(y, x)``.
     symmetric: bool = False
-    #: The momenta that a scheme keeps with it to round-off, of whichever energies and constraints have the symmetry:
-    #: of "cyclic" coordinates, which do not occur in them, of "translations", and of "rotations".
+    #: Momentum maps that a scheme conserves to round-off, if energies and constraints have the symmetry: of "cyclic"
+    #: coordinates, which do not occur in them, of "translations", and of "rotations".
     momenta: tuple[str, ...] = ()
-    summary: str = "a discrete gradient of one's own"
-    source: str = "one's own"
+    summary: str = "a user-defined discrete gradient"
+    source: str = "user-defined"
 
     known: ClassVar[dict[str, type[DiscreteGradient]]] = {}
 
@@ -51,15 +51,31 @@ class DiscreteGradient:
         return f"<discrete gradient {self.name}>"
 
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
-        """``DG f(x, x + w)`` of a scalar function f(x, *others) in its first argument, the others frozen.
+        """Return ``DG f(x, x + w)`` of a scalar function f(x, *others) in its first argument.
 
-        The increment w is given in place of the other end, because ``y - x`` has lost its digits if the two are close.
+        The increment w is an argument instead of the end point y, as ``y - x`` loses digits for close points.
+
+        Parameters
+        ----------
+        function : casadi.Function
+            Scalar function f(x, *others).
+        x : casadi.SX
+            Initial point.
+        w : casadi.SX
+            Increment y - x.
+        *others : casadi.SX
+            Other arguments of f, held constant.
+
+        Returns
+        -------
+        casadi.SX
+            Discrete gradient, of the shape of x.
         """
         raise NotImplementedError
 
-    # -- functions of two arguments: means over the ends of the one that is frozen, S004 (129)-(131) ----------------
+    # -- functions of two arguments: means over both ends of the frozen argument, S004 (129)-(131) ------------------
     def kinetic(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
-        """The discrete gradients of T(q, v) in q and in v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
+        """Return discrete gradients of T(q, v) in q and v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
         m = e.model
         if m.T.is_zero():
             return ca.SX(m.n, 1), ca.SX(m.n, 1)
@@ -70,7 +86,7 @@ class DiscreteGradient:
         return sum(by_q) / 2, sum(by_v) / 2
 
     def in_time(self, e: ElementEnergies, f: Any, q0: Any, Dq: Any, t: Any, h: Any) -> tuple[Any, Any]:
-        """For f(q, t), an expression of the element: its discrete gradient in q and its increment by time alone.
+        """Return the discrete gradient in q of an expression f(q, t) of the element, and its increment in time.
 
         ``DG_q f . Dq + D_t f = f(q1, t + h) - f(q0, t)``.
         """

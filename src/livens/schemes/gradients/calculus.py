@@ -1,4 +1,4 @@
-"""What discrete gradients are put together from: gradients of graphs, what is known about them, and a correction."""
+"""Building blocks of discrete gradients: gradient functions, smoothness tests, directional correction."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import casadi as ca
 from livens.expressions.graph.increments import increments
 from livens.expressions.graph.walk import walk
 
-#: Increments shorter than this part of the position leave the correction out, smoothly: it is below round-off there.
+#: Relative and absolute length of the increment below which the correction is faded out smoothly (below round-off).
 _TINY = 1e-10
 _TINY_LENGTH = 1e-12
-#: Operations whose second derivative says nothing about what happens at their kinks and jumps.
+#: Operations whose second derivative does not describe their kinks and jumps.
 _KINKED = frozenset(
     "FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
 )
 
 
 class Slope:
-    """The gradient of a scalar function f(x, *others) in its first argument, to be called anywhere."""
+    """Gradient function of a scalar function f(x, *others) in its first argument."""
 
     def __init__(self, function: ca.Function) -> None:
         self._f = function
@@ -34,33 +34,33 @@ class Slope:
 
     @functools.cached_property
     def linear(self) -> bool:
-        """Whether f is at most quadratic in x: then the gradient halfway is the discrete gradient."""
+        """True if f is at most quadratic in x: the midpoint gradient is then a discrete gradient."""
         return not ca.depends_on(ca.jacobian(self._expression, self._x), self._x) and not _has_kink(self._f)
 
     @functools.cached_property
     def support(self) -> Any:
-        """1 for the coordinates that f depends on, 0 for the others."""
+        """Dependence mask: 1 for the coordinates that f depends on, 0 for all others."""
         entries = [self._expression[i] for i in range(self._x.numel())]
         return ca.DM([0.0 if ca.simplify(entry).is_zero() else 1.0 for entry in entries])
 
 
 def defect(function: ca.Function, estimate: Any, x: Any, w: Any, others: tuple[Any, ...]) -> Any:
-    """What an estimate of the discrete gradient lacks: ``f(x + w) - f(x) - estimate . w``, without cancellation."""
+    """Return the directionality defect ``f(x + w) - f(x) - estimate . w``, without cancellation."""
     return increments(function, x, w, [ca.SX(o) for o in others]) - ca.dot(estimate, w)
 
 
 def corrected(estimate: Any, missing: Any, w: Any, z: Any) -> Any:
-    """``estimate + missing / |w|^2  w``: directionality by a vector along w.
+    """Return ``estimate + defect / |w|^2  w``, which satisfies directionality.
 
-    Where the correction drops below round-off (``|w| < 1e-10 |z|``) it is faded out, which keeps value and derivative
-    bounded at ``w = 0``.
+    The correction is faded out below round-off (``|w| < 1e-10 |z|``), which keeps value and derivative bounded at
+    ``w = 0``.
     """
     square, fade = _faded(w, z)
     return estimate + missing * square / (square**2 + fade) * w
 
 
 def weight(w: Any, z: Any) -> Any:
-    """``1/|w|^2``, which fades to zero where `corrected` leaves the correction out."""
+    """Return ``1/|w|^2``, faded to zero where `add_correction` fades out the correction."""
     square, fade = _faded(w, z)
     return square / (square**2 + fade)
 
@@ -70,7 +70,7 @@ def _faded(w: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _has_kink(function: ca.Function) -> bool:
-    """Whether the first argument goes through an operation with a kink or jump."""
+    """Return True if the first argument enters an operation with a kink or jump."""
     kinks: list[str] = []
 
     def apply(name: str, *operands: bool) -> bool:

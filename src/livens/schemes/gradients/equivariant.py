@@ -1,4 +1,4 @@
-"""Discrete gradients of energies that are given through invariants: they keep all symmetries of these."""
+"""G-equivariant discrete gradients of energies that are functions of invariants."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 class Equivariant(DiscreteGradient):
-    """For ``f(q) = F(pi(q))``, given by `livens.through`: ``Dpi(q_m)^T DG F(pi_0, pi_1)``, S004 (87)-(89).
+    """G-equivariant discrete gradient of ``f(q) = F(pi(q))`` (`livens.of_invariants`), S004 (87)-(89).
 
-    `inner` is the discrete gradient that is taken of F, and of everything that is not given through invariants. As the
-    invariants pi are at most quadratic, ``Dpi(q_m, v_m)`` takes the increments of q and v to those of pi exactly, and
-    it is normal to all translations and rotations that leave pi as it is: their momenta are kept, whatever F is.
+    It is ``Dpi(q_m)^T DG F(pi_0, pi_1)``. `inner` is the discrete gradient of F, and of all functions without
+    invariants. As the invariants pi are at most quadratic, ``Dpi(q_m, v_m)`` maps the increments of q and v exactly to
+    those of pi. It is normal to all translations and rotations that leave pi invariant, so that their momenta are
+    conserved for every F.
     """
 
     name = "equivariant"
-    momenta = ("cyclic", "translations", "rotations")  # those of energies that are given through invariants
-    summary = "through the invariants of an energy, if it has any"
+    momenta = ("cyclic", "translations", "rotations")  # of energies that are functions of invariants
+    summary = "discrete gradient in the invariants of an energy, if it has any"
     source = "Gonzalez 1996; S004 (87)-(89)"
 
     def __init__(self, inner: DiscreteGradient | None = None) -> None:

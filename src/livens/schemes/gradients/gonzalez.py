@@ -1,4 +1,4 @@
-"""Gonzalez' discrete gradient, safe at every increment (S000 def. 5.1, S004 sect. 4.1 and app. A)."""
+"""Gonzalez' discrete gradient, regular at zero increment (S000 def. 5.1, S004 sect. 4.1 and app. A)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from livens.schemes.gradients.calculus import Slope, corrected, defect, weight
 
 
 class Gonzalez(DiscreteGradient):
-    """``DG f = grad f(z) + (f(x+w) - f(x) - grad f(z).w) / |w|^2  w`` with ``z = x + w/2``.
+    """Gonzalez' discrete gradient (midpoint discrete gradient).
 
-    For functions at most quadratic in x this is the midpoint gradient itself, and nothing else is computed. Otherwise
-    the increment of f is computed without cancellation, so the correction has a small relative error however short w
-    is. The correction along w knows nothing of symmetries, but it leaves out the coordinates that f does not depend on.
+    ``DG f = grad f(z) + (f(x+w) - f(x) - grad f(z).w) / |w|^2  w`` with ``z = x + w/2``.
+
+    For functions at most quadratic in x this is the midpoint gradient, and no correction is computed. Otherwise the
+    increment of f is computed without cancellation, so that the correction has a small relative error for every w. The
+    correction along w ignores symmetries, but it is restricted to the coordinates that f depends on.
     """
 
     name = "gonzalez"
@@ -32,15 +34,15 @@ class Gonzalez(DiscreteGradient):
         if slope.linear:
             return midpoint
         missing = defect(function, midpoint, x, w, others)
-        # only the coordinates f depends on enter the length of w; with them all, directionality would hold as well, but
-        # the correction would push coordinates that f knows nothing of
+        # only coordinates that f depends on enter |w|; otherwise the correction would act on all other coordinates,
+        # although directionality would hold as well
         return corrected(midpoint, missing, w * slope.support, z * slope.support)
 
     def derivative(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
-        """How ``DG f(x, x + w)`` changes with w, which is a vector of symbols.
+        """Return the derivative of ``DG f(x, x + w)`` with respect to w, a vector of symbols.
 
-        What automatic differentiation finds, with a third of the operations: the increment of f changes with w as f
-        does at ``x + w``.
+        The result is that of automatic differentiation, with a third of the operations: the derivative of the increment
+        of f with respect to w is the gradient of f at ``x + w``.
         """
         z, slope = x + w / 2, Slope(function)
         at = ca.SX.sym("z", w.numel())

@@ -1,4 +1,4 @@
-"""The discrete gradient of Itoh and Abe: one coordinate moves after the other."""
+"""Itoh-Abe discrete gradient: coordinate increments in sequence."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from livens.schemes.gradients.gonzalez import Gonzalez
 
 
 class ItohAbe(DiscreteGradient):
-    """``(DG f)_i = (f(y_1 .. y_i, x_i+1 ..) - f(y_1 .. y_i-1, x_i ..)) / (y_i - x_i)``: quotients of differences.
+    """Itoh-Abe discrete gradient of difference quotients.
 
-    No derivative of f is in it, so it also serves functions whose gradient is expensive or has jumps. It depends on the
-    order of the coordinates and on the direction of the step: it is of order one and not symmetric, and keeps the
-    momenta of no symmetry but those of coordinates that do not occur in f.
+    ``(DG f)_i = (f(y_1 .. y_i, x_i+1 ..) - f(y_1 .. y_i-1, x_i ..)) / (y_i - x_i)``.
 
-    A coordinate without mass is where its forces balance, and here that is seen from where the coordinates before it
-    already are: it is off by the way of one step in every second step, also from a start in balance. With y held to x
-    by a spring and listed after it, ``y1 = 2 x1 - y0``, so that ``y - x`` is 0, D, 0, D for equal ways D. That is the
-    method, an error of its order one; symmetric gradients do not have it.
+    It contains no derivative of f and is therefore suitable for functions whose gradient is expensive or has jumps. It
+    depends on the order of the coordinates and on the direction of the step: it is of order one, not symmetric, and
+    conserves only the momenta of coordinates that do not occur in f.
 
-    In one dimension there is only one discrete gradient, and Gonzalez' form of it has no cancellation and no division
-    of zero by zero where a coordinate does not move.
+    A massless coordinate is in force equilibrium with the already updated values of the preceding coordinates. It
+    therefore oscillates by the displacement of one step, also from consistent initial values. With y attached to x by
+    a spring and listed after it, ``y1 = 2 x1 - y0``, so that ``y - x`` is 0, D, 0, D for equal displacements D. This
+    is a property of the method, an error of its order one; symmetric discrete gradients do not have it.
+
+    In one dimension the discrete gradient is unique; Gonzalez' form has no cancellation and no division of zero by zero
+    for constant coordinates.
     """
 
     name = "itoh-abe"
     order = 1
     symmetric = False
     momenta = ("cyclic",)
-    summary = "quotients of differences, one coordinate after the other"
+    summary = "difference quotients, coordinate by coordinate"
     source = "Itoh and Abe 1988"
 
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
         quotient = Gonzalez()
         starts, steps = ca.vertsplit(ca.densify(x)), ca.vertsplit(ca.densify(w))
-        at = list(starts)  # where every coordinate is by now
+        at = list(starts)  # current values of the coordinates
         parts = []
         for i, (start, step) in enumerate(zip(starts, steps, strict=True)):
             parts.append(quotient(_along(function, i), start, step, ca.vertcat(*at), *others))
@@ -45,7 +47,7 @@ class ItohAbe(DiscreteGradient):
 
 
 def _along(function: ca.Function, i: int) -> ca.Function:
-    """The function of its i-th coordinate alone: ``(x_i, x, *others) -> f(x, *others)`` with x_i put into x."""
+    """Return the restriction to coordinate i: ``(x_i, x, *others) -> f(x, *others)`` with x_i inserted into x."""
     one = ca.SX.sym("x_i")
     x, *others = (ca.SX.sym("x", function.numel_in(j)) for j in range(function.n_in()))
     items = ca.vertsplit(x)

@@ -1,4 +1,4 @@
-"""The mean value of the gradient along the way from one end to the other (averaged vector field)."""
+"""Mean value discrete gradient (averaged vector field)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from livens.expressions.graph.walk import walk
 from livens.schemes.gradients.base import DiscreteGradient
 from livens.schemes.gradients.calculus import Slope, corrected, defect
 
-#: With more nodes nothing is gained in steps that are short enough to mean anything.
+#: Maximum number of Gauss nodes; more nodes gain no accuracy for step sizes of practical interest.
 MOST_NODES = 8
 
 
 class MeanValue(DiscreteGradient):
-    """``DG f = int_0^1 grad f(x + s w) ds`` by Gauss' rule.
+    """Mean value discrete gradient ``DG f = int_0^1 grad f(x + s w) ds``, by Gauss quadrature.
 
-    For polynomials of degree d the rule has ``d/2`` nodes and is exact; one node, for at most quadratic functions, is
-    the midpoint gradient. For other functions it has eight nodes, and what is missing of the increment of f (of the
-    size of the seventeenth power of w) is put along w, as Gonzalez does with his much larger rest.
+    For polynomials of degree d the quadrature has ``d/2`` nodes and is exact; one node, for at most quadratic
+    functions, is the midpoint gradient. For other functions it has eight nodes, and the remaining defect of size
+    O(|w|^17) is corrected along w, as in Gonzalez' discrete gradient.
 
-    Each gradient on the way is normal to every translation that leaves f as it is, hence so is their mean: linear
-    momenta are kept. The correction is taken along the part of w that f can see, so that it keeps them as well.
+    Each gradient is normal to every translation that leaves f invariant, hence so is the mean: linear momenta are
+    conserved. The correction is restricted to the directions that f depends on, so that it conserves them as well.
     """
 
     name = "mean-value"
@@ -42,24 +42,24 @@ class MeanValue(DiscreteGradient):
         degree = degree_along_lines(function)
         exact = degree <= 2 * MOST_NODES
         places, weights = np.polynomial.legendre.leggauss(math.ceil(degree / 2) if exact else MOST_NODES)
-        # both factors 1/2 are those of the map from [-1, 1] to [0, 1]; about z, nodes come in exact pairs
+        # the factors 1/2 map [-1, 1] to [0, 1]; relative to z, nodes come in exact pairs
         values = [b / 2 * slope(z + c / 2 * w, *others) for c, b in zip(places.tolist(), weights.tolist(), strict=True)]
         mean = sum(values[1:], values[0])
         if exact:
             return mean
-        # what f cannot see of w changes nothing but by round-off, and that would be divided by what it can see
+        # components of w that f does not depend on contribute round-off only, which the correction would amplify
         seen = visible_part(function)
         return corrected(mean, defect(function, mean, x, seen @ w, others), seen @ w, seen @ z)
 
 
-# -- the degree of a polynomial ---------------------------------------------------------------------------------------
+# -- polynomial degree ------------------------------------------------------------------------------------------------
 class _Degree(NamedTuple):
-    degree: float  # in the first argument; infinite if it is no polynomial
-    number: float | None = None  # the value of a constant
+    degree: float  # degree in the first argument; infinite if not a polynomial
+    number: float | None = None  # value of a constant
 
 
 def degree_along_lines(function: ca.Function) -> float:
-    """The degree of f as a polynomial in its first argument, as its graph shows it; infinite if it shows none.
+    """Return the polynomial degree of f in its first argument, from its graph; infinite if it is not a polynomial.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
     >>> degree_along_lines(ca.Function("f", [x, k], [x[0] ** 3 * x[1] / ca.sin(k)]))
@@ -92,17 +92,17 @@ def _degree(name: str, a: _Degree, b: _Degree | None = None) -> _Degree:
     return _Degree(math.inf)
 
 
-# -- translations that leave a function as it is ----------------------------------------------------------------------
+# -- translation symmetries -------------------------------------------------------------------------------------------
 class _Form(NamedTuple):
-    row: np.ndarray  # the node is row . x plus a function of linear forms that are noted already
-    number: float | None = None  # the value of a constant
+    row: np.ndarray  # the node is row . x plus a function of linear forms that are recorded already
+    number: float | None = None  # value of a constant
 
 
 def visible_part(function: ca.Function) -> Any:
-    """The orthogonal projection onto the directions in which f, as its graph shows it, depends on its first argument.
+    """Return the orthogonal projector onto the directions in which f depends on its first argument, from its graph.
 
-    f is a function of some linear forms of x: of those that enter its nonlinear operations, and of the one it ends
-    with. Directions in which all of them vanish leave f as it is.
+    f is a function of linear forms of x: those that enter its nonlinear operations, and the form of its output.
+    Directions in which all forms vanish leave f invariant.
 
     >>> x = ca.SX.sym("x", 3)
     >>> visible_part(ca.Function("f", [x], [ca.sin(x[0] - x[1])])).full()
@@ -131,7 +131,7 @@ def visible_part(function: ca.Function) -> Any:
     inputs = [[_Form(nothing)] * function.nnz_in(i) for i in range(function.n_in())]
     inputs[0] = [_Form(row) for row in np.eye(n)]
     ((output, *_), *_) = walk(function, inputs, lambda c: _Form(nothing, c), apply)
-    # rows of length one: how large a form is says nothing about which direction it is
+    # normalized rows, as the size of a form does not matter for its direction
     rows = np.array([row / np.linalg.norm(row) for row in [*noted, output.row] if row.any()]).reshape(-1, n)
     _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
     kept = directions[sizes > 1e-12]

@@ -1,4 +1,4 @@
-"""Schemes whose steps follow a scaling function: equal steps in a fictive time, and time as part of the state."""
+"""Base classes of time-transformed schemes: equal steps in fictive time tau, physical time as part of the state."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 
 
 class Adaptive(Scheme):
-    """What all of them share: a scaling ``dt/dtau = g``, without which they do not run."""
+    """Time-transformed scheme with a scaling function ``dt/dtau = g``, which is required."""
 
     group = "Schemes with adaptive steps, by a scaling function"
     fictive = True
-    #: What g may be a function of: "energies", "q" or "state".
+    #: Arguments that g may depend on: "energies", "q" or "state".
     wants: ClassVar[str] = "state"
     scaling: Scaling | None = None
 
     def scaled(self, scaling: Any) -> Scheme:
-        """The same scheme with this scaling; a function stands for `livens.scaling.written` of it."""
+        """Return the scheme with this scaling; a function is wrapped by `livens.scaling.user_scaling`."""
         if not isinstance(scaling, Scaling):
             if not callable(scaling):
                 raise InputError(
@@ -50,7 +50,7 @@ class Adaptive(Scheme):
         return hash((super().__hash__(), self.scaling))
 
     def scaling_for(self, model: Hamiltonian | Nambu) -> Scaling:
-        """The scaling, if there is one that the scheme can use."""
+        """Return the scaling, after checking that it exists and suits the scheme."""
         if self.scaling is None:
             raise InputError(
                 f"scheme '{self.name}' needs a scaling function for its steps, such as "
@@ -60,7 +60,7 @@ class Adaptive(Scheme):
         return self.scaling
 
     def start_scale(self, model: Any, k: Any, *state: Any) -> float:
-        """g in the initial state; InputError if no step can be made of it."""
+        """Return g in the initial state; raise InputError unless it is finite and positive."""
         scaling = self.scaling_for(model)
         symbols = [model.x] if "nambu" in model.forms else [model.q, model.p]
         value = float(ca.Function("g", [*symbols, model.k], [scaling.expression(model)])(*state, k))
@@ -72,7 +72,7 @@ class Adaptive(Scheme):
 
 
 class AdaptiveMap(Adaptive, MapScheme):
-    """In coordinates and momenta. The energy of the initial state is a constant of the run and kept in the state."""
+    """Time-transformed map in coordinates and momenta; the initial energy is a constant in the state."""
 
     requires: tuple[Requirement, ...] = (CONSERVATIVE,)
 
@@ -90,7 +90,7 @@ class AdaptiveMap(Adaptive, MapScheme):
         return super().equations(model, dropped)
 
     def g(self, phase: Phase, q: Any, p: Any) -> Any:
-        """The scaling in a state."""
+        """Return the scaling at (q, p)."""
         return phase.any("g", self.scaling_for(phase.model).expression(phase.model), q, p, 0)
 
     def g_q(self, phase: Phase, q: Any, p: Any) -> Any:

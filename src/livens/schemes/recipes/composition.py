@@ -1,7 +1,7 @@
-"""Schemes of order 4, 6 and 8 made of steps of a symmetric one.
+"""Composition methods of order 4, 6 and 8 with a symmetric base scheme.
 
-A symmetric step is the flow of a vector field ``X_1 + h^2 X_3 + h^4 X_5 + ...``. Steps of the sizes ``w_i h`` one after
-the other, some of them backwards, are of higher order if the weights w fulfil equations that hold for every model.
+A symmetric step is the flow of a vector field ``X_1 + h^2 X_3 + h^4 X_5 + ...``. Consecutive steps of sizes ``w_i h``,
+some of them negative, have a higher order if the weights w satisfy order conditions that hold for every model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from livens.schemes.registry import get
 from livens.schemes.step import FlatEquations, StepEquations
 
 ORDERS = (4, 6, 8)
-#: Weights from the first to the one in the middle; the others mirror them.
+#: First half of the symmetric weights, including the weight in the middle.
 _YOSHIDA = {
     6: (0.78451361047755726382, 0.23557321335935813368, -1.17767998417887100695, 1.31518632068391121889),
     8: (
@@ -45,10 +45,10 @@ _KAHAN_LI = {
 
 
 def repeated(count: int, order: int, base: int = 2) -> tuple[float, ...]:
-    """`count` steps in place of one, the one in the middle backwards, two orders more each time.
+    """Return the weights of the symmetric jump with `count` substeps, the middle one backwards, for an order.
 
-    The weights of the outer steps are ``1/(c - c^(1/(p+1)))`` with ``c = count - 1`` and the order p so far: then the
-    sum of all is 1 and that of their powers ``p + 1`` is 0.
+    Each recursion raises the order by two. The weights of the outer steps are ``1/(c - c^(1/(p+1)))`` with
+    ``c = count - 1`` and the current order p: the sum of all weights is 1, the sum of their powers ``p + 1`` is 0.
     """
     weights = np.ones(1)
     for p in range(base, order, 2):
@@ -56,12 +56,12 @@ def repeated(count: int, order: int, base: int = 2) -> tuple[float, ...]:
         outer = 1 / (c - c ** (1 / (p + 1)))
         middle = 1 - c * outer
         weights = np.concatenate([(middle if i == c // 2 else outer) * weights for i in range(count)])
-    weights[len(weights) // 2] += 1 - math.fsum(weights)  # many roundings would add up to a wrong time
+    weights[len(weights) // 2] += 1 - math.fsum(weights)  # remove the accumulated round-off of the total time
     return tuple(weights.tolist())
 
 
 def weights(method: str, order: int, base: int = 2) -> tuple[float, ...]:
-    """The sizes of the steps, in units of h, of a method that makes order `order` of order `base`.
+    """Return the substep sizes, in units of h, of a composition that raises the order from `base` to `order`.
 
     >>> [len(weights(method, 6)) for method in ("yoshida", "triple-jump", "suzuki", "kahan-li")]
     [7, 9, 25, 9]
@@ -79,7 +79,7 @@ def weights(method: str, order: int, base: int = 2) -> tuple[float, ...]:
 
 
 class Composition(Scheme):
-    """Steps of a symmetric scheme, forwards and backwards, as one step of higher order."""
+    """Composition of steps of a symmetric scheme, forwards and backwards, as one step of higher order."""
 
     group = "Compositions of a symmetric scheme"
     method: ClassVar[str]
@@ -121,7 +121,7 @@ class Composition(Scheme):
 
 
 class Substeps(StepEquations):
-    """Steps of the sizes ``w_i h``, one after the other, as one step: equations of a base scheme, and the weights w."""
+    """Composed step equations: consecutive substeps of sizes ``w_i h`` of a base scheme."""
 
     def __init__(self, base: StepEquations, weights: tuple[float, ...]) -> None:
         self.base, self.weights, self.layout = base, weights, base.layout
@@ -138,7 +138,7 @@ class Substeps(StepEquations):
         return len(self.weights) * self.base.size_in_pieces
 
     def pieces(self) -> Pieces | None:
-        """Those of the base scheme; nothing is coupled between the parts, so they are solved one after the other."""
+        """Return the assembly plan of the base scheme; the substeps are decoupled and solved one after the other."""
         base = self.base.pieces()
         if base is None:
             return None
@@ -150,7 +150,7 @@ class Substeps(StepEquations):
 
 
 def chained(e: FlatEquations, weights: Collection[float]) -> FlatEquations:
-    """Steps of the sizes ``w_i h`` as one: their unknowns and equations one after the other; none if e has none."""
+    """Concatenate substeps of sizes ``w_i h`` in one graph, with the unknowns and equations of all substeps."""
     x, z, c = ca.SX.sym("x", len(weights) * e.size), ca.SX.sym("z", e.z.numel()), ca.SX.sym("c", e.c.numel())
     h, state, begun = c[0], z, 0.0
     residuals, guesses = [], []
@@ -175,7 +175,7 @@ def chained(e: FlatEquations, weights: Collection[float]) -> FlatEquations:
 
 
 class Yoshida(Composition):
-    """As few steps as can be: 3, 7, 15."""
+    """Yoshida's compositions with the minimum number of substeps: 3, 7, 15."""
 
     family, method = "yoshida-<order>:<scheme>", "yoshida"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "stormer-verlet"), (6, "stormer-verlet"))
@@ -183,7 +183,7 @@ class Yoshida(Composition):
 
 
 class TripleJump(Composition):
-    """Three steps in place of one, again and again: 3, 9, 27."""
+    """Triple jump: recursive composition with 3, 9, 27 substeps."""
 
     family, method = "triple-jump-<order>:<scheme>", "triple-jump"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "implicit-midpoint"),)
@@ -191,7 +191,7 @@ class TripleJump(Composition):
 
 
 class Suzuki(Composition):
-    """Five steps in place of one, again and again: 5, 25, 125. More steps, but shorter ones: smaller errors."""
+    """Suzuki's fractal: recursive composition with 5, 25, 125 substeps; more but shorter steps, smaller errors."""
 
     family, method = "suzuki-<order>:<scheme>", "suzuki"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "stormer-verlet"),)
@@ -199,22 +199,43 @@ class Suzuki(Composition):
 
 
 class KahanLi(Composition):
-    """9 and 17 steps, chosen to be short: the smallest errors of orders 6 and 8."""
+    """Kahan and Li's compositions with 9 and 17 short substeps: the smallest errors of orders 6 and 8."""
 
     family, method = "kahan-li-<order>:<scheme>", "kahan-li"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((6, "stormer-verlet"), (8, "stormer-verlet"))
     source = "Kahan and Li 1997"
 
 
-_METHODS = {kind.method: kind for kind in (Yoshida, TripleJump, Suzuki, KahanLi)}
+_METHODS = {composition.method: composition for composition in (Yoshida, TripleJump, Suzuki, KahanLi)}
 
 
 def compose(scheme: str | Scheme, order: int, method: str = "yoshida") -> Composition:
-    """A scheme of order 4, 6 or 8 made of steps of a symmetric scheme.
+    """Return a composition of order 4, 6 or 8 of steps of a symmetric scheme.
 
-    `method` is one of "yoshida", "triple-jump", "suzuki" and "kahan-li". The same schemes are found by names such as
-    ``"kahan-li-8:stormer-verlet"``. An explicit scheme stays explicit.
+    The schemes also have names, such as ``"kahan-li-8:stormer-verlet"``. A composition of an explicit scheme is
+    explicit.
 
+    Parameters
+    ----------
+    scheme : str or Scheme
+        Symmetric base scheme.
+    order : {4, 6, 8}
+        Order of the composition.
+    method : {"yoshida", "triple-jump", "suzuki", "kahan-li"}, default "yoshida"
+        Composition method.
+
+    Returns
+    -------
+    Composition
+        The composed scheme.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown, the base scheme is not symmetric, or its order is not below `order`.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> compose("stormer-verlet", 6), compose("livens-em", 4, "suzuki").symmetric
     (<livens scheme yoshida-6:stormer-verlet>, True)

@@ -1,4 +1,4 @@
-"""Lobatto's pair on any energy H(q, p) with constraints on the coordinates (S002 def. 6.2)."""
+"""Lobatto pair on a Hamiltonian H(q, p) with holonomic constraints (S002 def. 6.2)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from livens.schemes.tableaus import Pair
 
 
 def constrained_stages(model: ConstrainedHamiltonian, pair: Pair, estimate_order: int) -> FlatEquations:
-    """The first method on coordinates, the second on momenta, with a multiplier for each stage::
+    """Return the step graph with one method for coordinates, another for momenta, and a multiplier per stage::
 
         Q_i = q0 + h sum_j a_ij V_j,     V_i = dH/dp(Q_i, P_i)
         P_i = p0 + h sum_j A_ij F_j,     F_i = -dH/dq(Q_i, P_i) + F - G(Q_i)^T L_i
         0   = g(Q_i), i = 2 .. s         0   = G(q1) dH/dp(q1, p1)
 
-    The unknowns are how much slopes differ from those at the beginning, the L_i, and the multipliers at the end, by the
-    rate of the hidden constraints there; nothing else depends on these.
+    The unknowns are the deviations of the stage derivatives from the initial derivatives, the L_i, and the multipliers
+    at t + h. The latter follow from the time derivative of the hidden constraints; no other equation contains them.
     """
     n, m, s, layout = len(model.names), model.m, pair.s, model.layout
     x, z = ca.SX.sym("x", 2 * s * n + (s + 1) * m), ca.SX.sym("z", layout.size)

@@ -1,4 +1,4 @@
-"""Steps of a crowd: contacts are found in the step itself, so there is no graph of its equations."""
+"""Step of a granular box: contacts are detected within the step, so that its equations have no graph."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from livens.schemes.step import FlatEquations, StepEquations
 
 @dataclass(frozen=True, eq=False)
 class CrowdEquations(StepEquations):
-    """Scheme (5) of S003 paper V with all contacts in A and the weight, which is constant, in B.
+    """Scheme (5) of S003 paper V with all contacts in A and the constant weight in B.
 
-    The state keeps the accelerations of A at the end of the step before, and the power that contacts lose there.
+    The state contains the accelerations of A at the end of the previous step, and the power dissipated by contacts.
     """
 
     crowd: Crowd
@@ -27,12 +27,12 @@ class CrowdEquations(StepEquations):
     extrapolated: bool
 
     @functools.cached_property
-    def layout(self) -> Layout:  # type: ignore[override]  # a base class says that there is one
+    def layout(self) -> Layout:  # type: ignore[override]  # declared as attribute in the base class
         return self.crowd.layout.with_(A=self.crowd.n + 1)
 
     def flatten(self) -> FlatEquations:
         raise InputError(
-            "a crowd is stepped by loops over cells, of which there is no graph: derivatives, ensembles in lanes and "
+            "a granular box is stepped by loops over cells and has no graph: derivatives, ensembles in lanes and "
             "the reference tier need one"
         )
 
@@ -42,7 +42,7 @@ class CrowdEquations(StepEquations):
 
 
 def crowd_start(crowd: Crowd, alpha: float, values: Any, k: Any, h: float) -> np.ndarray:
-    """A of the first step; there was no acceleration yet."""
+    """Return A of the first step: contact accelerations and dissipated power, without previous acceleration."""
     numbers = crowd.numbers(np.asarray(k, dtype=float).ravel())
     q, v = np.asarray(values["q"], dtype=float), np.asarray(values["v"], dtype=float)
     found = numbers.touching(q + alpha * h * v, v)

@@ -1,4 +1,4 @@
-"""The equations of one step of a whole system: the coordinates' own rows plus the sum of the elements' shares."""
+"""Assembled step equations of a System: nodal residual plus the sum of the element contributions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from livens.schemes.step import ErrorEstimate, FlatEquations, StepEquations, tab
 
 
 class ShareKernel:
-    """The share of one type of element with its Jacobian, as functions of local unknowns and state.
+    """Compiled contribution of one element type with its Jacobian.
 
     Arguments are ``(x, q, v, p, h, t, k)``: the local unknowns block after block, the state and the parameters of one
-    element. `function` gives (rows, nonzeros of the Jacobian at `pattern`, momenta, work supplied and dissipated);
-    `noise` takes the errors of the unknowns as well and bounds the rounding of the rows.
+    element. `function` returns (residual, nonzeros of the Jacobian at `sparsity`, momenta, work supplied and
+    dissipated). `roundoff_bound` has the errors of the unknowns as additional argument and bounds the round-off of the
+    residual.
     """
 
     def __init__(self, scheme: ElementScheme, model: ElementModel) -> None:
@@ -54,25 +55,25 @@ class ShareKernel:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """All elements of one type: their kernel, and for each of them its number and its places, one row an element."""
+    """All elements of one type: their kernel and index tables with one row per element."""
 
     kernel: ShareKernel
     elements: np.ndarray
-    coordinates: np.ndarray  # where it acts
-    constraints: np.ndarray  # which of the system's constraints are its own
-    parameters: np.ndarray  # where it finds its k
+    coordinates: np.ndarray  # indices of the element's coordinates
+    constraints: np.ndarray  # indices of the element's constraints
+    parameters: np.ndarray  # indices of the element's parameters
 
     def places(self, i: int, unknowns: Layout, scheme: ElementScheme) -> list[int]:
-        """The unknowns, and equations, of element i of the group, in the order of the kernel's local ones."""
+        """Return the global indices of the unknowns and equations of element i, in the order of the kernel."""
         found = [unknowns[name].start + int(j) for name in scheme.unknowns for j in self.coordinates[i]]
         return found + [unknowns[name].start + int(j) for name in scheme.multipliers for j in self.constraints[i]]
 
 
 class ElementEquations(StepEquations):
-    """The equations of a step of a System in an element scheme, with the structure of its elements.
+    """Step equations of a System in an element scheme, with element structure.
 
-    Unknowns and equations are numbered alike: blocks of coordinates first, then blocks of constraints. Constraints in
-    `dropped` are left out: their multipliers are zero. Every type of element is derived once, however often it occurs.
+    Unknowns and equations have the same numbering: blocks of coordinates, then blocks of constraints. The multipliers
+    of `removed_constraints` are zero. Every element type is differentiated once, independent of its multiplicity.
     """
 
     def __init__(self, system: System, scheme: ElementScheme, dropped: tuple[int, ...] = ()) -> None:
@@ -83,7 +84,7 @@ class ElementEquations(StepEquations):
 
     @functools.cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The elements by their types, in the order in which types first occur."""
+        """Elements by type, in the order of first occurrence."""
         return tuple(
             Group(ShareKernel(self.scheme, g.model), g.elements, g.coordinates, g.constraints, g.parameters)
             for g in self.system.groups
@@ -91,7 +92,7 @@ class ElementEquations(StepEquations):
 
     @functools.cached_property
     def own(self) -> ca.Function:
-        """The part of one coordinate: (rows, q1, v1, p1 without shares) as a function of its ``(x, q, v, p, h)``."""
+        """Nodal function of one coordinate: (residual, q1, v1, nodal part of p1) of ``(x, q, v, p, h)``."""
         scheme = self.scheme
         x, h = ca.SX.sym("x", len(scheme.unknowns)), ca.SX.sym("h")
         old = State(q=ca.SX.sym("q"), v=ca.SX.sym("v"), p=ca.SX.sym("p"))
@@ -103,12 +104,12 @@ class ElementEquations(StepEquations):
 
     @functools.cached_property
     def reductions(self) -> tuple[Reduction, ...]:
-        """What the scheme eliminates."""
+        """Null-space reductions of the scheme."""
         return tuple(self.scheme.reductions(self.system))
 
     @functools.cached_property
     def row_names(self) -> tuple[str, ...]:
-        """What each equation is about, in words, before anything is eliminated."""
+        """Labels of the equations, before reductions."""
         system, scheme = self.system, self.scheme
         suffix = ["" if len(scheme.unknowns) == 1 else f" ({name})" for name in scheme.unknowns]
         balance = [f"balance of momentum of {c}{s}" for s in suffix for c in system.coordinates]
@@ -117,7 +118,7 @@ class ElementEquations(StepEquations):
 
     @functools.cached_property
     def _whole(self) -> ElementEquations:
-        """The equations before anything is eliminated, as a tier takes them that eliminates body by body."""
+        """Equations before reductions, for tiers with body-wise elimination."""
         if not self.reductions:
             return self
         return ElementEquations(self.system, self.scheme.without_reductions(), self.dropped)
@@ -127,7 +128,7 @@ class ElementEquations(StepEquations):
         return 0 if self._whole.reductions else self._whole.unknowns.size
 
     def pieces(self) -> Pieces | None:
-        from livens.schemes.recipes.element_pieces import element_pieces  # it is made of these
+        from livens.schemes.recipes.element_pieces import element_pieces  # circular import
 
         return element_pieces(self._whole) if self.size_in_pieces else None
 
@@ -146,7 +147,7 @@ class ElementEquations(StepEquations):
 
     @functools.cached_property
     def _flat(self) -> FlatEquations:
-        """The sum, written out element by element in the order of the system."""
+        """Step graph: the assembled sum in the element order of the system."""
         system, scheme, layout = self.system, self.scheme, self.layout
         n, m = system.n, system.m
         x, z = ca.SX.sym("x", self.unknowns.size), ca.SX.sym("z", layout.size)
@@ -161,7 +162,7 @@ class ElementEquations(StepEquations):
         residual = ca.vertsplit(ca.densify(ca.vertcat(*scheme.rows(old, unknown, h), none)))
         supplied, dissipated = z[layout["supplied_energy"]], z[layout["dissipated_energy"]]
         jacobian = _entries(ca.jacobian(ca.vertcat(*residual), x))
-        e = ca.SX.sym("e", x.numel())  # errors of the unknowns, for the bound of the residual's rounding
+        e = ca.SX.sym("e", x.numel())  # errors of the unknowns, for the round-off bound of the residual
         own_rows = ca.Function("rows", [x, z, c], [ca.vertcat(*residual)])
         noise = ca.vertsplit(ca.densify(roundoff_bound(own_rows, [x, z, c], [e, ca.fabs(z), ca.fabs(c)])))
 
@@ -172,7 +173,7 @@ class ElementEquations(StepEquations):
             rounding = group.kernel.noise(*arguments, e[places])
             for a, row in enumerate(places):
                 residual[row] += rows[a]
-                noise[row] += rounding[a] + ca.fabs(rows[a])  # the share's own, and that of adding it
+                noise[row] += rounding[a] + ca.fabs(rows[a])  # of the contribution, and of its addition
             for a, (row, column) in enumerate(group.kernel.pattern):
                 place = places[row], places[column]
                 jacobian[place] = jacobian[place] + entries[a] if place in jacobian else entries[a]
@@ -212,11 +213,11 @@ class ElementEquations(StepEquations):
         return _reduced(flat, self.reductions, self.unknowns, scheme) if self.reductions else flat
 
     def _in_order(self) -> list[tuple[Group, int]]:
-        """Every element with its group, in the order of the system."""
+        """Return every element as (group, index in the group), in the order of the system."""
         found = {int(number): (group, i) for group in self.groups for i, number in enumerate(group.elements)}
         return [found[number] for number in sorted(found)]
 
-    # -- guesses, one coordinate, quaternion or constraint at a time --------------------------------------------------
+    # -- initial guess by coordinate, quaternion and constraint -------------------------------------------------------
     def _guess(self, old: State, z: Any, c: Any, residual: ca.Function) -> Any:
         scheme, system, layout, h = self.scheme, self.system, self.layout, c[0]
         blocks = [ca.SX(ca.densify(block)) for block in scheme.guess(old, h)]
@@ -246,7 +247,7 @@ class ElementEquations(StepEquations):
         n, m = self.system.n, self.system.m
         return named(self.scheme, x, n, m), named(self.scheme, r, n, m)
 
-    # -- what else a scheme may offer ---------------------------------------------------------------------------------
+    # -- optional parts of a scheme -----------------------------------------------------------------------------------
     def _inside(self, old: State, unknown: Any, h: Any) -> Any:
         theta = ca.SX.sym("theta")
         found = self.scheme.inside(old, unknown, h, theta)
@@ -274,11 +275,11 @@ class ElementEquations(StepEquations):
 
 
 def named(scheme: ElementScheme, x: Any, n: int, m: int) -> SimpleNamespace:
-    """The unknowns by the names the scheme gave them, for n coordinates and m constraints."""
+    """Return the unknowns by name, for n coordinates and m constraints."""
     names = [(name, n) for name in scheme.unknowns] + [(name, m) for name in scheme.multipliers]
     blocks, first = {}, 0
     for name, size in names:
-        # an empty slice of a 1x1 matrix has one row and no column, which would count as a row
+        # an empty slice of a 1x1 SX has shape (1, 0) and would count as a row
         blocks[name] = x[first : first + size] if size else ca.SX(0, 1)
         first += size
     return SimpleNamespace(**blocks)
@@ -292,7 +293,7 @@ def _entries(matrix: Any) -> dict[tuple[int, int], Any]:
 def _reduced(
     e: FlatEquations, reductions: tuple[Reduction, ...], unknowns: Layout, scheme: ElementScheme
 ) -> FlatEquations:
-    """The equations after elimination: what is kept comes first, the new unknowns follow body by body."""
+    """Return the equations after the reductions: remaining unknowns first, then the reduced unknowns body by body."""
     velocity, multiplier = unknowns[scheme.unknowns[0]].start, unknowns[scheme.multipliers[0]].start
     inside = {velocity + i for reduction in reductions for i in reduction.coordinates}
     eliminated = {multiplier + i for reduction in reductions for i in reduction.constraints}

@@ -1,4 +1,4 @@
-"""The pieces of a step of a System in an element scheme: coordinates, multipliers, and one piece per element type."""
+"""Assembly plan of an element scheme: batches of coordinates, of multipliers, and of each element type."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from livens.schemes.step import Estimated
 
 
 def element_pieces(equations: ElementEquations) -> Pieces:
-    """The equations of a step piece by piece; they must not eliminate anything."""
-    assert not equations.reductions, "what eliminates unknowns body by body has no pieces"
+    """Return the assembly plan of the step equations, which must be unreduced."""
+    assert not equations.reductions, "equations with null-space reductions have no assembly plan"
     system, scheme, unknowns = equations.system, equations.scheme, equations.unknowns
     found = [_coordinates(equations), *(_elements(equations, group) for group in equations.groups)]
     if system.m and scheme.multipliers:
@@ -43,6 +43,7 @@ def element_pieces(equations: ElementEquations) -> Pieces:
     body[: blocks * system.n] = np.tile(connected_coordinates(system), blocks)
     guess = _Guess(equations)
     carried = _carried(equations)
+    error, estimated = _estimate(equations)
     return Pieces(
         layout=equations.layout,
         unknowns=unknowns,
@@ -53,23 +54,24 @@ def element_pieces(equations: ElementEquations) -> Pieces:
         body=body,
         guess=guess,
         inside=_inside(equations),
-        **_estimate(equations),
+        error=error,
+        estimated=estimated,
         memory=Layout(low=system.n, gap=system.m) if carried else Layout(),
         remember=_Remembered(equations) if carried else lambda z, c: np.zeros(0),
     )
 
 
 def _carried(equations: ElementEquations) -> bool:
-    """Whether constraints are ``g(q0 + h v_m)/h``: then they are written as ``(g0 + increment)/h``.
+    """Return True if the constraints are ``g(q0 + h v_m)/h`` and use the compensated form ``(g0 + increment)/h``.
 
-    g0 is what the step before left of them, and positions are summed up with their rounding errors. So the multipliers
-    are free of the rounding of positions, which is divided by h^2 in them.
+    g0 is the constraint residual of the previous step, and positions are summed with compensation. The multipliers are
+    then free of the round-off of the positions, which would be divided by h^2.
     """
     return isinstance(equations.scheme, MidpointVelocity)
 
 
 class _Remembered:
-    """The memory before the first step: the constraints as they are at its positions."""
+    """Compensation before the first step: constraint residuals of the initial positions."""
 
     def __init__(self, equations: ElementEquations) -> None:
         self._equations = equations
@@ -85,8 +87,8 @@ class _Remembered:
 
 
 def connected_coordinates(system: System) -> np.ndarray:
-    """The number of the body each coordinate belongs to: those that share a kinetic energy are of one body."""
-    from scipy.sparse import coo_matrix  # it takes long to import
+    """Return the body index of each coordinate; coordinates coupled by a kinetic energy belong to one body."""
+    from scipy.sparse import coo_matrix  # slow import
     from scipy.sparse.csgraph import connected_components
 
     rows, columns = list[int](), list[int]()
@@ -99,7 +101,7 @@ def connected_coordinates(system: System) -> np.ndarray:
 
 
 def ledger(layout: Any) -> Piece:
-    """What was supplied and dissipated so far is carried on; elements add to it."""
+    """Return the batch that copies the energy balance (supplied and dissipated energy); elements add to it."""
     local = Local.of(0, 2)
     places = np.array([[layout["supplied_energy"].start, layout["dissipated_energy"].start]])
     where = {"x": np.zeros((1, 0), dtype=np.int64), "z": places}
@@ -107,12 +109,12 @@ def ledger(layout: Any) -> Piece:
 
 
 def state_places(layout: Any, coordinates: np.ndarray) -> np.ndarray:
-    """Where q, v and p of some coordinates stand in the state, part after part."""
+    """Return the indices of q, v and p of some coordinates in the state, part after part."""
     return np.concatenate([layout[part].start + coordinates for part in ("q", "v", "p")], axis=1)
 
 
 def _coordinates(equations: ElementEquations) -> Piece:
-    """The coordinates' own part, one coordinate after the other."""
+    """Return the batch of the nodal equations, one instance per coordinate."""
     system, scheme, layout = equations.system, equations.scheme, equations.layout
     local = Local.of(len(scheme.unknowns), 3)
     rows, q1, v1, p1 = equations.own(local.x, local.z[0], local.z[1], local.z[2], local.h)
@@ -164,7 +166,7 @@ def _elements(equations: ElementEquations, group: Group) -> Piece:
 
 
 def _shown(equations: ElementEquations) -> Piece:
-    """The multipliers a result shows."""
+    """Return the batch that writes the reported multipliers."""
     scheme, each = equations.scheme, np.arange(equations.system.m)[:, None]
     x = np.concatenate([equations.unknowns[name].start + each for name in scheme.multipliers], axis=1)
     local = Local.of(x.shape[1], 0)
@@ -174,16 +176,16 @@ def _shown(equations: ElementEquations) -> Piece:
 
 
 def _left_out(equations: ElementEquations) -> Piece:
-    """The multipliers of constraints that are left out are zero."""
+    """Return the batch that sets the multipliers of removed constraints to zero."""
     dropped = np.array(equations.dropped)
     x = np.concatenate([equations.unknowns[name].start + dropped for name in equations.scheme.multipliers])[:, None]
     local = Local.of(1, 0)
     return piece("left out", local, local.x, {"x": x})
 
 
-# -- guesses, and what else a scheme may offer, one coordinate at a time ----------------------------------------------
+# -- initial guess, dense output and error estimate, batched over coordinates -----------------------------------------
 class _Guess:
-    """The scheme's own guess of the unknowns, as `ElementEquations` has it in one graph."""
+    """Initial guess of the scheme, batched version of `ElementEquations`."""
 
     def __init__(self, equations: ElementEquations) -> None:
         self._equations = equations
@@ -227,12 +229,12 @@ class _Guess:
         return x
 
     def _blocks(self, x: np.ndarray, r: np.ndarray) -> tuple[Any, Any]:
-        """Unknowns and equations by name."""
+        """Return unknowns and residual by name."""
         scheme, n, m = self._equations.scheme, self._equations.system.n, self._equations.system.m
         return named(scheme, ca.DM(x), n, m), named(scheme, ca.DM(r), n, m)
 
     def _unit_multipliers(self, x: np.ndarray, q: np.ndarray, h: float, residual: Any) -> None:
-        """Those that keep quaternions at their length are large and change their sign from step to step."""
+        """Set the unit-norm multipliers of quaternions, which are large and change their sign from step to step."""
         equations, system, scheme = self._equations, self._equations.system, self._equations.scheme
         places = equations.unknowns[scheme.multipliers[0]].start + np.array(system.quaternion_constraints)
         x[places] = 0.0
@@ -271,13 +273,13 @@ def _inside(equations: ElementEquations) -> Any:
     return inside
 
 
-def _estimate(equations: ElementEquations) -> dict[str, Any]:
-    """What the scheme thinks of the errors of a step, coordinate by coordinate."""
+def _estimate(equations: ElementEquations) -> tuple[Any, Estimated | None]:
+    """Return the error estimate of the scheme per coordinate, with its metadata."""
     x, old, h = _one_coordinate(equations)
     scheme, unknown = equations.scheme, named(equations.scheme, x, 1, 0)
     found = scheme.estimate(old, unknown, h)
     if found is None:
-        return {}
+        return None, None
     size = ca.fmax(ca.fabs(old.q), ca.fabs(scheme.end(old, unknown, h)[0]))
     function = ca.Function("error", [x, old.q, old.v, old.p, h], [ca.densify(found), ca.densify(size)])
     names = tuple(equations.system.coordinates)
@@ -286,4 +288,4 @@ def _estimate(equations: ElementEquations) -> dict[str, Any]:
         values = mapped(function, equations.system.n, *_columns(equations, x, z), float(c[0]))
         return values[0].ravel(), values[1].ravel()
 
-    return {"error": error, "estimated": Estimated(names, scheme.estimate_order, (0,) * len(names), False)}
+    return error, Estimated(names, scheme.estimate_order, (0,) * len(names), False)

@@ -1,4 +1,4 @@
-"""Schemes that are written element by element: what one element adds to the equations of a step."""
+"""Element-wise schemes: contribution of one element to the equations of a step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.schemes.step import StepEquations
 
 
 class State(SimpleNamespace):
-    """Positions, velocities and momenta at one time: ``q v p``."""
+    """Coordinates, velocities and momenta at one time: ``q v p``."""
 
     q: Any
     v: Any
@@ -26,17 +26,17 @@ class State(SimpleNamespace):
 
 @dataclass
 class Share:
-    """What one element adds to the equations of a step."""
+    """Contribution of one element to the equations of a step."""
 
-    rows: Sequence[Any]  # one block per block of unknowns, added into the rows of its coordinates
-    constraints: Sequence[Any]  # one block per block of multipliers, the element's own rows
-    momentum: Any  # its share of the momenta at the end of the step
-    supplied: Any = 0.0  # work of applied forces and of moving constraints in this step
-    dissipated: Any = 0.0  # energy lost in this step
+    rows: Sequence[Any]  # one block per block of unknowns, added to the equations of the element's coordinates
+    constraints: Sequence[Any]  # one block per block of multipliers: residuals of the element's constraints
+    momentum: Any  # contribution to the momenta at t + h
+    supplied: Any = 0.0  # work of applied forces and of rheonomic constraints in this step
+    dissipated: Any = 0.0  # energy dissipated in this step
 
 
 class ElementEnergies:
-    """An element as a scheme sees it: its energies, constraints, forces and their derivatives, callable anywhere."""
+    """Energies, constraints and forces of an element with their derivatives, as functions of symbols."""
 
     def __init__(self, model: ElementModel) -> None:
         self.model = model
@@ -78,7 +78,7 @@ class ElementEnergies:
         return self._call("g_t", lambda: ca.jacobian(self.model.g, self.model.t), q, t)
 
     def R_v(self, q: Any, v: Any, t: Any) -> Any:
-        """The dissipative force with its sign turned: ``D_2 R``."""
+        """Return the negative dissipative force ``D_2 R``."""
         return self._call("R_v", lambda: ca.gradient(self.model.R, self.model.v), q, v, t)
 
     def F(self, q: Any, v: Any, t: Any) -> Any:
@@ -86,114 +86,117 @@ class ElementEnergies:
 
 
 class ElementScheme(Scheme):
-    """How one step's equations follow from a System, element by element.
+    """Base class of schemes that are defined by the contribution of one element of a System.
 
-    The unknowns of a step are blocks of one entry per coordinate (`unknowns`) and blocks of one entry per constraint
-    (`multipliers`). The equations are the coordinates' own part (`rows`) plus the sum of the elements' shares
-    (`share`), as many per coordinate and per constraint as there are unknowns. `end` gives positions and velocities
-    at the end of the step from the unknowns of the same coordinate; the momenta there are the coordinates' own part
-    (`momentum`) plus the sum of the elements' shares.
+    The unknowns of a step are blocks with one entry per coordinate (`unknowns`) and blocks with one entry per
+    constraint (`multipliers`). The residual is a nodal part (`nodal_residual`) plus the sum of the element
+    contributions (`element_contribution`), with as many equations per coordinate and constraint as unknowns.
+    `kinematic_update` returns coordinates and velocities at t + h from the unknowns of the same coordinate. The momenta
+    at t + h are a nodal part (`nodal_momentum`) plus the sum of the element contributions.
 
-    The methods without "element" in their description are for one coordinate: they are called with all coordinates at
-    once and must not mix them, so that a tier may also call them for one coordinate after the other.
+    Nodal methods are called with the vectors of all coordinates and must act on each coordinate separately, so that a
+    tier may also call them for a single coordinate.
     """
 
     unknowns: tuple[str, ...]
     multipliers: tuple[str, ...]
-    #: The block of unknowns whose equations are the balance of momentum, if a unit quaternion's multiplier is to be
-    #: guessed from that: such multipliers are large and change their sign from step to step.
+    #: Block of unknowns whose equations are the momentum balance, for the initial guess of the unit-norm multiplier of
+    #: quaternions: this multiplier is large and changes its sign from step to step. Empty: no such guess.
     balance: str = ""
 
     @property
     def onward(self) -> np.ndarray | None:
-        """How the first blocks of unknowns of the next step follow from all blocks of this one, if the motion is a
-        polynomial: a matrix, or nothing if the scheme says nothing."""
+        """Matrix of the linear predictor: leading blocks of unknowns of the next step from all blocks of this step.
+
+        Exact for polynomial motion; None without a predictor.
+        """
         return None
 
     def equations(self, model: System, dropped: Collection[int] = ()) -> StepEquations:
-        from livens.schemes.recipes.element_equations import ElementEquations  # it is made of such schemes
+        from livens.schemes.recipes.element_equations import ElementEquations  # circular import
 
         return ElementEquations(model, self, tuple(dropped))
 
-    # -- the recipe -----------------------------------------------------------------------------------------------
+    # -- discretization -------------------------------------------------------------------------------------------
     def end(self, old: State, x: Any, h: Any) -> tuple[Any, Any]:
-        """Positions and velocities at the end of the step."""
+        """Return coordinates and velocities at t + h."""
         raise NotImplementedError
 
     def rows(self, old: State, x: Any, h: Any) -> Sequence[Any]:
-        """The coordinates' own part of the equations."""
+        """Return the nodal part of the residual."""
         raise NotImplementedError
 
     def momentum(self, old: State, x: Any, h: Any) -> Any:
-        """The coordinates' own part of the momenta at the end of the step."""
+        """Return the nodal part of the momenta at t + h."""
         raise NotImplementedError
 
     def share(self, e: ElementEnergies, old: State, new: State, x: Any, h: Any, t: Any) -> Share:
-        """What one element adds; `new` has q and v at the end of the step.
+        """Return the contribution of one element; `new` contains q and v at t + h.
 
-        ``old.p`` are momenta of the coordinates, to which other elements may have contributed: a scheme that uses them
-        here must require that no two elements have kinetic energy on one coordinate.
+        ``old.p`` are the total momenta of the coordinates, with contributions of other elements. A scheme that uses
+        them here must require that no two elements have kinetic energy on one coordinate.
         """
         raise NotImplementedError
 
     def force_multipliers(self, x: Any) -> Any:
-        """The multipliers a result shows for the step, from its blocks of them: the first, unless said otherwise."""
+        """Return the multipliers reported in the result, by default the first block."""
         return getattr(x, self.multipliers[0])
 
     def inside(self, old: State, x: Any, h: Any, theta: Any) -> tuple[Any, Any] | None:
-        """Positions and velocities within the step, at ``t + theta h``; nothing if the scheme has no such formula."""
+        """Return the dense output: coordinates and velocities at ``t + theta h``; None if not available."""
         return None
 
     def estimate(self, old: State, x: Any, h: Any) -> Any:
-        """An estimate of the error of the positions made in the step; nothing if the scheme has none."""
+        """Return an estimate of the local error of the coordinates; None if not available."""
         return None
 
     def values(self, old: State, x: Any, h: Any) -> dict[str, Any]:
-        """What may be asked of a step by name beside its unknowns, such as its stages."""
+        """Return intermediate values of a step by name, such as its stages."""
         return {}
 
-    # -- where Newton's method starts at the first step, and where steps are long ----------------------------------
+    # -- initial guess of Newton's method, for the first step and for long steps ------------------------------------
     def guess(self, old: State, h: Any) -> Sequence[Any]:
-        """The unknowns to start from, one block per unknown."""
+        """Return the initial guess, one block per block of unknowns."""
         raise NotImplementedError
 
     def quaternion_guess(self, old: State, h: Any) -> Sequence[Any] | None:
-        """The same for the four coordinates of a unit quaternion, where it differs; nothing if it does not."""
+        """Return the initial guess for the four coordinates of a unit quaternion; None if it is not special."""
         return None
 
     def multiplier_guess(self, name: str, lam: Any) -> Any:
-        """A block of multipliers to start from, given those that the state shows.
+        """Return the initial guess of a block of multipliers from the multipliers in the state.
 
-        The first block starts from these; others, such as those of hidden constraints, start from zero.
+        The first block starts from these multipliers; other blocks, such as for hidden constraints, start from zero.
         """
         return lam if name == self.multipliers[0] else 0 * lam
 
     def refine(self, x: Any, r: Any) -> dict[str, Any]:
-        """Blocks of the guess that follow from the residual r at it (r has a block for each unknown); mostly none."""
+        """Return blocks of the initial guess that are improved with the residual r (one block per unknown)."""
         return {}
 
     # -- elimination -----------------------------------------------------------------------------------------------
     def reductions(self, system: System) -> Sequence[Reduction]:
-        """Unknowns to be replaced by fewer ones, with as many equations; most schemes eliminate nothing."""
+        """Return the null-space reductions of the unknowns; by default none."""
         return ()
 
     def without_reductions(self) -> ElementScheme:
-        """A scheme with the same trajectory that eliminates nothing, for tiers that eliminate body by body anyway."""
+        """Return the scheme without reductions (same trajectory), for tiers with body-wise elimination."""
         return self
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A few new unknowns y in place of some old ones, with as many new equations: an elimination within one body.
+    """Null-space reduction of one body: fewer unknowns y in place of velocities and multipliers.
 
-    ``lift(q0, y, h)`` gives the replaced velocities, ``contract(q0, v, r, h)`` the new equations from the old ones r of
-    the same coordinates at these velocities v, ``recover(q0, v, r, h)`` the eliminated multipliers. r is evaluated with
-    the eliminated multipliers set to zero. ``start(q0, v)`` gives y from the guess of the velocities.
+    ``prolong(q0, y, h)`` returns the replaced velocities, ``project_residual(q0, v, r, h)`` the reduced equations from
+    the residual r of the same coordinates at the velocities v, ``recover_multipliers(q0, v, r, h)`` the eliminated
+    multipliers. r is evaluated with the eliminated multipliers set to zero. ``reduce_guess(q0, v)`` returns y from the
+    initial guess of the velocities.
     """
 
-    coordinates: tuple[int, ...]  # whose first block of unknowns is replaced, and whose first equations are contracted
-    constraints: tuple[int, ...]  # whose multipliers and equations are eliminated
-    size: int  # of y
+    coordinates: tuple[int, ...]  # their first block of unknowns is replaced, their first equations are projected
+    constraints: tuple[int, ...]  # their multipliers and equations are eliminated
+    size: int  # number of entries of y
     row_names: tuple[str, ...]
     lift: Callable[[Any, Any, Any], Any]
     contract: Callable[[Any, Any, Any, Any], Any]

@@ -1,12 +1,11 @@
-"""The error of a step on ``r(t, x, x') = 0``, as RADAU5 estimates it, also where ``E = dr/dx'`` is singular::
+"""RADAU5 error estimate of a step on ``r(t, x, x') = 0``, also for singular ``E = dr/dx'``::
 
     (E/(h gamma) + r_x) err = -r(t0, x0, X'(0)),        X'(0) = sum_i l_i(0) X'_i
 
-The right-hand side is what the slope that the stages have at the beginning leaves of the equations there. For
-``x' = f(x)`` it makes ``err = gamma h (1 - gamma h f_x)^-1 (f(x0) - X'(0))``: the difference to an embedded formula,
-of size h^(s+1), and the matrix takes out of it what is stiff (Hairer and Wanner, sect. IV.8). As gamma serves a real
-eigenvalue of A. Where the first stage is the beginning itself, nothing would be left; the difference to a quadrature
-of order s - 1 is filtered instead.
+The right-hand side is the residual at t0 of the derivative X'(0) of the stage polynomial. For ``x' = f(x)`` it gives
+``err = gamma h (1 - gamma h f_x)^-1 (f(x0) - X'(0))``: the difference to an embedded formula, of size h^(s+1), with
+stiff components filtered by the matrix (Hairer and Wanner, sect. IV.8). gamma is a real eigenvalue of A. If the first
+stage is explicit, this residual vanishes; the difference to a quadrature of order s - 1 is filtered instead.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from livens.schemes.tableaus.polynomials import Interpolant
 def filtered_estimate(
     model: DescriptorModel, tableau: Tableau, slopes: list[Any], x0: Any, x1: Any, h: Any, t: Any, k: Any
 ) -> ErrorEstimate | None:
-    """The estimate of a method with these slopes, from x0 to x1; None if one slope at the beginning is all there is."""
+    """Return the error estimate of a method with these stage derivatives; None for a single explicit stage."""
     d = model.descriptor
     new = bool(tableau.A[0].any())
     if not new and tableau.s == 1:
@@ -37,7 +36,7 @@ def filtered_estimate(
     residual, E0, F0 = terms(x0, at_beginning, t, k)
     right = ca.SX(ca.densify(-residual if new else E0 @ _sum(lower_weights(tableau) / gamma, slopes)))
     if not tableau.stiffly_accurate and max(model.pencil.indices) > 1:
-        # steps of such a method end beside the constraints: that is no error of the next step
+        # the final states of such methods violate the constraints, which is not an error of the next step
         for i in model.pencil.equations:
             right[i] = 0
     names = (*model.coordinates, *model.algebraic)
@@ -55,7 +54,7 @@ def filtered_estimate(
 
 
 def estimate_order(tableau: Tableau) -> int:
-    """The estimate is of size h to this plus one: one less where a stage that stands for x0 is less accurate."""
+    """Return the order p of the estimate, of size h^(p + 1); reduced by one for a less accurate first stage at x0."""
     s = tableau.s
     if not tableau.A[0].any():
         return s - 1
@@ -63,25 +62,25 @@ def estimate_order(tableau: Tableau) -> int:
 
 
 def _lost(model: DescriptorModel, tableau: Tableau) -> int:
-    """By how much the order is less where variables are algebraic, as measured (tests/claims/test_dae.py)."""
+    """Return the order reduction for algebraic variables, as measured in tests/claims/test_dae.py."""
     pencil, index = model.pencil, max(model.pencil.indices)
-    # a first stage that stands for x0 is less accurate in multipliers
+    # a first stage at x0 is less accurate in the multipliers
     if tableau.s > tableau.C and tableau.A[0].any() and index >= (2 if tableau.stiffly_accurate else 3):
         return 1
-    # algebraic variables at the beginning are from the polynomial of the stages, not from equations there
+    # initial algebraic variables are taken from the stage polynomial, not from the equations
     own = any(pencil.indices[j] == 1 for j in pencil.algebraic)
     return int(own and not tableau.stiffly_accurate and not pencil.solvable)
 
 
 def real_eigenvalue(tableau: Tableau) -> float:
-    """A real and positive one of A, else the first weight: any positive number of that size will do."""
+    """Return a real positive eigenvalue of A, else the first weight (any positive number of that size is suitable)."""
     values = np.linalg.eigvals(tableau.A)
     real = [float(value.real) for value in values if abs(value.imag) < 1e-9 and value.real > 1e-9]
     return max(real) if real else float(tableau.b[0])
 
 
 def lower_weights(tableau: Tableau) -> np.ndarray:
-    """``b - b^``, where b^ is a quadrature of order s - 1 on the same nodes."""
+    """Return ``b - b^``, where b^ is a quadrature of order s - 1 on the same nodes."""
     c, b = tableau.c, tableau.b
     right = 1.0 / np.arange(1, len(c) + 1)
     right[-1] *= 0.5

@@ -1,4 +1,4 @@
-"""What expensive forces were in the steps before: for steps of any size with one evaluation each, and their errors."""
+"""History of expensive forces: extrapolation for variable steps with one evaluation per step, and error estimate."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import numpy as np
 
 from livens.schemes.step import ErrorEstimate
 
-#: Steps grow slowly: forces are compared over steps, and where these differ much, so do the estimates.
+#: Maximum ratio of successive step sizes, as the estimate compares forces of successive steps.
 _GROWTH = 1.2
 
 
 class ForceHistory:
-    """The last two values of A and of all forces, and when they were.
+    """Last two values of the explicit force A and of the total force, with their times.
 
-    A for a step of size s was evaluated at ``t0 + a s``. A step of size h wants it at ``t0 + a h``: it is moved there
-    along the line through its last two values, which are ``tau`` apart::
+    A for a step of size s was evaluated at ``t0 + a s``. A step of size h needs it at ``t0 + a h``; A is extrapolated
+    linearly from its last two values, with the distance ``tau`` in time::
 
         A* = A + a (h - s) (A - A_before)/tau
 
-    That is of second order, and exactly A where steps are equal. With forces f, their rate f' and its rate f'' from the
-    last steps, the errors of a step are estimated as ``h^3 |1/6 - a/2| M^-1 f'`` in q and ``h^3/6 f'' + d h^2 f'`` in
-    p; d is how far from the middle of the step anything is evaluated.
+    This is of second order, and exact for equal steps. With forces f and their first and second differences f' and f''
+    from the last steps, the errors of a step are estimated as ``h^3 |1/6 - a/2| M^-1 f'`` in q and
+    ``h^3/6 f'' + d h^2 f'`` in p; d is the maximum distance of the evaluation points from the midpoint, in units of h.
     """
 
     @staticmethod
     def sizes(n: int) -> dict[str, int]:
-        """What it keeps in the state: A before, two forces, and four numbers."""
+        """Return names and sizes of the additional state: previous A, two forces, and four scalars."""
         return {"A_before": 2 * n + 1, "forces": 2 * n, "past": 4}
 
     @staticmethod
     def start(A: Any, n: int) -> dict[str, Any]:
-        """Before the first step: the size that A is for, tau, the distance of the last two steps, and their number."""
+        """Return the initial history; `past` is the step size of A, tau, the last step spacing, and the step count."""
         return {
             "A_before": np.array(ca.DM(A)).ravel(),
             "forces": np.zeros(2 * n),
@@ -44,15 +44,15 @@ class ForceHistory:
     def __init__(self, old: Any, alpha: float, h: Any) -> None:
         self.old, self.alpha, self.h = old, alpha, h
         self.size, self.tau, self.between, self.count = (old.past[i] for i in range(4))
-        #: How far the middles of this step and of the last one are apart.
+        #: Distance of the midpoints of this step and of the previous step.
         self.distance = (h + self.size) / 2
 
     def moved(self, A: Any) -> Any:
-        """A where this step wants it."""
+        """Return A extrapolated to the evaluation point of this step."""
         return A + self.alpha * (self.h - self.size) / self.tau * (A - self.old.A_before)
 
     def next(self, A: Any, force: Any) -> dict[str, Any]:
-        """What is kept for the next step."""
+        """Return the history for the next step."""
         n, h = force.numel(), self.h
         tau = h + self.alpha * (h - self.size)
         past = ca.vertcat(h, tau, self.distance, self.count + 1)
@@ -67,7 +67,7 @@ class ForceHistory:
         end: tuple[Any, Any],
         away: float,
     ) -> ErrorEstimate:
-        """Errors of coordinates and momenta; `away` is how far from the middle of the step something is evaluated."""
+        """Return the error estimate of coordinates and momenta; `offset` is the distance d of the class docstring."""
         n, h, count = force.numel(), self.h, self.count
         last, before = self.old.forces[:n], self.old.forces[n:]
         rate = (force - last) / self.distance
@@ -75,7 +75,7 @@ class ForceHistory:
         in_q = h**3 * abs(1 / 6 - self.alpha / 2) * (inverse_mass @ rate)
         in_p = h**3 / 6 * ca.fabs(bend) + away * h**2 * ca.fabs(rate)
         first, second = count < 0.5, count < 1.5
-        # in the first step nothing is known of how forces go on: it is as short as if they were not known at all
+        # no differences are available in the first step: its error is that of a step without forces
         in_q = ca.if_else(first, h**2 / 2 * (inverse_mass @ force), in_q)
         in_p = ca.if_else(first, 0, ca.if_else(second, h**2 / 6 * rate, in_p))
         sizes = [ca.fmax(ca.fabs(a), ca.fabs(b)) for a, b in zip(begin, end, strict=True)]

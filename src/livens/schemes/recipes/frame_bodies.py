@@ -1,14 +1,14 @@
-"""One step of one rigid body with a frame: how its unknowns move it, and how forces on its directors turn it.
+"""Step of one rigid body in director coordinates: Cayley update and momentum balance.
 
 A body has its centre and its directors as coordinates, ``(phi, d_1, d_2, d_3)`` in space and ``(phi, d_1, d_2)`` in the
-plane, and the unknowns ``(u, w)`` of a step: the mean velocity of the centre and the mean rate of rotation. The step
-turns the directors by the Cayley map of ``h w``::
+plane. The unknowns of a step are ``(u, w)``: mean velocity of the centre and mean angular velocity. The step rotates
+the directors by the Cayley map of ``h w``::
 
     dm_i = (d_i + a x d_i + a (a.d_i))/(1 + a.a)        a = h w/2
     d_i1 - d_i = h w x dm_i,   dm_i = (d_i + d_i1)/2
 
-so every director has a midpoint and an increment, as every coordinate of a scheme with midpoint velocities has, and
-elements that are written in directors take part unchanged. The recipes differ in what they take as momenta.
+Every director has a midpoint and an increment, like the coordinates of schemes with midpoint velocities. Elements that
+are written in directors are therefore used unchanged. The body steps differ in the choice of the momenta.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 import casadi as ca
 
-#: An operation by its code, which CasADi finds ten times as fast as that of an operator.
+#: Binary operation by operation code, ten times as fast as the Python operators of CasADi.
 _binary = ca.SX.binary
 
 
 @dataclass(frozen=True)
 class BodyState:
-    """A body at the start of a step: coordinates, velocities and momenta, and the angular momentum in its own frame."""
+    """State of a body at time t: coordinates, velocities, momenta, and body angular momentum Pi."""
 
     q: Any
     v: Any
@@ -34,7 +34,7 @@ class BodyState:
 
 @dataclass(frozen=True)
 class BodyInertia:
-    """Mass, and the Euler tensor ``integral X X^T dm`` of the directors."""
+    """Mass and Euler tensor ``integral X X^T dm`` of a body."""
 
     mass: Any
     euler: Any
@@ -42,7 +42,7 @@ class BodyInertia:
 
 @dataclass(frozen=True)
 class Motion:
-    """What a body does in a step: its unknowns, and its directors at the start, in the middle and at the end."""
+    """Kinematics of a step: unknowns, and directors at t, t + h/2 and t + h."""
 
     u: Any
     w: Any
@@ -50,7 +50,7 @@ class Motion:
     mid: list[Any]
     end: list[Any]
     rates: list[Any]
-    #: Unknowns that move nothing, see `RotorBody`.
+    #: Additional unknowns without kinematic effect, see `RotorStep`.
     more: Any = field(default_factory=lambda: ca.SX(0, 1))
 
     @property
@@ -60,45 +60,45 @@ class Motion:
 
     @property
     def flat(self) -> list[Any]:
-        """All that the unknowns change."""
+        """All quantities that depend on the unknowns."""
         return [*self.unknown, *self.mid, *self.end, *self.rates]
 
     @property
     def unknown(self) -> list[Any]:
-        """The unknowns, part by part."""
+        """Unknowns, block by block."""
         return [self.u, self.w, *([self.more] if self.more.numel() else [])]
 
     @property
     def flat_parts(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Directors in the middle and at the end, and their rates."""
+        """Directors at t + h/2 and t + h, and their rates."""
         return self.mid, self.end, self.rates
 
 
 class BodyRecipe:
-    """What a step is for one kind of body: dimension d, and number of directors (none for a particle).
+    """Discrete equations of one body type: dimension and number of directors (0 for a particle).
 
-    `rows` are ``-h F`` of all elements, part by part like the coordinates. `pull` is what elements add to the velocity
-    that belongs to the momenta, see `GGLBody`; other recipes have none of it.
+    `element_residual` is ``-h F`` of all elements, ordered like the coordinates. `ggl_correction` is the velocity
+    correction of the elements, see `GGLStep`; it is zero in other body steps.
     """
 
     def __init__(self, dimension: int, directors: int) -> None:
         self.d, self.count = dimension, directors
         self.turning = 0 if not directors else 3 if dimension == 3 else 1
-        #: How many unknowns there are beside u and w.
+        #: Number of unknowns in addition to u and w.
         self.more = 0
 
     @property
     def size(self) -> int:
-        """The number of unknowns."""
+        """Number of unknowns."""
         return self.d + self.turning + self.more
 
     # -- kinematics ---------------------------------------------------------------------------------------------------
     def parts(self, q: Any) -> list[Any]:
-        """What belongs to the centre, and to each director."""
+        """Split a coordinate vector into centre and directors."""
         return [q[self.d * i : self.d * (i + 1)] for i in range(1 + self.count)]
 
     def moved(self, y: Any, q: Any, h: Any) -> Motion:
-        """Directors at the start, in the middle and at the end of the step, and their rates."""
+        """Return the step kinematics: directors at t, t + h/2 and t + h, and their rates."""
         if not self.count:
             return Motion(y, ca.SX(0, 1), [], [], [], [])
         u, w, more = y[: self.d], y[self.d : self.d + self.turning], y[self.d + self.turning :]
@@ -114,24 +114,24 @@ class BodyRecipe:
         return Motion(u, w, start, mid, end, rates, more if self.more else ca.SX(0, 1))
 
     def turned(self, w: Any, d: Any) -> Any:
-        """``w x d``."""
+        """Return ``w x d``."""
         return cross(w, d) if self.d == 3 else w * quarter(d)
 
     def moment(self, arms: list[Any], forces: list[Any]) -> Any:
-        """``sum arm_i x force_i``; one number in the plane."""
+        """Return the torque ``sum arm_i x force_i``; a scalar in the plane."""
         if self.d == 3:
             return sum((cross(x, f) for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(3))
         return sum((x[0] * f[1] - x[1] * f[0] for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(1))
 
     def guess(self, q: Any, v: Any) -> Any:
-        """Unknowns to start from: the velocity, and the rate of rotation that the directors' velocities mean."""
+        """Return the initial guess: velocity, and angular velocity of the directors."""
         if not self.count:
             return v
         turning = self.moment(self.parts(q)[1:], self.parts(v)[1:])
         return ca.vertcat(v[: self.d], turning / 2)
 
     def placed(self, b: Motion, q: Any, h: Any) -> tuple[Any, list[Any]]:
-        """Centre and directors at the end; what rounding did to the directors' orthonormality is put right."""
+        """Return centre and directors at t + h, with the orthonormality of the directors restored to round-off."""
         centre = q[: self.d] + h * b.u
         if not self.count:
             return centre, []
@@ -140,10 +140,10 @@ class BodyRecipe:
         return centre, ca.horzsplit(D)
 
     # -- variations ---------------------------------------------------------------------------------------------------
-    # Newton's corrections are those of u and of the rotation at the END of the step, eta: they move the directors by
-    # h eta x d1, so no derivative of the Cayley map is needed. The change of w follows by a matrix at the end.
+    # The Newton variations are those of u and of the rotation at t + h, eta. They change the directors by h eta x d1,
+    # so that no derivative of the Cayley map is needed. The change of w follows from `inverse_tangent`.
     def spread(self, b: Motion) -> Any:
-        """How ``(q1 - q0)/h`` changes with the variations."""
+        """Return the derivative of ``(q1 - q0)/h`` with respect to the variations."""
         found = ca.SX(self.d * (1 + self.count), self.size)
         found[: self.d, : self.d] = ca.SX.eye(self.d)
         for i, d in enumerate(b.end, 1):
@@ -153,7 +153,7 @@ class BodyRecipe:
         return found
 
     def turn(self, b: Motion, h: Any) -> Any:
-        """How the unknowns change with the variations: ``dw = (I - a^ + a a^T) eta``."""
+        """Return the derivative of the unknowns with respect to the variations: ``dw = (I - a^ + a a^T) eta``."""
         found = ca.SX(ca.SX.eye(self.size))
         a = h / 2 * b.w
         if self.d == 3 and self.count:
@@ -163,7 +163,7 @@ class BodyRecipe:
         return found
 
     def slopes(self, b: Motion, old: BodyState, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
-        """How the balance changes with the variations at given rows, and with the rows."""
+        """Return the derivatives of the body residual with respect to variations and to the element residuals."""
         free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates), _like(b.more))
         pushed = ca.SX.sym("r", self.d * (1 + self.count))
         balance = self.balance(free, old, pushed, ca.SX.zeros(pushed.numel()), inertia, h)
@@ -179,19 +179,19 @@ class BodyRecipe:
 
     # -- momenta ------------------------------------------------------------------------------------------------------
     def velocity(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        """Velocities of centre and directors at the end of the step."""
+        """Return velocities of centre and directors at t + h."""
         raise NotImplementedError
 
     def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        """The equations of the body, as many as it has unknowns."""
+        """Return the residual of the body, one equation per unknown."""
         raise NotImplementedError
 
     def end(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
-        """The body at the end of the step."""
+        """Return the state of the body at t + h."""
         raise NotImplementedError
 
     def momenta(self, v: Any, inertia: BodyInertia) -> Any:
-        """Momenta of centre and directors that belong to velocities."""
+        """Return the momenta of centre and directors from their velocities."""
         phi, *directors = self.parts(v)
         E = inertia.euler
         of = [sum((E[i, j] * d for j, d in enumerate(directors)), ca.SX.zeros(self.d)) for i in range(self.count)]
@@ -199,10 +199,10 @@ class BodyRecipe:
 
 
 class DirectorBody(BodyRecipe):
-    """`livens-em` in directors: their momenta are those of particles; contracted with ``dm_i x`` they turn the body.
+    """`livens-em` in directors: momenta of the directors, projected with ``dm_i x`` to the balance of angular momentum.
 
-    The contraction removes the forces that keep the directors orthonormal. The trajectory is that of the scheme with
-    all directors and their constraints.
+    The projection eliminates the constraint forces of the orthonormality of the directors. The trajectory is that of
+    the scheme with all directors and their constraints.
     """
 
     def velocity(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> Any:
@@ -222,22 +222,22 @@ class DirectorBody(BodyRecipe):
 
 
 class LieBody(BodyRecipe):
-    """Linear momentum p and the angular momentum Pi in the body's own frame, which is part of the state::
+    """Lie group step: linear momentum p and body angular momentum Pi, which is part of the state::
 
         2 m u - 2 p0 = h F                                             p1  = 2 m u - p0
         2 J W + h W x J W - 2 Pi0 = h R0^T (tau - a x tau)             Pi1 = 2 J W - Pi0        W = R0^T w
 
     This is ``l1 = l0 + h tau`` in space with ``w = Rm J^-1 (Pi0 + Pi1)/2``, multiplied out; it is solved in the form
-    ``R1 Pi1 - R0 Pi0 = h tau``. Pi is stored and not computed from momenta of directors again:
-    that would let rounding of the directors into the energy.
+    ``R1 Pi1 - R0 Pi0 = h tau``. Pi is stored instead of recomputed from the momenta of the directors, which keeps the
+    round-off of the directors out of the energy.
     """
 
     def mean(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
-        """Twice the mean of linear and angular momentum at both ends."""
+        """Return twice the mean of linear and angular momentum of t and t + h."""
         return 2 * inertia.mass * b.u, 2 * self.spin_of(b, inertia)
 
     def spin_of(self, b: Motion, inertia: BodyInertia) -> Any:
-        """``J W``."""
+        """Return the mean body angular momentum ``J W``."""
         if not self.count:
             return ca.SX(0, 1)
         trace = ca.trace(inertia.euler)
@@ -246,7 +246,7 @@ class LieBody(BodyRecipe):
         return (trace * ca.SX.eye(3) - inertia.euler) @ (ca.horzcat(*b.start).T @ b.w)
 
     def rotation(self, spin: Any, directors: list[Any], inertia: BodyInertia) -> Any:
-        """The rate of rotation in space that belongs to an angular momentum in the body's frame."""
+        """Return the spatial angular velocity of a body angular momentum."""
         trace = ca.trace(inertia.euler)
         if self.d == 2:
             return spin / trace
@@ -256,14 +256,14 @@ class LieBody(BodyRecipe):
         return self.lifted(self.twist(b, old, *self.mean(b, old, pull, inertia, h), inertia), b)
 
     def twist(self, b: Motion, old: BodyState, twice_p: Any, twice_spin: Any, inertia: BodyInertia) -> Any:
-        """Velocity of the centre and rate of rotation at the end of the step."""
+        """Return the twist at t + h: velocity of the centre and angular velocity."""
         of_centre = (twice_p - old.p[: self.d]) / inertia.mass
         if not self.count:
             return of_centre
         return ca.vertcat(of_centre, self.rotation(twice_spin - old.spin, b.end, inertia))
 
     def lifted(self, twist: Any, b: Motion) -> Any:
-        """Velocities of centre and directors that a twist means at the end of the step."""
+        """Return the velocities of centre and directors at t + h from a twist."""
         return ca.vertcat(twist[: self.d], *(self.turned(twist[self.d :], d) for d in b.end))
 
     def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
@@ -272,7 +272,7 @@ class LieBody(BodyRecipe):
         return self.balanced(b, old, rows, twice_p, twice_spin, torque, h)
 
     def balanced(self, b: Motion, old: BodyState, rows: Any, twice_p: Any, twice_spin: Any, torque: Any, h: Any) -> Any:
-        """The balance with these means of momenta and this torque."""
+        """Return the residual for these mean momenta and this torque."""
         of_centre = twice_p - 2 * old.p[: self.d] + rows[: self.d]
         if not self.count:
             return of_centre
@@ -282,11 +282,11 @@ class LieBody(BodyRecipe):
         return ca.vertcat(of_centre, after - ca.horzcat(*b.start) @ old.spin + torque)
 
     def slopes(self, b: Motion, old: BodyState, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
-        """In space, of ``R1 Pi1 - R0 Pi0 + sum dm_i x r_i`` with ``Pi1 = 2 J W - Pi0``, written out::
+        """Return the balance Jacobians of ``R1 Pi1 - R0 Pi0 + sum dm_i x r_i`` with ``Pi1 = 2 J W - Pi0``::
 
             -h l1^ + 2 R1 J R0^T (I - a^ + a a^T) + h/2 sum (d1_i r_i^T - d1_i.r_i I)
 
-        where ``R0^T (I - a^ + a a^T)`` is ``1 + a.a`` times the transpose of the directors in the middle.
+        where ``R0^T (I - a^ + a a^T)`` is ``1 + a.a`` times the transpose of the directors at the midpoint.
         """
         if self.d == 2 or not self.count or self.more:
             return super().slopes(b, old, rows, inertia, h)
@@ -304,9 +304,10 @@ class LieBody(BodyRecipe):
         return total, by_rows
 
     def pushed(self, b: Motion, rows: Any, inertia: BodyInertia, h: Any) -> tuple[Any, Any]:
-        """Changes of both momenta by the rows of all elements, contracted: minus the impulses of forces.
+        """Return the increments of both momenta from the projected residual of all elements (negative impulses).
 
-        By the balance these are ``2 m u - 2 p0`` and ``2 J W - 2 Pi0``, but what is small here stays accurate.
+        By the momentum balance they equal ``2 m u - 2 p0`` and ``2 J W - 2 Pi0``, but small increments keep their
+        relative accuracy here.
         """
         of_centre, torque = -rows[: self.d], rows[self.d :]
         if not self.count or self.d == 2:
@@ -315,7 +316,7 @@ class LieBody(BodyRecipe):
         return of_centre, -h * cross(W, self.spin_of(b, inertia)) - R.T @ (torque - cross(a, torque))
 
     def torque(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
-        """``-h tau``: every force acts where its point is in the middle of the step."""
+        """Return ``-h tau`` with lever arms at the midpoint of the step."""
         return self.moment(b.mid, self.parts(rows)[1:])
 
     def end(self, b: Motion, old: BodyState, pull: Any, inertia: BodyInertia, h: Any) -> BodyState:
@@ -331,9 +332,9 @@ class LieBody(BodyRecipe):
 
 
 class GGLBody(LieBody):
-    """As `LieBody`, with the Hamiltonian ``H + lam.g(q) + gam.(G(q) v)``: both levels of the constraints hold.
+    """GGL step: `LieGroupStep` with the Hamiltonian ``H + lam.g(q) + gam.(G(q) v)``, constraints on both levels.
 
-    `pull` is ``G(q_m)^T gam``, with parts FV_phi and FV_i, ``(s_i)_j = (d_j + a x d_j) . FV_i``::
+    `ggl_correction` is ``G(q_m)^T gam``, with parts FV_phi and FV_i, ``(s_i)_j = (d_j + a x d_j) . FV_i``::
 
         p_m  = m u - FV_phi
         Pi_m = J W - sum_i e_i x s_i
@@ -356,7 +357,7 @@ class GGLBody(LieBody):
         return twice_p, twice_spin
 
     def drawn(self, b: Motion, pull: Any, h: Any) -> tuple[Any, Any]:
-        """What the pull takes from both momenta: ``FV_phi`` and ``sum_i e_i x s_i``."""
+        """Return the GGL part of both momenta: ``FV_phi`` and ``sum_i e_i x s_i``."""
         if not self.count:
             return pull[: self.d], ca.SX(0, 1)
         forward = [d + self.turned(h / 2 * b.w, d) for d in b.start]
@@ -378,11 +379,13 @@ class GGLBody(LieBody):
     def level_slopes(
         self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any
     ) -> tuple[Any, ...]:
-        """All that a Newton step needs to know of a body; the pull enters momenta only by as many numbers mu as there
-        are unknowns, and velocities at the end follow from as many, the twist.
+        """Return the Jacobians of the GGL equations of a body.
 
-        The balance by variations, rows, pull (at given mu), mu, and velocities at the end; mu by variations and pull;
-        the twist by variations and mu; velocities at the end by variations (at a given twist); `spread` and `turn`.
+        The GGL correction enters the momenta through mu, with as many entries as unknowns; the velocities at t + h
+        follow from the twist. Returned are derivatives of the residual with respect to variations, element residual,
+        correction (at fixed mu), mu, and velocities at t + h; of mu with respect to variations and correction; of the
+        twist with respect to variations and mu; of the velocities at t + h with respect to variations (at fixed
+        twist); `kinematic_jacobian` and `inverse_tangent`.
         """
         free = Motion(_like(b.u), _like(b.w), b.start, _likes(b.mid), _likes(b.end), _likes(b.rates))
         pushed, pulled, mu = _like(rows), _like(pull), ca.SX.sym("mu", self.size)
@@ -426,12 +429,12 @@ def _likes(parts: list[Any]) -> list[Any]:
 
 
 def hat(a: Any) -> Any:
-    """The matrix of ``a x``."""
+    """Return the skew-symmetric matrix of ``a x``."""
     return ca.skew(a)
 
 
 def cross(a: Any, b: Any) -> Any:
-    """``a x b``, written out: CasADi's own keeps products with zero."""
+    """Return ``a x b``, written out, as CasADi's version keeps products with zero."""
     (a0, a1, a2), (b0, b1, b2) = ca.SX(a).elements(), ca.SX(b).elements()
 
     def minor(a: Any, b: Any, c: Any, d: Any) -> Any:
@@ -441,12 +444,12 @@ def cross(a: Any, b: Any) -> Any:
 
 
 def quarter(d: Any) -> Any:
-    """A vector of the plane turned by a quarter, to the left."""
+    """Return a vector of the plane rotated by 90 degrees counter-clockwise."""
     return ca.vertcat(-d[1], d[0])
 
 
 def solved(J: Any, b: Any) -> Any:
-    """``J^-1 b`` of a symmetric matrix of three rows, by its cofactors."""
+    """Return ``J^-1 b`` of a symmetric 3 x 3 matrix, by its cofactors."""
     columns = [J[:, i] for i in range(3)]
     cofactors = [cross(columns[(i + 1) % 3], columns[(i + 2) % 3]) for i in range(3)]
     return ca.vertcat(*(ca.dot(c, b) for c in cofactors)) / ca.dot(columns[0], cofactors[0])

@@ -1,7 +1,7 @@
-"""Derivatives of energies and forces through invariants, as products of small matrices.
+"""Factored tangents ``U H V`` of energies and forces that are functions of invariants.
 
-An element between two bodies has 24 coordinates, and a motor acts on one angle of them: what bodies do with its
-derivative is done to a column and a row, and not to a matrix with 576 entries.
+An element between two bodies has 24 coordinates, while a motor acts on a single angle. The transformation to body
+unknowns is applied to the factors U and V instead of a dense 24 x 24 matrix.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from livens.schemes.recipes.elements import ElementEnergies, State
 
 @dataclass(frozen=True)
 class Slopes:
-    """Derivatives of a kernel's functions: they follow from these, and are no part of what the step is."""
+    """Derivatives of a kernel's functions; they follow from the functions and are not part of the fingerprint."""
 
     of: ca.Function
 
 
-#: Energies through at least this many invariants have derivatives that are cheaper as products.
+#: Minimum number of invariants for which the factored derivative of an energy is used.
 _MANY_INVARIANTS = 1
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The derivative of an element's rows by v_m as ``sum U_i H_i V_i + S``: what bodies do with it is done to U and V.
+    """Derivative of an element's residual with respect to v_m as ``sum U_i H_i V_i + S``.
 
-    `of` gives U, H and V of each product, and then S.
+    `factors` returns U, H and V of each product, then the remainder S.
     """
 
     of: Slopes
 
     def __call__(self, *arguments: Any) -> tuple[list[tuple[Any, Any, Any]], Any]:
-        """The products, each by its three matrices, and the rest."""
+        """Return the products as (U, H, V) and the remainder S."""
         *found, rest = self.of.of(*arguments)
         return [(found[i], found[i + 1], found[i + 2]) for i in range(0, len(found), 3)], rest
 
 
 def chained(scheme: Any, model: ElementModel, arguments: list[Any]) -> Chain | None:
-    """The derivative of an element's rows by v_m in products, for energies and forces through invariants."""
+    """Return the factored tangent with respect to v_m for energies and forces of invariants; None if there are none."""
     parts, rest, left = list[Any](), ca.SX(model.n, model.n), dict(model.through)
     gradient, potential = getattr(scheme, "gradient", None), left.get("potential")
     gonzalez = isinstance(gradient, Equivariant) and isinstance(gradient.inner, Gonzalez)
@@ -64,9 +64,11 @@ def chained(scheme: Any, model: ElementModel, arguments: list[Any]) -> Chain | N
 
 
 def _of_energy(gradient: Any, given: Invariants, model: ElementModel, arguments: list[Any]) -> tuple[list[Any], Any]:
-    """Forces are ``D^T f`` with the slopes D of the invariants in the middle and the discrete gradient f of the energy
-    by the invariants. So U is ``h D^T``, H the derivative of f by the increment of the invariants, V how this follows
-    from v_m, and the rest what changes with the slopes.
+    """Return the factors and the geometric stiffness of an energy of invariants.
+
+    Forces are ``D^T f`` with the Jacobian D of the invariants at the midpoint and the discrete gradient f of the energy
+    with respect to the invariants. U is ``h D^T``, H the derivative of f with respect to the increment of the
+    invariants, V the derivative of this increment with respect to v_m. The remainder is the derivative of D.
     """
     v_m, _, q, h, _, k = arguments
     D = ca.Function("D", [model.q, model.k], [ca.jacobian(given.of, model.q)])
@@ -77,15 +79,15 @@ def _of_energy(gradient: Any, given: Invariants, model: ElementModel, arguments:
     slope = gradient.inner.derivative(energy, of(q, k), w, k)
     force, H = ca.substitute([by_w, slope], [w], [ca.densify(increment)])
     bent = ca.substitute(ca.jacobian(h * middle.T @ f, v_m), f, ca.densify(force))
-    # invariants are quadratic, so their increment changes with the end of the step as they do there
+    # invariants are quadratic: the derivative of their increment is their Jacobian at t + h
     return [h * middle.T, H, h * D(q + h * v_m, k)], bent
 
 
 def _of_forces(role: str, given: Invariants, model: ElementModel, arguments: list[Any]) -> tuple[list[Any], Any]:
-    """Forces ``D^T f(w, D v_m, t)`` in the middle of the step, of f or, of dissipation, of ``-R_u``.
+    """Return the factors and the geometric stiffness of forces ``D^T f(w, D v_m, t)`` at the midpoint.
 
-    In the middle, w changes by ``h/2 D`` with v_m; as the invariants are quadratic, their rate ``D v_m`` changes as
-    they do at the end of the step.
+    For a dissipation function R, f is ``-R_u``. At the midpoint, the derivative of w with respect to v_m is ``h/2 D``;
+    as the invariants are quadratic, the derivative of their rate ``D v_m`` is their Jacobian at t + h.
     """
     v_m, _, q, h, t, k = arguments
     law = -ca.gradient(given.energy, given.u) if role == "dissipation" else given.energy
@@ -101,7 +103,7 @@ def _of_forces(role: str, given: Invariants, model: ElementModel, arguments: lis
 
 
 def _other_forces(scheme: Any, model: ElementModel, through: Any, arguments: list[Any]) -> Any:
-    """How the rows of an element change with v_m by what is not written as a product; `through` is left of those."""
+    """Return the tangent of the terms without factored form; `through` contains their functions of invariants."""
     v_m, lam, q, h, t, _ = arguments
     gone = model.through.keys() - through.keys()
     V, R = (ca.SX(0) if role in gone else x for role, x in (("potential", model.V), ("dissipation", model.R)))

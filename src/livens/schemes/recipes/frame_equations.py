@@ -1,7 +1,7 @@
-"""The equations of a step of a system of frame bodies: shares per type of element, contractions per body.
+"""Step equations of systems of rigid bodies: element contributions and body projections.
 
-Elements see midpoint velocities of directors and give forces on them; bodies turn their few unknowns into the former
-and contract the latter to as many equations. Both are known once per type, whatever their number.
+Elements map midpoint velocities of directors to forces on directors. Bodies map their unknowns to midpoint velocities
+of the directors and project the forces to as many equations. Both kernels are derived once per type.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from livens.schemes.recipes.frame_kernels import BodyKernel, FrameKernel, FrameS
 from livens.schemes.recipes.pieces import Pieces
 from livens.schemes.step import FlatEquations, StepEquations, table_digest
 
-#: The part of the state that holds the angular momenta of bodies in their own frames.
+#: Name of the state part with the body angular momenta.
 SPINS = "body_spins"
 
 
 @dataclass(frozen=True, eq=False)
 class FrameElement:
-    """One element of the system: the kernel of its type, and its places."""
+    """Element of the system: kernel of its type, and indices."""
 
     kernel: FrameKernel
     coordinates: list[int]
@@ -41,21 +41,21 @@ class FrameElement:
 
 @dataclass(frozen=True, eq=False)
 class FramePlace:
-    """One body of the system: the kernel of its kind, its inertia, and its places."""
+    """Body of the system: kernel of its type, inertia, and indices."""
 
     kernel: BodyKernel
     frame: Frame
     inertia: ca.Function
     parameters: list[int]
     unknowns: slice
-    spin: slice  # among the spins of the state
+    spin: slice  # slice of the body angular momenta
 
 
 class FrameEquations(StepEquations):
-    """The equations of a step of frame bodies, with the structure of elements and bodies.
+    """Step equations of rigid bodies, with the structure of elements and bodies.
 
-    Unknowns are those of the bodies, one body after the other, then the multipliers of the constraints between them;
-    what keeps directors orthonormal has none. Constraints in `dropped` are left out: their multipliers are zero.
+    Unknowns are those of the bodies, body by body, then the multipliers of the constraints between bodies. The
+    orthonormality of the directors needs no multipliers. The multipliers of `removed_constraints` are zero.
     """
 
     def __init__(self, system: System, scheme: FrameScheme, dropped: tuple[int, ...] = ()) -> None:
@@ -63,10 +63,10 @@ class FrameEquations(StepEquations):
         spins = sum(frame.turning for frame in system.frames)
         self.layout = system.layout.with_(**{SPINS: spins}) if scheme.spins and spins else system.layout
         within = {i for frame in system.frames for i in frame.constraints}
-        #: The constraints that have a multiplier among the unknowns.
+        #: Enforced constraints: those with a multiplier among the unknowns.
         left_out = within | set(dropped)
         self.kept = tuple(i for i in range(system.m) if i not in left_out)
-        #: Those of them that hold on both levels: what is on velocity level already is held once.
+        #: Enforced constraints on both levels; velocity-level constraints are enforced once.
         on_position = set(system.position_constraints) if scheme.both_levels else set[int]()
         self.twice = tuple(i for i in self.kept if i in on_position)
         recipes = {kind: self._recipe(*kind) for kind in body_kinds(system.frames)}
@@ -79,7 +79,7 @@ class FrameEquations(StepEquations):
 
     @functools.cached_property
     def bodies(self) -> tuple[FramePlace, ...]:
-        """The bodies, in the order of their unknowns."""
+        """Bodies, in the order of their unknowns."""
         system, first, spin, found = self.system, 0, 0, []
         kernels = {kind: BodyKernel(self._recipe(*kind)) for kind in body_kinds(system.frames)}
         for frame in system.frames:
@@ -93,7 +93,7 @@ class FrameEquations(StepEquations):
 
     @functools.cached_property
     def elements(self) -> tuple[FrameElement, ...]:
-        """The elements that add something, each type derived once."""
+        """Elements with a nonzero contribution; each type is derived once."""
         system, kernels, found = self.system, dict[tuple[ElementModel, bool], FrameKernel](), []
         of_bodies = {frame.element for frame in system.frames}
         for number, model in enumerate(system.models):
@@ -109,7 +109,7 @@ class FrameEquations(StepEquations):
 
     @functools.cached_property
     def row_names(self) -> tuple[str, ...]:
-        """What each equation is about, in words."""
+        """Labels of the equations."""
         system, names = self.system, list[str]()
         for frame in system.frames:
             names += [f"balance of momentum of {system.coordinates[i]}" for i in frame.position]
@@ -123,11 +123,11 @@ class FrameEquations(StepEquations):
 
     @property
     def size_in_pieces(self) -> int:
-        more = self.unknowns.sizes["bodies"] if self.scheme.both_levels else 0  # see `level_pieces`
+        more = self.unknowns.sizes["bodies"] if self.scheme.both_levels else 0  # see `rigid_body_ggl_batches`
         return self.unknowns.size + more
 
     def pieces(self) -> Pieces:
-        from livens.schemes.recipes.frame_pieces import frame_pieces  # they are made of these
+        from livens.schemes.recipes.frame_pieces import frame_pieces  # circular import
         from livens.schemes.recipes.level_pieces import level_pieces
 
         return level_pieces(self) if self.scheme.both_levels else frame_pieces(self)
@@ -243,9 +243,9 @@ class FrameEquations(StepEquations):
         )
 
     def _jacobian(self, states: Any, rows: Any, v_m: Any, lam: Any, q: Any, h: Any, t: Any, k: Any) -> tuple[Any, Any]:
-        """The Jacobian in variations of the end of the step, by the chain rule: elements, then bodies.
+        """Return the Jacobian in variations at t + h, by the chain rule: elements, then bodies.
 
-        The second part is the matrix that takes the variations to changes of the unknowns.
+        The second result is the matrix that maps variations to increments of the unknowns.
         """
         n, m, size = self.system.n, self.system.m, self.unknowns["bodies"].stop
         by_v, by_lam, of_g = ca.SX(n, n), ca.SX(n, m), ca.SX(m, n)
@@ -280,10 +280,10 @@ class FrameEquations(StepEquations):
         return both, (ca.vertcat(*turns.values()), [i for i, _ in places], [j for _, j in places])
 
     def _jacobian_of_both_levels(self, states: Any, rows: Any, pull: Any, at: Any) -> tuple[Any, Any]:
-        """As `_jacobian`, where elements pull on velocities and see those at the end of the step.
+        """Return the Jacobian of the GGL equations, where elements depend on the velocities at t + h.
 
-        Elements: R of the rows, P of the pull, g and H of the constraints on both levels; by v_m, v1, lam and gam.
-        Bodies turn these into few numbers each, before they are multiplied with one another.
+        Element terms: R residual, P GGL correction, g and H constraints on position and velocity level; subscripts:
+        v_m, v1, lam and gam. The projections to bodies are applied before the products are formed.
         """
         n, m, size, h, t = self.system.n, self.system.m, self.unknowns["bodies"].stop, at.h, at.t
         of_n, of_m = (n, n), (n, m)
@@ -310,7 +310,7 @@ class FrameEquations(StepEquations):
             P_gam, R_gam = P_gam + _placed(p_gam, i, own, of_m), R_gam + _placed(b_gam, i, own, of_m)
             H_v, H_1 = H_v + _placed(h_v, own, i, (m, n)), H_1 + _placed(h_1, own, i, (m, n))
         square, wide, tall = (size, size), (size, n), (n, size)
-        # D: of the balance, Y: of what the pull takes from the momenta, T: of the twist, E: of v1 at a given twist
+        # D: body residual, Y: GGL part of the momenta, T: twist, E: v1 at fixed twist
         D, D_mu, Y, T, T_mu = (ca.SX(*square) for _ in range(5))
         D_rows, D_pull, D_1, Y_pull = (ca.SX(*wide) for _ in range(4))
         E, S = ca.SX(*tall), ca.SX(*tall)
@@ -358,13 +358,13 @@ class FrameEquations(StepEquations):
         return found, (ca.vertcat(*turns.values()), [i for i, _ in places], [j for _, j in places])
 
     def _state(self, body: FramePlace, x: Any, q: Any, v: Any, p: Any, spins: Any, k: Any, h: Any) -> list[Any]:
-        """What the kernel of a body is called with."""
+        """Return the arguments of the kernel of a body."""
         i = list(body.frame.coordinates)
         spin = spins[body.spin] if body.kernel.recipe.turning else ca.SX(0, 1)
         return [x[body.unknowns], q[i], v[i], p[i], spin, *body.inertia(k[body.parameters]), h]
 
     def _spread(self, n: int, parts: list[Any]) -> Any:
-        """What bodies say about their coordinates, in the order of the system."""
+        """Scatter coordinate vectors of the bodies into a vector of the system."""
         found = ca.SX.zeros(n)
         for body, part in zip(self.bodies, parts, strict=True):
             found[list(body.frame.coordinates)] = part
@@ -372,25 +372,25 @@ class FrameEquations(StepEquations):
 
 
 def _written(*kernels: Any) -> list[str]:
-    """The functions of kernels as text."""
+    """Serialize the functions of kernels."""
     functions = [f for k in kernels for f in ([k] if isinstance(k, ca.Function) else vars(k).values())]
     return [f.serialize() for f in functions if isinstance(f, ca.Function)]
 
 
 def spins_at(system: System, q: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """The angular momenta of the bodies in their own frames, from the momenta of their directors."""
+    """Return the body angular momenta from the momenta of the directors."""
     found = []
     for frame in system.frames:
         if not frame.directors:
             continue
-        D, P = q[list(frame.directors)], p[list(frame.directors)]  # one row a director
+        D, P = q[list(frame.directors)], p[list(frame.directors)]  # one row per director
         turning = np.cross(D, P).sum(axis=0) if frame.dimension == 3 else D[:, 0] @ P[:, 1] - D[:, 1] @ P[:, 0]
         found.append(D @ turning if frame.dimension == 3 else np.array([turning]))
     return np.concatenate(found) if found else np.zeros(0)
 
 
 def spin_expressions(system: System, q: Any, p: Any) -> Any:
-    """The same as an expression of symbols."""
+    """Return the body angular momenta as an expression of symbols."""
     found = [ca.SX(0, 1)]
     for frame in system.frames:
         if not frame.directors:
@@ -405,7 +405,7 @@ def spin_expressions(system: System, q: Any, p: Any) -> Any:
 
 
 def _rest(kernel: FrameKernel, slopes: Any, arguments: Any, places: list[int], products: list[Any]) -> Any:
-    """The derivative of an element's rows by v_m but for its products, which are noted with their places."""
+    """Return the unfactored part of an element's tangent in v_m, and append the factored part to `products`."""
     if kernel.chain is None:
         return slopes[0]
     found, rest = kernel.chain(*arguments)
@@ -414,7 +414,7 @@ def _rest(kernel: FrameKernel, slopes: Any, arguments: Any, places: list[int], p
 
 
 def _multiplied(products: list[Any], contract: Any, spread: Any) -> Any:
-    """``contract U H V spread`` of all products, from outside to inside."""
+    """Return the sum of ``contract U H V spread`` over all products, multiplied from the outside inwards."""
     found = ca.SX(contract.size1(), spread.size2())
     for places, U, H, V in products:
         found += (contract[:, places] @ U) @ (H @ (V @ spread[places, :]))
@@ -422,12 +422,12 @@ def _multiplied(products: list[Any], contract: Any, spread: Any) -> Any:
 
 
 def _placed(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:
-    """A matrix with the nonzeros of a block at its rows and columns."""
+    """Return a matrix with the nonzeros of a block at its rows and columns."""
     block = ca.sparsify(block)
     i, j = block.sparsity().get_triplet()
     return ca.SX.triplet([rows[a] for a in i], [columns[b] for b in j], ca.SX(block.nz[:]), *shape)
 
 
 def _at(values: Any, where: slice) -> Any:
-    """An empty slice has one row and no column, which would count as a row."""
+    """Return a slice of a column; an empty slice gets shape (0, 1), as shape (1, 0) would count as a row."""
     return values[where] if where.stop > where.start else ca.SX(0, 1)

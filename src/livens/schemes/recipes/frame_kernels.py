@@ -1,4 +1,4 @@
-"""What one type of element and one kind of body do in a step of frame bodies, as functions of their own few numbers."""
+"""Kernels of rigid-body steps: functions of one element type and of one body type."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from livens.schemes.recipes.frame_chains import Chain, Slopes, chained
 
 
 class FrameScheme:
-    """What a scheme for frame bodies says beside its name: the recipe of a body, and what elements add.
+    """Mixin of schemes for rigid bodies in director coordinates: body discretization and element contribution.
 
-    `share` is that of an `ElementScheme` with midpoint velocities as unknowns, for elements without kinetic energy.
+    The element contribution is that of an `ElementScheme` with midpoint velocities as unknowns, without kinetic energy.
     """
 
     body: type[BodyRecipe]
-    #: That of a body that is a rotor; without one, it is taken as any other.
+    #: Discretization of rotor bodies; None: rotors are discretized as other bodies.
     rotor_body: type[BodyRecipe] | None = None
-    #: Angular momenta are part of the state.
+    #: Body angular momenta are part of the state.
     spins: bool = True
-    #: Constraints hold on velocity level too: elements have a `pull` and a `hidden`.
+    #: Constraints are enforced on velocity level too: `ggl_correction` and `hidden_constraint_terms` are defined.
     both_levels: bool = False
 
     def force_scheme(self) -> ElementScheme:
-        """The scheme whose shares are the forces on the directors."""
+        """Return the element scheme whose contributions are the forces on the directors."""
         raise NotImplementedError
 
     def pull(self, e: ElementEnergies, q: Any, v_m: Any, gam: Any, h: Any, t: Any) -> Any:
-        """What an element adds to the velocity that belongs to the momenta."""
+        """Return the GGL correction of an element to the velocity."""
         raise NotImplementedError
 
     def hidden(
         self, e: ElementEnergies, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any, t: Any
     ) -> tuple[Any, Any, Any]:
-        """What an element adds to the rows, its constraints on velocity level, and the work of their motion."""
+        """Return the hidden-constraint force, the hidden constraints, and the work of rheonomic constraints."""
         raise NotImplementedError
 
 
 class FrameKernel:
-    """What one type of element adds, as functions of its local unknowns, state and parameters."""
+    """Kernel of one element type, as functions of its local unknowns, state and parameters."""
 
     def __init__(self, scheme: FrameScheme, model: ElementModel, body: bool) -> None:
         model = _massless(model, body)
@@ -57,7 +57,7 @@ class FrameKernel:
         self.model, self.m, self.idle = model, m, not m and _zero(rows)
         arguments = [v_m, lam, q, h, t, model.k]
         self.share = ca.Function("share", arguments, [rows, constraints, work])
-        #: The derivative by v_m as products of small matrices, where it is that; see `chained`.
+        #: Factored derivative with respect to v_m, where available; see `factored_tangent`.
         self.chain: Chain | None = chained(scheme.force_scheme(), model, arguments)
         by_v = ca.jacobian(rows, v_m) if self.chain is None else ca.SX(n, n)
         self.slopes = ca.Function("slopes", arguments, [by_v, ca.jacobian(rows, lam), ca.jacobian(constraints, v_m)])
@@ -77,11 +77,12 @@ class FrameKernel:
 
 
 class BodyKernel:
-    """What one kind of body does in a step, as functions of its unknowns y, its state and its inertia.
+    """Kernel of one body type, as functions of its unknowns y, its state and its inertia.
 
-    Arguments are ``(y, q, v, p, spin, mass, euler, h)``, then the rows and the pull of the elements where they matter.
-    `rate` gives ``(q1 - q0)/h``, `balance` the equations, `end` the state at the end part by part. `slopes` are the
-    derivatives: of the balance by the variations and by the rows, of the rate by the variations, and of y by these.
+    Arguments are ``(y, q, v, p, spin, mass, euler, h)``, followed by the residual and the GGL correction of the
+    elements where needed. `q_increment_rate` returns ``(q1 - q0)/h``, `residual` the equations, `final_state` the parts
+    of the state at t + h. `jacobians` returns the derivatives of the residual with respect to variations and to the
+    element residuals, of the increment rate with respect to variations, and of y with respect to variations.
     """
 
     def __init__(self, recipe: BodyRecipe) -> None:
@@ -106,7 +107,7 @@ class BodyKernel:
 
 
 def _massless(model: ElementModel, body: bool) -> ElementModel:
-    """The same type without kinetic energy; of a body, without the constraints that keep it rigid too."""
+    """Return the element type without kinetic energy and, for bodies, without rigidity constraints."""
     through = {role: given for role, given in model.through.items() if role != "kinetic"}
     parts = model.q, model.v, model.t, model.k, model.quaternions
     g = ca.SX(0, 1) if body else model.g[: model.on_position] if model.on_position else ca.SX(0, 1)

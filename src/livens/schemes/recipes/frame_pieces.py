@@ -1,7 +1,7 @@
-"""The pieces of a step of frame bodies: kinetic parts body by body, and elements that see bodies instead of directors.
+"""Assembly plan of rigid bodies: body batches (inertia) and element batches in body unknowns.
 
-An element turns the unknowns of its bodies into midpoint velocities of their directors, and its forces on these into
-forces and moments on the bodies, within its own kernel: nothing is stored for directors.
+The kernel of an element maps the unknowns of its bodies to midpoint velocities of the directors, and the forces on the
+directors to forces and torques on the bodies. No data is stored for directors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from livens.schemes.recipes.pieces import (
 
 
 def frame_pieces(equations: FrameEquations) -> Pieces:
-    """The equations of a step piece by piece."""
+    """Return the assembly plan of the step equations."""
     bodies = Bodies(equations)
     found = [*bodies.pieces(), *_elements(equations, bodies), ledger(equations.layout)]
     if equations.kept:
@@ -57,7 +57,7 @@ def frame_pieces(equations: FrameEquations) -> Pieces:
 
 
 def constraint_memory(equations: FrameEquations, memory: Layout, z: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The memory before the first step: the constraints as they are at its positions."""
+    """Return the compensation before the first step: constraint residuals of the initial positions."""
     found, q, k = np.zeros(memory.size), z[equations.layout["q"]], c[2:]
     number = np.full(equations.system.m, -1)
     number[list(equations.kept)] = memory["gap"].start + np.arange(len(equations.kept))
@@ -75,23 +75,23 @@ def constraint_memory(equations: FrameEquations, memory: Layout, z: np.ndarray, 
 
 
 class Bodies:
-    """The bodies of a system by their kinds."""
+    """Bodies of a system by body type, with index tables."""
 
     def __init__(self, equations: FrameEquations) -> None:
         self.equations = equations
-        #: For every coordinate: the body it is of, and its number there.
+        #: Body index of every coordinate, and index within the body.
         self.body_of = np.full(equations.system.n, -1)
         self.place_in = np.full(equations.system.n, -1)
         for number, place in enumerate(equations.bodies):
             coordinates = list(place.frame.coordinates)
             self.body_of[coordinates] = number
             self.place_in[coordinates] = np.arange(len(coordinates))
-        #: Bodies of one kind and one type of element, by their numbers.
+        #: Body indices by (body kernel, element type).
         self.kinds: dict[tuple[Any, Any], list[int]] = {}
         for number, place in enumerate(equations.bodies):
             key = place.kernel, equations.system.models[place.frame.element]
             self.kinds.setdefault(key, []).append(number)
-        #: Rounding errors of positions and momenta, and what is left of constraints: these are put right later on.
+        #: Compensation: rounding errors of positions and momenta, and constraint residuals.
         self.memory = Layout(low=equations.system.n, push=equations.unknowns["bodies"].stop, gap=len(equations.kept))
 
     def table(self, numbers: list[int], what: Callable[[Any], Any]) -> np.ndarray:
@@ -102,7 +102,7 @@ class Bodies:
         return [self._kinetic(kernel, numbers) for (kernel, _), numbers in self.kinds.items()]
 
     def _kinetic(self, kernel: BodyKernel, numbers: list[int]) -> Piece:
-        """Momenta of one kind of body: its equations without forces, and its state at the end."""
+        """Return the batch of one body type: inertia terms of the momentum balance, and final state."""
         equations, recipe = self.equations, kernel.recipe
         layout, first = equations.layout, equations.bodies[numbers[0]]
         n, turning = recipe.d * (1 + recipe.count), recipe.turning if SPINS in equations.layout else 0
@@ -122,7 +122,7 @@ class Bodies:
         ends = kernel.end(*state, none)
         own, _, _, turn = kernel.slopes(*state, none)
         y = symbols("y", recipe.size)
-        # directors are summed up like centres: their increments keep them orthonormal, rounding errors included
+        # directors use compensated summation like centres of mass, which preserves their orthonormality
         sums = [(local.h * kernel.rate(*state), parts[0], coordinates)]
         added, impulse = [*zip(ends[1:3], parts[1:3], strict=True)], None
         if type(recipe) is LieBody:
@@ -134,7 +134,7 @@ class Bodies:
             if turning:
                 sums.append((of_spin, parts[3], lows[:, recipe.d :]))
             added = [(ends[1], parts[1]), (ends[2][recipe.d :], parts[2][:, recipe.d :])]
-        elif turning:  # recipes with more than these momenta are not summed up with their rounding errors
+        elif turning:  # body steps with additional momentum terms are summed without compensation
             added.append((ends[3], parts[3]))
         rows, jacobian = ca.cse([kernel.balance(*state, none, none), own])
         return piece(
@@ -156,15 +156,15 @@ class Bodies:
         return x
 
 
-#: A type of element, and how it is attached: which body and which of its entries each coordinate is, the kinds of the
-#: bodies, which of its constraints have multipliers, and which of its parameters are what controllers say.
+#: Connectivity signature of an element: kernel, body slot and index in the body of each coordinate, body steps, mask of
+#: the enforced constraints, indices of the controlled parameters.
 Attachment = tuple[
     FrameKernel, tuple[int, ...], tuple[int, ...], tuple[BodyRecipe, ...], tuple[bool, ...], tuple[int, ...]
 ]
 
 
 def attachments(equations: FrameEquations, bodies: Bodies) -> dict[Attachment, list[Any]]:
-    """The elements by their type and the way they are attached, each with its bodies and multipliers."""
+    """Return the elements by connectivity signature, each with its bodies and multipliers."""
     groups: dict[Attachment, list[Any]] = {}
     multiplier_of = {number: i for i, number in enumerate(equations.kept)}
     commands = set(equations.system.controls)
@@ -185,7 +185,7 @@ def attachments(equations: FrameEquations, bodies: Bodies) -> dict[Attachment, l
 
 
 def _elements(equations: FrameEquations, bodies: Bodies) -> list[Piece]:
-    """One piece for each type of element, and way it is attached to bodies."""
+    """Return one batch per element type and connectivity."""
     groups = attachments(equations, bodies)
     found = [_attached(equations, *key, own, bodies.memory) for key, own in groups.items()]
     return [p for p in found if p.rows.numel() or p.ends.numel()]
@@ -252,7 +252,7 @@ def _attached(
 
 
 def _turned_slopes(kernel: FrameKernel, arguments: Any, contract: Any, spread: Any) -> Any:
-    """The derivative of the forces on bodies at given arms; bodies have fewer unknowns than invariants directors."""
+    """Return the tangent of the forces on bodies at constant lever arms, using the factored form where available."""
     if kernel.chain is None:
         return contract @ kernel.slopes(*arguments)[0] @ spread
     products, rest = kernel.chain(*arguments)
@@ -265,7 +265,7 @@ def _turned_slopes(kernel: FrameKernel, arguments: Any, contract: Any, spread: A
 def whole_directors(
     recipes: tuple[BodyRecipe, ...], role: tuple[int, ...], place: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """An element's coordinates as (body, number there), and what else is of their directors: these turn as a whole."""
+    """Return an element's coordinates as (body, index in the body), completed to whole directors, which rotate."""
     seen = list(zip(role, place, strict=True))
     for body, j in tuple(seen):
         d = recipes[body].d
@@ -282,9 +282,10 @@ def _kinematics(
     q: Any,
     h: Any,
 ) -> tuple[Any, Any, Any, Callable[[Any], Any]]:
-    """Midpoint velocities of an element's coordinates; how forces on them act on bodies; how variations move them.
+    """Return midpoint velocities, force map to bodies, kinematic Jacobian and geometric stiffness of an element.
 
-    The last part is the derivative of the forces on bodies at given forces on coordinates: arms turn with the bodies.
+    The geometric stiffness is the derivative of the forces on bodies at constant forces on the coordinates: lever arms
+    rotate with the bodies.
     """
     n, size = len(role), sum(recipe.size for recipe in recipes)
     v_m, contract, spread = ca.SX.zeros(n), ca.SX(size, n), ca.SX(n, size)
@@ -324,7 +325,7 @@ def _kinematics(
 
 
 def shown_multipliers(equations: FrameEquations, unknowns: Layout) -> Piece:
-    """The multipliers a result shows; those without an unknown stay zero."""
+    """Return the batch that writes the reported multipliers; multipliers without an unknown remain zero."""
     local, each = Local.of(1, 0), np.arange(len(equations.kept))[:, None]
     shown = equations.layout["multipliers"].start + np.array(equations.kept)[:, None]
     x = unknowns["lam"].start + each
@@ -332,14 +333,14 @@ def shown_multipliers(equations: FrameEquations, unknowns: Layout) -> Piece:
 
 
 def held_commands(layout: Layout) -> Piece:
-    """What controllers say is held over the step."""
+    """Return the batch that holds the outputs of sampled controllers over the step."""
     local, places = Local.of(0, 1), np.arange(layout["control"].start, layout["control"].stop)[:, None]
     none = np.zeros((len(places), 0), dtype=np.int64)
     return piece("commands", local, ca.SX(0, 1), {"x": none, "z": places}, ends=[(local.z, places)])
 
 
 def with_commands(local: Local, commanded: tuple[int, ...]) -> Any:
-    """Parameters of an element; what controllers say are the last entries of its state."""
+    """Return the parameters of an element, with controller outputs taken from the last entries of its state."""
     k = ca.SX(local.k)
     for j, command in zip(commanded, ca.vertsplit(local.z)[-len(commanded) :] if commanded else [], strict=True):
         k[j] = command
@@ -347,7 +348,7 @@ def with_commands(local: Local, commanded: tuple[int, ...]) -> Any:
 
 
 def command_places(equations: FrameEquations, commanded: tuple[int, ...], members: list[Any]) -> np.ndarray:
-    """Where these elements find what controllers say."""
+    """Return the state indices of the controller outputs used by these elements."""
     first, controls = equations.layout["control"].start if commanded else 0, equations.system.controls
     said = [[first + controls.index(e.parameters[j]) for j in commanded] for e, _, _ in members]
     return np.array(said, dtype=np.int64).reshape(len(members), len(commanded))

@@ -1,4 +1,4 @@
-"""Murua's method on models in descriptor form of index 2: ``x' = f(x, z)``, ``0 = g(x)`` (S002 def. 6.5, thm. 6.7)."""
+"""Murua's method on index-2 models in descriptor form: ``x' = f(x, z)``, ``0 = g(x)`` (S002 def. 6.5, thm. 6.7)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from livens.schemes.tableaus.murua import Murua
 
 @dataclass(frozen=True)
 class Parts:
-    """Variables and equations of ``E x' = f(x, y, z)``, ``0 = c(x, y)``, ``0 = g(x, y)``: y of index 1, z of index 2.
+    """Index-2 form ``E x' = f(x, y, z)``, ``0 = c(x, y)``, ``0 = g(x, y)``: indices of variables and equations.
 
-    There may be no y: they are what equations determine at once, such as the places of contact points. Without z the
-    method is that of Gauss.
+    y has index 1 and z index 2. y may be empty; an example of y are positions of contact points. Without z the method
+    is Gauss.
     """
 
     x: list[int]
@@ -33,7 +33,7 @@ class Parts:
 
 
 def parts_of(model: DescriptorModel) -> Parts | None:
-    """The parts of a model, or nothing if it has not this form."""
+    """Return the index-2 form of a model; None if it does not have this form."""
     pencil, d = model.pencil, model.descriptor
     n = int(d.x.numel())
     x = [j for j in range(n) if j not in pencil.algebraic]
@@ -52,7 +52,7 @@ def parts_of(model: DescriptorModel) -> Parts | None:
 
 
 def _determining(model: DescriptorModel, y: list[int]) -> list[int]:
-    """The first algebraic equations that determine the variables y."""
+    """Return the leading algebraic equations that determine the variables y."""
     d, chosen = model.descriptor, list[int]()
     if not y:
         return chosen
@@ -67,21 +67,21 @@ def _determining(model: DescriptorModel, y: list[int]) -> list[int]:
 
 
 def _rows(column: Any, chosen: list[int]) -> Any:
-    """Some entries of a column; an empty choice of none would not be a column."""
+    """Return some entries of a column; an empty selection has shape (0, 1)."""
     return column[chosen] if chosen else ca.SX(0, 1)
 
 
 def index_two_equations(model: DescriptorModel, coefficients: Murua) -> FlatEquations:
-    """One polynomial for x, with slopes at Gauss' nodes and constraints at Lobatto's::
+    """Return the step graph: one polynomial for x, with derivatives at Gauss nodes and constraints at Lobatto nodes::
 
         X_i    = x0 + h sum_k a_ik X'_k       E X'_i = f(X_i, Y_i, Z_i),  0 = c(X_i, Y_i)
         Xbar_i = x0 + h sum_k abar_ik X'_k    0 = g(Xbar_i, Ybar_i),      0 = c(Xbar_i, Ybar_i)
 
-    The step ends with the last of the Xbar_i. The multipliers there are on the polynomial through the Z_i: z0 has no
-    part in it, as an error of it would never die out.
+    The final state is the last Xbar_i. The multipliers at t + h are on the polynomial through the Z_i; z0 does not
+    enter, as its error would persist.
     """
     parts = parts_of(model)
-    assert parts is not None, "the scheme says that it needs this form"
+    assert parts is not None, "the scheme requires the index-2 form"
     p, d, layout, T, s = parts, model.descriptor, model.layout, coefficients.dynamics, coefficients.s
     n, (nx, ny, nz) = int(d.x.numel()), (len(p.x), len(p.y), len(p.z))
     x = ca.SX.sym("x", s * (nx + nz + 2 * ny))

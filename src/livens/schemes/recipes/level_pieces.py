@@ -1,12 +1,12 @@
-"""The pieces of a step of frame bodies whose constraints hold on both levels.
+"""Assembly plan of rigid bodies with constraints on position and velocity level (GGL).
 
-In such a step every joint pulls on the velocities of its bodies, and holds their velocities at the end of the step: two
-joints of one body are coupled, whatever is between them. So the twist at the end, ``(v1, omega1)``, is an unknown of
-each body too, with the equations ::
+In a GGL step every joint corrects the velocities of its bodies and constrains their velocities at t + h, so that all
+joints of a body are coupled. The twist at t + h, ``(v1, omega1)``, is therefore an additional unknown of each body,
+with the equations ::
 
-    2 m u - p0 - m v1 = 2 sum of pulls            2 J W - Pi0 - J R1^T omega1 = 2 sum of what pulls take from Pi
+    2 m u - p0 - m v1 = 2 sum of GGL corrections      2 J W - Pi0 - J R1^T omega1 = 2 sum of GGL corrections of Pi
 
-and everything is a sum over elements again. The motion is that of the equations without these unknowns.
+and the residual is a sum over elements again. The trajectory is that of the equations without these unknowns.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from livens.schemes.recipes.pieces import Local, Piece, Pieces, carried_constrai
 
 
 def unknowns_with_twists(equations: FrameEquations) -> Layout:
-    """The unknowns with the twists of all bodies at the end of the step."""
+    """Return the layout of the unknowns, including the twists of all bodies at t + h."""
     sizes = equations.unknowns.sizes
     return Layout(bodies=sizes["bodies"], twists=sizes["bodies"], lam=sizes["lam"], gam=sizes["gam"])
 
 
 def level_pieces(equations: FrameEquations) -> Pieces:
-    """The equations of a step piece by piece."""
+    """Return the assembly plan of the step equations."""
     made = _Levels(equations)
     found = [*made.bodies(), *made.elements(), ledger(equations.layout)]
     if equations.kept:
@@ -69,12 +69,12 @@ def level_pieces(equations: FrameEquations) -> Pieces:
 
 
 class _Levels:
-    """The parts of the equations, with twists at the end of the step as unknowns."""
+    """Batches of the GGL equations, with the twists at t + h as unknowns."""
 
     def __init__(self, equations: FrameEquations) -> None:
         self.equations, self.unknowns = equations, unknowns_with_twists(equations)
         self._bodies = Bodies(equations)
-        #: Rounding errors of positions, and what is left of constraints.
+        #: Rounding errors of positions, and constraint residuals.
         self.memory = Layout(low=equations.system.n, gap=len(equations.kept))
         number_of = {number: i for i, number in enumerate(equations.kept)}
         self._twice = {number_of[number]: i for i, number in enumerate(equations.twice)}
@@ -92,7 +92,7 @@ class _Levels:
         return x
 
     def _places(self, number: int) -> list[int]:
-        """The unknowns of a body: mean velocities of the step, then those at its end."""
+        """Return the indices of the unknowns of a body: mean velocities of the step, then velocities at t + h."""
         own = self.equations.bodies[number].unknowns
         return [*range(own.start, own.stop), *(self.unknowns["twists"].start + i for i in range(own.start, own.stop))]
 
@@ -201,7 +201,7 @@ class _Levels:
 
 
 def _shared(rows: Any, local: Local) -> tuple[Any, Any]:
-    """Rows and their derivative, which have much in common."""
+    """Return residual and Jacobian after common-subexpression elimination."""
     found = ca.cse([ca.densify(rows), ca.sparsify(ca.jacobian(rows, local.x))])
     return found[0], found[1]
 
@@ -209,8 +209,9 @@ def _shared(rows: Any, local: Local) -> tuple[Any, Any]:
 def _all_directors(
     recipes: tuple[BodyRecipe, ...], role: tuple[int, ...], place: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """An element's coordinates as (body, number there), and all directors of a body that it turns: a pull on one of
-    them takes from the angular momentum along the others.
+    """Return an element's coordinates as (body, index in the body), completed by all directors of rotating bodies.
+
+    A GGL correction of one director changes the angular momentum, which depends on all directors.
     """
     seen = list(zip(role, place, strict=True))
     turned = {body for body, j in seen if j >= recipes[body].d}
@@ -219,17 +220,17 @@ def _all_directors(
 
 
 def _length(recipe: BodyRecipe) -> int:
-    """How many coordinates a body has."""
+    """Return the number of coordinates of a body."""
     return recipe.d * (1 + recipe.count)
 
 
 def _entries(number: int, seen: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Which entries of what an element sees are of a body: (place, number in the body)."""
+    """Return the dofs of a body among the dofs of an element, as (index in the element, index in the body)."""
     return [(i, j) for i, (body, j) in enumerate(seen) if body == number]
 
 
 def _spin(recipe: LieBody, motion: Motion, twist: Any, inertia: BodyInertia) -> Any:
-    """The angular momentum in the body's frame of a rate of rotation at the end of the step."""
+    """Return the body angular momentum of the angular velocity at t + h."""
     if not recipe.count:
         return ca.SX(0, 1)
     trace, omega = ca.trace(inertia.euler), twist[recipe.d :]
@@ -239,7 +240,7 @@ def _spin(recipe: LieBody, motion: Motion, twist: Any, inertia: BodyInertia) -> 
 
 
 class _Attached:
-    """A body as one of its elements sees it; where it turns no director, these do not matter."""
+    """Body of an element: kinematics from the element's dofs; directors that the element does not use are zero."""
 
     def __init__(self, recipe: Any, x: Any, entries: list[tuple[int, int]], local: Local, seen: int) -> None:
         assert isinstance(recipe, GGLBody)
@@ -251,7 +252,7 @@ class _Attached:
         self.v1 = recipe.lifted(x[recipe.size :], self.motion)
 
     def pushed(self, own: list[tuple[int, int]], forces: Any, pull: Any, h: Any) -> Any:
-        """What an element adds to the equations of the body: by its pull, and by its forces at points that move."""
+        """Return the contribution of an element to the equations of the body: GGL corrections, forces and torques."""
         recipe, n = self.recipe, self.q.numel()
         force, drawn = ca.SX.zeros(n), ca.SX.zeros(n)
         for i, j in own:

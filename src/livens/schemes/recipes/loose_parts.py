@@ -1,7 +1,7 @@
-"""Steps of many bodies that nothing holds together: each is stepped by itself, and those of one kind by one function.
+"""Step of mutually independent bodies: one function per class of identical bodies.
 
-What they do to each other, contacts that are found while they move, is known before the step begins. So the step of a
-body depends on nothing but the body, and a thousand of them need no more code than one.
+Interactions are contacts that are detected before the step begins. The step of a body therefore depends on its own
+state only, and the generated code does not grow with the number of bodies.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from livens.schemes.recipes.split_forces import Ahead, SplitStep, memory_size, s
 from livens.schemes.recipes.twists import twists
 from livens.schemes.step import FlatEquations, StepEquations
 
-#: Fewer bodies than this are stepped as a whole.
+#: Minimum number of bodies for this path.
 FEWEST = 8
-#: Entries of the state of a part that are sums over all of them, by where they stand in the state of the system.
+#: Markers in the index tables of body states for entries that are sums over all bodies.
 SUPPLIED, DISSIPATED, MOVING, LOST = -1, -2, -3, -4
 
 
 class Elsewhere(BlackBox):
-    """The forces on one part, which are found for all of them at once."""
+    """Placeholder for the external force on one body; the forces are evaluated for all bodies at once."""
 
     def __init__(self) -> None:
         self.address, self.function, self.velocities = 0, None, True
@@ -38,23 +38,23 @@ class Elsewhere(BlackBox):
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """Parts that are alike: one of them as a system, and of each its coordinates and elements in the whole."""
+    """Class of identical bodies: one body as a System, and coordinates and elements of each body in the full system."""
 
     system: System
     coordinates: np.ndarray
     elements: np.ndarray
 
     def parameters(self, whole: System) -> np.ndarray:
-        """Where each part finds its parameters."""
+        """Return the parameter indices of each body."""
         size, where = whole.shared.size, whole.parameter_indices
         return np.array([[*range(size), *(i for e in own for i in where[e][size:])] for own in self.elements.tolist()])
 
 
 @functools.lru_cache(maxsize=32)
 def loose_parts(system: System) -> tuple[Kind, ...]:
-    """The kinds of parts that a system falls into; nothing, if it is better taken as a whole.
+    """Return the body classes of a system of independent bodies; () if the system is stepped as one.
 
-    A part with joints, or with cheap forces that have to be solved for, is nothing that one function does.
+    Returns () if a body has joints, sampled controllers or velocity-level constraints.
     """
     if not isinstance(system.box, FoundContacts) or system.controls or system.rolls:
         return ()
@@ -83,7 +83,7 @@ def loose_parts(system: System) -> tuple[Kind, ...]:
 
 
 def _acts(model: ElementModel) -> bool:
-    """Whether an element has any energy, force or constraint; others are there to be looked at, or for parameters."""
+    """Return True if an element has an energy, a force or a constraint; others are visuals or hold parameters."""
     return bool(model.m or model.F.nnz()) or not all(x.is_zero() for x in (model.T, model.V, model.R))
 
 
@@ -92,7 +92,7 @@ def _flags(element: Any) -> tuple[Any, ...]:
 
 
 def _connected(system: System) -> list[tuple[list[int], list[int]]]:
-    """Coordinates and elements of every part, in order."""
+    """Return coordinates and elements of every connected component, in order."""
     root = list(range(system.n))
 
     def find(i: int) -> int:
@@ -117,7 +117,7 @@ def _connected(system: System) -> list[tuple[list[int], list[int]]]:
 
 @dataclass(frozen=True, eq=False)
 class LooseParts(StepEquations):
-    """The equations of a step, kind of part by kind of part."""
+    """Step equations by body class."""
 
     system: System
     kinds: tuple[Kind, ...]
@@ -125,7 +125,7 @@ class LooseParts(StepEquations):
     whole: Callable[[], FlatEquations]
 
     @functools.cached_property
-    def layout(self) -> Layout:  # type: ignore[override]  # a base class says that there is one
+    def layout(self) -> Layout:  # type: ignore[override]  # declared as attribute in the base class
         n, box = self.system.n, self.system.box
         assert box is not None
         return self.system.layout.with_(A=memory_size(self.system), asked=2 * n + 1, box=n + box.accounts)
@@ -139,7 +139,7 @@ class LooseParts(StepEquations):
 
     @functools.cached_property
     def places(self) -> tuple[np.ndarray, ...]:
-        """Where the entries of the state of each part are in that of the whole; sums have numbers of their own."""
+        """State indices of each body in the full state, by body class; sums have negative markers."""
         return tuple(_places(self.system, kind, self.layout) for kind in self.kinds)
 
 
@@ -148,7 +148,7 @@ def _places(system: System, kind: Kind, layout: Layout) -> np.ndarray:
     of_part, of_whole = _entries_of_twists(one), _entries_of_twists(system)
     for coordinates, elements in zip(kind.coordinates.tolist(), kind.elements.tolist(), strict=True):
         slots = [system.multiplier_slices[e] for e in elements]
-        # an entry of the twist is told by the coordinates that it belongs to, in both systems
+        # a quasi-velocity is identified by its coordinates in both systems
         twist = [of_whole[tuple(coordinates[i] for i in own), j] for own, j in of_part]
         found: dict[str, list[int]] = {name: [layout[name].start + i for i in coordinates] for name in "qvp"}
         found |= dict(supplied_energy=[SUPPLIED], dissipated_energy=[DISSIPATED])
@@ -163,7 +163,7 @@ def _places(system: System, kind: Kind, layout: Layout) -> np.ndarray:
 
 
 def _entries_of_twists(system: System) -> dict[tuple[tuple[int, ...], int], int]:
-    """Places in the twist: of a plain coordinate, and of the rates of a frame by its coordinates."""
+    """Return the indices of quasi-velocities by coordinates: (coordinate,) or the coordinates of a frame."""
     own = twists(system)
     found: dict[tuple[tuple[int, ...], int], int] = {((i,), 0): j for i, j in own.place.items()}
     for frame, rates in own.rates():
@@ -173,13 +173,13 @@ def _entries_of_twists(system: System) -> dict[tuple[tuple[int, ...], int], int]
 
 @functools.lru_cache(maxsize=32)
 def loose_steps(system: System, ahead: Ahead, beta: float) -> tuple[FlatEquations, ...]:
-    """The steps of all kinds of loose parts; nothing, if there are none, or something is to be solved for in one."""
+    """Return the steps of all body classes; () if there are none, or if a step is implicit."""
     steps = tuple(SplitStep(kind.system, ahead, beta).equations() for kind in loose_parts(system))
     return () if any(step.size for step in steps) else steps
 
 
 def parts_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> dict[str, Any]:
-    """A of the first step of a run, and what contacts do there."""
+    """Return the initial scheme state: A of the first step, and the contact forces."""
     n, box, size = system.n, system.box, twists(system).size
     assert box is not None
     k = np.asarray(k, dtype=float).ravel()

@@ -1,4 +1,4 @@
-"""Schemes that take the state of a model as a whole to the next one, in coordinates and momenta."""
+"""One-step maps in coordinates and momenta (phase space)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from livens.schemes.step import ErrorEstimate, FlatEquations, StepEquations
 
 @dataclass
 class Step:
-    """What a scheme says of one step: parts of the state at its end, and equations for its unknowns."""
+    """Result of a one-step map: parts of the final state, and the residual of the unknowns."""
 
-    new: Mapping[str, Any]  # q, p and what the scheme adds to the state, by name
-    rows: Sequence[Any] = ()  # as many as there are unknowns; none if the step is explicit
-    supplied: Any = 0.0  # work of forces in this step
-    dissipated: Any = 0.0
-    error: ErrorEstimate | None = None  # if the scheme estimates its own
+    new: Mapping[str, Any]  # q, p and the additional state of the scheme, by name
+    rows: Sequence[Any] = ()  # one entry per unknown; empty if the step is explicit
+    supplied: Any = 0.0  # work of applied forces in this step
+    dissipated: Any = 0.0  # dissipated energy in this step
+    error: ErrorEstimate | None = None
 
 
 class Phase:
-    """A Hamiltonian as a scheme sees it: energies and their derivatives, callable anywhere, with the parameters in."""
+    """Energies, forces and derivatives of a Hamiltonian as functions of symbols, with bound parameters."""
 
     def __init__(self, model: Hamiltonian, k: Any) -> None:
         self.model, self.k, self.n = model, k, model.n
@@ -73,18 +73,18 @@ class Phase:
         return self._call("V_q", lambda: ca.gradient(potential, m.q), [m.q, m.t], [q, t])
 
     def F(self, q: Any, v: Any, t: Any) -> Any:
-        """Forces that have no potential."""
+        """Return the non-conservative forces."""
         m = self.model
         return self._call("F", lambda: m.F, [m.q, m.v, m.t], [q, v, t])
 
     def force(self, q: Any, v: Any, t: Any) -> Any:
-        """All forces of a separable Hamiltonian: ``-V' + F``."""
+        """Return the total force of a separable Hamiltonian: ``-V' + F``."""
         return self.F(q, v, t) - self.V_q(q, t)
 
     def work(self, q: Any, p: Any, v: Any, t: Any) -> tuple[Any, Any]:
-        """The power that forces and moving potentials supply, and the power that friction takes.
+        """Return the power supplied by forces and explicitly time-dependent potentials, and the dissipated power.
 
-        Only a system says what is friction; of other models everything counts as supplied.
+        Only a System distinguishes friction; for other models the total power counts as supplied.
         """
         m = self.model
         friction = ca.SX(0)
@@ -96,49 +96,49 @@ class Phase:
         return both[0], both[1]
 
     def any(self, name: str, expression: Any, q: Any, p: Any, t: Any) -> Any:
-        """Any expression of the model's symbols; the same name must mean the same expression."""
+        """Evaluate an expression of the symbols of the model; a name must be used for one expression only."""
         m = self.model
         return self._call(name, lambda: expression, [m.q, m.p, m.t], [q, p, t])
 
 
 class MapScheme(Scheme):
-    """A scheme for Hamiltonians, and for Systems that can be written as one (no constraints, a regular mass matrix).
+    """One-step map for Hamiltonians, and for Systems without constraints and with a regular mass matrix.
 
-    Subclasses say what `step` does with q, p and what they `add` to the state (such as time ``t`` in schemes with a
-    fictive one). Those with something to solve name their `unknowns` and a first `guess` of them.
+    Subclasses implement `step` for q, p and the `extra_state` of the scheme (such as time ``t`` in time-transformed
+    schemes). Implicit schemes declare their `unknowns` and an `initial_guess`.
     """
 
     group = "Splitting and variational schemes, without constraints"
     forms: tuple[str, ...] = ("phase space",)
     implicit = False
-    #: Whether the step needs forces that do not depend on velocities.
+    #: The step requires forces that do not depend on velocities.
     at_rest: bool = False
 
     def add(self, model: Hamiltonian) -> dict[str, int]:
-        """Names and sizes of what the scheme adds to the state."""
+        """Return names and sizes of the additional state of the scheme."""
         return {}
 
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
-        """Names and sizes of what has to be solved for."""
+        """Return names and sizes of the unknowns."""
         return {}
 
     def guess(self, phase: Phase, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
-        """The unknowns to start Newton's method from."""
+        """Return the initial guess of Newton's method."""
         return {}
 
     def step(self, phase: Phase, old: Any, x: Any, h: Any, t: Any) -> Step:
-        """One step of size h from the state `old`, with parts by name, at time t (in fictive time: tau)."""
+        """Return one step of size h from the state `old` (parts by name) at time t (in fictive time: tau)."""
         raise NotImplementedError
 
     def explicit(self, model: Any) -> bool:
-        """Whether nothing has to be solved for this model."""
+        """Return True if the step is explicit for this model."""
         return not self.unknowns(phase_of(model))
 
     def missing(self, model: Any) -> list[str]:
         if "elements" in model.forms:
             if "phase space" not in model.forms:
                 return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
-            model = phase_of(model)  # which has the black box too, if there is one
+            model = phase_of(model)  # keeps the external force
         missing = super().missing(model)
         if not missing and self.at_rest and ca.depends_on(model.F, model.v):
             return ["forces that do not depend on velocities"]
@@ -164,16 +164,16 @@ class MapScheme(Scheme):
         return made if errors[0] is None else dataclasses.replace(made, error=errors[0])
 
 
-#: The state at the end of a step by name, rows, and a guess of the unknowns by name.
+#: Final state by name, residual, and initial guess of the unknowns by name.
 Written = tuple[Mapping[str, Any], Sequence[Any], Mapping[str, Any]]
 
 
 def map_equations(
     layout: Layout, unknowns: Layout, parameter_count: int, write: Callable[[Any, Any, Any, Any, Any], Written]
 ) -> FlatEquations:
-    """A step as the engine takes it. Where nothing is to be solved it has no unknowns and no residual.
+    """Build the step graph of a one-step map; an explicit map has no unknowns and no residual.
 
-    `write` is given the old state and the unknowns, by name, and h, t, k.
+    `build_step` has the arguments old state and unknowns (by name), h, t, k.
     """
     x, z = ca.SX.sym("x", unknowns.size), ca.SX.sym("z", layout.size)
     c = ca.SX.sym("c", 2 + parameter_count)
@@ -193,7 +193,7 @@ def map_equations(
 
 
 def digits(number: float) -> str:
-    """A number as it stands in the name of a scheme: short, and read back as the same.
+    """Return the shortest text of a number for the name of a scheme that parses to the same number.
 
     >>> digits(0.5), digits(1.0), digits(1 / 3)
     ('0.5', '1', '0.3333333333333333')
@@ -203,12 +203,12 @@ def digits(number: float) -> str:
 
 @functools.lru_cache(maxsize=64)
 def phase_of(model: Any) -> Hamiltonian:
-    """A model in Hamilton's form."""
+    """Return the model in Hamiltonian form."""
     return Hamiltonian.of(model) if "elements" in model.forms else model
 
 
 def _parts(vector: Any, layout: Layout) -> SimpleNamespace:
-    # an empty slice of a 1x1 matrix has one row and no column, which would count as a row
+    # an empty slice of a 1x1 SX has shape (1, 0) and would count as a row
     return SimpleNamespace(
         **{name: vector[layout[name]] if size else ca.SX(0, 1) for name, size in layout.sizes.items()}
     )

@@ -1,4 +1,4 @@
-"""What one-step schemes with the midpoint velocity as unknown have in common."""
+"""Base class of one-step schemes with the midpoint velocity as unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MidpointVelocity(ElementScheme):
     """Schemes with ``q1 - q0 = h v_m``, ``v_m = (v0 + v1)/2`` and a discrete fibre derivative for ``p_m``.
 
     Unknowns are v_m and lam. Positions and velocities follow from the two relations above, the momenta from
-    ``p1 = 2 p_m - p0``; what is left to solve is the balance of momentum with ``p1 - p0 = 2 p_m - 2 p0``. With q1 as
+    ``p1 = 2 p_m - p0``; the equation to be solved is the momentum balance with ``p1 - p0 = 2 p_m - 2 p0``. With q1 as
     the unknown, ``v1 = 2/h (q1 - q0) - v0`` would amplify round-off by 2/h.
     """
 

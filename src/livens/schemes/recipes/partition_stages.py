@@ -1,4 +1,4 @@
-"""Two Runge-Kutta methods on two parts of the states: ``x' = f(x, y)``, ``y' = g(x, y)`` (S002 def. 6.1)."""
+"""Partitioned Runge-Kutta methods on first-order systems: ``x' = f(x, y)``, ``y' = g(x, y)`` (S002 def. 6.1)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.schemes.tableaus import Pair, Tableau
 
 
 def partition_stages(model: DescriptorModel, pair: Pair, estimate_order: int) -> FlatEquations:
-    """The first method on all states but those that the model names as `second`, the second one on these::
+    """Return the step graph with the second method on the states in `model.second`, and the first on all others::
 
         X_i = x0 + h sum_j a_ij X'_j    X'_i = f(X_i, Y_i)       x1 = x0 + h sum_i b_i X'_i
         Y_i = y0 + h sum_j A_ij Y'_j    Y'_i = g(X_i, Y_i)       y1 = y0 + h sum_i b_i Y'_i
 
-    As in `phase_stages`, the unknowns are how much slopes differ from those at the beginning.
+    As in `partitioned_hamiltonian_stages`, the unknowns are deviations from the initial derivatives.
     """
     d, layout, s, n = model.descriptor, model.layout, pair.s, len(model.coordinates)
     parts = [j for j in range(n) if j not in model.second], list(model.second)
@@ -31,7 +31,7 @@ def partition_stages(model: DescriptorModel, pair: Pair, estimate_order: int) ->
     K = [x[i * n : (i + 1) * n] for i in range(s)]
 
     def weighted(rows: tuple[Any, Any], terms: list[Any]) -> Any:
-        """Sums of these terms, each part with the weights of its method."""
+        """Return linear combinations of these terms, each part with the weights of its method."""
         found = ca.SX.zeros(n)
         for weights, part in zip(rows, parts, strict=True):
             if part:
@@ -70,7 +70,7 @@ def partition_stages(model: DescriptorModel, pair: Pair, estimate_order: int) ->
 
 
 def pair_estimate_order(pair: Pair) -> int:
-    """The order of the estimate here: of a pair with stages at both ends it is even."""
+    """Return the order of the error estimate, which is even for pairs with stages at both ends."""
     ends = abs(pair.first.c[0]) < 1e-12 and abs(pair.first.c[-1] - 1) < 1e-12
     if pair.symmetric and ends and pair.s > 1:
         return pair.s - pair.s % 2
@@ -80,7 +80,7 @@ def pair_estimate_order(pair: Pair) -> int:
 def _estimate(
     model: DescriptorModel, pair: Pair, order: int, slopes: list[Any], ends: tuple[Any, Any], h: Any
 ) -> ErrorEstimate | None:
-    """Slopes at both ends against those of the first and the last stage."""
+    """Return the error estimate: derivatives at both ends minus those of the first and the last stage."""
     if not order:
         return None
     first: Tableau = pair.first

@@ -1,13 +1,13 @@
-"""One recipe for Runge-Kutta methods and their pairs on mechanical systems in Livens form.
+"""Runge-Kutta methods and partitioned pairs on mechanical systems in Livens form (q, v, p).
 
-With positions, velocities and momenta as variables of their own, a method on coordinates and another on momenta say::
+With independent positions, velocities and momenta, a method for coordinates and another for momenta is::
 
     Q_i = q0 + h sum_j a_ij V_j          P_i = dT/dv(Q_i, V_i) = p0 + h sum_j abar_ij F_j
     q1  = q0 + h sum_j b_j V_j           p1  = dT/dv(q1, v1)   = p0 + h sum_j b_j F_j
     F_j = dL/dq(Q_j, V_j) - dR/dv(Q_j, V_j) + F(Q_j, V_j) - G(Q_j)^T L_j
 
-No mass is inverted. `livens.schemes.recipes.relations` says how the stages are solved for; docs/runge-kutta.md derives
-it.
+No mass matrix is inverted. The stages are eliminated as in `livens.schemes.discretization.stage_elimination`; the
+derivation is in docs/runge-kutta.md.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from livens.schemes.recipes.stages import (
 
 
 def force(e: ElementEnergies, q: Any, v: Any, t: Any) -> Any:
-    """``dL/dq - dR/dv + F``: all forces but those of constraints."""
+    """Return ``dL/dq - dR/dv + F``: all forces except constraint forces."""
     return e.T_q(q, v) - e.V_q(q, t) - e.R_v(q, v, t) + e.F(q, v, t)
 
 
 def powers(e: ElementEnergies, q: Any, v: Any, lam: Any, t: Any) -> tuple[Any, Any]:
-    """Power supplied by forces, moving potentials and moving constraints, and power dissipated."""
+    """Return the power of forces, time-dependent potentials and rheonomic constraints, and the dissipated power."""
     supplied = ca.dot(e.F(q, v, t), v) + e.V_t(q, t) + ca.dot(lam, e.g_t(q, t))
     return supplied, ca.dot(e.R_v(q, v, t), v)
 
 
 def velocity_constraint(e: ElementEnergies, q: Any, v: Any, t: Any) -> Any:
-    """``d/dt g = G v + dg/dt``."""
+    """Return the hidden constraint ``d/dt g = G v + dg/dt``."""
     return e.G(q, t) @ v + e.g_t(q, t)
 
 
 def constant_momentum_map(system: System) -> bool:
-    """``p = M v`` with the same M everywhere: sums of momenta are momenta of sums."""
+    """Return True if ``p = M v`` with constant M: sums of momenta are momenta of sums."""
     return system.constant_mass and system.separable
 
 
 class Staged(ElementScheme):
-    """What the recipes here have in common: the multipliers of all stages are guessed to be the old ones."""
+    """Base class of Livens-form stages; the initial guess of all stage multipliers is the previous multiplier."""
 
     def multiplier_guess(self, name: str, lam: Any) -> Any:
         return lam
 
     def positions(self, old: State, x: Any, h: Any) -> list[Any]:
-        """``Q_i``."""
+        """Return the stage positions ``Q_i``."""
         raise NotImplementedError
 
     def increments(self, x: Any) -> list[Any]:
-        """``V_i - v0``."""
+        """Return the velocity increments ``V_i - v0`` of the stages."""
         raise NotImplementedError
 
     def values(self, old: State, x: Any, h: Any) -> dict[str, Any]:
-        """Positions and velocities of the stages; their multipliers are unknowns, and known as such."""
+        """Return positions and velocities of the stages by name; the stage multipliers are unknowns."""
         stages = zip(self.positions(old, x, h), self.increments(x), strict=True)
         return {
             f"{name}{i + 1}": part for i, (Q, V) in enumerate(stages) for name, part in (("Q", Q), ("V", old.v + V))
@@ -74,9 +74,9 @@ class Staged(ElementScheme):
 
 
 class PartitionedStages(Staged):
-    """A method or a pair with its `relations`; what constraints it has is left to subclasses."""
+    """Runge-Kutta method or pair in Livens form with its stage elimination; subclasses add constraints."""
 
-    order, symplectic, symmetric, conserves = 0, False, False, ()  # said by the scheme whose recipe this is
+    order, symplectic, symmetric, conserves = 0, False, False, ()  # defined by the scheme that uses this class
     summary = source = ""
     multipliers: tuple[str, ...] = ()
 
@@ -87,16 +87,16 @@ class PartitionedStages(Staged):
 
     # -- stages -------------------------------------------------------------------------------------------------------
     def increments(self, x: Any) -> list[Any]:
-        """``V_i - v0``."""
+        """Return ``V_i - v0``."""
         u = self._basic(x)
         return [weighted(row, u, 0 * u[0]) for row in self.relations.S]
 
     def velocities(self, old: State, x: Any) -> list[Any]:
-        """``V_i``."""
+        """Return the stage velocities ``V_i``."""
         return [old.v + increment for increment in self.increments(x)]
 
     def positions(self, old: State, x: Any, h: Any) -> list[Any]:
-        """``Q_i``."""
+        """Return the stage positions ``Q_i``."""
         r, u = self.relations, self._basic(x)
         return [
             old.q + h * weighted(r.R[i], u, r.reach[i] * old.v) if r.reach[i] or r.R[i].any() else old.q
@@ -104,13 +104,13 @@ class PartitionedStages(Staged):
         ]
 
     def stage_multipliers(self, e: ElementEnergies, x: Any) -> list[Any]:
-        """``L_i``; none here."""
+        """Return the stage multipliers ``L_i``; zero without constraints."""
         return [ca.SX(e.m, 1)] * self.relations.s
 
     def _basic(self, x: Any) -> list[Any]:
         return [getattr(x, name) for name in self.relations.unknowns]
 
-    # -- the recipe ---------------------------------------------------------------------------------------------------
+    # -- discretization -----------------------------------------------------------------------------------------------
     def guess(self, old: State, h: Any) -> list[Any]:
         return [0 * old.v] * len(self.unknowns)
 
@@ -147,7 +147,7 @@ class PartitionedStages(Staged):
         if not r.constant_mass:
             rows += [weighted(n, P, zero) for n in r.N]
         if r.velocity_weights is None:
-            # P_core is small if M is constant; else the change of p0 is summed up of forces, which are
+            # P_core is small for constant M; otherwise the increment of p0 is a sum of forces, which is small
             if r.constant_mass:
                 change = weighted(r.d, P_core, h * weighted(r.f, F_free, zero))
             else:
@@ -165,17 +165,17 @@ class PartitionedStages(Staged):
         return share
 
     def _momentum(self, e: ElementEnergies, q: Any, v: Any, v0: Any) -> Any:
-        """``dT/dv``; less p0 if M is constant, so that what is left is small."""
+        """Return ``dT/dv``, minus p0 for constant M, which reduces round-off."""
         return e.T_v(q, v - v0) - e.T_v(q, 0 * v0) if self.relations.constant_mass else e.T_v(q, v)
 
     def constrain(self, share: Share, e: ElementEnergies, stages: Any, x: Any) -> None:
-        """Add the rows of constraints."""
+        """Add the constraint residuals to the contribution."""
 
     @property
     def onward(self) -> np.ndarray:
         r = self.relations
         weights = np.zeros((len(r.with_mean), len(self.unknowns)))
-        later = [i for i, stage in enumerate(r.with_mean) if r.reach[stage]]  # at c = 0 is the beginning itself
+        later = [i for i, stage in enumerate(r.with_mean) if r.reach[stage]]  # c = 0 is the initial state
         change = np.zeros(len(self.unknowns))  # v1 - v0
         if r.velocity_weights is None:
             change[self.unknowns.index("v1")] = 1.0
@@ -188,10 +188,13 @@ class PartitionedStages(Staged):
     def times(self, t: Any, h: Any) -> list[Any]:
         return [t if c == 0 else t + (h if c == 1 else c * h) for c in self.relations.c]
 
-    # -- within the step ----------------------------------------------------------------------------------------------
+    # -- dense output and error estimate ------------------------------------------------------------------------------
     def inside(self, old: State, x: Any, h: Any, theta: Any) -> tuple[Any, Any]:
-        """Positions by the integral of the polynomial through all V_i; velocities by the one through v0, v1 and the
-        V_i of the stages between."""
+        """Return the dense output.
+
+        Positions are the integral of the polynomial through all V_i. Velocities are on the polynomial through v0, v1
+        and the V_i of interior nodes.
+        """
         r, V = self.relations, self.velocities(old, x)
         q = old.q + h * combined(integral_weights(r.c, theta), V)
         between = [i for i in range(r.s) if 1e-9 < r.c[i] < 1 - 1e-9]
@@ -200,13 +203,13 @@ class PartitionedStages(Staged):
         return q, combined(lagrange_weights(nodes, theta), values)
 
     def estimate(self, old: State, x: Any, h: Any) -> Any:
-        """As for first-order systems, with the old velocity as the slope at the beginning; the weights' sum is zero."""
+        """Return the embedded error estimate with the initial velocity as initial derivative; the weights sum to 0."""
         r = self.relations
         return h * combined(estimate_weights(r.c, r.b, bool(r.A_p[0].any()))[1:], self.increments(x))
 
 
 class StagesOnConstraints(PartitionedStages):
-    """All stages on the constraints, ``g(Q_i) = 0``: the equations of index 3, for methods that end with a stage."""
+    """Livens-form stages with ``g(Q_i) = 0`` at all stages (index 3), for stiffly accurate methods."""
 
     def __init__(self, relations: Relations) -> None:
         super().__init__(relations)
@@ -216,9 +219,9 @@ class StagesOnConstraints(PartitionedStages):
         return [getattr(x, name) for name in self.multipliers]
 
     def constrain(self, share: Share, e: ElementEnergies, stages: Any, x: Any) -> None:
-        # over h: the size of a velocity, like the other unknowns
+        # divided by h: of the size of a velocity, like the other unknowns
         share.constraints = [e.g(q, t) / stages.h for q, t in zip(stages.Q, stages.t, strict=True)]
 
     def force_multipliers(self, x: Any) -> Any:
-        """Those of the last stage, which is the end of the step."""
+        """Return the multipliers of the last stage, which is the final state."""
         return getattr(x, self.multipliers[-1])

@@ -1,4 +1,4 @@
-"""Runge-Kutta methods on Hamilton's equations, one on coordinates and one on momenta (S002 def. 6.1, 6.2)."""
+"""Partitioned Runge-Kutta methods on Hamilton's equations (S002 def. 6.1, 6.2)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from livens.schemes.tableaus import Tableau
 
 
 def phase_stages(model: Hamiltonian, first: Tableau, second: Tableau, estimate_order: int) -> FlatEquations:
-    """Stages of ``q' = dH/dp``, ``p' = -dH/dq + F``, with the first method on q and the second on p::
+    """Return the step graph for ``q' = dH/dp``, ``p' = -dH/dq + F``, with one method for q and another for p::
 
         Q_i = q0 + h sum_j a_ij Q'_j,    Q'_i =  dH/dp(Q_i, P_i)
         P_i = p0 + h sum_j A_ij P'_j,    P'_i = -dH/dq(Q_i, P_i) + F
 
-    The unknowns are how much slopes differ from those at the beginning, so that coefficients multiply what is of size
-    h, and their rounding does not add up to a drift.
+    The unknowns are the deviations of the stage derivatives from the initial derivatives. Coefficients then multiply
+    quantities of size h, and their round-off does not accumulate to a drift.
     """
     n, s, layout = model.n, first.s, model.layout
     x, z, c = ca.SX.sym("x", 2 * s * n), ca.SX.sym("z", layout.size), ca.SX.sym("c", 2 + model.parameter_count)
@@ -73,16 +73,16 @@ def phase_stages(model: Hamiltonian, first: Tableau, second: Tableau, estimate_o
 
 
 def _rate(phase: Phase, q: Any, p: Any, v: Any, t: Any) -> Any:
-    """``p'``."""
+    """Return the momentum derivative ``p'``."""
     return phase.F(q, v, t) - phase.H_q(q, p, t)
 
 
 def _estimate(
     model: Hamiltonian, pair: tuple[Tableau, Tableau], order: int, slopes: list[list[Any]], ends: list[Any], h: Any
 ) -> ErrorEstimate | None:
-    """The difference to a quadrature of lower order; of a pair, slopes at both ends against those of its stages.
+    """Return the error estimate: difference to a quadrature of lower order, or to the derivatives at both ends.
 
-    `slopes` are those of q and of p, less those at the beginning, with those at the end as the last of them.
+    `stage_derivatives` are those of q and of p, minus the initial derivatives; the final derivatives come last.
     """
     if not order:
         return None

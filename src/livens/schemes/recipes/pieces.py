@@ -1,8 +1,8 @@
-"""The equations of a step as pieces: one kernel for each type of element, and all the places it is run at.
+"""Assembly plan of a step: batched element kernels with index tables.
 
-A piece takes a few unknowns, a few entries of the state and a few parameters, and adds to a few equations and to a few
-entries of the state at the end of the step. A tier that works with pieces never sees the system as one graph: what it
-derives and compiles does not grow with the number of elements.
+An `ElementBatch` is one kernel with index tables: local unknowns, state and parameters in; contributions to residual,
+Jacobian and final state out, scattered by the tables. The size of the generated code does not depend on the number of
+elements, as the system is never written as one graph.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.layout import Layout
 from livens.schemes.step import Estimated
 
-#: What a piece is a function of, in this order.
+#: Arguments of a kernel, in this order.
 ARGUMENTS = ("x", "z", "m", "h", "t", "k")
-#: Constraints that remember what is left of them are held to so many half units in the last place of a length of one.
+#: Absolute tolerance of compensated constraint residuals, in units of half an ulp of 1.
 _REMEMBERED = 4.0
 
 
 @dataclass(frozen=True)
 class Local:
-    """Symbols of what one instance of a piece sees: unknowns, state, memory, step, time, parameters."""
+    """Symbols of one kernel: unknowns, state, compensation, step size, time, parameters."""
 
     x: Any
     z: Any
@@ -38,7 +38,7 @@ class Local:
 
     @classmethod
     def of(cls, x: int, z: int, m: int = 0, k: int = 0) -> Local:
-        """Symbols for this many of each."""
+        """Return new symbols of these sizes."""
         return cls(symbols("x", x), symbols("z", z), symbols("m", m), ca.SX.sym("h"), ca.SX.sym("t"), symbols("k", k))
 
     @property
@@ -47,7 +47,7 @@ class Local:
 
 
 def symbols(name: str, count: int) -> Any:
-    """A column of symbols; an empty one has no column that would count as a row."""
+    """Return a column of symbols; an empty column has shape (0, 1)."""
     return ca.SX.sym(name, count) if count else ca.SX(0, 1)
 
 
@@ -57,11 +57,12 @@ def _no_places(count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A kernel, and one row of places for each of its instances.
+    """Element kernel with one row of indices per instance.
 
-    `rows` and `entries`, the nonzeros of their derivative at `pattern`, are added to the equations `equations`; a place
-    of -1 leaves an equation out. `ends` is added to the state at the end, `keeps` to the memory there. With `turn`, the
-    Newton system is one for variations y of the unknowns, and ``turn(y)`` is the correction.
+    `residual` and `jac_values`, the nonzeros of its Jacobian at `jac_pattern`, are added to the equations
+    `equation_dofs`; the index -1 skips an equation. `final_state` is added to the state at t + h, `compensation` to the
+    compensation there. With `update = (y, x(y))`, the Newton system is solved for variations y of the unknowns, and
+    x(y) is the increment of the unknowns.
     """
 
     name: str
@@ -69,25 +70,25 @@ class Piece:
     rows: Any
     entries: Any
     pattern: tuple[tuple[int, int], ...]
-    x: np.ndarray  # places of the unknowns
-    z: np.ndarray  # of the state at the beginning
-    k: np.ndarray  # of the parameters
-    m: np.ndarray  # of the memory
+    x: np.ndarray  # indices of the unknowns
+    z: np.ndarray  # indices in the state at t
+    k: np.ndarray  # indices of the parameters
+    m: np.ndarray  # indices in the compensation
     equations: np.ndarray
     ends: Any = field(default_factory=lambda: ca.SX(0, 1))
     end_places: np.ndarray = field(default_factory=lambda: _no_places(1))
     keeps: Any = field(default_factory=lambda: ca.SX(0, 1))
     keep_places: np.ndarray = field(default_factory=lambda: _no_places(1))
-    turn: tuple[Any, Any] | None = None  # (variations, corrections of all unknowns of the piece)
-    #: Increments of entries of the state, which are summed up with their rounding errors: these are in the memory.
+    turn: tuple[Any, Any] | None = None  # (variations, increments of all unknowns of the batch)
+    #: Increments of the state for compensated summation: the rounding errors are part of the compensation.
     sums: Any = field(default_factory=lambda: ca.SX(0, 1))
     sum_places: np.ndarray = field(default_factory=lambda: _no_places(1))
     low_places: np.ndarray = field(default_factory=lambda: _no_places(1))
-    #: Symbols of what pieces with `force` add to the equations of the unknowns; the end may depend on them.
+    #: Symbols of the sum of the contributions of force batches (`is_force`); the final state may depend on them.
     impulse: Any = None
     force: bool = False
-    #: The rows as they would be without memory: residuals need not be smaller than their round-off at positions of size
-    #: one, as what is left over is remembered, and put right in the next step.
+    #: Residual without compensation. Its round-off at positions of size one is an acceptable residual, as the remainder
+    #: is stored in the compensation and corrected in the next step.
     plain: Any = None
 
     @property
@@ -95,7 +96,7 @@ class Piece:
         return len(self.x)
 
     def noise(self, library: int = 1) -> tuple[Any, Any]:
-        """(errors of the unknowns, bound of the rounding of the rows, and of adding them), in units of UNIT."""
+        """Return (errors of the unknowns, round-off bound of the residual and of its assembly), in units of UNIT."""
         e = symbols("e", self.local.x.numel())
         function = ca.Function("rows", self.local.all, [self.rows])
         errors = [e, *(ca.fabs(argument) for argument in self.local.all[1:])]
@@ -121,11 +122,11 @@ def piece(
     force: bool = False,
     plain: Any = None,
 ) -> Piece:
-    """A piece, with the derivative of its rows unless that is given; what is identically zero is left out.
+    """Return a batch; the Jacobian is derived unless given, and entries that are identically zero are left out.
 
-    `places` are those of x, z, k and m, one row for each instance; equations are numbered like unknowns if not given.
-    `ends` and `keeps` are expressions with their places, which are one row for each instance too; `sums` are increments
-    with the places of the sum and of its rounding error.
+    `dofs` are the index tables of x, z, k and m, one row per instance; equations are numbered like unknowns by default.
+    `final_state` and `compensation` are expressions with index tables; `increments` are increments with the indices of
+    the sum and of its rounding error.
     """
     count = len(places["x"])
     rows = ca.densify(rows)
@@ -133,7 +134,7 @@ def piece(
     pattern = tuple(zip(*jacobian.sparsity().get_triplet(), strict=True)) if jacobian.nnz() else ()
     entries = ca.SX(jacobian.nz[:]) if pattern else ca.SX(0, 1)
     used = [i for i in range(rows.numel()) if not ca.SX(rows[i]).is_zero()]
-    if len(used) < rows.numel():  # a row that is zero has no derivative either
+    if len(used) < rows.numel():  # the Jacobian of an identically zero row is zero
         number = {row: i for i, row in enumerate(used)}
         pattern = tuple((number[row], column) for row, column in pattern)
         rows = rows[used] if used else ca.SX(0, 1)
@@ -160,7 +161,10 @@ def piece(
         impulse=impulse,
         force=force,
         plain=plain,
-        **where,
+        x=where["x"],
+        z=where["z"],
+        k=where["k"],
+        m=where["m"],
     )
 
 
@@ -179,27 +183,27 @@ def _nonzero(parts: Sequence[tuple[Any, np.ndarray]], count: int) -> tuple[Any, 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """All pieces of a step, and what else a tier needs to know of it."""
+    """Assembly plan: all batches of a step, block structure, initial guess and optional outputs."""
 
-    layout: Layout  # of the state
+    layout: Layout  # layout of the state
     unknowns: Layout
     pieces: tuple[Piece, ...]
-    kinds: tuple[int, ...]  # how many unknowns of one kind follow each other
+    kinds: tuple[int, ...]  # sizes of consecutive blocks of unknowns
     row_names: Callable[[], tuple[str, ...]]
-    #: Which unknowns are multipliers, and for the others the number of the body, or group of coordinates, they are of.
+    #: Mask of the multipliers; for other unknowns the index of the body, or group of coordinates, else -1.
     multiplier: np.ndarray
     body: np.ndarray
-    #: ``(z, c, residual)`` -> the unknowns to start from; `residual` gives the equations at given unknowns.
+    #: ``(z, c, residual)`` -> initial guess of the unknowns; `residual` evaluates the equations.
     guess: Callable[[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]], np.ndarray]
     memory: Layout = field(default_factory=Layout)
-    #: ``(z, c)`` -> the memory before the first step.
+    #: ``(z, c)`` -> compensation before the first step.
     remember: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda z, c: np.zeros(0)
-    #: Positions and velocities within a step, ``(x, z, c, theta) -> {name: values}``, if the scheme has a formula.
+    #: Dense output ``(x, z, c, theta) -> {name: values}``, if available.
     inside: Callable[[np.ndarray, np.ndarray, np.ndarray, float], dict[str, np.ndarray]] | None = None
-    #: Estimated errors of a step and what they are measured against, ``(x, z, c) -> two arrays``, if it has them.
+    #: Error estimate ``(x, z, c) -> (errors, scales)``, if available.
     error: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     estimated: Estimated | None = None
-    #: Sizes of the parts of a step, in units of its own: those of a composition are several, one after the other.
+    #: Substep sizes in units of h: (1.0,), or the weights of a composition.
     weights: tuple[float, ...] = (1.0,)
 
     @property
@@ -208,7 +212,7 @@ class Pieces:
 
 
 def mapped(function: ca.Function, count: int, *columns: np.ndarray | float) -> list[np.ndarray]:
-    """A function of columns at many instances: every argument is a number, or has one column for each instance."""
+    """Evaluate a function at many instances; an argument is a scalar or has one column per instance."""
     if not count:
         return [np.zeros((function.size1_out(i), 0)) for i in range(function.n_out())]
     given = [np.full((1, count), c) if np.isscalar(c) else np.asarray(c) for c in columns]
@@ -217,7 +221,7 @@ def mapped(function: ca.Function, count: int, *columns: np.ndarray | float) -> l
 
 
 def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) -> Any:
-    """``g(q + step, t + h) - g(q, t)`` of an element's constraints, without cancellation."""
+    """Return ``g(q + step, t + h) - g(q, t)`` of an element's constraints, without cancellation."""
     at = ca.vertcat(model.q, model.t)
     function = ca.Function("g", [at, model.k], [ca.densify(model.g)])
     return increments(function, ca.vertcat(q, t), ca.vertcat(step, h), [k])
@@ -226,12 +230,11 @@ def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) 
 def carried_constraints(
     model: Any, rows: Any, chosen: list[int], m: Any, at: tuple[Any, ...], commanded: Sequence[int] = ()
 ) -> tuple[Any, Any, list[int]]:
-    """The rows of chosen constraints of an element by increment, ``(m + [g(q1) - g(q0)])/h``, what is left of them to
-    be remembered as the next m, and which of the chosen ones these are.
+    """Return compensated residuals ``(m + [g(q1) - g(q0)])/h`` of constraints, the next m, and the compensated indices.
 
-    `rows` are all constraints as the scheme writes them, `at` are q, its increment, h, t and the parameters. Those on
-    velocity level are held for every step by itself, and those with `commanded` parameters jump between steps: of them
-    nothing is remembered.
+    `residual` contains all constraints in the form of the scheme, `arguments` are q, its increment, h, t and the
+    parameters. Constraints on velocity level are not compensated, as they hold in every step by themselves. Constraints
+    with `commanded` parameters are not compensated either, as they jump between steps.
     """
     said = model.k[list(commanded)] if commanded else None
     steady = [i for i in range(model.on_position) if said is None or not ca.depends_on(model.g[i], said)]
@@ -247,6 +250,6 @@ def carried_constraints(
 
 
 def constraint_values(model: Any, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
-    """The constraints of many elements of one type, one row for each."""
+    """Evaluate the constraints of many elements of one type, one row per element."""
     function = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g)])
     return mapped(function, len(q), q.T, t, k.T)[0].T

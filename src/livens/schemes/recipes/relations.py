@@ -1,10 +1,9 @@
-"""The linear part of a step of Runge-Kutta type: unknowns, stages and the end of the step from each other.
+"""Elimination of the stages of a Runge-Kutta step: linear relations between unknowns, stages and final state.
 
-Written for unknowns that suit round-off and sparsity: not the velocities of the stages but
-``D_i = (Q_i - q0)/h - r_i v0`` with ``r_i = sum_j a_ij``, how far the mean velocities up to them are from what v0 alone
-would make. The equations of stage i then have derivatives by ``D_i`` and ``L_i`` alone, except for the momenta: with
-velocities as unknowns every force would depend on all stages. And as the D_i are of size h, so is what the rounding of
-coefficients does: summed up over many steps, that is what invariants suffer from most.
+The unknowns are not the velocities of the stages but ``D_i = (Q_i - q0)/h - r_i v0`` with ``r_i = sum_j a_ij``, the
+deviation of the mean velocity from v0. The equations of stage i then have derivatives with respect to ``D_i`` and
+``L_i`` only, except for the momenta; with velocities as unknowns every force would depend on all stages. As the D_i are
+of size h, the round-off of the coefficients is multiplied by h too, which limits the drift of invariants.
 """
 
 from __future__ import annotations
@@ -16,33 +15,34 @@ import numpy as np
 
 from livens.errors import InputError
 
-#: Coefficients that are zero but for rounding.
+#: Absolute tolerance below which coefficients are treated as zero.
 _ROUND_OFF = 1e-12
 
 
 def stages_with_slope(A: np.ndarray) -> list[int]:
-    """The stages whose row and column are not zero. Lobatto IIIA lacks its first row, IIIB its last column."""
+    """Return the stages with nonzero row and column. Lobatto IIIA has a zero first row, IIIB a zero last column."""
     full = np.abs(A) > _ROUND_OFF
     return [i for i in range(len(A)) if full[i].any() and full[:, i].any()]
 
 
 class Relations:
-    """Two methods, A on coordinates and `A_p` on momenta, with the same weights b and nodes c (S002 def. 6.1).
+    """Stage relations of two methods, A for coordinates and `A_p` for momenta, with common weights b and nodes c.
 
-    ``Q_i = q0 + h sum_j a_ij V_j`` and ``P_i = p0 + h sum_j abar_ij F_j``. Unknown are ``D_i = (Q_i - q0)/h - r_i v0``
-    of the stages in `with_mean`, and ``V_i - v0`` of the others. The equations for momenta are solved for the forces::
+    S002 def. 6.1: ``Q_i = q0 + h sum_j a_ij V_j`` and ``P_i = p0 + h sum_j abar_ij F_j``. Unknowns are
+    ``D_i = (Q_i - q0)/h - r_i v0`` of the stages in `position_stages`, and ``V_i - v0`` of the stages in
+    `velocity_stages`. The equations for momenta are solved for the forces::
 
-        sum_i W_ki (P_i - p0) = h F_k + h sum_l X_kl F_l           l: stages whose force no P_i of the others determines
-        sum_i N_ki (P_i - p0) = 0                                  what is left if A_p is singular
+        sum_i W_ki (P_i - p0) = h F_k + h sum_l X_kl F_l           l: stages in `undetermined_forces`
+        sum_i N_ki (P_i - p0) = 0                                  remaining equations for singular A_p
 
-    Where M is constant, the second line is one for velocities, ``sum_i N_ki (V_i - v0) = 0``, which a mass of zero
-    leaves as it is; it is then solved for the ``V_i`` that would be unknowns.
+    For constant M, the second line is an equation for velocities, ``sum_i N_ki (V_i - v0) = 0``, which is independent
+    of masses; it is used to eliminate the ``V_i`` from the unknowns.
     """
 
     def __init__(self, A: np.ndarray, A_p: np.ndarray, b: np.ndarray, c: np.ndarray, constant_mass: bool) -> None:
         self.A, self.A_p, self.b, self.c, self.constant_mass = A, A_p, b, c, constant_mass
         self.s = len(b)
-        self.reach = _clean(A.sum(axis=1))  # r_i: it is c_i but for some methods of two stages
+        self.reach = _clean(A.sum(axis=1))  # r_i, equal to c_i except for some two-stage methods
         self.with_mean, self.with_force = stages_with_slope(A), stages_with_slope(A_p)
         self.own = [i for i in range(self.s) if i not in self.with_mean]
         self.free = [i for i in range(self.s) if i not in self.with_force]
@@ -61,7 +61,7 @@ class Relations:
         self._solve_for_velocities()
 
     def _solve_for_velocities(self) -> None:
-        """``V - v0 = S U`` and ``(Q - q0)/h - r v0 = R U`` for the unknowns U, ``q1 = q0 + h v0 + h e U``."""
+        """Set S, R, e of ``V - v0 = S U``, ``(Q - q0)/h - r v0 = R U``, ``q1 = q0 + h v0 + h e U`` for unknowns U."""
         s, core, own = self.s, self.with_mean, self.own
         inverse = np.linalg.inv(self.A[np.ix_(core, core)])
         by_mean, by_own = np.zeros((s, len(core))), np.zeros((s, len(own)))
@@ -81,21 +81,21 @@ class Relations:
 
     @property
     def unknowns(self) -> tuple[str, ...]:
-        """The names of the unknowns."""
+        """Names of the unknowns."""
         own = [] if self.eliminated else self.own
         return (*(f"D{i + 1}" for i in self.with_mean), *(f"V{i + 1}" for i in own))
 
     @cached_property
     def ends_with_stage(self) -> bool:
-        """The last stage is the end of the step, for coordinates and momenta."""
+        """True if the last stage is the final state, for coordinates and momenta."""
         same = [np.allclose(matrix[-1], self.b, atol=_ROUND_OFF) for matrix in (self.A, self.A_p)]
         return all(same) and abs(self.c[-1] - 1) < _ROUND_OFF
 
     @cached_property
     def velocity_weights(self) -> np.ndarray | None:
-        """w of ``v1 = v0 + sum_i w_i (V_i - v0)``, if velocities at the end follow from those of the stages.
+        """Weights w of ``v1 = v0 + sum_i w_i (V_i - v0)``; None if v1 is not a combination of stage velocities.
 
-        That is so at a last stage, and where M is constant and no force is left in the formula for p1.
+        The weights exist for a last stage at t + h, and for constant M if the formula for p1 contains no force.
         """
         if self.ends_with_stage:
             return np.eye(self.s)[-1]
@@ -111,7 +111,7 @@ def _clean(numbers: Any) -> Any:
 
 
 def weighted(weights: Any, terms: Any, start: Any) -> Any:
-    """``start + sum_i weights_i terms_i``, without the terms of weight zero."""
+    """Return ``start + sum_i weights_i terms_i``, without terms of zero weight."""
     for weight, term in zip(weights, terms, strict=True):
         if weight:
             start = start + (term if weight == 1 else weight * term)

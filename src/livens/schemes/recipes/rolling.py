@@ -1,11 +1,11 @@
-"""Constraints on velocity level in a step: held for its mean velocity, with forces that do no work on it.
+"""Discrete velocity-level constraints: enforced for the mean velocity of a step, with workless constraint forces.
 
-Couplings of angles are held for the increments of the angles themselves. With cosine and sine ``w = (c, s)``, at most
+Angle couplings are enforced for the increments of the angles. With cosine and sine ``w = (c, s)``, at most
 quadratic in q, and ``x = c0 Ds - s0 Dc``, ``y = c0 c1 + s0 s1``::
 
     Dtheta = atan2(x, y),     D = Dtheta/x (-s_m, c_m),     D . Dw = Dtheta
 
-so ``D`` is a discrete gradient of the angle, and ``Dw(q_m)^T D`` one in q that keeps all symmetries of c and s.
+so ``D`` is a discrete gradient of the angle, and ``Dw(q_m)^T D`` one in q that preserves all symmetries of c and s.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ import casadi as ca
 from livens.models.rates import Angles
 from livens.schemes.recipes.elements import ElementEnergies
 
-#: Below this tangent of the angle of a step, its series is taken.
+#: Tangent of the rotation angle of a step below which the series of atan2(x, y)/x is used.
 _SHORT = 1e-2
 
 
 def rolling(e: ElementEnergies, q0: Any, v_m: Any, lam: Any, closed: Any, t: Any, h: Any) -> tuple[Any, Any, Any, Any]:
-    """Forces of the constraints on velocity level, their work, what rubbing takes, and all constraints: those on
-    positions are `closed`."""
+    """Return forces of the velocity-level constraints, their work, the friction loss, and all constraint residuals.
+
+    `position_residual` is the residual of the constraints on position level.
+    """
     first = e.model.on_position
     rows, slopes = held_rates(e, q0, v_m, t, h)
     force = -slopes.T @ lam[first:]
@@ -38,7 +40,7 @@ def rolling(e: ElementEnergies, q0: Any, v_m: Any, lam: Any, closed: Any, t: Any
 
 
 def held_rates(e: ElementEnergies, q0: Any, v_m: Any, t: Any, h: Any) -> tuple[Any, Any]:
-    """The constraints of an element on velocity level for one step, and how they change with its mean velocity."""
+    """Return the velocity-level constraints of an element in a step, and their Jacobian in the mean velocity."""
     model = e.model
     assert model.rates is not None
     q_m, t_m = q0 + h / 2 * v_m, t + h / 2
@@ -57,7 +59,7 @@ def held_rates(e: ElementEnergies, q0: Any, v_m: Any, t: Any, h: Any) -> tuple[A
 
 
 def _increments(model: Any, angles: Angles, q0: Any, v_m: Any, q_m: Any, h: Any, k: Any) -> tuple[Any, Any]:
-    """``Dtheta/h`` of every angle, and the discrete gradients of the angles, one row each."""
+    """Return ``Dtheta/h`` of every angle, and the discrete gradients of the angles, one row per angle."""
     of = ca.Function("of", [model.q, model.k], [angles.of, ca.jacobian(angles.of, model.q)])
     w0, _ = of(q0, k)
     _, W = of(q_m, k)
@@ -75,7 +77,7 @@ def _increments(model: Any, angles: Angles, q0: Any, v_m: Any, q_m: Any, h: Any,
 
 
 def _over(x: Any, y: Any) -> Any:
-    """``atan2(x, y)/x``, by its series where x is small beside a positive y."""
+    """Return ``atan2(x, y)/x``, by its series where x is small relative to a positive y."""
     short = ca.logic_and(y > 0, ca.fabs(x) < _SHORT * y)
     z = ca.if_else(short, x / ca.if_else(short, y, 1), 0) ** 2
     series = (1 - z * (1 / 3 - z * (1 / 5 - z * (1 / 7 - z * (1 / 9 - z / 11))))) / ca.if_else(short, y, 1)

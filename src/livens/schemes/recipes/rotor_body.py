@@ -1,15 +1,15 @@
-"""One step of a fast symmetric rotor: `lie-em` with a kinetic energy whose error in phase is taken out.
+"""Step of a fast symmetric rotor: `lie-em` with a phase-corrected kinetic energy.
 
-For a body that spins about an axis, energy, angular momentum and the work of joints together leave a Cayley map no
-choice: it turns by ``2 atan(h Omega/2)`` in a step, short by ``(h Omega)^3/12``. What is free is the kinetic energy.
-With any ``K_h(Pi)`` that tends to that of the body, ``w = Rm DG K_h(Pi0, Pi1)`` keeps ``K_h + V`` and angular momentum
-exact. Of a body with ``J1 = J2``, the exact free motion for small nutation is that of ::
+For a body that spins about an axis, conservation of energy, angular momentum and joint work determines the Cayley map:
+it rotates by ``2 atan(h Omega/2)`` in a step, with a phase error of ``(h Omega)^3/12``. The kinetic energy is free.
+With any ``K_h(Pi)`` that converges to that of the body, ``w = Rm DG K_h(Pi0, Pi1)`` conserves ``K_h + V`` and angular
+momentum exactly. For a body with ``J1 = J2``, the exact free motion for small nutation is that of ::
 
     K_h = A(Pi3) + B(Pi3) (Pi1^2 + Pi2^2)/2
     A'  = (2/h) tan(xi)                         xi   = h Pi3/(2 J3)
     B   = sin(beta)/(beta J1 cos(xi) cos(xi - beta))     beta = h Pi3/(2 J1)
 
-as long as ``xi < pi/2``. Divided differences are written such that nothing cancels where Pi3 changes little.
+for ``xi < pi/2``. Divided differences are written without cancellation for small changes of Pi3.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from livens.models.frames import mass_and_euler
 from livens.models.system import System
 from livens.schemes.recipes.frame_bodies import BodyInertia, BodyState, LieBody, Motion
 
-#: Terms of series: of sin(x)/x to round-off up to x = pi, of atanh(z)/z up to z = 0.15 (a change of spin in one step).
+#: Number of series terms: sin(x)/x to round-off for x <= pi, atanh(z)/z for z <= 0.15 (change of spin in one step).
 _SINE, _ATANH = 14, 10
-#: Radians in a step beyond which there is no correction: its energy has a pole at half a turn.
+#: Maximum rotation angle in a step, in radians: the corrected energy has a pole at pi.
 MOST = 3.0
 
 
 class RotorBody(LieBody):
-    """As `LieBody`, with ``sigma = J^-1 (Pi0 + Pi1)/2`` as three unknowns more: the rate w follows from it by
+    """Rotor step: `LieGroupStep` with additional unknowns ``sigma = J^-1 (Pi0 + Pi1)/2``, which determine w by
 
     0 = J (R0^T w - DG K_h(Pi0, 2 J sigma - Pi0))
     """
@@ -46,7 +46,7 @@ class RotorBody(LieBody):
         return ca.vertcat(plain, ca.horzcat(*self.parts(q)[1:]).T @ plain[3:])
 
     def spin_of(self, b: Motion, inertia: BodyInertia) -> Any:
-        """``(Pi0 + Pi1)/2``."""
+        """Return ``(Pi0 + Pi1)/2``."""
         return ca.vertcat(*(J * s for J, s in zip(_moments(inertia), ca.vertsplit(b.more), strict=True)))
 
     def balance(self, b: Motion, old: BodyState, rows: Any, pull: Any, inertia: BodyInertia, h: Any) -> Any:
@@ -58,7 +58,7 @@ class RotorBody(LieBody):
 
 
 def check_rotors(system: System, spins: np.ndarray, k: np.ndarray, h: float) -> None:
-    """Rotors must be symmetric with these parameters too, and turn by less than half a turn in a step."""
+    """Raise an error unless all rotors are symmetric and rotate by less than `MAX_STEP_ANGLE` in a step."""
     at = 0
     for frame in system.frames:
         first, at = at, at + frame.turning
@@ -71,22 +71,22 @@ def check_rotors(system: System, spins: np.ndarray, k: np.ndarray, h: float) -> 
         turned = abs(h * spins[first + 2]) / (2 * euler[0, 0])
         if turned > MOST:
             raise InputError(
-                f"the rotor '{name}' turns by {turned:.3g} rad in a step of h = {h:g}, and its correction holds up to "
-                f"{MOST:g}: take h = {h * MOST / turned * 0.9:.1g} or less"
+                f"the rotor '{name}' turns by {turned:.3g} rad in a step of h = {h:g}; the phase correction is valid "
+                f"up to {MOST:g} rad per step: take h = {h * MOST / turned * 0.9:.1g} or less"
             )
 
 
 def _moments(inertia: BodyInertia) -> tuple[Any, Any, Any]:
-    """Moments of inertia across and along the axis, which is the third of the body."""
+    """Return the principal moments of inertia; the rotor axis is the third axis of the body."""
     across = inertia.euler[1, 1] + inertia.euler[2, 2]
     return across, across, inertia.euler[0, 0] + inertia.euler[1, 1]
 
 
 def corrected_rate(first: Any, second: Any, across: Any, along: Any, h: Any) -> Any:
-    """``DG K_h``: a discrete gradient of the corrected kinetic energy between two angular momenta of the body."""
+    """Return ``DG K_h``, a discrete gradient of the corrected kinetic energy between two body angular momenta."""
     s0, s1 = first[2], second[2]
     beta, xi = h / (2 * across), h / (2 * along)  # times Pi3
-    # of a function f of Pi3: its values at both ends, and its divided difference
+    # functions f of Pi3 as (value at s0, value at s1, divided difference)
     sine = _sine(beta * s0, beta * s1, beta)
     one, other = _over_cosine(s0, s1, xi), _over_cosine(s0, s1, xi - beta)
     B0, B1, slope = _product(_product(sine, one), other)
@@ -96,7 +96,7 @@ def corrected_rate(first: Any, second: Any, across: Any, along: Any, h: Any) -> 
 
 
 def corrected_energy(spin: Any, across: Any, along: Any, h: Any) -> Any:
-    """``K_h`` of an angular momentum in the body's frame."""
+    """Return the corrected kinetic energy ``K_h`` of a body angular momentum."""
     s, still = spin[2], ca.SX(0)
     beta, xi = h / (2 * across), h / (2 * along)
     sine, one, other = _sine(beta * s, still, beta), _over_cosine(s, still, xi), _over_cosine(s, still, xi - beta)
@@ -105,7 +105,7 @@ def corrected_energy(spin: Any, across: Any, along: Any, h: Any) -> Any:
 
 
 def _spin(s0: Any, s1: Any, xi: Any, h: Any) -> Any:
-    """``(A(s1) - A(s0))/(s1 - s0) = (2/h) tan(x) atanh(z)/z tan(d)/d``, ``z = tan(x) tan(d)``.
+    """Return ``(A(s1) - A(s0))/(s1 - s0) = (2/h) tan(x) atanh(z)/z tan(d)/d``, ``z = tan(x) tan(d)``.
 
     x is the mean of both angles xi s, d half their difference.
     """
@@ -126,7 +126,7 @@ def _sinc(x: Any) -> Any:
 
 
 def _sine(x0: Any, x1: Any, scale: Any) -> tuple[Any, Any, Any]:
-    """``sin(x)/x`` at ``x = scale s``, and its divided difference in s, by Horner's rule in x^2 for both."""
+    """Return ``sin(x)/x`` at ``x = scale s`` and its divided difference in s, both by Horner's rule in x^2."""
     y0, y1 = x0**2, x1**2
     low, high, slope = ca.SX(0), ca.SX(0), ca.SX(0)
     for k in reversed(range(_SINE)):
@@ -137,13 +137,13 @@ def _sine(x0: Any, x1: Any, scale: Any) -> tuple[Any, Any, Any]:
 
 
 def _over_cosine(s0: Any, s1: Any, scale: Any) -> tuple[Any, Any, Any]:
-    """``1/cos(scale s)``, and its divided difference in s."""
+    """Return ``1/cos(scale s)`` at s0 and s1, and its divided difference in s."""
     first, second = ca.cos(scale * s0), ca.cos(scale * s1)
     x, d = scale * (s0 + s1) / 2, scale * (s1 - s0) / 2
     return 1 / first, 1 / second, scale * ca.sin(x) * _sinc(d) / (first * second)
 
 
 def _product(f: tuple[Any, Any, Any], g: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-    """Values of a product at both ends and its divided difference."""
+    """Return the values of a product at s0 and s1, and its divided difference."""
     slope = (f[0] + f[1]) / 2 * g[2] + (g[0] + g[1]) / 2 * f[2]
     return f[0] * g[0], f[1] * g[1], slope

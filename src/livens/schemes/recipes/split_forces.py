@@ -1,8 +1,8 @@
-"""Steps of systems whose forces are told apart: expensive ones A once per step, cheap ones B implicitly.
+"""Semi-explicit (IMEX) step of Systems: expensive forces A once per step, cheap forces B implicitly.
 
-This is scheme (5) of S003 paper V for all that chapter 4.2 of S003 has in mind: bodies that turn, a mass matrix that
-depends on the configuration, constraints with multipliers, and for every cheap force the part `beta` of the step at
-which it is taken. Unknowns are mean velocities, and only of what cheap forces or constraints act on.
+Scheme (5) of S003 paper V, for the systems of chapter 4.2 of S003: rotating bodies, configuration-dependent mass
+matrix, constraints with multipliers, and for every cheap force the evaluation point `beta` in the step. Unknowns are
+mean velocities, restricted to those with implicit forces or constraints.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from livens.schemes.step import Box, FlatEquations
 
 @dataclass(frozen=True)
 class Pushed:
-    """Forces on u, those of them without a potential, and two powers: of moving potentials, and lost to friction."""
+    """Generalized force on u, its non-conservative part, power of time-dependent potentials, and dissipated power."""
 
     force: Any
     free: Any
@@ -42,13 +42,13 @@ class Pushed:
 
 
 class SplitForces:
-    """The forces of a system, expensive and cheap, and which velocities have to be solved for."""
+    """Split of the forces of a system into expensive (explicit) and cheap (implicit) forces."""
 
     def __init__(self, system: System) -> None:
         self.system, self.twists = system, twists(system)
         self._functions: dict[ElementModel, ca.Function] = {}
         inner = {i for frame in system.frames for i in frame.constraints}
-        #: Constraints with multipliers: all but those that keep directors orthonormal.
+        #: Constraints with multipliers: all except the orthonormality of directors.
         self.constraints = tuple(i for i in range(system.m) if i not in inner)
         both = range(len(system.elements))
         self.expensive = tuple(i for i in both if system.elements[i].expensive and self._acts(i))
@@ -59,7 +59,7 @@ class SplitForces:
         return not model.V.is_zero() or not model.R.is_zero() or model.F.nnz() > 0
 
     def _element(self, number: int) -> ca.Function:
-        """Force, its part without a potential, power of a moving potential and power lost, of one type of element."""
+        """Return force, non-conservative part, power of the potential and dissipated power of one element type."""
         model = self.system.models[number]
         if model not in self._functions:
             friction = ca.gradient(model.R, model.v)
@@ -72,7 +72,7 @@ class SplitForces:
         return self._functions[model]
 
     def pushed(self, numbers: Sequence[int], q: Any, u: Any, t: Any, k: Any) -> Pushed:
-        """What these elements do at (q, u)."""
+        """Evaluate the forces of these elements at (q, u)."""
         system, n = self.system, self.system.n
         v = self.twists.lifted(q, u)
         force, free, moving, lost = ca.SX.zeros(n), ca.SX.zeros(n), ca.SX(0), ca.SX(0)
@@ -85,8 +85,11 @@ class SplitForces:
         return Pushed(self.twists.contracted(q, force), self.twists.contracted(q, free), moving, lost)
 
     def felt(self, beta: float, held: Collection[int], own: bool = True) -> tuple[int, ...]:
-        """The entries of u that must be solved for: cheap forces that change within a step, or constraints, act on
-        them, or their mass is not their own. The elements' own betas count unless said otherwise."""
+        """Return the quasi-velocities that are solved implicitly.
+
+        These have configuration- or velocity-dependent cheap forces, constraints, or a non-diagonal or variable mass.
+        With ``uses_element_beta=False`` the element-wise values of beta are ignored.
+        """
         system, found = self.system, {i for i, good in enumerate(self.twists.simple) if not good}
         touched: set[int] = set()
         for number in self.cheap:
@@ -104,14 +107,14 @@ class SplitForces:
         return beta if element.beta is None else element.beta
 
     def by_beta(self, beta: float) -> dict[float, list[int]]:
-        """The cheap elements by the part of the step at which they are taken."""
+        """Return the cheap elements by evaluation point beta."""
         found: dict[float, list[int]] = {}
         for number in self.cheap:
             found.setdefault(self.beta_of(self.system.elements[number], beta), []).append(number)
         return found
 
     def constrained(self, held: Sequence[int], q: Any, t: Any, k: Any) -> tuple[Any, Any, Any]:
-        """These constraints, their slopes by the coordinates and by time."""
+        """Return these constraints and their derivatives with respect to coordinates and time."""
         d, rows = dynamics(self.system), list(held)
         outputs = [d.g[rows], d.g_q[rows, :], ca.jacobian(d.g, d.t)[rows]]
         return ca.Function("g", [d.q, d.t, d.k], outputs)(q, t, k)
@@ -119,27 +122,27 @@ class SplitForces:
 
 @functools.lru_cache(maxsize=32)
 def split_forces(system: System) -> SplitForces:
-    """The forces of a system told apart, once."""
+    """Return the force split of a system, cached."""
     return SplitForces(system)
 
 
 def memory_size(system: System) -> int:
-    """How much of A is kept in the state: forces or accelerations, forces without potential, two powers."""
+    """Return the size of the cached A: forces or accelerations, non-conservative forces, two powers."""
     return 2 * twists(system).size + 2
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """Where expensive forces are evaluated: `alpha` of a step ahead, with a velocity that may be extrapolated."""
+    """Evaluation point of expensive forces: `alpha` h ahead, optionally with an extrapolated velocity."""
 
     alpha: float
     extrapolated: bool = False
     gyroscopic: bool = True
 
     def __call__(self, forces: SplitForces, q: Any, u: Any, change: Any, t: Any, h: Any, k: Any) -> Any:
-        """A for a step of size h that begins here, after one that changed u by `change`.
+        """Return A for a step of size h from (q, u), after a step that changed u by `change`.
 
-        Where bodies are simple these are accelerations.
+        Entries with constant diagonal mass are accelerations.
         """
         there = forces.twists.moved(q, self.alpha * h * u) if self.alpha else q
         speed = u + self.alpha * change if self.extrapolated else u
@@ -148,18 +151,18 @@ class Ahead:
         return ca.vertcat(push, found.flat[forces.twists.size :])
 
     def asked(self, forces: SplitForces, q: Any, u: Any, change: Any, t: Any, h: Any) -> Any:
-        """Where a black box is evaluated for such a step: coordinates, their rates, and time."""
+        """Return the query point of an external force for a step: coordinates, velocities, and time."""
         there = forces.twists.moved(q, self.alpha * h * u) if self.alpha else q
         speed = u + self.alpha * change if self.extrapolated else u
         return ca.densify(ca.vertcat(there, forces.twists.lifted(there, speed), t + self.alpha * h))
 
 
-#: Of coordinates, velocities, time, the size of the last step, the unit of fictive time and parameters.
+#: Function of coordinates, velocities, time, size of the last step, unit of fictive time, and parameters.
 Scale = Callable[[Any, Any, Any, Any, Any, Any], Any]
 
 
 class SplitStep:
-    """One step as paper V (5) has it, for a system as a whole."""
+    """Step of scheme (5) of paper V for a whole system."""
 
     def __init__(
         self,
@@ -171,14 +174,14 @@ class SplitStep:
         scale: Scale | None = None,
     ) -> None:
         self.system, self.ahead, self.beta, self.kept = system, ahead, beta, kept
-        #: How long the next step is for one unit of fictive time, if steps are not of equal size.
+        #: Size of the next step per unit of fictive time, for variable steps.
         self.scale = scale
         self.forces, self.twists = split_forces(system), twists(system)
         self.held = tuple(i for i in self.forces.constraints if i not in dropped)
         self.unknown = self.forces.felt(beta, self.held)
 
     def start(self, q: Any, v: Any, t: Any, h: Any, k: Any) -> Any:
-        """A of the first step; there was no acceleration yet, which costs no order."""
+        """Return A of the first step; the missing previous acceleration does not reduce the order."""
         u = self.twists.twist(q, v)
         return self.ahead(self.forces, q, u, ca.SX.zeros(self.twists.size), t, h, k)
 
@@ -195,7 +198,7 @@ class SplitStep:
         return dataclasses.replace(found, box=Box(box, layout["asked"].start, n, layout["box"].start))
 
     def _boxed(self, old: Any, A: Any, k: Any) -> Any:
-        """A with the force of a black box, which acts where it was asked for."""
+        """Return A with the external force, which is applied at its query point."""
         if self.system.box is None:
             return A
         tw, n = self.twists, self.system.n
@@ -212,7 +215,7 @@ class SplitStep:
         u0 = tw.twist(old.q, old.v)
         A = self._boxed(old, old.A, k) if self.kept else self.start(old.q, old.v, t, h, k)
         push = A[:size]
-        # B and the constraints act on what is unknown; all else goes on with A and with forces that are constant
+        # B and the constraints act on the implicit quasi-velocities; all others have A and constant forces only
         rough, own = ca.SX(u0), list(self.unknown)
         rough[own] = x.mean_velocity
         cheap = [self._cheap(numbers, b, old, u0, rough, t, h, k) for b, numbers in f.by_beta(self.beta).items()]
@@ -246,14 +249,14 @@ class SplitStep:
         return new, [*rows, closed], guess
 
     def _cheap(self, numbers: list[int], b: float, old: Any, u0: Any, u: Any, t: Any, h: Any, k: Any) -> Any:
-        """``B((1-b) z0 + b z1)`` of these elements, as accelerations where bodies are simple."""
+        """Return ``B((1-b) z0 + b z1)`` of these elements, as accelerations for constant diagonal mass."""
         tw = self.twists
         there, speed = tw.moved(old.q, b * h * u), u0 + 2 * b * (u - u0)
         found = self.forces.pushed(numbers, there, speed, t + b * h, k)
         return tw.accelerations(there, speed, found.force, k, gyroscopic=False), found
 
     def _held(self, old: Any, x: Any, u: Any, t: Any, h: Any, k: Any) -> tuple[Any, Any, Any]:
-        """``-G(q_m)^T lam`` on u, the constraints at the end of the step, and the power of moving ones."""
+        """Return ``-G(q_m)^T lam`` on u, the constraints at t + h, and the power of rheonomic constraints."""
         tw = self.twists
         if not self.held:
             return ca.SX.zeros(tw.size), ca.SX(0, 1), ca.SX(0)
@@ -264,7 +267,7 @@ class SplitStep:
         return tw.accelerations(q_m, u, reaction, k, gyroscopic=False), g / h, ca.dot(g_t, x.lam)
 
     def _rows(self, old: Any, u0: Any, u: Any, total: Any, reaction: Any, h: Any, k: Any) -> list[Any]:
-        """The equations of the mean velocities: of simple ones in the size of a velocity, of others of a momentum."""
+        """Return the residual of the mean velocities: velocities for constant diagonal mass, else momenta."""
         tw = self.twists
         if not self.unknown:
             return []
@@ -278,7 +281,7 @@ class SplitStep:
 
 
 def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, h: float, k: Any) -> dict[str, Any]:
-    """A of the first step of a run, which starts with these coordinates and velocities, and what a black box says."""
+    """Return the initial scheme state: A of the first step, and the external force at its query point."""
     A, asked = start_function(system, ahead)(values["q"], values["v"], t, h, k)
     found: dict[str, Any] = {"A": np.array(A).ravel()}
     if system.box is not None:
@@ -288,7 +291,7 @@ def at_start(system: System, ahead: Ahead, values: Mapping[str, Any], t: float, 
 
 
 def from_momenta(system: System, ahead: Ahead, q: Any, p: Any, t: Any, h: Any, k: Any) -> Any:
-    """The same as an expression of coordinates and momenta."""
+    """Return A of the first step as an expression of coordinates and momenta."""
     bodies = twists(system)
     return ahead(split_forces(system), q, bodies.of_momenta(q, p, k), ca.SX.zeros(bodies.size), t, h, k)
 
@@ -306,9 +309,9 @@ def start_function(system: System, ahead: Ahead) -> ca.Function:
 def solved_in_closed_form(
     layout: Layout, unknowns: Layout, parameter_count: int, write: Callable[[Any, Any, Any, Any, Any], Written]
 ) -> FlatEquations:
-    """The equations of a step; those of linear springs and dampers, each for itself, are solved as they are written.
+    """Return the step graph, solved in closed form if the residual is linear with a constant diagonal Jacobian.
 
-    Then nothing is left to be solved for, and the step is explicit.
+    This applies to decoupled linear springs and dampers; the step is then explicit.
     """
     made = map_equations(layout, unknowns, parameter_count, write)
     n = made.size
@@ -329,6 +332,6 @@ def solved_in_closed_form(
 
 
 def _lean(made: FlatEquations) -> FlatEquations:
-    """The same with the end of the step, where A is evaluated, written without repetitions."""
+    """Return the graph with common subexpressions of the final state, where A is evaluated, eliminated."""
     end = one_division(made.end_function)(*made.arguments)
     return dataclasses.replace(made, end=ca.cse(end))

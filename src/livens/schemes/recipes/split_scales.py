@@ -1,4 +1,4 @@
-"""How long steps of systems are whose forces are told apart, in fictive time: by the stiffness of what is expensive."""
+"""Scaling functions of semi-explicit steps of Systems, from the stiffness of expensive forces."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from livens.schemes.recipes.split_forces import Scale, split_forces
 from livens.schemes.recipes.twists import twists
 from livens.schemes.scaling import Scaling, StiffnessEstimate
 
-#: Where nothing moves, nothing can be told; this keeps 0/0 out.
+#: Lower bound of squared displacements and stiffnesses, which prevents 0/0 at rest.
 _TINY = 1e-300
 
 
 def scale_of(system: System, scaling: Scaling | StiffnessEstimate, alpha: float) -> Scale:
-    """A scaling as a function of the state of a system."""
+    """Return a scaling as a function of the state of a system."""
     if isinstance(scaling, StiffnessEstimate):
         return _estimated(system, scaling.limit, alpha)
     bodies = twists(system)
 
     def scale(q: Any, u: Any, t: Any, last: Any, unit: Any, k: Any) -> Any:
         def mobility(force: Any) -> Any:
-            """``f.M^-1 f``: one over the mass that a force of unit size moves."""
+            """Return ``f.M^-1 f``, the inverse effective mass of a force of unit size."""
             own = bodies.contracted(q, force)
             return ca.dot(own, bodies.accelerations(q, ca.SX.zeros(bodies.size), own, k, gyroscopic=False))
 
@@ -35,7 +35,7 @@ def scale_of(system: System, scaling: Scaling | StiffnessEstimate, alpha: float)
 
 
 def _estimated(system: System, limit: float, alpha: float) -> Scale:
-    """Eq. 15 of S003 paper V, with the mass matrix as the norm: metres and radians do not compare otherwise.
+    """Return eq. 15 of S003 paper V with the norm of the mass matrix, which makes metres and radians comparable.
 
     ``s = (|A(q + alpha h v, v) - A(q, v)|/(alpha h |v|) + limit)^(-1/2)`` with ``|f|^2 = f.M^-1 f`` and
     ``|v|^2 = v.M v``.
@@ -55,7 +55,7 @@ def _estimated(system: System, limit: float, alpha: float) -> Scale:
 
 
 def first_scale(system: System, scale: Scale, scaling: Any, values: Any, t: float, h: float, k: Any) -> float:
-    """The scale before the first step; an estimate looks as far ahead as in the longest one."""
+    """Return the scaling before the first step; an estimate uses the evaluation point of the longest step."""
     last = h * scaling.limit**-0.5 if isinstance(scaling, StiffnessEstimate) else h
     q, v = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n)
     u = twists(system).twist(q, v)

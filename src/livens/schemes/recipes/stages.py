@@ -1,4 +1,4 @@
-"""A Runge-Kutta method on a model in descriptor form, ``residual(t, x, x') = 0`` at every stage (S002 sect. 5.3)."""
+"""Runge-Kutta methods on models in descriptor form, ``residual(t, x, x') = 0`` at every stage (S002 sect. 5.3)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from livens.schemes.tableaus.polynomials import Interpolant
 
 
 def stage_equations(model: DescriptorModel, tableau: Tableau) -> FlatEquations:
-    """The unknowns are the derivatives X'_i at the stages.
+    """Return the step graph of a Runge-Kutta method on a DAE, with the stage derivatives X'_i as unknowns.
 
-    ``X_i = x0 + h sum_j a_ij X'_j``, ``residual(t_i, X_i, X'_i) = 0``, ``x1 = x0 + h sum_i b_i X'_i``. No mass and no E
-    is ever inverted. Energies supplied and dissipated are summed with the weights of the method.
+    ``X_i = x0 + h sum_j a_ij X'_j``, ``residual(t_i, X_i, X'_i) = 0``, ``x1 = x0 + h sum_i b_i X'_i``. Neither a mass
+    matrix nor E is inverted. Energies supplied and dissipated are summed with the weights of the method.
 
-    Algebraic variables are never integrated: with a method whose last stage is not the end of the step, that would
-    carry an error of y0 on for ever, ``y1 = R(inf) y0 + ...``. At the end of such a step they are solved for if the
-    algebraic equations there determine them, and else taken from the polynomial through the stages.
+    Algebraic variables are not integrated: with a method that is not stiffly accurate, an error of y0 would persist,
+    ``y1 = R(inf) y0 + ...``. At t + h they are solved for if the algebraic equations determine them there; otherwise
+    they are taken from the polynomial through the stages.
     """
     d, layout, s = model.descriptor, model.layout, tableau.s
     n = int(d.x.numel())
@@ -82,18 +82,18 @@ def stage_equations(model: DescriptorModel, tableau: Tableau) -> FlatEquations:
 
 
 def by_stage(**parts: list[Any]) -> dict[str, Any]:
-    """What belongs to stages, by name and number."""
+    """Return stage values by name and stage number."""
     return {f"{name}{i + 1}": part for name, stages in parts.items() for i, part in enumerate(stages)}
 
 
 def _solved_at_the_end(model: DescriptorModel, tableau: Tableau) -> list[int]:
-    """The algebraic variables that the equations at the end of the step are solved for."""
+    """Return the indices of the algebraic variables that are solved for at t + h."""
     pencil = model.pencil
     return [] if tableau.stiffly_accurate or not pencil.solvable else list(pencil.algebraic)
 
 
 def _algebraic_from_stages(model: DescriptorModel, tableau: Tableau, theta: Any, states: list[Any], x: Any) -> Any:
-    """The state x with its algebraic part on the polynomial through the stages, at ``t0 + theta h``."""
+    """Return the state x with its algebraic part on the polynomial through the stages, at ``t0 + theta h``."""
     projector = model.pencil.projector
     if tableau.stiffly_accurate or projector is None or not projector.any():
         return x
@@ -107,7 +107,7 @@ def _algebraic_from_stages(model: DescriptorModel, tableau: Tableau, theta: Any,
 
 
 def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
-    """``x'`` at the beginning of the step, where it follows from the state."""
+    """Return ``x'`` at the beginning of the step, if it is a function of the state; else None."""
     d = model.descriptor
     E = ca.jacobian(d.residual, d.xdot)
     if not model.regular_flow or ca.depends_on(E, d.xdot):
@@ -117,10 +117,11 @@ def _first_slope(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
 
 
 def estimate_weights(c: np.ndarray, b: np.ndarray, new: bool) -> np.ndarray:
-    """Of the slope at the beginning and those of the stages, for the difference to a quadrature of order s.
+    """Return the weights of the initial derivative and of the stage derivatives, for the difference to a quadrature.
 
-    The one at the beginning gets the weight of the first stage, and the polynomial through the stages takes it away. If
-    it is not `new`, the difference is that to a quadrature of order s - 1 on the stages alone.
+    With `uses_initial_derivative`, the initial derivative gets the weight of the first stage and the polynomial through
+    the stages the negative weight; the quadrature has order s. Otherwise the quadrature of order s - 1 uses the stages
+    only.
     """
     if new:
         return b[0] * np.concatenate([[1.0], -Interpolant.through(c).lagrange(0.0)])
@@ -130,24 +131,27 @@ def estimate_weights(c: np.ndarray, b: np.ndarray, new: bool) -> np.ndarray:
 
 
 def combined(weights: Any, terms: Any) -> Any:
-    """``sum_i weights_i terms_i``."""
+    """Return the linear combination ``sum_i weights_i terms_i``."""
     return sum((weight * term for weight, term in zip(weights, terms, strict=True)), 0 * terms[0])
 
 
 def lagrange_weights(nodes: np.ndarray, theta: Any) -> list[Any]:
-    """``l_i(theta)`` of Lagrange's polynomials for these nodes, as expressions."""
+    """Return the Lagrange polynomials ``l_i(theta)`` of these nodes, as expressions."""
     return [combined(row, _legendre(len(nodes), theta)) for row in Interpolant.through(nodes).weights]
 
 
 def integral_weights(nodes: np.ndarray, theta: Any) -> list[Any]:
-    """Their integrals from 0 to theta: ``x0 + h sum_i b_i(theta) X'_i`` is the polynomial within a step."""
+    """Return the integrals b_i of the Lagrange polynomials from 0 to theta.
+
+    The collocation polynomial is ``x0 + h sum_i b_i(theta) X'_i``.
+    """
     P = _legendre(len(nodes) + 1, theta)
     integrals = [theta] + [(P[k + 1] - P[k - 1]) / (2 * (2 * k + 1)) for k in range(1, len(nodes))]
     return [combined(row, integrals) for row in Interpolant.through(nodes).weights]
 
 
 def _legendre(count: int, theta: Any) -> list[Any]:
-    """Legendre's polynomials on [0, 1]."""
+    """Return the shifted Legendre polynomials on [0, 1]."""
     P = [ca.SX(1), 2 * theta - 1]
     for k in range(1, count - 1):
         P.append(((2 * k + 1) * (2 * theta - 1) * P[k] - k * P[k - 1]) / (k + 1))
@@ -155,9 +159,9 @@ def _legendre(count: int, theta: Any) -> list[Any]:
 
 
 def polynomial_onward(nodes: np.ndarray) -> np.ndarray:
-    """From the deviations ``(q(c_i) - q(0))/h - c_i q'(0)`` at the nodes of a step to those of the next step.
+    """Return the matrix from the deviations ``(q(c_i) - q(0))/h - c_i q'(0)`` of a step to those of the next step.
 
-    By the polynomial with these values and with the slopes of q at both ends; ``q'(1) - q'(0)`` comes last.
+    The extrapolation polynomial has these values and the derivatives of q at both ends; ``q'(1) - q'(0)`` comes last.
 
     >>> polynomial_onward(np.array([1.0])) @ [0.5, 1.0]  # q'' = 1
     array([0.5])

@@ -1,4 +1,4 @@
-"""How long a step may be where forces are evaluated explicitly: theorem 3 of S003 paper V for all velocities."""
+"""Linear stability limit of the step size for explicit forces: theorem 3 of S003 paper V for all velocities."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from livens.schemes.recipes.maps import phase_of
 from livens.schemes.recipes.split_forces import Ahead, split_forces
 from livens.schemes.recipes.twists import twists
 
-#: The limit is found to this many binary digits.
+#: Number of bisections, which is the number of binary digits of the limit.
 _HALVINGS = 12
 
 
 def slopes(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``-K`` and ``-C``: how accelerations by expensive forces change with positions and with velocities."""
+    """Return ``-K`` and ``-C``: Jacobians of the accelerations by expensive forces in positions and velocities."""
     if isinstance(model, System) and not ("phase space" in model.forms and model.constant_mass):
         forces, bodies = split_forces(model), twists(model)
         way, u, at = ca.SX.sym("way", bodies.size), ca.SX.sym("u", bodies.size), ca.DM(q)
@@ -31,7 +31,9 @@ def slopes(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) ->
     else:
         phase = phase_of(model)
         if phase.box is not None:
-            raise InputError("how stiff a black box is cannot be told: it has no derivatives")
+            raise InputError(
+                "the stable step size with an external force cannot be estimated, as it has no derivatives; pass h"
+            )
         a = phase.inverse_mass @ phase.A
         symbols = [phase.q, phase.v, phase.t, phase.k]
         found = ca.Function("slopes", symbols, [ca.jacobian(a, phase.q), ca.jacobian(a, phase.v)])(q, v, t, k)
@@ -40,16 +42,16 @@ def slopes(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) ->
 
 
 def longest_stable(by_q: np.ndarray, by_v: np.ndarray, ahead: Ahead) -> float:
-    """The longest step with which no deviation of the linearised motion grows from step to step with changing signs.
+    """Return the longest step for which no alternating mode of the linearized motion grows.
 
-    Cheap forces do not shorten it if they are taken in the middle of a step or later (theorem 6).
+    Cheap forces do not reduce it if they are evaluated at the midpoint of a step or later (theorem 6).
     """
     if not (np.isfinite(by_q).all() and np.isfinite(by_v).all()):
         return np.inf
     stiff, damped = (float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0)) for matrix in (by_q, by_v))
     if not stiff + damped:
         return np.inf
-    # alone, the stiffness would allow 2/sqrt(k) and the damping 2/c
+    # the limits of stiffness only, 2/sqrt(k), and of damping only, 2/c
     alone = min(2 / np.sqrt(stiff) if stiff else np.inf, 2 / damped if damped else np.inf)
     low, high = 1e-3 * alone, 2 * alone
     if _stable(by_q, by_v, high, ahead):
@@ -61,14 +63,17 @@ def longest_stable(by_q: np.ndarray, by_v: np.ndarray, ahead: Ahead) -> float:
 
 
 def _stable(by_q: np.ndarray, by_v: np.ndarray, h: float, ahead: Ahead) -> bool:
-    """Positions over h, velocities and their last change over one step, so that all of them have one size."""
+    """Return True if no eigenvalue with negative real part exceeds 1 in modulus.
+
+    The variables are positions over h, velocities, and the last velocity increment, so that all have one unit.
+    """
     n = len(by_q)
     one, none = np.eye(n), np.zeros((n, n))
     stiff, damped = h * h * by_q, h * by_v
     if ahead.alpha:
         on = np.hstack([stiff, ahead.alpha * stiff + damped, ahead.alpha * damped if ahead.extrapolated else none])
         step = np.vstack([np.hstack([one, one, none]) + on / 2, np.hstack([none, one, none]) + on, on])
-    else:  # half a kick, a step, half a kick
+    else:  # half kick, drift, half kick
         kick = np.block([[one, none], [stiff / 2, one + damped / 2]])
         step = kick @ np.block([[one, one], [none, one]]) @ kick
     values = np.linalg.eigvals(step)

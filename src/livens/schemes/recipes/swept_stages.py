@@ -1,4 +1,4 @@
-"""Stages whose slopes follow from those of the sweep before: a Runge-Kutta method in a fictive time."""
+"""Runge-Kutta stages solved by fixed-point iteration, in fictive time."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ from livens.schemes.tableaus import Tableau
 
 @dataclass(frozen=True, eq=False)
 class SweptStages(StepEquations):
-    """``Y_i = y0 + h sum_j a_ij Y'_j`` with ``(Y'_i, t'_i) = rates(Y_i)`` for ``y = (q, p)``; the unknowns are the
-    slopes ``Y'_i``, one stage after the other.
+    """Stages ``Y_i = y0 + h sum_j a_ij Y'_j`` with ``(Y'_i, t'_i) = vector_field(Y_i)`` for ``y = (q, p)``.
+
+    The unknowns are the stage derivatives ``Y'_i``, stage by stage.
     """
 
-    rates: ca.Function  # of (y, H0, k): those of y, and that of time
-    velocity: ca.Function  # of (y, k)
+    rates: ca.Function  # (y, H0, k) -> time derivatives of y and of t
+    velocity: ca.Function  # (y, k) -> v
     tableau: Tableau
     layout: Layout
     coordinates: tuple[str, ...]
 
     @property
     def variables(self) -> int:
-        """How many there are in y."""
+        """Number of entries of y."""
         return 2 * len(self.coordinates)
 
     @property
     def size(self) -> int:
-        """How many unknowns a step has."""
+        """Number of unknowns of a step."""
         return self.tableau.s * self.variables
 
     @functools.cached_property
     def columns(self) -> tuple[int, ...]:
-        """Where y stands in the state."""
+        """Indices of y in the state."""
         return tuple(i for part in "qp" for i in range(self.layout[part].start, self.layout[part].stop))
 
     @functools.cached_property
     def content(self) -> str:
-        """All that decides about the code of a sweep."""
+        """Text that identifies the generated code of an iteration."""
         return f"{self.tableau.A.tolist()} {self.rates.serialize()}"
 
     @functools.cached_property
@@ -53,7 +54,7 @@ class SweptStages(StepEquations):
         return hashlib.sha256(f"swept {whole}".encode()).hexdigest()
 
     def flatten(self) -> FlatEquations:
-        """The same for Newton's method."""
+        """Return the step graph for Newton's method."""
         T, layout, m = self.tableau, self.layout, self.variables
         x, z = ca.SX.sym("x", self.size), ca.SX.sym("z", layout.size)
         c = ca.SX.sym("c", 2 + self.rates.nnz_in(2))

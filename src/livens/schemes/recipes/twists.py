@@ -1,8 +1,8 @@
-"""Bodies by their velocities: plain coordinates, and frames that turn on the group of rotations.
+"""Quasi-velocities of a System: velocities of translational coordinates, and angular velocities of rigid bodies.
 
-Of a frame with directors, the six numbers (three in the plane) of its twist say how it moves: the velocity of its
-centre and its rate of rotation. All other coordinates are their own velocity. A step along a twist takes a plain
-coordinate straight on and turns directors by the exponential map, so that they stay orthonormal.
+The twist of a body with directors has six entries (three in the plane): velocity of the centre and angular velocity.
+All other coordinates use their time derivative. A step along a twist is a translation of translational coordinates and
+a rotation of the directors by the exponential map, which preserves orthonormality.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from livens.schemes.recipes.frame_bodies import cross, quarter, solved
 
 
 class Twists:
-    """The velocities u of a system: those of plain coordinates first, then rates of rotation, frame by frame."""
+    """Quasi-velocities u of a system: translational velocities first, then angular velocities, body by body."""
 
     def __init__(self, system: System) -> None:
         self.system = system
         self.turning = tuple(frame for frame in system.frames if frame.directors)
         inside = {i for frame in self.turning for director in frame.directors for i in director}
-        #: Coordinates that are their own velocity, and where each of them is in u.
+        #: Coordinates whose quasi-velocity is their time derivative, and their indices in u.
         self.plain = tuple(i for i in range(system.n) if i not in inside)
         self.place = {i: j for j, i in enumerate(self.plain)}
         self.size = len(self.plain) + sum(frame.turning for frame in self.turning)
 
     def rates(self) -> Iterator[tuple[Frame, slice]]:
-        """The frames that turn, and where their rates are in u."""
+        """Yield the rotating bodies with the slices of their angular velocities in u."""
         first = len(self.plain)
         for frame in self.turning:
             yield frame, slice(first, first + frame.turning)
@@ -40,7 +40,7 @@ class Twists:
 
     @functools.cached_property
     def of_coordinate(self) -> tuple[tuple[int, ...], ...]:
-        """Which entries of u move a coordinate."""
+        """Indices in u of the quasi-velocities that change each coordinate."""
         found: dict[int, tuple[int, ...]] = {i: (j,) for i, j in self.place.items()}
         for frame, own in self.rates():
             found |= {i: tuple(range(own.start, own.stop)) for director in frame.directors for i in director}
@@ -48,7 +48,7 @@ class Twists:
 
     # -- kinematics ---------------------------------------------------------------------------------------------------
     def twist(self, q: Any, v: Any) -> Any:
-        """u of velocities of coordinates: ``w = sum d_i x d_i' / 2``."""
+        """Return u from velocities of the coordinates: ``w = sum d_i x d_i' / 2``."""
         parts = [v[list(self.plain)]]
         for frame, _ in self.rates():
             pairs = [(q[list(d)], v[list(d)]) for d in frame.directors]
@@ -56,7 +56,7 @@ class Twists:
         return ca.vertcat(*parts)
 
     def lifted(self, q: Any, u: Any) -> Any:
-        """Velocities of all coordinates at q."""
+        """Return the velocities of all coordinates at q."""
         v = self._spread(u)
         for frame, own in self.rates():
             for d in frame.directors:
@@ -65,7 +65,7 @@ class Twists:
         return v
 
     def moved(self, q: Any, step: Any) -> Any:
-        """Where a step along u, times its size, leads."""
+        """Return the coordinates after a step along u (retraction), with `step` = h u."""
         found = ca.SX(q) + self._spread(step)
         for frame, own in self.rates():
             turn = rotation(step[own])
@@ -75,7 +75,7 @@ class Twists:
         return found
 
     def straightened(self, q: Any) -> Any:
-        """What rounding did to the directors' orthonormality is put right."""
+        """Restore the orthonormality of the directors to round-off."""
         for frame in self.turning:
             D = ca.horzcat(*(q[list(d)] for d in frame.directors))
             D = D @ (3 * ca.SX.eye(len(frame.directors)) - D.T @ D) / 2
@@ -84,7 +84,7 @@ class Twists:
         return q
 
     def contracted(self, q: Any, force: Any) -> Any:
-        """Forces on coordinates as forces and torques on u: ``tau = sum d_i x F_i``."""
+        """Return the generalized forces on u from forces on coordinates: ``tau = sum d_i x F_i``."""
         parts = [force[list(self.plain)]]
         for frame, _ in self.rates():
             pairs = [(q[list(d)], force[list(d)]) for d in frame.directors]
@@ -99,18 +99,18 @@ class Twists:
     # -- inertia ------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def _dynamics(self) -> Dynamics:
-        """Kept here: asked for anew it may have been derived anew, in other symbols than what was made of it before."""
+        """Dynamics of the system, stored here so that all expressions share one set of symbols."""
         return dynamics(self.system)
 
     @functools.cached_property
     def _mass(self) -> Any:
-        """The mass matrix of plain coordinates, in the symbols of the system's dynamics."""
+        """Mass matrix of translational coordinates, in the symbols of the system's dynamics."""
         d, i = self._dynamics, list(self.plain)
         return ca.jacobian(d.fibre_derivative, d.v)[i, i]
 
     @functools.cached_property
     def simple(self) -> tuple[bool, ...]:
-        """Whether an entry of u has a mass, or a tensor of inertia, of its own that is the same everywhere."""
+        """Mask of the entries of u with a constant, decoupled mass or inertia tensor."""
         d, M, count = self._dynamics, self._mass, len(self.plain)
         slopes = ca.jacobian_sparsity(ca.vec(ca.densify(M)), ca.vertcat(d.q, d.v))
         changing, good = set(slopes.get_triplet()[0]), [True] * self.size
@@ -120,24 +120,24 @@ class Twists:
         return tuple(good)
 
     def masses(self, k: Any) -> Any:
-        """Of plain coordinates that are simple; of others the number means nothing."""
+        """Return the diagonal masses of translational coordinates, valid for entries with constant diagonal mass."""
         d = self._dynamics
         diagonal = ca.Function("m", [d.q, d.v, d.k], [ca.densify(ca.diag(self._mass))])
         return diagonal(ca.DM.zeros(self.system.n), ca.DM.zeros(self.system.n), k)
 
     def mass_matrix(self, q: Any, v: Any, k: Any) -> Any:
-        """The mass matrix of plain coordinates."""
+        """Return the mass matrix of translational coordinates."""
         d = self._dynamics
         return ca.Function("M", [d.q, d.v, d.k], [self._mass])(q, v, k)
 
     def inertial_force(self, q: Any, v: Any, k: Any) -> Any:
-        """``dT/dq - (dT/dv)'`` as far as it does not contain accelerations, of plain coordinates."""
+        """Return ``dT/dq - (dT/dv)'`` without acceleration terms, of translational coordinates."""
         d, i = self._dynamics, list(self.plain)
         force = ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v)
         return ca.Function("c", [d.q, d.v, d.k], [ca.densify(force[i])])(q, v, k)
 
     def tensor(self, frame: Frame, q: Any, k: Any) -> Any:
-        """The tensor of inertia in space; one number in the plane."""
+        """Return the spatial inertia tensor; a scalar in the plane."""
         where = list(self.system.parameter_indices[frame.element])
         _, euler = mass_and_euler(self.system, frame)(k[where])
         if frame.dimension == 2:
@@ -146,7 +146,7 @@ class Twists:
         return ca.trace(euler) * ca.SX.eye(3) - D @ euler @ D.T
 
     def accelerations(self, q: Any, u: Any, force: Any, k: Any, gyroscopic: bool) -> Any:
-        """``M^-1 F`` of simple entries; the force itself of all others, whose equations are solved with their mass."""
+        """Return ``M^-1 F`` for entries with constant diagonal mass, and F for all others, which need a solve."""
         simple, masses = self.simple, self.masses(k)
         found = [force[j] / masses[j] if simple[j] else force[j] for j in range(len(self.plain))]
         for frame, own in self.rates():
@@ -157,12 +157,12 @@ class Twists:
         return ca.vertcat(*found)
 
     def momenta(self, q: Any, v: Any, k: Any) -> Any:
-        """Of all coordinates."""
+        """Return the momenta of all coordinates."""
         d = self._dynamics
         return ca.Function("p", [d.q, d.v, d.k], [ca.densify(d.fibre_derivative)])(q, v, k)
 
     def of_momenta(self, q: Any, p: Any, k: Any) -> Any:
-        """u of momenta of all coordinates."""
+        """Return u from the momenta of all coordinates."""
         still = ca.DM.zeros(self.system.n)
         own = (p - self.momenta(q, still, k))[list(self.plain)]
         parts = [own / self.masses(k) if all(self.simple) else ca.solve(self.mass_matrix(q, still, k), own)]
@@ -174,19 +174,19 @@ class Twists:
 
 
 def _turn(x: Any, y: Any) -> Any:
-    """``x x y``; one number in the plane."""
+    """Return ``x x y``; a scalar in the plane."""
     return cross(x, y) if x.numel() == 3 else x[0] * y[1] - x[1] * y[0]
 
 
 def rotation(angle: Any) -> Any:
-    """The matrix of a rotation: ``exp`` of the matrix of ``angle x``, by the formula of Rodrigues."""
+    """Return the rotation matrix ``exp(skew(angle))``, by Rodrigues' formula."""
     square = ca.dot(angle, angle)
     if angle.numel() == 1:
         c, s = ca.cos(angle), ca.sin(angle)
         return ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
     short = square < 1e-3
     size = ca.sqrt(ca.if_else(short, 1, square))
-    # sin(a)/a and (1 - cos(a))/a^2, by their series where the angle is small
+    # sin(a)/a and (1 - cos(a))/a^2, by their series for small angles
     first = ca.if_else(short, 1 - square / 6 * (1 - square / 20 * (1 - square / 42)), ca.sin(size) / size)
     half = ca.sin(size / 2) / size
     second = ca.if_else(short, (1 - square / 12 * (1 - square / 30 * (1 - square / 56))) / 2, 2 * half * half)
@@ -196,5 +196,5 @@ def rotation(angle: Any) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def twists(system: System) -> Twists:
-    """The velocities of a system, found once."""
+    """Return the quasi-velocities of a system, cached."""
     return Twists(system)

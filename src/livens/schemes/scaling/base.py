@@ -1,4 +1,4 @@
-"""The contract of a scaling function."""
+"""Base class of scaling functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from livens.models.nambu import Nambu
 
 Model = Hamiltonian | Nambu
 
-#: What a scheme may want a scaling to be a function of, in words for messages.
+#: Descriptions of the arguments that a scheme may require of a scaling function, for messages.
 WANTS = {
     "energies": "a function of the kinetic and the potential energy",
     "q": "a function of the coordinates alone",
@@ -24,33 +24,112 @@ WANTS = {
 
 
 class Scaling:
-    """How long a step is in time for one unit of fictive time, as a function g of the state."""
+    """Sundman scaling function g of the state (time transformation): time step per unit of fictive time."""
 
-    #: Whether g is a function of the energies T and V alone.
+    #: True if g is a function of the energies T and V only.
     energies = False
 
     def expression(self, model: Model) -> Any:
-        """g, as an expression of the model's state and parameters."""
+        """Return g as an expression of the state and the parameters of a model.
+
+        Parameters
+        ----------
+        model : Hamiltonian or Nambu
+            Model to integrate.
+
+        Returns
+        -------
+        casadi.SX
+            Scalar expression.
+        """
         raise NotImplementedError
 
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
-        """g, of any two expressions that stand for the energies (S003 paper III, eq. 11)."""
+        """Return g of two expressions for the energies (S003 paper III, eq. 11).
+
+        Parameters
+        ----------
+        model : Hamiltonian
+            Model to integrate.
+        T, V : casadi.SX
+            Kinetic and potential energy, in joules.
+
+        Returns
+        -------
+        casadi.SX
+            Scalar expression.
+
+        Raises
+        ------
+        InputError
+            If g is not a function of the energies.
+        """
         raise InputError(f"the scaling {self} is not {WANTS['energies']}")
 
     def of_system(self, system: Any, q: Any, v: Any, k: Any, mobility: Any, unit: Any) -> Any:
-        """g of a system that is taken element by element; `mobility` says ``f.M^-1 f`` of forces on the coordinates."""
+        """Return g of a System in element-wise form.
+
+        Parameters
+        ----------
+        system : System
+            System to integrate.
+        q, v : casadi.SX
+            Coordinates and velocities.
+        k : casadi.SX
+            Parameter vector.
+        inverse_effective_mass : callable
+            Function of a force f on the coordinates that returns ``f.M^-1 f``.
+        unit : casadi.SX
+            Step size in fictive time.
+
+        Returns
+        -------
+        casadi.SX
+            Scalar expression.
+
+        Raises
+        ------
+        InputError
+            If the scaling does not support Systems.
+        """
         raise InputError(
-            f"the scaling {self} is made for models in coordinates and momenta; for bodies and joints there are "
+            f"the scaling {self} is made for models in coordinates and momenta; for bodies and joints use "
             "livens.scaling.stiffness and livens.scaling.stiffness_estimate"
         )
 
     def variables(self, model: Model) -> str:
-        """What g depends on: "q", "p", "qp", or nothing; "x" for a Nambu system."""
+        """Return the variables that g depends on.
+
+        Parameters
+        ----------
+        model : Hamiltonian or Nambu
+            Model to integrate.
+
+        Returns
+        -------
+        str
+            "q", "p", "qp" or ""; "x" for a Nambu system.
+        """
         g = self._without_time(model)
         return "".join(name for name, symbol in _state(model).items() if ca.depends_on(g, symbol))
 
     def require(self, model: Model, wants: str, scheme: str) -> None:
-        """InputError, unless g is what a scheme wants: one of "energies", "q" and "state"."""
+        """Raise an error unless g depends only on the arguments that a scheme supports.
+
+        Parameters
+        ----------
+        model : Hamiltonian or Nambu
+            Model to integrate.
+        arguments : {"energies", "q", "state"}
+            Arguments of g that the scheme supports.
+        scheme : str
+            Name of the scheme, for the message.
+
+        Raises
+        ------
+        InputError
+            If g depends on other variables.
+        """
         variables = self.variables(model)
         if (wants == "energies" and not self.energies) or (wants == "q" and variables not in ("q", "")):
             listed = " and ".join(variables) or "nothing"
@@ -59,7 +138,27 @@ class Scaling:
             )
 
     def checked(self, model: Model, parameters: Mapping[str, Any] | None = None, **state: Any) -> float:
-        """g in the initial state, given as ``q=..., p=...`` or ``x=...``; InputError if no step can be made of it."""
+        """Return g in the initial state, after checking that it is finite and positive.
+
+        Parameters
+        ----------
+        model : Hamiltonian or Nambu
+            Model to integrate.
+        parameters : mapping of str to float, optional
+            Parameter values that differ from those of the model.
+        **state : array_like of shape (n,)
+            Initial state: ``q=..., p=...`` or ``x=...``.
+
+        Returns
+        -------
+        float
+            Value of g.
+
+        Raises
+        ------
+        InputError
+            If g is not finite and positive, or the state has other names.
+        """
         symbols = _state(model)
         if state.keys() != symbols.keys():
             raise InputError(f"the state is given by {' and '.join(symbols)}, got {' and '.join(state) or 'nothing'}")
@@ -82,10 +181,10 @@ class Scaling:
 
 
 def _state(model: Model) -> dict[str, Any]:
-    """The symbols g may depend on: those that errors of the model are measured in."""
+    """Return the symbols that g may depend on: the error variables of the model."""
     return {name: model.view.symbols[name] for name in model.error_variables}
 
 
 def limit_of(given: float, least: bool = False) -> float:
-    """A lower bound for a frequency squared: not negative, or, at `least`, greater than zero."""
+    """Return a valid lower bound of a squared frequency: nonnegative, or positive with `least`."""
     return (positive if least else not_negative)("limit", given, text=False)

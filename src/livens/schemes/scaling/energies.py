@@ -1,4 +1,4 @@
-"""Scalings by the kinetic and the potential energy (S003 paper III, 2.1.2)."""
+"""Scaling functions of the kinetic and the potential energy (S003 paper III, 2.1.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.schemes.scaling.base import Scaling
 
 
 class OfEnergies(Scaling):
-    """A scaling that is a function of the energies."""
+    """Scaling that is a function of the energies."""
 
     energies = True
 
@@ -34,11 +34,23 @@ class Kinetic(OfEnergies):
 
 
 def kinetic(power: float = -0.5) -> Scaling:
-    """A power of the kinetic energy.
+    """Return a power of the kinetic energy as scaling function.
 
-    With ``T = |p|^2/2`` and the power -1/2 steps are equally long in space, as |q'| is then constant in fictive time.
-    Of no use where the motion comes to rest.
+    With ``T = |p|^2/2`` and the power -1/2 the steps are equally long in configuration space. Not suitable if the
+    kinetic energy vanishes.
 
+    Parameters
+    ----------
+    power : float, default -0.5
+        Exponent of the kinetic energy.
+
+    Returns
+    -------
+    Scaling
+        Scaling function ``T^power``.
+
+    Examples
+    --------
     >>> str(kinetic())
     'kinetic(-0.5)'
     """
@@ -55,8 +67,15 @@ class InverseLagrangian(OfEnergies):
 
 
 def inverse_lagrangian() -> Scaling:
-    """``1/(T - V)``, for potentials that are negative.
+    """Return the scaling function ``1/(T - V)``, for negative potentials.
 
+    Returns
+    -------
+    Scaling
+        Scaling function.
+
+    Examples
+    --------
     >>> str(inverse_lagrangian())
     'inverse_lagrangian()'
     """
@@ -77,11 +96,32 @@ class Potential(OfEnergies):
 
 
 def potential(power: float = 1.5, sign: int = -1, offset: float = 0.0) -> Scaling:
-    """``(offset + sign V)^-power``: small steps near singularities of V (S003 paper III, eq. 15).
+    """Return the scaling function ``(offset + sign V)^-power`` (S003 paper III, eq. 15).
 
-    The sign is -1 for attraction, where V goes to minus infinity, and 1 for repulsion. For Newton's gravitation the
-    power 3/2 makes all close encounters alike.
+    Steps are small near singularities of V. For Newtonian gravitation the power 3/2 resolves all close encounters
+    equally well.
 
+    Parameters
+    ----------
+    power : float, default 1.5
+        Exponent.
+    sign : {-1, 1}, default -1
+        -1 for attraction, where V tends to minus infinity, and 1 for repulsion.
+    offset : float, default 0.0
+        Offset, in joules.
+
+    Returns
+    -------
+    Scaling
+        Scaling function.
+
+    Raises
+    ------
+    InputError
+        If `sign` is not -1 or 1.
+
+    Examples
+    --------
     >>> str(potential(0.5, sign=1))
     'potential(0.5, sign=+1, offset=0)'
     """

@@ -1,4 +1,4 @@
-"""Scalings by stiffness: steps follow the frequency of the motion (S003 paper II, 3.2; paper V, 5.1)."""
+"""Scaling functions of the stiffness: steps follow the frequency of the motion (S003 paper II, 3.2; paper V, 5.1)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from livens.expressions.parameters import Namespace
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.scaling.base import Scaling, limit_of
 
-#: Where a norm vanishes it has no derivative; this bound for its square keeps 0/0 out.
+#: Lower bound of squared norms, which prevents 0/0 in derivatives at zero.
 _TINY = 1e-300
-#: A contact sets in over no less than this part of the way of the longest step.
+#: Smoothing length of a contact, as a fraction of the displacement in the longest step.
 _SEEN = 0.25
 
 
@@ -28,12 +28,12 @@ class Stiffness(Scaling):
     simplified: bool
 
     def expression(self, model: Any, unit: Any = None) -> Any:
-        """Of q alone; of velocities too where the `unit` of fictive time is given, see `of_system`."""
+        """Return g as a function of q; with the `unit` of fictive time also of velocities, see `for_system`."""
         if not model.separable or model.inverse_mass is None:
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
         matrix = ca.hessian(_without_contacts(model), model.q)[0]
         for gap, size in self._contacts(model, unit):
-            # S003 paper II, eq. 28; simplified, a contact is as stiff in all directions of the coordinates it touches
+            # S003 paper II, eq. 28; `diagonal`: equal stiffness in all coordinates of the contact
             direction = ca.gradient(gap, model.q)
             shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.simplified else direction @ direction.T
             matrix += size * shape
@@ -42,10 +42,10 @@ class Stiffness(Scaling):
         return (norm + self.limit) ** -0.5
 
     def _length(self, rate: Any, unit: Any) -> Any:
-        """Over which a contact sets in whose gap changes at this rate.
+        """Return the smoothing length of a contact whose gap changes at this rate.
 
-        A step that jumps over it would meet the whole stiffness unprepared, with a force that is anything; so it grows
-        with the way of the longest step. The rate is squared: forwards and backwards in time it is the same.
+        A step that skips the smoothing zone would meet the full stiffness with an arbitrary force. The length therefore
+        increases with the displacement in the longest step. The rate is squared, which makes it time-symmetric.
         """
         assert self.smooth is not None
         if unit is None or not self.limit:
@@ -53,7 +53,7 @@ class Stiffness(Scaling):
         return m.sqrt(self.smooth**2 + (_SEEN * unit * rate) ** 2 / self.limit)
 
     def _contacts(self, model: Hamiltonian, unit: Any) -> Iterator[tuple[Any, Any]]:
-        """Gap and stiffness of every contact."""
+        """Yield gap and stiffness of every contact."""
         for element, q, k in _elements(model):
             if not hasattr(element, "gaps"):
                 continue
@@ -64,10 +64,11 @@ class Stiffness(Scaling):
                 yield m.expression(gap), m.expression(element.stiffness(gap, k, self._length(rate, unit)))
 
     def of_system(self, system: Any, q: Any, v: Any, k: Any, mobility: Any, unit: Any) -> Any:
-        """The same of a system that is taken element by element: each contact with the mass that it moves.
+        """Return g of a System in element-wise form, with the effective mass of each contact.
 
-        Its square is the sum of the squared frequencies ``k_i/m_i`` of all contacts; what is not a contact is left to
-        the part of a scheme that is implicit. Steps of a `unit` of fictive time see a contact before they jump over it.
+        The stiffness is the root of the sum of the squares of ``k_i/m_i`` over all contacts; other forces are left to
+        the implicit part of the scheme. The smoothing length depends on the `unit` of fictive time, see
+        `_smoothing_length`.
         """
         total = ca.SX(0)
         for element, index, where in zip(system.elements, system.indices, system.parameter_indices, strict=True):
@@ -95,13 +96,29 @@ class Stiffness(Scaling):
 
 
 def stiffness(limit: float, smooth: float | None = None, simplified: bool = False) -> Scaling:
-    """``(|M^-1 V''| + limit)^(-1/2)``: steps follow the frequency of the motion (S003 paper II, 3.2).
+    """Return the scaling function ``(|M^-1 V''| + min_omega2)^(-1/2)`` (S003 paper II, 3.2).
 
-    The norm is that of Frobenius; steps are never longer than ``eps limit^(-1/2)``. A contact sets in at once, which
-    would make steps jump: `smooth` is the length it takes to set in here (only here, not in the forces). Schemes whose
-    scaling may see velocities (`semi-explicit`) take no less than a quarter of the way of the longest step. If
-    `simplified`, second derivatives beside the diagonal, and the directions of contacts, are left out.
+    Steps follow the frequency of the motion. The norm is the Frobenius norm; steps in time are at most
+    ``eps min_omega2^(-1/2)``.
 
+    Parameters
+    ----------
+    min_omega2 : float
+        Lower bound of the squared angular frequency, in 1/s^2.
+    smoothing_length : float, optional
+        Length over which the stiffness of a contact increases, in metres. It applies to the scaling function only, not
+        to the forces. Required for models with contacts. Schemes whose scaling may depend on velocities
+        (`semi-explicit`) use at least a quarter of the displacement in the longest step.
+    diagonal : bool, default False
+        Neglect off-diagonal second derivatives and the directions of contacts.
+
+    Returns
+    -------
+    Scaling
+        Scaling function.
+
+    Examples
+    --------
     >>> str(stiffness(1.0))
     'stiffness(1)'
     """
@@ -110,7 +127,7 @@ def stiffness(limit: float, smooth: float | None = None, simplified: bool = Fals
 
 
 def _elements(model: Hamiltonian) -> Iterator[tuple[Any, Any, Namespace]]:
-    """The elements of the system a Hamiltonian was made of, with their coordinates and parameters."""
+    """Yield the elements of the System of a Hamiltonian, with their coordinates and parameters."""
     system = model.source
     if system is None:
         return
@@ -125,7 +142,7 @@ def _elements(model: Hamiltonian) -> Iterator[tuple[Any, Any, Namespace]]:
 
 
 def _without_contacts(model: Hamiltonian) -> Any:
-    """The potential energy of everything else."""
+    """Return the potential energy of all elements that are not contacts."""
     system = model.source
     if system is None or not any(hasattr(element, "gaps") for element in system.elements):
         return model.V
@@ -141,17 +158,42 @@ def _without_contacts(model: Hamiltonian) -> Any:
 
 @dataclass(frozen=True)
 class StiffnessEstimate:
-    """The stiffness of the expensive forces along the motion, from values a scheme has anyway (paper V, eq. 15).
+    """Estimate of the stiffness of expensive forces along the trajectory (S003 paper V, eq. 15).
 
-    No function of the state alone: it depends on the last step and on where in the step the scheme evaluates A.
+    It uses force values of the scheme. It is not a function of the state only, but depends on the last step and on the
+    evaluation point of the expensive forces.
+
+    Parameters
+    ----------
+    min_omega2 : float
+        Lower bound of the squared angular frequency, in 1/s^2.
     """
 
     limit: float
 
     def expression(self, model: Hamiltonian, h: Any, alpha: Any) -> Any:
-        """``s = (|a(q + alpha h v, v, t + alpha h) - a(q, v, t)| / (alpha h |v|) + limit)^(-1/2)``, of q, v, t and k.
+        """Return ``s = (|a(q + alpha h v, v, t + alpha h) - a(q, v, t)| / (alpha h |v|) + min_omega2)^(-1/2)``.
 
-        a are accelerations ``M^-1 A``. At rest nothing can be told: then only the limit counts.
+        a are the accelerations ``M^-1 A``. At rest, s is determined by `min_omega2` only.
+
+        Parameters
+        ----------
+        model : Hamiltonian
+            Model with a constant mass matrix.
+        h : casadi.SX
+            Size of the last step, in seconds.
+        alpha : float
+            Evaluation point of the expensive forces, in units of h.
+
+        Returns
+        -------
+        casadi.SX
+            Expression of q, v, t and k.
+
+        Raises
+        ------
+        ModelError
+            If the mass matrix is not constant.
         """
         if model.inverse_mass is None:
             raise ModelError(f"{self} needs a Hamiltonian with a constant mass matrix")
@@ -166,8 +208,20 @@ class StiffnessEstimate:
 
 
 def stiffness_estimate(limit: float) -> StiffnessEstimate:
-    """The estimate (15) of S003 paper V, for schemes that evaluate expensive forces ahead of the state.
+    """Return the stiffness estimate (15) of S003 paper V, for schemes with an evaluation point ahead of the state.
 
+    Parameters
+    ----------
+    min_omega2 : float
+        Positive lower bound of the squared angular frequency, in 1/s^2.
+
+    Returns
+    -------
+    StiffnessEstimate
+        Scaling for semi-explicit schemes.
+
+    Examples
+    --------
     >>> str(stiffness_estimate(1.0))
     'stiffness_estimate(1)'
     """

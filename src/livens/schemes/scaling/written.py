@@ -1,4 +1,4 @@
-"""Scalings by the speed of the motion, and those users write."""
+"""User-defined scaling functions, and scaling by the phase-space speed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,22 @@ class Speed(Scaling):
 
 
 def speed(offset: float = 0.0) -> Scaling:
-    """``1/(|z'| + offset)``: steps are about equally long in phase space (S003 paper IV, 4.1).
+    """Return the scaling function ``1/(|z'| + offset)`` (S003 paper IV, 4.1).
 
+    Steps have about equal lengths in phase space.
+
+    Parameters
+    ----------
+    offset : float, default 0.0
+        Nonnegative offset of the phase-space speed, which limits the step size.
+
+    Returns
+    -------
+    Scaling
+        Scaling function.
+
+    Examples
+    --------
     >>> str(speed(0.01))
     'speed(0.01)'
     """
@@ -66,8 +80,25 @@ def _read(model: Model, function: ModelFunction, given: Mapping[str, Any]) -> An
 
 
 def written(function: ModelFunction) -> Scaling:
-    """A scaling of one's own: a function that names what it needs, of ``q p k``, of ``x k``, or of ``T V k``.
+    """Return a user-defined scaling function.
 
+    Parameters
+    ----------
+    function : callable
+        Function of ``q p k``, of ``x k``, or of ``T V k``; the arguments are identified by their names.
+
+    Returns
+    -------
+    Scaling
+        Scaling function.
+
+    Raises
+    ------
+    InputError
+        If `function` is not callable, or is a function of both the energies and the state.
+
+    Examples
+    --------
     >>> import livens as lv
     >>> oscillator = lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: q[0] ** 4)
     >>> written(lambda q: 1 / (1 + q[0] ** 2)).variables(oscillator)

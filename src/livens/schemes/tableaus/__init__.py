@@ -1,4 +1,4 @@
-"""Runge-Kutta methods as tables of numbers, for any number of stages.
+"""Butcher tableaus of Runge-Kutta methods, for any number of stages.
 
 >>> from livens import tableaus
 >>> method = tableaus.gauss(3)

@@ -1,8 +1,8 @@
-"""Conditions on the coefficients of Runge-Kutta methods, as residuals that are at round-off where a condition holds.
+"""Conditions on the coefficients of Runge-Kutta methods, as residuals that vanish to round-off if a condition holds.
 
-Butcher's simplifying conditions B(p), C(q), D(r) say that certain sums are integrals, for all polynomials of degree
-less than p, q or r. They are checked on the Legendre polynomials ``P_(k-1)`` of [0, 1], k = 1, 2, ..: for powers of c
-the residual of a condition that fails shrinks like ``16^-s`` and would soon be taken for round-off.
+Butcher's simplifying conditions B(p), C(q), D(r) equate sums and integrals for all polynomials of degree less than p, q
+or r. They are tested on the shifted Legendre polynomials ``P_(k-1)``, k = 1, 2, ...: with powers of c, the residual of
+a violated condition decreases like ``16^-s`` and would soon be below round-off.
 """
 
 from __future__ import annotations
@@ -12,42 +12,42 @@ from fractions import Fraction
 
 import numpy as np
 
-#: Residuals below this are round-off. For the families here, up to s = 30, conditions that hold have residuals up to
-#: 4e-16, and conditions that fail have residuals from 3e-5.
+#: Absolute tolerance of residuals. For the families of this package up to s = 30, satisfied conditions have residuals
+#: up to 4e-16, violated conditions have residuals from 3e-5.
 ROUND_OFF = 1e-12
 
 
 def legendre_table(n: int, x: np.ndarray) -> np.ndarray:
-    """``P_0 .. P_n`` of [0, 1] at x, along a new last axis."""
+    """Return the shifted Legendre polynomials ``P_0 .. P_n`` at x, along a new last axis."""
     x = np.asarray(x, dtype=float)
     return np.polynomial.legendre.legvander(2 * x - 1, n).reshape(*x.shape, n + 1)
 
 
 def integral_table(n: int, x: np.ndarray) -> np.ndarray:
-    """The integrals of ``P_0 .. P_n`` from 0 to x, along a new last axis."""
+    """Return the integrals of ``P_0 .. P_n`` from 0 to x, along a new last axis."""
     p, k = legendre_table(n + 1, x), np.arange(1, n + 1)
     first = np.asarray(x, dtype=float)[..., None]
     return np.concatenate([first, (p[..., 2:] - p[..., :-2]) / (2 * (2 * k + 1))], axis=-1)
 
 
 def residual_b(k: int, c: np.ndarray, b: np.ndarray) -> float:
-    """Of ``sum_i b_i P(c_i) = int_0^1 P``, for ``P = P_(k-1)``."""
+    """Return the residual of ``sum_i b_i P(c_i) = int_0^1 P``, for ``P = P_(k-1)``."""
     return float(abs(b @ legendre_table(k - 1, c)[:, -1] - (k == 1)))
 
 
 def residual_c(k: int, c: np.ndarray, A: np.ndarray, upper: np.ndarray) -> float:
-    """The largest of ``sum_j a_ij P(c_j) = int_0^(u_i) P`` over i, for ``P = P_(k-1)`` and upper limits u."""
+    """Return the maximum residual of ``sum_j a_ij P(c_j) = int_0^(u_i) P`` over i, for ``P = P_(k-1)``."""
     return float(np.abs(A @ legendre_table(k - 1, c)[:, -1] - integral_table(k - 1, upper)[:, -1]).max())
 
 
 def residual_d(k: int, c: np.ndarray, A: np.ndarray, b: np.ndarray) -> float:
-    """The largest of ``sum_i b_i P(c_i) a_ij = b_j int_(c_j)^1 P`` over j, for ``P = P_(k-1)``."""
+    """Return the maximum residual of ``sum_i b_i P(c_i) a_ij = b_j int_(c_j)^1 P`` over j, for ``P = P_(k-1)``."""
     integral = (k == 1) - integral_table(k - 1, c)[:, -1]
     return float(np.abs((b * legendre_table(k - 1, c)[:, -1]) @ A - b * integral).max())
 
 
 def largest(residual: Callable[[int], float], s: int) -> int:
-    """The largest number up to which a condition holds; no more than 2s is ever useful."""
+    """Return the highest number, at most 2s, up to which a condition holds."""
     k = 0
     while k < 2 * s and residual(k + 1) < ROUND_OFF:
         k += 1
@@ -55,38 +55,39 @@ def largest(residual: Callable[[int], float], s: int) -> int:
 
 
 def guaranteed_order(p: int, q: int, r: int, symmetric: bool) -> int:
-    """Butcher's theorem: B(p), C(q), D(r) give order ``min(p, q+r+1, 2q+2)``. That of a symmetric method is even."""
+    """Return the order ``min(p, q+r+1, 2q+2)`` of Butcher's theorem, rounded up to even for symmetric methods."""
     order = min(p, q + r + 1, 2 * q + 2)
     return order + order % 2 if symmetric else order
 
 
 def symplecticity_defect(A: np.ndarray, b: np.ndarray, A_hat: np.ndarray, b_hat: np.ndarray) -> float:
-    """The largest of ``b_i ahat_ij + bhat_j a_ji - b_i bhat_j`` (S002 6.5)."""
+    """Return the maximum of ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (S002 6.5)."""
     return float(np.abs(b[:, None] * A_hat + b_hat[None, :] * A.T - np.outer(b, b_hat)).max())
 
 
 def symmetry_defect(c: np.ndarray, A: np.ndarray, b: np.ndarray) -> float:
-    """How far the method is from its adjoint: ``a_(s+1-i,s+1-j) + a_ij = b_j``, and b and c mirrored."""
+    """Return the maximum deviation from the adjoint method: ``a_(s+1-i,s+1-j) + a_ij = b_j``, b and c mirrored."""
     parts = [A[::-1, ::-1] + A - b[None, :], b[::-1] - b, c[::-1] + c - 1]
     return float(max(np.abs(part).max() for part in parts))
 
 
 def stability_at_infinity(A: np.ndarray, b: np.ndarray) -> float:
-    """The limit of ``R(z) = det(I - z A + z 1 b^T) / det(I - z A)`` for large z, with its sign if it is infinite.
+    """Return the limit of ``R(z) = det(I - z A + z 1 b^T) / det(I - z A)`` for z to minus infinity.
 
-    The leading coefficients decide, and whether one is zero: they are computed from the doubles without rounding.
+    An infinite limit has its sign. The limit depends on which leading coefficients vanish; they are therefore computed
+    exactly from the doubles.
     """
     above, below = _determinant(A - b[None, :]), _determinant(A)
     n, d = _degree(above), _degree(below)
     if n < d:
         return 0.0
     ratio = float(above[n] / below[d])
-    # z goes to minus infinity, where stiff systems are
+    # stiff modes have z to minus infinity
     return ratio if n == d else float(np.copysign(np.inf, ratio * (-1) ** (n - d)))
 
 
 def _determinant(M: np.ndarray) -> list[Fraction]:
-    """Coefficients in z of ``det(I - z M)``, lowest first (Faddeev and LeVerrier)."""
+    """Return the coefficients in z of ``det(I - z M)``, lowest first (Faddeev-LeVerrier algorithm)."""
     s = len(M)
     exact = [[Fraction(x) for x in row] for row in M.tolist()]
     coefficients, power = [Fraction(1)], [[Fraction(int(i == j)) for j in range(s)] for i in range(s)]

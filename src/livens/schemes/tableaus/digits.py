@@ -1,4 +1,4 @@
-"""Legendre and Lagrange polynomials on [0, 1] with so many digits that tableaus are rounded only once."""
+"""Shifted Legendre and Lagrange polynomials in multiprecision (decimal) arithmetic."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Matrix = list[Vector]
 
 
 def digits(s: int) -> AbstractContextManager[decimal.Context]:
-    """Inside, decimal numbers have enough digits for s stages: a good 50 remain of any result."""
+    """Return a decimal context with sufficient precision for s stages: results have at least 50 digits."""
     return decimal.localcontext(decimal.Context(prec=60 + 2 * s))
 
 
 def legendre(n: int, x: Decimal) -> Vector:
-    """The values ``P_0 .. P_n`` at x of the Legendre polynomials of [0, 1] (``P_k(1) = 1``)."""
+    """Return the values ``P_0 .. P_n`` at x of the shifted Legendre polynomials (``P_k(1) = 1``)."""
     t, values = 2 * x - 1, [Decimal(1), 2 * x - 1]
     for k in range(1, n):
         values.append(((2 * k + 1) * t * values[k] - k * values[k - 1]) / (k + 1))
@@ -27,21 +27,21 @@ def legendre(n: int, x: Decimal) -> Vector:
 
 
 def legendre_integrals(n: int, x: Decimal) -> Vector:
-    """The integrals of ``P_0 .. P_n`` from 0 to x, by ``2 (2k+1) P_k = P_(k+1)' - P_(k-1)'``."""
+    """Return the integrals of ``P_0 .. P_n`` from 0 to x, by ``2 (2k+1) P_k = P_(k+1)' - P_(k-1)'``."""
     p = legendre(n + 1, x)
     return [x] + [(p[k + 1] - p[k - 1]) / (2 * (2 * k + 1)) for k in range(1, n + 1)]
 
 
 def zeros(coefficients: Sequence[int]) -> Vector:
-    """All zeros of ``sum_k coefficients[k] P_k``, ascending, if they are simple and lie in [0, 1].
+    """Return all zeros of ``sum_k coefficients[k] P_k``, ascending, for simple zeros in [0, 1].
 
-    Eigenvalues of a companion matrix to start with, then Newton's method.
+    The eigenvalues of a companion matrix are the initial guess of Newton's method.
     """
     enough = Decimal(10) ** -(decimal.getcontext().prec // 2 + 5)
     found = []
     for start in np.sort(np.polynomial.legendre.legroots(coefficients).real):
         x, correction = (Decimal(float(start)) + 1) / 2, Decimal(1)
-        while abs(correction) > enough:  # the error left is about its square
+        while abs(correction) > enough:  # quadratic convergence: the remaining error is about its square
             correction = _newton_correction(coefficients, x)
             x -= correction
         found.append(x)
@@ -58,7 +58,7 @@ def _newton_correction(coefficients: Sequence[int], x: Decimal) -> Decimal:
 
 
 def lagrange(nodes: Sequence[Decimal]) -> Matrix:
-    """W with ``l_j = sum_k W[j][k] P_k``, where ``l_j`` is 1 at node j and 0 at all others."""
+    """Return W with ``l_j = sum_k W[j][k] P_k``, where ``l_j`` is 1 at node j and 0 at all other nodes."""
     n = len(nodes)
     # row k of the system: sum_j P_k(c_j) l_j(x) = P_k(x) for all x, so W is the inverse of (P_k(c_j))
     values = [legendre(n - 1, c) for c in nodes]
@@ -74,7 +74,7 @@ def lagrange(nodes: Sequence[Decimal]) -> Matrix:
 
 
 def combine(W: Matrix, values: Vector) -> Vector:
-    """``sum_k W[j][k] values[k]`` for every j: with the Legendre polynomials at x, the Lagrange polynomials at x."""
+    """Return ``sum_k W[j][k] values[k]`` for every j: Lagrange polynomials at x from Legendre polynomials at x."""
     return [_dot(row, values) for row in W]
 
 
@@ -83,7 +83,7 @@ def _dot(a: Sequence[Decimal | int], b: Sequence[Decimal]) -> Decimal:
 
 
 def rounded(values: Sequence[Decimal] | Sequence[Vector] | Sequence[Matrix]) -> np.ndarray:
-    """Doubles, read-only. What is nothing but the last digits of a cancelled sum is zero."""
+    """Return read-only doubles; values below the decimal round-off are set to zero."""
     noise = Decimal(10) ** -40
     table = np.array(values, dtype=object)
     flat = [0.0 if abs(x) < noise else float(x) for x in table.ravel()]
@@ -91,7 +91,7 @@ def rounded(values: Sequence[Decimal] | Sequence[Vector] | Sequence[Matrix]) -> 
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """A copy that cannot be written to."""
+    """Return a read-only copy."""
     copy = np.array(array, dtype=float)
     copy.flags.writeable = False
     return copy

@@ -1,7 +1,7 @@
-"""Gauss, Radau and Lobatto methods with any number of stages, rounded to doubles once.
+"""Gauss, Radau and Lobatto methods with any number of stages, computed with high precision and rounded once.
 
-The nodes are zeros of sums of Legendre polynomials of [0, 1]. On given nodes, three ideas make all methods: integrals
-of Lagrange's polynomials (so that C holds), conjugates ``b_j (1 - a_ji / b_i)`` (D takes the place of C), averages.
+The nodes are zeros of sums of shifted Legendre polynomials. All methods on given nodes follow from integrals of
+Lagrange polynomials (condition C), conjugates ``b_j (1 - a_ji / b_i)`` (condition D instead of C), and averages.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from livens.errors import InputError
 from livens.schemes.tableaus import digits as d
 from livens.schemes.tableaus.tableau import Pair, Tableau
 
-#: More stages than this take seconds to compute, and no step of a simulation is worth them.
+#: Maximum number of stages; more stages take seconds to compute and are not useful in simulations.
 MOST_STAGES = 60
 
 
 def stages(s: Any, least: int, name: str) -> int:
-    """s as an int, or an error."""
+    """Return s as an int; raise InputError if it is not a valid number of stages."""
     number = isinstance(s, Real) and not isinstance(s, bool)
     if not number or not least <= s <= MOST_STAGES or s != int(s):
         raise InputError(f"{name} needs a whole number of stages s from {least} to {MOST_STAGES}, not {s!r}")
@@ -31,8 +31,20 @@ def stages(s: Any, least: int, name: str) -> int:
 
 
 def gauss(s: int) -> Tableau:
-    """Gauss-Legendre collocation: order 2s, symplectic, symmetric.
+    """Return the Gauss-Legendre collocation method: order 2s, symplectic, symmetric.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 1.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> gauss(1)
     Tableau(name='gauss-1', c=array([0.5]), A=array([[0.5]]), b=array([1.]))
     """
@@ -40,8 +52,20 @@ def gauss(s: int) -> Tableau:
 
 
 def radau_ia(s: int) -> Tableau:
-    """Radau IA: order 2s-1, the conjugate of collocation at nodes with ``c_1 = 0``.
+    """Return the Radau IA method: order 2s-1, the conjugate of collocation at nodes with ``c_1 = 0``.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 1.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> radau_ia(2).order, radau_ia(2).C, radau_ia(2).D
     (3, 1, 2)
     """
@@ -49,8 +73,20 @@ def radau_ia(s: int) -> Tableau:
 
 
 def radau_iia(s: int) -> Tableau:
-    """Radau IIA: collocation at nodes with ``c_s = 1``; order 2s-1, stiffly accurate.
+    """Return the Radau IIA method: collocation at nodes with ``c_s = 1``; order 2s-1, stiffly accurate.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 1.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> radau_iia(1).A, radau_iia(2).stability_at_infinity
     (array([[1.]]), 0.0)
     """
@@ -58,8 +94,20 @@ def radau_iia(s: int) -> Tableau:
 
 
 def lobatto_iiia(s: int) -> Tableau:
-    """Lobatto IIIA: collocation at nodes with ``c_1 = 0``, ``c_s = 1``; order 2s-2, stiffly accurate.
+    """Return the Lobatto IIIA method: collocation with ``c_1 = 0``, ``c_s = 1``; order 2s-2, stiffly accurate.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 2.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> lobatto_iiia(2).A
     array([[0. , 0. ],
            [0.5, 0.5]])
@@ -68,8 +116,20 @@ def lobatto_iiia(s: int) -> Tableau:
 
 
 def lobatto_iiib(s: int) -> Tableau:
-    """Lobatto IIIB: the conjugate of IIIA; order 2s-2.
+    """Return the Lobatto IIIB method: the conjugate of IIIA; order 2s-2.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 2.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> lobatto_iiib(2).A
     array([[0.5, 0. ],
            [0.5, 0. ]])
@@ -78,8 +138,20 @@ def lobatto_iiib(s: int) -> Tableau:
 
 
 def lobatto_iiic(s: int) -> Tableau:
-    """Lobatto IIIC: ``a_i1 = b_1`` and C(s-1); order 2s-2, stiffly accurate, ``R(inf) = 0``.
+    """Return the Lobatto IIIC method: ``a_i1 = b_1`` and C(s-1); order 2s-2, stiffly accurate, ``R(inf) = 0``.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 2.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> lobatto_iiic(2).A
     array([[ 0.5, -0.5],
            [ 0.5,  0.5]])
@@ -88,8 +160,20 @@ def lobatto_iiic(s: int) -> Tableau:
 
 
 def lobatto_iiid(s: int) -> Tableau:
-    """Lobatto IIID: the average of IIIC and its conjugate; order 2s-2, symplectic, symmetric.
+    """Return the Lobatto IIID method: the average of IIIC and its conjugate; order 2s-2, symplectic, symmetric.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 2.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> lobatto_iiid(2).A
     array([[ 0.25, -0.25],
            [ 0.75,  0.25]])
@@ -98,8 +182,20 @@ def lobatto_iiid(s: int) -> Tableau:
 
 
 def lobatto_iiie(s: int) -> Tableau:
-    """Lobatto IIIE: the average of IIIA and IIIB; order 2s-2, symplectic, symmetric.
+    """Return the Lobatto IIIE method: the average of IIIA and IIIB; order 2s-2, symplectic, symmetric.
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 2.
+
+    Returns
+    -------
+    Tableau
+        The method.
+
+    Examples
+    --------
     >>> lobatto_iiie(2).A
     array([[0.25, 0.  ],
            [0.5 , 0.25]])
@@ -113,15 +209,29 @@ def _lobatto_pair(s: int) -> Pair:
 
 
 def lobatto_iiia_iiib(s: int) -> Pair:
-    """Lobatto IIIA on coordinates and IIIB on momenta: order 2s-2, symplectic, symmetric (S002 6.2).
+    """Return the Lobatto IIIA-IIIB pair: IIIA for coordinates, IIIB for momenta; order 2s-2, symplectic, symmetric.
 
+    See S002 6.2.
+
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 2.
+
+    Returns
+    -------
+    PartitionedTableau
+        The pair.
+
+    Examples
+    --------
     >>> lobatto_iiia_iiib(3).order, lobatto_iiia_iiib(3).symplectic
     (4, True)
     """
     return _lobatto_pair(stages(s, 2, "lobatto_iiia_iiib"))
 
 
-#: Name of a family -> the function that makes its tableau for s stages.
+#: Functions that return the tableau of a family for s stages, by name of the family.
 FAMILIES: dict[str, Callable[[int], Tableau]] = {
     "gauss": gauss,
     "radau-ia": radau_ia,
@@ -135,17 +245,17 @@ FAMILIES: dict[str, Callable[[int], Tableau]] = {
 
 
 def gauss_nodes(s: int) -> d.Vector:
-    """Zeros of ``P_s``."""
+    """Return the zeros of ``P_s``."""
     return d.zeros([0] * s + [1])
 
 
 def lobatto_nodes(s: int) -> d.Vector:
-    """Zeros of ``P_s - P_(s-2)``; the first is 0, the last is 1."""
+    """Return the zeros of ``P_s - P_(s-2)``; the first is 0, the last is 1."""
     return [Decimal(0), *d.zeros([0] * (s - 2) + [-1, 0, 1])[1:-1], Decimal(1)]
 
 
 def collocation(c: d.Vector, upper: d.Vector) -> d.Matrix:
-    """The integrals of Lagrange's polynomials on the nodes c from 0 to each upper limit."""
+    """Return the integrals of the Lagrange polynomials on the nodes c from 0 to each upper limit."""
     W = d.lagrange(c)
     return [d.combine(W, d.legendre_integrals(len(c) - 1, u)) for u in upper]
 
@@ -172,7 +282,7 @@ def _gauss(s: int) -> Tableau:
 
 @cache
 def gauss_weights_rest(s: int) -> np.ndarray:
-    """What the rounded weights of Gauss' method lack: one rounding error in every step is a drift over many.
+    """Return the rounding errors of the Gauss weights, which would accumulate to a drift over many steps.
 
     >>> bool(abs(gauss_weights_rest(8)).max() < 1e-16), gauss_weights_rest(1)
     (True, array([0.]))
@@ -210,7 +320,7 @@ def _lobatto(s: int) -> dict[str, Tableau]:
 
 
 def _iiic(c: d.Vector, b: d.Vector) -> d.Matrix:
-    """With ``a_i1 = b_1`` the others must integrate ``p - b_1 p(0)`` for all p of degree s-2, by C(s-1)."""
+    """Return the matrix with ``a_i1 = b_1``; the rest integrates ``p - b_1 p(0)`` for p of degree s-2, by C(s-1)."""
     W = d.lagrange(c[1:])
     at_zero = d.combine(W, d.legendre(len(c) - 2, Decimal(0)))
     rows = collocation(c[1:], c)

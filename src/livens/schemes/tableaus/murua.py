@@ -1,4 +1,4 @@
-"""Murua's partitioned method for ``x' = f(x, z)``, ``g(x) = 0`` of index 2 (S002 def. 6.5)."""
+"""Murua's partitioned method for index-2 DAEs ``x' = f(x, z)``, ``g(x) = 0`` (S002 def. 6.5)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,27 @@ from livens.schemes.tableaus.tableau import Tableau
 
 @dataclass(frozen=True, eq=False)
 class Murua:
-    """One polynomial of degree s for x, with slopes at Gauss nodes and constraints at Lobatto nodes (S002 6.7).
+    """Tableau of Murua's method: derivatives at Gauss nodes, constraints at Lobatto nodes (S002 6.7).
 
-    ``X_i = x0 + h sum_k a_ik X'_k`` with ``X'_i = f(X_i, Z_i)`` at the nodes c of `dynamics`, and
-    ``Xbar_i = x0 + h sum_k abar_ik X'_k`` with ``g(Xbar_i) = 0`` at the nodes `c_bar`, of which the last is 1: so
-    ``x1 = Xbar_s``. The polynomial of the multipliers goes through ``z_0, Z_1 .. Z_s``, and
-    ``z_1 = gamma_0 z_0 + sum_i gamma_i Z_i``. As ``gamma_0 = (-1)^s``, an error of ``z_0`` never dies out.
+    x is one polynomial of degree s: ``X_i = x0 + h sum_k a_ik X'_k`` with ``X'_i = f(X_i, Z_i)`` at the nodes c of
+    `gauss`, and ``Xbar_i = x0 + h sum_k abar_ik X'_k`` with ``g(Xbar_i) = 0`` at the nodes `c_bar`. The last node is
+    1, so that ``x1 = Xbar_s``. The polynomial of the multipliers passes through ``z_0, Z_1 .. Z_s``, and
+    ``z_1 = gamma_0 z_0 + sum_i gamma_i Z_i``. As ``gamma_0 = (-1)^s``, an error of ``z_0`` persists.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    gauss : Tableau
+        Gauss method for x.
+    c_bar : array of shape (s,)
+        Lobatto nodes without the first.
+    A_bar : array of shape (s, s)
+        Coefficients of the constraint stages.
+    gamma_0 : float
+        Weight of z_0.
+    gamma : array of shape (s,)
+        Weights of Z_i.
     """
 
     name: str
@@ -34,31 +49,42 @@ class Murua:
 
     @property
     def s(self) -> int:
-        """The number of stages."""
+        """Number of stages."""
         return self.dynamics.s
 
     @property
     def constraint_nodes(self) -> np.ndarray:
-        """All s+1 Lobatto nodes, ``0 = cbar_0, cbar_1 .. cbar_s = 1``."""
+        """All s + 1 Lobatto nodes, ``0 = cbar_0, cbar_1 .. cbar_s = 1``."""
         return np.concatenate([[0.0], self.c_bar])
 
     @property
     def multiplier_nodes(self) -> np.ndarray:
-        """Where ``z_0, Z_1 .. Z_s`` belong: ``0, c_1 .. c_s``."""
+        """Nodes of ``z_0, Z_1 .. Z_s``: ``0, c_1 .. c_s``."""
         return np.concatenate([[0.0], self.dynamics.c])
 
     def residual_c_bar(self, k: int) -> float:
-        """Of the k-th part of Cbar: ``sum_j abar_ij c_j^(k-1) = cbar_i^k / k`` (S002 6.3.2)."""
+        """Return the residual of the k-th part of Cbar: ``sum_j abar_ij c_j^(k-1) = cbar_i^k / k`` (S002 6.3.2).
+
+        Parameters
+        ----------
+        k : int
+            Number of the condition, from 1.
+
+        Returns
+        -------
+        float
+            Absolute residual.
+        """
         return conditions.residual_c(k, self.dynamics.c, self.A_bar, self.c_bar)
 
     @cached_property
     def C_bar(self) -> int:
-        """Cbar holds up to this number. It is s+1, as the integrals of ``P_s`` from 0 to Lobatto nodes vanish."""
+        """Largest number for which Cbar holds: s + 1, as the integrals of ``P_s`` from 0 to Lobatto nodes vanish."""
         return conditions.largest(self.residual_c_bar, self.s)
 
     @property
     def order(self) -> int:
-        """Of x: the lesser of the orders of the two quadratures (S002 thm. 6.7). That of the ``Z_i`` is s."""
+        """Order of x: minimum of the orders of both quadratures (S002 thm. 6.7). The order of the ``Z_i`` is s."""
         lobatto = Interpolant.through(self.constraint_nodes)(1.0)
         return min(
             self.dynamics.B,
@@ -66,21 +92,51 @@ class Murua:
         )
 
     def interpolant(self) -> Interpolant:
-        """Of x, as `Tableau.interpolant`: it goes through all ``X_i`` and ``Xbar_i``."""
+        """Return the dense output of x, which passes through all ``X_i`` and ``Xbar_i``; see `Tableau.interpolant`.
+
+        Returns
+        -------
+        Interpolant
+            Interpolation polynomials of the Gauss nodes.
+        """
         return self.dynamics.interpolant()
 
     def multiplier_interpolant(self) -> Interpolant:
-        """Of z: ``z(t0 + theta h) = sum_k l_k(theta) Z_k`` with ``Z_0 = z_0`` and l from its method `lagrange`."""
+        """Return the dense output of z: ``z(t0 + theta h) = sum_k l_k(theta) Z_k`` with ``Z_0 = z_0``.
+
+        Returns
+        -------
+        Interpolant
+            Interpolation polynomials of the multiplier nodes; ``l_k`` is its method `lagrange`.
+        """
         return Interpolant.through(self.multiplier_nodes)
 
     def extrapolation(self) -> Extrapolation:
-        """From the stages of x and z of a step to those of the next step."""
+        """Return the extrapolation of the stages of x and z to the next step.
+
+        Returns
+        -------
+        Extrapolation
+            Extrapolation matrix as a function of the ratio of step sizes.
+        """
         return self.dynamics.extrapolation()
 
 
 def murua(s: int) -> Murua:
-    """Gauss with s nodes and Lobatto with s+1, the pair S002 means by M-PRK.
+    """Return Murua's method with s Gauss nodes and s + 1 Lobatto nodes (M-PRK of S002).
 
+    Parameters
+    ----------
+    s : int
+        Number of stages, from 1.
+
+    Returns
+    -------
+    MuruaTableau
+        The method.
+
+    Examples
+    --------
     >>> murua(1).gamma_0, murua(1).gamma, murua(1).A_bar
     (-1.0, array([2.]), array([[1.]]))
     """

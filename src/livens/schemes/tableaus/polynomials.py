@@ -1,4 +1,4 @@
-"""Polynomials through the stages of a step: dense output, and a first guess of the stages of the next step."""
+"""Interpolation and extrapolation polynomials of stages: dense output, and initial guess of the next stages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from livens.schemes.tableaus import digits as d
 
 @dataclass(frozen=True, eq=False)
 class Interpolant:
-    """Lagrange's polynomials ``l_i`` for given nodes, and their integrals ``b_i(theta)`` from 0 to theta.
+    """Lagrange polynomials ``l_i`` of given nodes, and their integrals ``b_i(theta)`` from 0 to theta.
 
-    ``weights[i, k]`` are the coefficients of ``l_i`` in the Legendre polynomials ``P_k`` of [0, 1].
+    Parameters
+    ----------
+    nodes : array of shape (s,)
+        Distinct nodes.
+    weights : array of shape (s, s)
+        ``weights[i, k]`` are the coefficients of ``l_i`` in the shifted Legendre polynomials ``P_k``.
 
+    Examples
+    --------
     >>> trapezoidal = Interpolant.through([0, 1])
     >>> trapezoidal(0.5), trapezoidal.lagrange(0.5)
     (array([0.375, 0.125]), array([0.5, 0.5]))
@@ -29,27 +36,61 @@ class Interpolant:
 
     @classmethod
     def through(cls, nodes: ArrayLike) -> Interpolant:
-        """For these nodes, all different."""
+        """Return the interpolant of these nodes.
+
+        Parameters
+        ----------
+        nodes : array_like of shape (s,)
+            Distinct nodes.
+
+        Returns
+        -------
+        Interpolant
+            Interpolation polynomials.
+
+        Raises
+        ------
+        InputError
+            If two nodes are equal.
+        """
         exact = _exact(nodes)
         with d.digits(len(exact)):
             return cls(d.frozen(np.asarray(nodes)), d.rounded(d.lagrange(exact)))
 
     def __call__(self, theta: ArrayLike) -> np.ndarray:
-        """``b_i(theta)``, along a new last axis: ``x(t0 + theta h) = x0 + h sum_i b_i(theta) X'_i``."""
+        """Return ``b_i(theta)``, along a new last axis: ``x(t0 + theta h) = x0 + h sum_i b_i(theta) X'_i``."""
         return conditions.integral_table(len(self.nodes) - 1, np.asarray(theta)) @ self.weights.T
 
     def lagrange(self, theta: ArrayLike) -> np.ndarray:
-        """``l_i(theta)``, along a new last axis: ``z(t0 + theta h) = sum_i l_i(theta) Z_i``."""
+        """Return ``l_i(theta)``, along a new last axis: ``z(t0 + theta h) = sum_i l_i(theta) Z_i``.
+
+        Parameters
+        ----------
+        theta : array_like
+            Relative time in the step.
+
+        Returns
+        -------
+        array
+            Values of shape ``theta.shape + (s,)``.
+        """
         return conditions.legendre_table(len(self.nodes) - 1, np.asarray(theta)) @ self.weights.T
 
 
 @dataclass(frozen=True, eq=False)
 class Extrapolation:
-    """Values at the nodes of one step, carried on to the stages of the next step, which is r times as long.
+    """Extrapolation of values at the nodes of one step to the stages of the next step, which is r times as long.
 
-    The matrix ``l_j(1 + r c_i)`` is ``sum_k coefficients[k] r^k``. All ``l_j`` have their zeros to the left of 1 or at
-    it, so the terms of an entry have one sign and nothing cancels.
+    The matrix ``l_j(1 + r c_i)`` is ``sum_k coefficients[k] r^k``. All zeros of ``l_j`` are at most 1, so that the
+    terms of an entry have one sign and no cancellation occurs.
 
+    Parameters
+    ----------
+    coefficients : array of shape (n, s, n)
+        Matrix coefficients of the powers of r.
+
+    Examples
+    --------
     >>> Extrapolation.between([0, 1], [0.5])(2.0)
     array([[-1.,  2.]])
     """
@@ -58,15 +99,28 @@ class Extrapolation:
 
     @classmethod
     def between(cls, nodes: ArrayLike, stages: ArrayLike) -> Extrapolation:
-        """From values at these nodes of a step to these stages of the next one."""
+        """Return the extrapolation from values at nodes of a step to stages of the next step.
+
+        Parameters
+        ----------
+        nodes : array_like of shape (n,)
+            Distinct nodes of the step.
+        stages : array_like of shape (s,)
+            Stages of the next step.
+
+        Returns
+        -------
+        Extrapolation
+            Extrapolation matrix as a function of the ratio of step sizes.
+        """
         c, targets = _exact(nodes), [Decimal(x) for x in np.asarray(stages, dtype=float).tolist()]
         with d.digits(len(c)):
             taylor = [_product_around_one(c, j) for j in range(len(c))]
-            powers = [[Decimal(1) if k == 0 else x**k for x in targets] for k in range(len(c))]  # 0^0 is no decimal
+            powers = [[Decimal(1) if k == 0 else x**k for x in targets] for k in range(len(c))]  # Decimal(0)**0 raises
             return cls(d.rounded([[[t[k] * x for t in taylor] for x in powers[k]] for k in range(len(c))]))
 
     def __call__(self, r: float) -> np.ndarray:
-        """The matrix for the ratio r of the new step size to the old one."""
+        """Return the extrapolation matrix for the ratio r of the new step size to the old one."""
         matrix = np.zeros(self.coefficients.shape[1:])
         for c in self.coefficients[::-1]:
             matrix = matrix * r + c
@@ -74,7 +128,7 @@ class Extrapolation:
 
 
 def _product_around_one(c: list[Decimal], j: int) -> list[Decimal]:
-    """Coefficients of ``l_j(1 + x)`` in powers of x, lowest first."""
+    """Return the coefficients of ``l_j(1 + x)`` in powers of x, lowest first."""
     product = [Decimal(1)]
     for m, other in enumerate(c):
         if m != j:
@@ -87,5 +141,5 @@ def _product_around_one(c: list[Decimal], j: int) -> list[Decimal]:
 def _exact(nodes: ArrayLike) -> list[Decimal]:
     values = np.asarray(nodes, dtype=float)
     if values.ndim != 1 or not values.size or len(set(values.tolist())) < len(values):
-        raise InputError(f"a polynomial goes through nodes that are all different, not through {values.tolist()}")
+        raise InputError(f"the nodes of an interpolation polynomial must be distinct, got {values.tolist()}")
     return [Decimal(x) for x in values.tolist()]

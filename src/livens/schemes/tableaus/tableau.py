@@ -1,4 +1,4 @@
-"""Coefficients of one Runge-Kutta method, or of two that go together, and what follows from them."""
+"""Butcher tableaus of Runge-Kutta methods and partitioned methods, and their properties."""
 
 from __future__ import annotations
 
@@ -15,10 +15,28 @@ from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
 
 @dataclass(frozen=True, eq=False)
 class Tableau:
-    """Nodes c, matrix A and weights b of a Runge-Kutta method (S002 def. 5.1).
+    """Butcher tableau: nodes c, matrix A and weights b of a Runge-Kutta method (S002 def. 5.1).
 
     ``X_i = x0 + h sum_j a_ij X'_j``, ``X'_i = f(t0 + c_i h, X_i)``, ``x1 = x0 + h sum_i b_i X'_i``.
 
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    c : array_like of shape (s,)
+        Nodes.
+    A : array_like of shape (s, s)
+        Runge-Kutta matrix.
+    b : array_like of shape (s,)
+        Weights.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not match, or a coefficient is not finite.
+
+    Examples
+    --------
     >>> heun = Tableau("heun", c=[0, 1], A=[[0, 0], [1, 0]], b=[0.5, 0.5])
     >>> heun.order, heun.stiffly_accurate, heun.symplectic
     (2, False, False)
@@ -43,78 +61,111 @@ class Tableau:
 
     @property
     def s(self) -> int:
-        """The number of stages."""
+        """Number of stages."""
         return len(self.b)
 
     def residual_b(self, k: int) -> float:
-        """The residual of the k-th part of B: see `livens.tableaus.conditions`."""
+        """Return the residual of the k-th part of condition B, see `livens.schemes.tableaus.conditions`.
+
+        Parameters
+        ----------
+        k : int
+            Number of the condition, from 1.
+
+        Returns
+        -------
+        float
+            Absolute residual.
+        """
         return conditions.residual_b(k, self.c, self.b)
 
     def residual_c(self, k: int) -> float:
-        """The residual of the k-th part of C."""
+        """Return the residual of the k-th part of condition C.
+
+        Parameters
+        ----------
+        k : int
+            Number of the condition, from 1.
+
+        Returns
+        -------
+        float
+            Absolute residual.
+        """
         return conditions.residual_c(k, self.c, self.A, self.c)
 
     def residual_d(self, k: int) -> float:
-        """The residual of the k-th part of D."""
+        """Return the residual of the k-th part of condition D.
+
+        Parameters
+        ----------
+        k : int
+            Number of the condition, from 1.
+
+        Returns
+        -------
+        float
+            Absolute residual.
+        """
         return conditions.residual_d(k, self.c, self.A, self.b)
 
     @cached_property
     def B(self) -> int:
-        """The order of the quadrature: B(p) holds, ``sum_i b_i c_i^(k-1) = 1/k`` for k up to p."""
+        """Order of the quadrature: largest p of B(p), ``sum_i b_i c_i^(k-1) = 1/k`` for k <= p."""
         return conditions.largest(self.residual_b, self.s)
 
     @cached_property
     def C(self) -> int:
-        """The stage order: C(q) holds, ``sum_j a_ij c_j^(k-1) = c_i^k/k`` for k up to q."""
+        """Stage order: largest q of C(q), ``sum_j a_ij c_j^(k-1) = c_i^k/k`` for k <= q."""
         return conditions.largest(self.residual_c, self.s)
 
     @cached_property
     def D(self) -> int:
-        """D(r) holds, ``sum_i b_i c_i^(k-1) a_ij = b_j (1 - c_j^k)/k`` for k up to r."""
+        """Largest r of D(r), ``sum_i b_i c_i^(k-1) a_ij = b_j (1 - c_j^k)/k`` for k <= r."""
         return conditions.largest(self.residual_d, self.s)
 
     @cached_property
     def order(self) -> int:
-        """The order that B, C, D and symmetry guarantee. It is the order of every family here."""
+        """Order that is guaranteed by B, C, D and symmetry; it is the order of all families in this package."""
         return conditions.guaranteed_order(self.B, self.C, self.D, self.symmetric)
 
     @property
     def symplecticity_defect(self) -> float:
-        """The largest of ``b_i a_ij + b_j a_ji - b_i b_j``."""
+        """Maximum of ``|b_i a_ij + b_j a_ji - b_i b_j|``."""
         return conditions.symplecticity_defect(self.A, self.b, self.A, self.b)
 
     @property
     def symplectic(self) -> bool:
-        """Quadratic invariants are kept, and so is the symplectic form."""
+        """True if the method conserves quadratic invariants and the symplectic form."""
         return self.symplecticity_defect < conditions.ROUND_OFF
 
     @property
     def symmetric(self) -> bool:
-        """The method with -h undoes the method with h."""
+        """True if the method is self-adjoint: a step of -h inverts a step of h."""
         return conditions.symmetry_defect(self.c, self.A, self.b) < conditions.ROUND_OFF
 
     @property
     def stiffly_accurate(self) -> bool:
-        """The last stage is the end of the step, ``c_s = 1`` and ``a_sj = b_j`` (S002 def. 5.2)."""
+        """True if the last stage is the final state, ``c_s = 1`` and ``a_sj = b_j`` (S002 def. 5.2)."""
         return bool(
             abs(self.c[-1] - 1) < conditions.ROUND_OFF and np.all(abs(self.A[-1] - self.b) < conditions.ROUND_OFF)
         )
 
     @property
     def collocation(self) -> bool:
-        """C(s) holds and no two nodes are the same: a polynomial of degree s goes through all stages."""
+        """True if C(s) holds with distinct nodes: a polynomial of degree s passes through all stages."""
         return self.s <= self.C and len(set(self.c.tolist())) == self.s
 
     @cached_property
     def stability_at_infinity(self) -> float:
-        """``R(z)`` for z to minus infinity: 0 damps what is infinitely stiff, +-1 carries it on for ever."""
+        """Stability function ``R(z)`` for z to minus infinity: 0 damps infinitely stiff modes, +-1 does not."""
         return conditions.stability_at_infinity(self.A, self.b)
 
     @property
     def conjugate(self) -> Tableau:
-        """The method on momenta that makes a symplectic pair with this one on coordinates; the b_i must not be 0.
+        """Conjugate method for momenta, which forms a symplectic pair with this method for coordinates.
 
-        From ``b_i ahat_ij + b_j a_ji = b_i b_j``; Lobatto IIIA and IIIB are conjugate to each other.
+        From ``b_i ahat_ij + b_j a_ji = b_i b_j``, for nonzero b_i; Lobatto IIIA and IIIB are conjugate to each other.
         """
         if not np.all(self.b):
             raise InputError(f"tableau '{self.name}' has a weight that is zero, so it has no conjugate")
@@ -122,20 +173,46 @@ class Tableau:
         return Tableau(f"{self.name}-conjugate", self.c, A, self.b)
 
     def interpolant(self) -> Interpolant:
-        """Dense output: ``b_i(theta)`` with ``x(t0 + theta h) = x0 + h sum_i b_i(theta) X'_i``.
+        """Return the dense output: ``b_i(theta)`` with ``x(t0 + theta h) = x0 + h sum_i b_i(theta) X'_i``.
 
-        It begins at x0 and, if B(s) holds, ends at x1. With collocation it goes through the stages too.
+        It starts at x0 and, if B(s) holds, ends at x1. For collocation methods it passes through the stages too.
+
+        Returns
+        -------
+        Interpolant
+            Interpolation polynomials of the nodes c.
         """
         return Interpolant.through(self.c)
 
     def extrapolation(self) -> Extrapolation:
-        """From the stages of a step to those of the next one, for any ratio of step sizes: a start for Newton."""
+        """Return the extrapolation of the stages to the next step, as initial guess for any ratio of step sizes.
+
+        Returns
+        -------
+        Extrapolation
+            Extrapolation matrix as a function of the ratio of step sizes.
+        """
         return Extrapolation.between(self.c, self.c)
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """One method on coordinates, `first`, and another on momenta, `second` (S002 def. 6.1)."""
+    """Partitioned Runge-Kutta method: one tableau for coordinates, another for momenta (S002 def. 6.1).
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    q : Tableau
+        Method for coordinates.
+    p : Tableau
+        Method for momenta, with the same number of stages.
+
+    Raises
+    ------
+    InputError
+        If the numbers of stages differ.
+    """
 
     name: str
     first: Tableau
@@ -150,28 +227,28 @@ class Pair:
 
     @property
     def s(self) -> int:
-        """The number of stages."""
+        """Number of stages."""
         return self.first.s
 
     @property
     def symplecticity_defect(self) -> float:
-        """The largest of ``b_i - bhat_i`` and ``b_i ahat_ij + bhat_j a_ji - b_i bhat_j`` (S002 6.5)."""
+        """Maximum of ``|b_i - bhat_i|`` and ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (S002 6.5)."""
         x, y = self.first, self.second
         return max(conditions.symplecticity_defect(x.A, x.b, y.A, y.b), float(np.abs(x.b - y.b).max()))
 
     @property
     def symplectic(self) -> bool:
-        """The symplectic form is kept, and so are invariants ``q^T D p``."""
+        """True if the pair conserves the symplectic form and invariants ``q^T D p``."""
         return self.symplecticity_defect < conditions.ROUND_OFF
 
     @property
     def symmetric(self) -> bool:
-        """Whether both methods are symmetric."""
+        """True if both methods are symmetric."""
         return self.first.symmetric and self.second.symmetric
 
     @property
     def order(self) -> int:
-        """The order that the conditions both methods fulfil guarantee; they must have the same nodes and weights."""
+        """Order that is guaranteed by the conditions of both methods, which must have equal nodes and weights."""
         x, y = self.first, self.second
         if not (np.array_equal(x.c, y.c) and np.array_equal(x.b, y.b)):
             raise InputError(f"pair '{self.name}' has different nodes or weights: B, C and D do not give its order")

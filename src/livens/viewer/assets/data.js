@@ -1,4 +1,4 @@
-// -- data: runs as the page reads them ----------------------------------------------------------------------------------
+// -- data: payload of the runs ------------------------------------------------------------------------------------------
 const T = THREE;
 const element = (id) => document.getElementById(id);
 const PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
@@ -15,7 +15,7 @@ class Run {
     Object.assign(this, plain);
     this.times = new Float64Array(bytes(plain.t));
     this.frames = this.times.length;
-    // many numbers stand in a text of their own, which nobody has to read as JSON
+    // base64 series are in separate elements, so that they are not parsed as JSON
     const apart = typeof plain.tracks === "number" ? element("tracks" + plain.tracks) : null;
     this.packed = bytes(apart ? apart.textContent : plain.tracks);
     if (apart) apart.remove();
@@ -25,14 +25,14 @@ class Run {
     this.offered = (plain.offered || []).map(readable);
     this.current = { i: 0, w: 0 };
   }
-  // A value of a track in a frame; tracks that do not move are plain numbers.
+  // Value of a series in a frame; constant series are plain numbers.
   value(track, frame) {
     const v = this.values[track];
     if (typeof v === "number") return v;
     return v[0] + v[1] * (this.tracks[track] || this.unpack(track))[frame];
   }
-  // The whole numbers of a track, made when it is first asked for: far tracks are there as they are, of near ones the
-  // first number, the first difference and then second differences, those that are long for a byte after a -128.
+  // Decode a series on first use. Raw series are plain uint16; delta-coded ones consist of first value, first
+  // difference and second differences in bytes, with the escape byte -128 before differences of two bytes.
   unpack(track) {
     const [, , place, near] = this.values[track], n = this.frames;
     if (!near) return (this.tracks[track] = new Uint16Array(this.packed, 2 * n * place, n));
@@ -55,7 +55,7 @@ class Run {
     const { i, w } = this.current, a = this.value(track, i);
     return w ? a + w * (this.value(track, i + 1) - a) : a;
   }
-  // How fast a track changes, by a difference over the frames around.
+  // Rate of change of a series, by central differences over the adjacent frames.
   rate(track) {
     const i = this.current.i, from = Math.max(0, i - 1), to = Math.min(this.frames - 1, i + 1);
     return to > from ? (this.value(track, to) - this.value(track, from)) / (this.times[to] - this.times[from]) : 0;
@@ -69,7 +69,7 @@ class Run {
     this.current = { i: lo, w: (t - times[lo]) / (times[hi] - times[lo]) };
   }
   point(tracks, into) { return into.set(this.now(tracks[0]), this.now(tracks[1]), this.now(tracks[2])); }
-  // Numbers of a turn are near each other from frame to frame: their mean, made a unit, is as good as the arc.
+  // Quaternions of adjacent frames are close: normalised linear interpolation is accurate enough.
   turn(tracks, into) {
     if (!tracks) return into.identity();
     into.set(this.now(tracks[1]), this.now(tracks[2]), this.now(tracks[3]), this.now(tracks[0]));
@@ -81,7 +81,7 @@ class Run {
   }
 }
 
-// What is shown: set by `read`, and read by everything below.
+// Global state of the page, set by `read`.
 let runs = [], begin = 0, end = 1, span = 1, planar = true, size = 1, extent = 1, traced = 0, usual = 1;
 const low = new T.Vector3(), high = new T.Vector3(), middle = new T.Vector3();
 
@@ -97,14 +97,14 @@ function read(content) {
   extent = high.distanceTo(low) || 1;
   middle.copy(low).add(high).multiplyScalar(0.5);
   traced = runs.reduce((n, r) => n + r.shapes.filter((s) => s.path).length, 0);
-  // Motions of a few seconds run as they are, shorter ones so that they last for ten; of long ones nothing is to cross
-  // the picture in less than half a second.
+  // Playback speed: motions of 3 to 60 s in real time, shorter ones stretched to ten seconds; in long motions nothing
+  // crosses the view in less than half a second.
   const whole = (content.until === undefined ? end : content.until) - begin || 1;
   const calm = Math.max(1, (2 * size) / Math.max(...runs.map((r) => r.speed || 1)));
   usual = whole < 3 ? whole / 10 : whole <= 60 ? 1 : Math.min(whole / 10, calm);
 }
 
-// A number in a few digits; in as many as it takes to tell it from others that are `apart`.
+// Format a number with few digits, or with as many as needed to resolve differences of `apart`.
 function number(x, apart) {
   if (x === 0) return "0";
   const large = Math.abs(x), digits = apart ? Math.min(12, Math.max(4, 2 + Math.ceil(Math.log10(large / apart)))) : 4;

@@ -1,11 +1,11 @@
-// -- plots: curves below the picture, with a cursor that shares its time ------------------------------------------------
+// -- plots: curves below the animation, with a common time cursor -------------------------------------------------------
 const MARGIN = 52;
 let panels = [];
-const wanted = new Set(); // names of panels that somebody asked for
+const wanted = new Set(); // names of the optional panels that are open
 
 function colourOf(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
-// A panel for some curves of all runs; one that somebody asked for can be closed again.
+// Add a panel with curves of all runs; optional panels can be closed.
 function addPanel(name, pick, closable) {
   const curves = runs.flatMap((run, r) => pick(run).map((c) => ({ ...c, run, r })));
   if (!curves.length) return null;
@@ -104,13 +104,13 @@ function drawPanel(panel) {
   cursor(panel);
 }
 
-// A curve as lines. Of many values in one column of pixels the first, the least, the greatest and the last are drawn:
-// nobody can tell that from all of them, which take a hundred times as long.
+// Draw a curve as lines. Of many values in one pixel column only first, minimum, maximum and last are drawn: the result
+// looks the same and takes a hundredth of the time.
 function outline(g, { values, run: { times } }, X, Y, ratio) {
   const n = values.length;
   for (let i = 0, drawn = false; i < n;) {
     const x = X(times[i]), column = Math.floor(x * ratio), first = Y(values[i]);
-    let low = Infinity, high = -Infinity, last = first, count = 0; // what is not finite is not drawn
+    let low = Infinity, high = -Infinity, last = first, count = 0; // values that are not finite are not drawn
     do {
       last = Y(values[i]);
       if (last < low) low = last;

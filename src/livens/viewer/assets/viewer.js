@@ -9,7 +9,7 @@ try {
 } catch (error) {
   const box = element("trouble");
   box.hidden = false;
-  box.textContent = "This browser cannot draw in three dimensions (WebGL is missing or switched off).";
+  box.textContent = "This browser cannot show 3-D graphics: WebGL is not available or disabled.";
   document.documentElement.dataset.ready = "no-webgl";
   return;
 }
@@ -20,7 +20,7 @@ const sky = new T.HemisphereLight(0xffffff, 0xa8a8a8, 2.2);
 const sun = new T.DirectionalLight(0xffffff, 1.6);
 scene.add(sky, sun);
 
-// The camera keeps upwards what is upwards, which differs between plane and space.
+// The up direction of the camera is y in the plane and z in space.
 function setUp() {
   if (controls) controls.dispose();
   camera.up.copy(planar ? new T.Vector3(0, 1, 0) : new T.Vector3(0, 0, 1));
@@ -38,7 +38,7 @@ function home() {
   const target = middle.clone();
   if (layout === "side") { target.x += 0.5 * (runs.length - 1) * offset(); reach[0] += 0.5 * (runs.length - 1) * offset(); }
   if (followed) { target.copy(followed.last); reach.fill(0.42 * size); }
-  // the nearest place from which all corners of the box around everything are seen
+  // the nearest camera position from which all corners of the bounding box are visible
   let far = 1e-9;
   for (let corner = 0; corner < 8; corner++) {
     a.set(...reach.map((r, c) => (corner & (1 << c) ? r : -r)));
@@ -71,7 +71,7 @@ function seek(t) {
   panels.forEach(cursor);
   render();
 }
-let held = false; // while much changes at once, nothing is drawn: whoever holds it draws at the end
+let held = false; // suspends rendering during a sequence of changes
 function render() { if (worlds.length && !held) renderer.render(scene, camera); }
 let last = 0;
 function tick(stamp) {
@@ -79,7 +79,7 @@ function tick(stamp) {
   const passed = Math.min(0.1, (stamp - last) / 1000 || 0);
   last = stamp;
   let next = time + speed * passed;
-  // a run that is still being computed waits where it has got to
+  // the animation of an unfinished run waits at its current end
   if (next >= end) { if (waiting) next = end; else if (looping) next = begin; else { next = end; play(false); } }
   seek(next);
   requestAnimationFrame(tick);
@@ -104,7 +104,7 @@ function buildControls() {
   box.replaceChildren(...factors.map((factor) => option(usual * factor, "\u00d7 " + number(+(usual * factor).toPrecision(2)))));
   box.selectedIndex = chosen;
   speed = +box.value;
-  // The middle of all bodies of the first run, for what flies away as a whole.
+  // The centroid of all bodies of the first run.
   const whole = {
     name: "everything", world: worlds[0],
     where: () => {
@@ -198,7 +198,7 @@ canvas.addEventListener("pointermove", (event) => {
 });
 canvas.addEventListener("pointerleave", () => { element("label").hidden = true; });
 
-// -- beginning, and beginning anew --------------------------------------------------------------------------------------
+// -- loading of runs ----------------------------------------------------------------------------------------------------
 let fitted = 0, fittedTo = "";
 function fit() {
   if (!runs.length) return;
@@ -214,7 +214,7 @@ function fit() {
   panels.forEach(drawPanel);
   render();
 }
-// Show other runs; `same` if they are those that are shown, further on.
+// Show other runs; `same` if they are later states of the runs shown.
 function load(content, same) {
   const flat = planar, at = followed ? followed.number : -1, was = time;
   held = true;

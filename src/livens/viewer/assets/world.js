@@ -6,7 +6,7 @@ const quaternion = new T.Quaternion(), scale = new T.Vector3(), matrix = new T.M
 // Everything that moves rigidly is an instance of a unit shape, so that thousands of bodies are a few calls to draw.
 class Helix extends T.CatmullRomCurve3 {
   constructor() {
-    // eight times as long as wide, so that the wire is round where a spring is about that long
+    // eight times as long as wide, so that the wire of a spring of this ratio is round
     const points = [new T.Vector3(0, -4, 0), new T.Vector3(0, -3.4, 0)], turns = 8;
     for (let i = 0; i <= turns * 12; i++) {
       const part = i / (turns * 12), angle = part * turns * 2 * Math.PI, grown = Math.min(1, 14 * part, 14 * (1 - part));
@@ -54,7 +54,7 @@ class Batch {
   }
 }
 
-// A matrix that takes the unit shape along y to the part between two points.
+// Matrix that maps the unit shape along y to the segment between two points.
 function between(run, points, from, to, width, into) {
   run.point(points[0], a); run.point(points[points.length - 1], b);
   along.subVectors(b, a);
@@ -110,7 +110,7 @@ class World {
       // the unit cone points along y, with its tip at the far end: from the base to the tip
       const turned = [points[1], points[0]];
       shape.item = this.put("cone", shape, tint || STEEL, (into) => between(run, turned, 0, 1, given.radius, into));
-      // a mark on the base, without which nobody sees it spin
+      // a mark on the base makes spin visible
       if (shape.turn) {
         const r = given.radius;
         this.put("sphere", shape, "#f2f2ee", (into) => {
@@ -190,7 +190,7 @@ class World {
     this.group.add(mesh);
     this.plates.push({ shape, geometry, solid: false });
   }
-  // Paths are long: they are made when they are first to be seen.
+  // Traces are long: they are built when they are first shown.
   trace(shape) {
     const run = this.run, n = run.frames, all = new Float32Array(3 * n);
     for (let i = 0; i < n; i++) for (let c = 0; c < 3; c++) all[3 * i + c] = run.value(shape.path[c], i);
@@ -201,7 +201,7 @@ class World {
     this.group.add(mesh);
     return mesh;
   }
-  // Arrows of vectors: those of the usual size are as long as a quarter of the picture, none twice as long as that.
+  // Arrows of vectors: typical vectors have a quarter of the size of the scene, the longest twice that length.
   buildArrows(vectors, large) {
     if (!vectors.length || !large) return null;
     const reach = (0.25 * size) / large, group = new T.Group();
@@ -222,7 +222,7 @@ class World {
     }
     for (const batch of [shafts, heads]) {
       batch.build();
-      batch.mesh.material.depthTest = false; // a force acts within a body, and is to be seen all the same
+      batch.mesh.material.depthTest = false; // arrows within bodies remain visible
       batch.mesh.renderOrder = 1;
     }
     return { group, batches: [shafts, heads], vectors };
@@ -246,7 +246,7 @@ class World {
       if (shown[name]) arrows.batches.forEach((batch) => batch.pose());
     }
   }
-  // What can be pointed at: bodies, plates, and arrows while they are seen.
+  // Objects that can be picked: bodies, plates, and visible arrows.
   targets() {
     const arrows = Object.values(this.arrows).filter((some) => some && some.group.visible);
     return [
@@ -255,7 +255,7 @@ class World {
       ...arrows.flatMap((some) => some.batches.map((batch) => batch.mesh)),
     ];
   }
-  // Where a shape is drawn, read back from the graph of objects: the matrix of its instance, or its first corner.
+  // Position of a shape, read back from the scene graph: the matrix of its instance, or its first corner.
   drawn(shape) {
     const found = new T.Vector3();
     if (shape.item) {

@@ -1,1 +1,1 @@
-"""Where bodies touch: distances from surfaces, one shape or pair of shapes in each file."""
+"""Signed distances of collision shapes and gap functions of shape pairs."""

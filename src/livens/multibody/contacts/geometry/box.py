@@ -1,4 +1,4 @@
-"""A box, seen from a point."""
+"""Signed distance of a box."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.multibody.contacts.geometry.surface import Local
 
 @dataclass(frozen=True)
 class BoxSurface(Local):
-    """Edges along the axes, `half` as long to both sides; in the plane, a rectangle."""
+    """Signed distance of a box with half edge lengths `half` along its axes; a rectangle in the plane."""
 
     def distance(self, w: Any, k: Any) -> Any:
         beyond = [m.abs(x) - half for x, half in zip(w, k.half, strict=True)]

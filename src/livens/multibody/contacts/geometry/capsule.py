@@ -1,4 +1,4 @@
-"""A round bar with round ends: all points that are near a segment."""
+"""Signed distance of a capsule: a segment with a radius."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.multibody.contacts.geometry.surface import Axial
 
 @dataclass(frozen=True)
 class CapsuleSurface(Axial):
-    """The segment goes along the last axis, `half` its length to both sides; the bar has a `radius` about it."""
+    """Signed distance of a capsule: segment of half length `half` along the last axis, and `radius`."""
 
     def distance(self, w: Any, k: Any) -> Any:
         nearest = m.clip(w[0], -k.half, k.half)

@@ -1,4 +1,4 @@
-"""Two capsules: the distance of two segments."""
+"""Gap function of two capsules: distance of two segments."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from livens.multibody.contacts.geometry.base import TINY, Geometry
 from livens.multibody.joint_table import split
 from livens.multibody.placement import Placement
 
-#: Segments are parallel where the square of the sine of their angle is below this.
+#: Squared sine of the angle of two segments below which they count as parallel.
 _PARALLEL = 1e-12
 
 
 @dataclass(frozen=True)
 class CapsulePair(Geometry):
-    """Segments about X of a along E, and about Y of b along F, of half lengths `half` and `other`.
+    """Gap of two capsules: segments about X of a along E and about Y of b along F, half lengths `half` and `other`.
 
-    The distance depends on ``r.r``, ``r.e``, ``r.f`` and ``e.f`` with the vector r between the centres: all of them are
-    products. Parallel capsules touch where the overlap begins, not along a line.
+    The distance depends on ``r.r``, ``r.e``, ``r.f`` and ``e.f`` with the vector r between the centres, all of them
+    products. Parallel capsules have one contact point at the beginning of the overlap, not a contact line.
     """
 
     def invariants(self, a: Placement, b: Placement, q: Any, k: Any) -> Sequence[Any]:
@@ -29,9 +29,9 @@ class CapsulePair(Geometry):
         return [m.dot(r, r), m.dot(r, e), m.dot(r, f), m.dot(e, f)]
 
     def nearest(self, w: Any, k: Any) -> tuple[Any, Any]:
-        """How far along both segments the nearest points are, from their centres."""
+        """Return the parameters of the closest points on both segments, from their centres."""
         re, rf, ef = w[1], w[2], w[3]
-        # the minimum of |r + s e - t f|^2 over s, cut to its range, then t, then s again
+        # minimum of |r + s e - t f|^2 over s, clipped to its range, then over t, then over s again
         s = m.clip((ef * rf - re) / m.maximum(1 - ef**2, _PARALLEL), -k.half, k.half)
         t = m.clip(rf + s * ef, -k.other, k.other)
         s = m.clip(t * ef - re, -k.half, k.half)

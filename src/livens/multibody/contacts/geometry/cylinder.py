@@ -1,4 +1,4 @@
-"""A round bar with flat ends, or the inside of a tube."""
+"""Signed distance of a cylinder, or of the inside of a hollow cylinder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.multibody.contacts.geometry.surface import Axial
 
 @dataclass(frozen=True)
 class CylinderSurface(Axial):
-    """Of a `radius` about the last axis and `half` its length to both sides; a tube has no ends."""
+    """Signed distance of a cylinder of `radius` and half length `half` about the last axis; hollow: without ends."""
 
     hollow: bool = False
 

@@ -1,4 +1,4 @@
-"""An ellipsoid on a plane."""
+"""Gap function of an ellipsoid and a plane."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from livens.multibody.placement import Placement
 
 @dataclass(frozen=True)
 class EllipsoidOnPlane(Geometry):
-    """About the point X of a, with the columns of A for axes and half as long as `half`; the plane belongs to b.
+    """Gap of an ellipsoid about X of a, with axes A and semi-axes `half`, and a plane of b.
 
-    Its lowest point is ``sqrt(sum (half_i n.e_i)^2)`` below its centre, for a plane with the normal n.
+    Its support function is ``sqrt(sum (half_i n.e_i)^2)`` for a plane with the normal n.
     """
 
     def invariants(self, a: Placement, b: Placement, q: Any, k: Any) -> Sequence[Any]:

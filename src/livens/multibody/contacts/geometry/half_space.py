@@ -1,4 +1,4 @@
-"""A plane: everything below it is solid."""
+"""Signed distance of a half-space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.multibody.contacts.geometry.surface import Surface
 
 @dataclass(frozen=True)
 class HalfSpaceSurface(Surface):
-    """The last axis is the normal and shows out of the solid."""
+    """Signed distance of a half-space; its last axis is the outward normal."""
 
     def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
         return [m.dot(axes[-1], arm)]

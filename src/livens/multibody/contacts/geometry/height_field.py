@@ -1,4 +1,4 @@
-"""Ground that goes up and down: a height over a plane."""
+"""Signed distance of a height field over a plane."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from livens import math as m
 from livens.multibody.contacts.geometry.base import TINY
 from livens.multibody.contacts.geometry.surface import Local
 
-#: So many of Newton's steps lead from below a point to the point of the surface that is nearest to it.
+#: Number of Newton iterations for the closest point of the surface.
 _STEPS = 4
 
 
 @dataclass(frozen=True)
 class HeightSurface(Local):
-    """All that is below ``height(x, y)`` over the plane of the first axes; in the plane, below ``height(x)``.
+    """Signed distance of the region below ``height(x, y)`` over the plane of the first axes (plane: ``height(x)``).
 
-    The nearest point p of the surface is where ``p - x + (f(p) - z) grad f(p) = 0``: Newton's method finds it from
-    ``p = x``, for points that are nearer to the surface than it is curved.
+    The closest point p of the surface satisfies ``p - x + (f(p) - z) grad f(p) = 0``. Newton's method starts from
+    ``p = x`` and converges for points closer to the surface than its radius of curvature.
     """
 
     height: Callable[..., Any]
@@ -45,7 +45,7 @@ class HeightSurface(Local):
 
 
 def _solved(A: Any, b: Any) -> Any:
-    """The solution of one or two equations."""
+    """Solve a system of one or two equations."""
     if A.shape[0] == 1:
         return b / A
     size = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]

@@ -1,4 +1,4 @@
-"""A ball, or the inside of a hollow one."""
+"""Signed distance of a sphere, or of the inside of a hollow sphere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from livens.multibody.contacts.geometry.surface import Surface
 
 @dataclass(frozen=True)
 class SphereSurface(Surface):
-    """``|x| - radius``, or the other way round within a pocket."""
+    """Signed distance ``|x| - radius`` of a sphere; with opposite sign inside a hollow sphere."""
 
     hollow: bool = False
     turned = False

@@ -1,4 +1,4 @@
-"""A small sphere against the surface of another body: most contacts are of this kind."""
+"""Signed distances of surfaces, and the contact of a sphere with a surface."""
 
 from __future__ import annotations
 
@@ -13,45 +13,102 @@ from livens.multibody.placement import Placement
 
 
 class Surface:
-    """A surface about an origin with axes of its own. Surfaces are values; their sizes are parameters, found in `k`."""
+    """Signed distance of a surface in its frame. Surfaces are values; their sizes are parameters in `k`."""
 
-    #: Whether the axes count; those of a sphere do not.
+    #: Whether the orientation of the frame matters; not for spheres.
     turned = True
 
     def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
-        """What the distance depends on: `arm` is from the origin to the point, `axes` are those of the surface.
+        """Return the invariants that the distance depends on.
 
-        Both are at most linear in the coordinates, and what is returned must be at most quadratic in them.
+        Parameters
+        ----------
+        arm : array_like
+            Vector from the origin of the surface to the point; at most linear in the coordinates.
+        axes : sequence of array_like
+            Axes of the surface in space; at most linear in the coordinates.
+        k : Namespace
+            Parameters.
+
+        Returns
+        -------
+        sequence
+            Invariants, at most quadratic in the coordinates.
         """
         raise NotImplementedError
 
     def distance(self, w: Any, k: Any) -> Any:
-        """The distance of the point from the surface, negative within the body."""
+        """Return the signed distance of the point from the surface.
+
+        Parameters
+        ----------
+        w : array_like
+            Invariants.
+        k : Namespace
+            Parameters.
+
+        Returns
+        -------
+        expression
+            Distance in m, negative inside the body.
+        """
         raise NotImplementedError
 
 
 class Local(Surface):
-    """A surface for which all coordinates of the point in its frame count."""
+    """Signed distance as a function of the local coordinates of the point."""
 
     def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+        """Return the local coordinates of the point.
+
+        Parameters
+        ----------
+        arm : array_like
+            Vector from the origin of the surface to the point.
+        axes : sequence of array_like
+            Axes of the surface in space.
+        k : Namespace
+            Parameters.
+
+        Returns
+        -------
+        list
+            Local coordinates.
+        """
         return [m.dot(axis, arm) for axis in axes]
 
 
 class Axial(Surface):
-    """A surface of revolution about its last axis: the height along it and the square of the distance count.
+    """Signed distance of a surface of revolution about its last axis: a function of height and squared distance.
 
-    Turning the surface about its axis changes neither, so a contact turns no wheel about its axle.
+    Both are invariant under rotations about the axis, so that frictionless contact exerts no torque about it.
     """
 
     def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+        """Return the height along the axis and the squared distance from the origin.
+
+        Parameters
+        ----------
+        arm : array_like
+            Vector from the origin of the surface to the point.
+        axes : sequence of array_like
+            Axes of the surface in space.
+        k : Namespace
+            Parameters.
+
+        Returns
+        -------
+        list
+            Height and squared distance.
+        """
         return [m.dot(axes[-1], arm), m.dot(arm, arm)]
 
 
 @dataclass(frozen=True)
 class Probe(Geometry):
-    """A sphere about a point X of a, of radius `reach` (a point, if that is zero), against a surface of b.
+    """Gap of a sphere about a point X of a, of radius `reach` (zero for a point), and a surface of b.
 
-    The surface has its origin at the point Y of b, and the columns of B for axes.
+    The surface has its origin at the point Y of b, and the columns of B as axes.
     """
 
     surface: Surface

@@ -1,4 +1,4 @@
-"""A ring with a round section: the groove that balls run in, or the ring itself."""
+"""Signed distance of a torus, or of the inside of its tube (groove of a raceway)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from livens.multibody.contacts.geometry.surface import Axial
 
 @dataclass(frozen=True)
 class TorusSurface(Axial):
-    """A circle of radius `ring` about the axis, and around it a tube of radius `tube`.
+    """Signed distance of a torus: a circle of radius `ring` about the axis with a tube of radius `tube`.
 
     With the height z along the axis and the distance rho from it, the distance from the circle is
-    ``s = |(z, rho - ring)|``. A groove is the inside of the tube, ``tube - s``: both races of a ball bearing are one,
-    as the ball lies within the section of either.
+    ``s = |(z, rho - ring)|``. A groove is the inside of the tube, ``tube - s``. Both raceways of a ball bearing are
+    grooves, since the ball lies within the cross-section of either.
     """
 
     hollow: bool = False

@@ -1,4 +1,4 @@
-"""How hard a contact pushes: the energy of a depth, one law in each file."""
+"""Normal force laws of compliant contacts."""
 
 from livens.multibody.contacts.laws.base import Law
 from livens.multibody.contacts.laws.hertz import Hertz

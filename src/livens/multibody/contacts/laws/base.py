@@ -1,4 +1,4 @@
-"""What every law of contact has."""
+"""Base class of normal force laws."""
 
 from __future__ import annotations
 
@@ -10,24 +10,78 @@ if TYPE_CHECKING:
 
 
 class Law:
-    """The energy of a depth. Laws are values: contacts with equal ones share their code.
+    """Normal force law: energy as a function of the penetration depth, which is never negative.
 
-    Numbers of a law are parameters of its contact and come back to it in `k`, so that they can be changed for a run.
-    The depth is never negative.
+    Laws are values: contacts with equal laws share their code. Parameters of a law are parameters of its contact and
+    are passed as `k`, so that they can be changed for a run.
     """
 
     def parameters(self, name: str, first: Shape, second: Shape) -> dict[str, Any]:
-        """The numbers of the law, which may depend on the shapes that touch."""
+        """Return the parameters of the law, which may depend on the shapes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the contact, for messages.
+        shape_a, shape_b : CollisionShape
+            Shapes in contact.
+
+        Returns
+        -------
+        dict of str to float
+            Parameters by name.
+        """
         raise NotImplementedError
 
     def energy(self, depth: Any, k: Any) -> Any:
-        """What is stored at a depth."""
+        """Return the energy stored at a penetration depth.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Energy in J.
+        """
         raise NotImplementedError
 
     def force(self, depth: Any, k: Any) -> Any:
-        """The slope of the energy."""
+        """Return the normal force, the derivative of the energy by the depth.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Force in N.
+        """
         raise NotImplementedError
 
     def frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
-        """The rate (in radians per second) of the half swing that a blow of a mass with a speed is."""
+        """Return the angular frequency omega such that a collision lasts ``pi/omega``.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Parameters of the law.
+        mass : float
+            Reduced mass in kg.
+        speed : float
+            Approach velocity in m/s.
+
+        Returns
+        -------
+        float
+            Angular frequency in rad/s.
+        """
         raise NotImplementedError

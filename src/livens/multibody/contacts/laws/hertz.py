@@ -1,4 +1,4 @@
-"""The contact of two elastic bodies that are round where they touch."""
+"""Hertzian contact of two elastic bodies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hertz(Power):
-    """The force is ``stiffness depth^1.5``, with the stiffness of the shapes and materials unless it is given.
+    """Hertz law: the normal force is ``stiffness depth^1.5``.
 
-    `materials` is one for both bodies, or a pair; steel, if nothing is said.
+    Parameters
+    ----------
+    stiffness : float, optional
+        Stiffness in N/m^1.5; by default from the curvatures of the shapes and the materials.
+    materials : ElasticMaterial or pair of ElasticMaterial, optional
+        Material of both bodies, or one for each; steel by default.
+
+    Raises
+    ------
+    InputError
+        If the stiffness is not positive, or `materials` is not a material.
     """
 
     stiffness: float | None = None
@@ -30,9 +40,28 @@ class Hertz(Power):
             positive("the stiffness of a contact", self.stiffness, text=False)
         given = self.materials if isinstance(self.materials, tuple) else (self.materials,)
         if not all(one is None or isinstance(one, Material) for one in given):
-            raise InputError(f"materials must be a Material, or one for each body, got {self.materials!r}")
+            raise InputError(f"materials must be an ElasticMaterial, or one for each body, got {self.materials!r}")
 
     def parameters(self, name: str, first: Shape, second: Shape) -> dict[str, Any]:
+        """Return the stiffness, by default from Hertz theory.
+
+        Parameters
+        ----------
+        name : str
+            Name of the contact, for messages.
+        shape_a, shape_b : CollisionShape
+            Shapes in contact.
+
+        Returns
+        -------
+        dict of str to float
+            The parameter ``stiffness``.
+
+        Raises
+        ------
+        InputError
+            If a shape has no curvature at the contact.
+        """
         if self.stiffness is not None:
             return dict(stiffness=float(self.stiffness))
         try:

@@ -1,4 +1,4 @@
-"""A contact as stiff at every depth."""
+"""Linear normal force law."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Linear(Power):
-    """The force is ``stiffness depth``."""
+    """Linear law: the normal force is ``stiffness depth``.
+
+    Parameters
+    ----------
+    stiffness : float
+        Stiffness in N/m.
+    """
 
     stiffness: float
     exponent = 1.0
@@ -23,4 +29,18 @@ class Linear(Power):
         positive("the stiffness of a contact", self.stiffness, text=False)
 
     def parameters(self, name: str, first: Shape, second: Shape) -> dict[str, Any]:
+        """Return the stiffness as parameter.
+
+        Parameters
+        ----------
+        name : str
+            Name of the contact, for messages.
+        shape_a, shape_b : CollisionShape
+            Shapes in contact.
+
+        Returns
+        -------
+        dict of str to float
+            The parameter ``stiffness``.
+        """
         return dict(stiffness=float(self.stiffness))

@@ -1,4 +1,4 @@
-"""A law of one's own: any energy of the depth."""
+"""User-defined normal force law."""
 
 from __future__ import annotations
 
@@ -18,16 +18,31 @@ from livens.multibody.contacts.laws.base import Law
 if TYPE_CHECKING:
     from livens.multibody.contacts.shape import Shape
 
-#: At how many depths a law is looked at before it is believed.
+#: Number of depths at which a law is checked.
 _LOOKS = 40
 
 
 @dataclass(frozen=True)
 class Own(Law):
-    """The energy is a function of the depth, ``energy(depth)``; with parameters, ``energy(depth, k)``.
+    """User-defined law: energy as a function of the penetration depth; its derivative is the normal force.
 
-    It must be zero at depth zero and grow: its slope is the force. `deepest` is how far it is looked at to see that.
+    Parameters
+    ----------
+    energy : callable
+        Function ``energy(depth)``, or with parameters ``energy(depth, k)``, in J. It must be zero at depth zero, with a
+        positive derivative.
+    parameters : mapping of str to float, optional
+        Parameters of the function.
+    max_depth : float, default 1e-3
+        Largest depth in m at which the function is checked.
 
+    Raises
+    ------
+    InputError
+        If the energy is not zero at depth zero, or does not increase.
+
+    Examples
+    --------
     >>> law = Own(lambda depth, k: k.c * depth**3 / 3, parameters=dict(c=5.0))
     >>> float(law.force(0.2, Namespace(dict(c=5.0))))
     0.2
@@ -57,31 +72,88 @@ class Own(Law):
             slopes = [float(self.force(self.deepest * i / _LOOKS, k)) for i in range(1, _LOOKS + 1)]
         except InputError:
             raise
-        except Exception as error:  # whatever a user's function raises is its own fault
+        except Exception as error:  # any exception of the user's function
             raise InputError(f"the energy of a contact: {type(error).__name__}: {error}") from error
         if not abs(at_zero) <= 1e-12 * abs(at_end):
-            raise InputError(f"the energy of a contact must be zero where bodies just touch, got {at_zero:g}")
+            raise InputError(f"the energy of a contact must be zero at depth zero, got {at_zero:g}")
         if not all(math.isfinite(slope) and slope > 0 for slope in slopes):
-            raise InputError("the energy of a contact must grow with the depth: its slope is what pushes")
+            raise InputError("the energy of a contact must increase with the depth: its derivative is the normal force")
 
     def parameters(self, name: str, first: Shape, second: Shape) -> dict[str, Any]:
+        """Return the parameters of the function.
+
+        Parameters
+        ----------
+        name : str
+            Name of the contact, for messages.
+        shape_a, shape_b : CollisionShape
+            Shapes in contact.
+
+        Returns
+        -------
+        dict of str to float
+            Parameters by name.
+        """
         return dict(self.parameters_)
 
     def energy(self, depth: Any, k: Any) -> Any:
+        """Return the energy stored at a penetration depth.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Energy in J.
+        """
         return self.function(depth, k) if self.parameters_ else self.function(depth)
 
     def force(self, depth: Any, k: Any) -> Any:
+        """Return the normal force, the derivative of the energy by the depth.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Force in N.
+        """
         at = ca.SX.sym("depth")
         slope = ca.gradient(m.expression(self.energy(m.Scalar(at), k)), at)
         return m.Scalar(ca.substitute(slope, at, m.expression(depth)))
 
     def frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
-        """By the slope of the force at the deepest that was looked at."""
+        """Return the angular frequency of a collision, from the stiffness at the largest checked depth.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Parameters of the law.
+        mass : float
+            Reduced mass in kg.
+        speed : float
+            Approach velocity in m/s.
+
+        Returns
+        -------
+        float
+            Angular frequency in rad/s.
+        """
         k = Namespace({name: float(x) for name, x in values.items() if np_scalar(x)})
         forces = [float(self.force(x * self.deepest, k)) for x in (0.99, 1.01)]
         return math.sqrt(max(forces[1] - forces[0], 0.0) / (0.02 * self.deepest) / mass)
 
 
 def np_scalar(x: Any) -> bool:
-    """One number, as parameters of laws are."""
+    """Return whether a value is a scalar."""
     return getattr(x, "shape", ()) == ()

@@ -1,4 +1,4 @@
-"""Laws that are a power of the depth."""
+"""Power laws of the penetration depth."""
 
 from __future__ import annotations
 
@@ -10,23 +10,81 @@ from livens.multibody.contacts.laws.base import Law
 
 
 class Power(Law):
-    """``stiffness depth^exponent``: how long a blow takes is known for every exponent."""
+    """Power law: the normal force is ``stiffness depth^exponent``."""
 
     exponent: float
 
     def energy(self, depth: Any, k: Any) -> Any:
+        """Return the energy ``stiffness depth^(exponent + 1)/(exponent + 1)``.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Energy in J.
+        """
         return k.stiffness / (self.exponent + 1) * depth ** (self.exponent + 1)
 
     def force(self, depth: Any, k: Any) -> Any:
+        """Return the normal force ``stiffness depth^exponent``.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Force in N.
+        """
         return k.stiffness * depth**self.exponent
 
     def frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
+        """Return the angular frequency omega such that a collision lasts ``pi/omega``.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Parameters of the law.
+        mass : float
+            Reduced mass in kg.
+        speed : float
+            Approach velocity in m/s.
+
+        Returns
+        -------
+        float
+            Angular frequency in rad/s.
+        """
         return math.pi / self.duration(float(values["stiffness"]), mass, speed)
 
     def duration(self, stiffness: float, mass: float, speed: float) -> float:
-        """How long a mass that comes with a speed touches: ``2 int d(depth)/sqrt(v^2 - 2 V/m)``.
+        """Return the duration of an elastic collision: ``2 int d(depth)/sqrt(v^2 - 2 V/m)``.
 
-        With n = exponent + 1 and the greatest depth D this is ``2 D/v int_0^1 dx/sqrt(1 - x^n)``.
+        With n = exponent + 1 and the largest depth D this is ``2 D/v int_0^1 dx/sqrt(1 - x^n)``.
+
+        Parameters
+        ----------
+        stiffness : float
+            Stiffness of the law.
+        mass : float
+            Reduced mass in kg.
+        speed : float
+            Approach velocity in m/s.
+
+        Returns
+        -------
+        float
+            Duration in s.
         """
         n = self.exponent + 1
         deepest = (n * mass * speed**2 / (2 * stiffness)) ** (1 / n)
