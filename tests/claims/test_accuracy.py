@@ -117,7 +117,7 @@ def test_nothing_is_known_of_a_run_that_events_have_acted_on():
     ball = lv.System("z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[0])
     floor = lv.Event(lambda q: q[0], name="floor", direction=-1, action=lambda v: {"v": -0.8 * v})
     run = lv.simulate(ball, [1.0], [0.0], h=0.01, t_end=1.0, events=[floor])
-    assert run.events and run.accuracy().verdict == UNKNOWN and "acted" in str(run.accuracy())
+    assert run.events and run.accuracy().verdict == UNKNOWN and "event actions" in str(run.accuracy())
     before = lv.simulate(ball, [1.0], [0.0], h=0.01, t_end=0.4, events=[floor])
     assert not before.events and before.accuracy().verdict in (*GOOD, ROUND_OFF)
 

@@ -74,7 +74,7 @@ class Sampling:
         except (TypeError, ValueError):
             numbers = [np.full(1, np.nan), np.zeros(0)]
         if tuple(part.size for part in numbers) != wanted or not all(np.isfinite(part).all() for part in numbers):
-            words = f"{wanted[0]} finite values" + (f" and a state of {wanted[1]}" if wanted[1] else "")
+            words = f"{wanted[0]} finite numbers" + (f" and a state of {wanted[1]}" if wanted[1] else "")
             raise InputError(f"the controller '{one.name}' must return {words}, got {answer!r}")
         return numbers[0], numbers[1]
 

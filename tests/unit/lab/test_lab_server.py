@@ -124,7 +124,7 @@ def test_no_other_file_is_given_out(lab, path):
         ('{"problem": "simple-pendulum", "options": {"n": 1}}', "no option 'n'"),
         ('{"problem": "simple-pendulum", "colour": 1}', "unknown field 'colour'"),
         ('{"problem": "simple-pendulum", "h": 1e-9}', "the limit of 5000000"),
-        ('{"problem": "n-four-bar", "options": {"N": 100000}}', f"N up to {MOST_COUNT}"),
+        ('{"problem": "n-four-bar", "options": {"N": 100000}}', f"N is limited to {MOST_COUNT}"),
         ('{"file": "../outside.yaml"}', "in the folder of the lab"),
         ('{"file": "/etc/passwd"}', "in the folder of the lab"),
         ("{}", "needs a problem"),

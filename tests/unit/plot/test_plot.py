@@ -399,7 +399,7 @@ def test_what_cannot_be_drawn(spherical, draw, words):
 def test_a_model_that_does_not_say_how_it_looks():
     _, run = own_system()
     for draw in (plot.trajectory, plot.snapshots):
-        with pytest.raises(lv.InputError, match="Give it a look"):
+        with pytest.raises(lv.InputError, match="Define visuals"):
             draw(run)
 
 
@@ -411,7 +411,7 @@ def test_snapshots_in_space(spherical):
 
 
 def test_no_momenta_without_symmetries(linkage):
-    with pytest.raises(lv.InputError, match="no symmetry"):
+    with pytest.raises(lv.InputError, match="no symmetries"):
         plot.momenta(linkage)
 
 
@@ -454,7 +454,7 @@ def test_bad_input_is_a_sentence(folder, arguments, words):
     [
         ("", ".", "known: algebraic, balance, constraints"),
         ("energy,nothing-like-it", ".", "unknown plot 'nothing_like_it'"),
-        ("momenta", ".", "no symmetry"),
+        ("momenta", ".", "no symmetries"),
         ("energy,newton", "one.pdf", "select it with --what"),
         ("energy", "one.jpg", "cannot be written as 'jpg'"),
         ("energy", "nowhere/one.png", "cannot write the figure"),

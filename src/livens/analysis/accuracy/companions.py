@@ -124,7 +124,7 @@ class Family:
             return None
         if made.facts.model != self.run.facts.model:
             raise InputError(
-                "the equations of the model and of the scheme of that name differ from those of the run: "
+                "the run was made with other equations than those of its model and of the scheme of that name: "
                 "pass the scheme or the scaling of the run"
             )
         self.steps += made.statistics.steps
