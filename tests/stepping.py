@@ -6,12 +6,12 @@ import casadi as ca
 import numpy as np
 
 import livens as lv
-from livens.engine.reference import ReferenceSolver
+from livens.engine.steppers.reference import ReferenceSolver
 
 
 @functools.cache
 def step_of(model, scheme):
-    equations = lv.schemes.get(scheme).equations(model).flatten()
+    equations = lv.schemes.get(scheme).equations(model).to_single_graph()
     return equations, ReferenceSolver(equations)
 
 
@@ -31,7 +31,7 @@ class OneStep:
         self.model, self.scheme, self.h, self.t = model, lv.schemes.get(scheme), h, t
         self.k = model.parameter_vector()
         self.equations, self.stepper = step_of(model, scheme)
-        self.phase = lv.Hamiltonian.of(model) if isinstance(model, lv.System) else model
+        self.phase = lv.Hamiltonian.from_system(model) if isinstance(model, lv.System) else model
         self.velocity = self.phase.function(self.phase.velocity)
 
     def __call__(self, state):
@@ -40,9 +40,9 @@ class OneStep:
         values = {"q": q, "v": np.array(self.velocity(q, p, self.t, self.k)).ravel(), "p": p}
         z = e.layout.vector({**values, **self.scheme.memory(self.model, values, self.k, self.t, self.h)})
         c = np.concatenate([[self.h, self.t], self.k])
-        x, _, trouble, _, _ = self.stepper.solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, _, _ = self.stepper.solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None, trouble
-        end = e.end_function(x, z, c).full().ravel()
+        end = e.final_state_function(x, z, c).full().ravel()
         return np.concatenate([end[e.layout["q"]], end[e.layout["p"]]])
 
 

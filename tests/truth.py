@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 import livens as lv
-from livens.results.dense import through_rows
+from livens.results.dense_output import interpolate_rows
 
 #: Problems and how long they run here: long enough for a motion, short enough for a reference.
 SPANS = {
@@ -63,7 +63,7 @@ def reference(name):
     if series is not None:
         return series
     usual = max(fitting(name), key=lambda scheme: (not lv.schemes.get(scheme).fictive, lv.schemes.get(scheme).order))
-    names = problem.system.error_variables
+    names = problem.system.error_norm_variables
     for scheme in [best for best in _BEST if best in fitting(name)] or [usual]:
         options = dict(scheme=scheme, t_end=problem.t0 + span, redundant="remove", progress=False)
         try:
@@ -85,7 +85,7 @@ def by_series(problem, span):
     except lv.IntegrationError:
         return None
     there, near = fine.at(times), coarse.at(times)
-    names = problem.system.error_variables
+    names = problem.system.error_norm_variables
     return fine, {name: np.abs(getattr(there, name) - getattr(near, name)).max(axis=0) for name in names}
 
 
@@ -94,9 +94,9 @@ def fitting(name):
     """The schemes that run a problem, with those that stand for many."""
     system = lv.problems.load(name).system
     found = []
-    for scheme in [*lv.schemes.fitting(system), *_BEST]:
+    for scheme in [*lv.schemes.compatible(system), *_BEST]:
         try:
-            lv.schemes.require(lv.schemes.get(scheme), system)
+            lv.schemes.check_compatible(lv.schemes.get(scheme), system)
         except lv.LivensError:
             continue
         found.append(scheme)
@@ -119,7 +119,7 @@ def true_errors(name, run, size):
         elif controlled:
             at = getattr(fine.at(np.minimum(run.t[rows], fine.t[-1])), variable)
         else:
-            at = through_rows(fine, [variable], np.minimum(run.t[rows], fine.t[-1]), 8)[variable]
+            at = interpolate_rows(fine, [variable], np.minimum(run.t[rows], fine.t[-1]), 8)[variable]
         change = np.abs(getattr(run, variable)[rows] - at)
         if np.ndim(size[variable]):
             errors[variable] = (change / size[variable]).max(), (uncertainty[variable] / size[variable]).max()

@@ -59,16 +59,15 @@ if TYPE_CHECKING:
     from livens.errors import LivensError as LivensError
     from livens.errors import ModelError as ModelError
     from livens.errors import WriteError as WriteError
-    from livens.expressions.parameters import same_as as same_as
+    from livens.expressions.parameters import shared as shared
     from livens.models import port_hamiltonian as port_hamiltonian
-    from livens.models import shapes as shapes
     from livens.models import symmetry as symmetry
-    from livens.models.black_box import BlackBox as BlackBox
     from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
-    from livens.models.crowd import Crowd as Crowd
     from livens.models.element import Element as Element
-    from livens.models.element import through as through
+    from livens.models.element import of_invariants as of_invariants
+    from livens.models.external_force import ExternalForce as ExternalForce
     from livens.models.first_order import FirstOrder as FirstOrder
+    from livens.models.granular_box import GranularBox as GranularBox
     from livens.models.hamiltonian.model import Force as Force
     from livens.models.hamiltonian.model import Hamiltonian as Hamiltonian
     from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
@@ -78,34 +77,35 @@ if TYPE_CHECKING:
     from livens.models.problem import Problem as Problem
     from livens.models.system import System as System
     from livens.multibody import contacts as contacts
-    from livens.multibody.builder import Multibody as Multibody
+    from livens.multibody.multibody import Multibody as Multibody
     from livens.multibody.sections import Section as Section
     from livens.multibody.units import deg as deg
     from livens.multibody.units import mm as mm
     from livens.multibody.units import rpm as rpm
     from livens.results.ensemble import Ensemble as Ensemble
-    from livens.results.hdf5_reader import load as load
     from livens.results.result import Result as Result
-    from livens.run.control import StepControl as StepControl
-    from livens.run.ensemble import ensemble as ensemble
-    from livens.run.events import Event as Event
-    from livens.run.gradient import value_and_gradient as value_and_gradient
-    from livens.run.hessian import hessian as hessian
-    from livens.run.many_tangents import tangents as tangents
+    from livens.results.storage.hdf5_reader import load as load
+    from livens.run.derivatives.ensemble_jvp import jvp as jvp
+    from livens.run.derivatives.gradient import value_and_gradient as value_and_gradient
+    from livens.run.derivatives.hessian import hessian as hessian
+    from livens.run.ensemble.api import ensemble as ensemble
+    from livens.run.events.event import Event as Event
     from livens.run.prepare import prepare as prepare
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
+    from livens.run.step_control import StepControl as StepControl
+    from livens.scene import shapes as shapes
     from livens.schemes import scaling as scaling
     from livens.schemes import tableaus as tableaus
 
 #: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
 _HOMES = {
-    "BlackBox": "models.black_box",
+    "ExternalForce": "models.external_force",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
-    "Crowd": "models.crowd",
+    "GranularBox": "models.granular_box",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
-    "Event": "run.events",
+    "Event": "run.events.event",
     "FirstOrder": "models.first_order",
     "Force": "models.hamiltonian.model",
     "Hamiltonian": "models.hamiltonian.model",
@@ -114,7 +114,7 @@ _HOMES = {
     "Interrupted": "errors",
     "LivensError": "errors",
     "ModelError": "errors",
-    "Multibody": "multibody.builder",
+    "Multibody": "multibody.multibody",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
     "PointMasses": "models.point_masses",
@@ -122,23 +122,23 @@ _HOMES = {
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
-    "StepControl": "run.control",
+    "StepControl": "run.step_control",
     "System": "models.system",
     "WriteError": "errors",
     "deg": "multibody.units",
-    "ensemble": "run.ensemble",
-    "hessian": "run.hessian",
+    "ensemble": "run.ensemble.api",
+    "hessian": "run.derivatives.hessian",
     "linearise": "analysis.linearise",
-    "load": "results.hdf5_reader",
+    "load": "results.storage.hdf5_reader",
     "mm": "multibody.units",
     "prepare": "run.prepare",
     "resume": "run.simulate",
     "rpm": "multibody.units",
-    "same_as": "expressions.parameters",
+    "shared": "expressions.parameters",
     "simulate": "run.simulate",
-    "tangents": "run.many_tangents",
-    "through": "models.element",
-    "value_and_gradient": "run.gradient",
+    "jvp": "run.derivatives.ensemble_jvp",
+    "of_invariants": "models.element",
+    "value_and_gradient": "run.derivatives.gradient",
 }
 #: Public modules -> where they live: ``livens.bodies`` is ``livens.multibody``, whichever way it is imported.
 PUBLIC_PATHS = {
@@ -155,7 +155,7 @@ PUBLIC_PATHS = {
     "scaling": "schemes.scaling",
     "scenario": "scenario",
     "schemes": "schemes",
-    "shapes": "models.shapes",
+    "shapes": "scene.shapes",
     "study": "analysis.study",
     "symmetry": "models.symmetry",
     "tableaus": "schemes.tableaus",
@@ -164,22 +164,22 @@ PUBLIC_PATHS = {
 ACCESSORS = {
     "_repr_html_": "plot.notebook",
     "accuracy": "analysis.accuracy",
-    "named": "analysis.named",
+    "named": "analysis.signals",
     "animate": "viewer",
-    "jvp": "run.sensitivity",
+    "jvp": "run.derivatives.sensitivity",
     "observe": "analysis.observables",
     "plot": "plot",
-    "problem": "scenario.saved",
+    "problem": "scenario.restore",
     "report": "analysis.report",
-    "scene": "scenario.saved",
-    "singular_positions": "analysis.singular",
-    "system": "scenario.saved",
+    "scene": "scenario.restore",
+    "singular_positions": "analysis.singular_configurations",
+    "system": "scenario.restore",
     "view": "viewer",
-    "vjp": "run.sensitivity",
+    "vjp": "run.derivatives.sensitivity",
 }
 
 #: The same for a `Multibody`.
-MULTIBODY_ACCESSORS = {"bounce": "run.bounce", "simulate": "run.mechanism"}
+MULTIBODY_ACCESSORS = {"rigid_contact": "run.contact.rigid_contact", "simulate": "run.mechanism"}
 
 __all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough
 

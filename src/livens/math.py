@@ -39,34 +39,34 @@ class Scalar:
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
     def __add__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_ADD)
+        return _apply_binary(self, other, ca.OP_ADD)
 
     def __radd__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_ADD)
+        return _apply_binary(other, self, ca.OP_ADD)
 
     def __sub__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_SUB)
+        return _apply_binary(self, other, ca.OP_SUB)
 
     def __rsub__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_SUB)
+        return _apply_binary(other, self, ca.OP_SUB)
 
     def __mul__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_MUL)
+        return _apply_binary(self, other, ca.OP_MUL)
 
     def __rmul__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_MUL)
+        return _apply_binary(other, self, ca.OP_MUL)
 
     def __truediv__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_DIV)
+        return _apply_binary(self, other, ca.OP_DIV)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_DIV)
+        return _apply_binary(other, self, ca.OP_DIV)
 
     def __pow__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_POW)
+        return _apply_binary(self, other, ca.OP_POW)
 
     def __rpow__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_POW)
+        return _apply_binary(other, self, ca.OP_POW)
 
     def __mod__(self, other: Any) -> Any:
         return _modulo(self, other)
@@ -75,7 +75,7 @@ class Scalar:
         return _modulo(other, self)
 
     def __neg__(self) -> Scalar:
-        return Scalar(_unary(ca.OP_NEG, self.sx))
+        return Scalar(_unary_op(ca.OP_NEG, self.sx))
 
     def __pos__(self) -> Scalar:
         return self
@@ -98,37 +98,37 @@ class Scalar:
         return clip(self, low, high)
 
     def __abs__(self) -> Scalar:
-        return Scalar(_unary(ca.OP_FABS, self.sx))
+        return Scalar(_unary_op(ca.OP_FABS, self.sx))
 
     # -- comparisons return 0 or 1, to be used in `where` -------------------------------------------------------------
     def __lt__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_LT)
+        return _apply_binary(self, other, ca.OP_LT)
 
     def __le__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_LE)
+        return _apply_binary(self, other, ca.OP_LE)
 
     def __gt__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_LT)
+        return _apply_binary(other, self, ca.OP_LT)
 
     def __ge__(self, other: Any) -> Any:
-        return _binary(other, self, ca.OP_LE)
+        return _apply_binary(other, self, ca.OP_LE)
 
     def __eq__(self, other: object) -> Any:
-        return _binary(self, other, ca.OP_EQ)
+        return _apply_binary(self, other, ca.OP_EQ)
 
     def __ne__(self, other: object) -> Any:
-        return _binary(self, other, ca.OP_NE)
+        return _apply_binary(self, other, ca.OP_NE)
 
     def __and__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_AND)
+        return _apply_binary(self, other, ca.OP_AND)
 
     def __or__(self, other: Any) -> Any:
-        return _binary(self, other, ca.OP_OR)
+        return _apply_binary(self, other, ca.OP_OR)
 
     __rand__, __ror__ = __and__, __or__
 
     def __invert__(self) -> Scalar:
-        return Scalar(_unary(ca.OP_NOT, self.sx))
+        return Scalar(_unary_op(ca.OP_NOT, self.sx))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -149,31 +149,31 @@ class Scalar:
         return str(self.sx)
 
 
-def _raw(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     return value.sx if isinstance(value, Scalar) else value
 
 
 # CasADi operations by their codes: the overload resolution of ``ca.plus(a, b)`` takes ten times as long
-_unary, _of_two = ca.SX.unary, ca.SX.binary
+_unary_op, _binary_op = ca.SX.unary, ca.SX.binary
 
 
-def _binary(a: Any, b: Any, operation: int) -> Any:
-    left = a.sx if isinstance(a, Scalar) else _constant(a)
-    right = b.sx if isinstance(b, Scalar) else _constant(b)
-    if left is None or right is None:
+def _apply_binary(a: Any, b: Any, operation: int) -> Any:
+    lhs = a.sx if isinstance(a, Scalar) else _as_operand(a)
+    rhs = b.sx if isinstance(b, Scalar) else _as_operand(b)
+    if lhs is None or rhs is None:
         return NotImplemented  # NumPy broadcasts the operation over the items of an array
-    return Scalar(_of_two(operation, left, right))
+    return Scalar(_binary_op(operation, lhs, rhs))
 
 
-def _constant(value: Any) -> Any:
+def _as_operand(value: Any) -> Any:
     """Return a number as an SX operand, or None if the value is not a number."""
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         return None
-    return _known(float(value)) if value else ca.SX(float(value))  # 0.0 == -0.0 would share one cache entry
+    return _cached_constant(float(value)) if value else ca.SX(float(value))  # 0.0 == -0.0 would share one cache entry
 
 
 @functools.lru_cache(maxsize=1024)
-def _known(value: float) -> Any:
+def _cached_constant(value: float) -> Any:
     return ca.SX(value)
 
 
@@ -183,13 +183,13 @@ def _sx(value: Any) -> Any:
 
 def _modulo(a: Any, b: Any) -> Any:
     """Return Python's modulo: the result has the sign of the divisor."""
-    quotient = _binary(a, b, ca.OP_DIV)
-    return quotient if quotient is NotImplemented else a - b * Scalar(_unary(ca.OP_FLOOR, quotient.sx))
+    quotient = _apply_binary(a, b, ca.OP_DIV)
+    return quotient if quotient is NotImplemented else a - b * Scalar(_unary_op(ca.OP_FLOOR, quotient.sx))
 
 
-def _function(operation: int) -> Callable[..., Any]:
+def _op(operation: int) -> Callable[..., Any]:
     """Return a CasADi operation as a function of one or two expressions."""
-    return lambda *operands: _unary(operation, *operands) if len(operands) == 1 else _of_two(operation, *operands)
+    return lambda *operands: _unary_op(operation, *operands) if len(operands) == 1 else _binary_op(operation, *operands)
 
 
 def _elementwise(
@@ -199,7 +199,7 @@ def _elementwise(
 
     `name` is NumPy's name of the function; `example` is a call in the doctest and `value` its result.
     """
-    symbolic = operation if callable(operation) else _function(operation)
+    symbolic = operation if callable(operation) else _op(operation)
 
     def scalar(*arguments: Any) -> Any:
         if any(isinstance(a, Scalar) for a in arguments):
@@ -280,8 +280,8 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     >>> clip([-2.0, 0.5, 3.0], 0, 1)
     array([0. , 0.5, 1. ])
     """
-    above = x if low is None else maximum(x, low)
-    return above if high is None else minimum(above, high)
+    bounded_below = x if low is None else maximum(x, low)
+    return bounded_below if high is None else minimum(bounded_below, high)
 
 
 def sum(items: Any, axis: int | None = None) -> Any:
@@ -332,10 +332,10 @@ def dot(a: Any, b: Any) -> Any:
     >>> float(dot([1.0, 2.0], [3.0, 4.0]))
     11.0
     """
-    left, right = np.asarray(a), np.asarray(b)
-    if left.shape != right.shape or left.ndim != 1:
-        raise ValueError(f"dot needs two vectors of one length, got shapes {left.shape} and {right.shape}")
-    return np.dot(left, right)
+    lhs, rhs = np.asarray(a), np.asarray(b)
+    if lhs.shape != rhs.shape or lhs.ndim != 1:
+        raise ValueError(f"dot needs two vectors of one length, got shapes {lhs.shape} and {rhs.shape}")
+    return np.dot(lhs, rhs)
 
 
 def norm(a: Any) -> Any:
@@ -382,13 +382,13 @@ def cross(a: Any, b: Any) -> Any:
     >>> cross([1, 0, 0], [0, 1, 0])
     array([0., 0., 1.])
     """
-    left, right = np.asarray(a), np.asarray(b)
-    if left.shape == right.shape == (2,):
-        return left[0] * right[1] - left[1] * right[0]
-    if left.shape == right.shape == (3,):
-        turned = [left[i - 2] * right[i - 1] - left[i - 1] * right[i - 2] for i in range(3)]
-        return array(turned)
-    raise ValueError(f"cross needs two vectors of length 2 or 3, got shapes {left.shape} and {right.shape}")
+    lhs, rhs = np.asarray(a), np.asarray(b)
+    if lhs.shape == rhs.shape == (2,):
+        return lhs[0] * rhs[1] - lhs[1] * rhs[0]
+    if lhs.shape == rhs.shape == (3,):
+        components = [lhs[i - 2] * rhs[i - 1] - lhs[i - 1] * rhs[i - 2] for i in range(3)]
+        return array(components)
+    raise ValueError(f"cross needs two vectors of length 2 or 3, got shapes {lhs.shape} and {rhs.shape}")
 
 
 def outer(a: Any, b: Any) -> np.ndarray:
@@ -589,7 +589,7 @@ def _has_symbol(items: Any) -> bool:
     return isinstance(items, Scalar)
 
 
-def symbols(vector: Any) -> np.ndarray:
+def from_casadi(vector: Any) -> np.ndarray:
     """Return a CasADi column vector as an array of Scalars.
 
     Parameters
@@ -614,7 +614,7 @@ def symbols(vector: Any) -> np.ndarray:
     return result
 
 
-def expression(value: Any) -> Any:
+def to_casadi(value: Any) -> Any:
     """Return a Scalar, a number, or an array of them as a CasADi matrix.
 
     Parameters
@@ -638,11 +638,13 @@ def expression(value: Any) -> Any:
     columns = items.reshape(items.shape[0], -1)
     # triplets of the nonzeros in column-major order: setting single entries takes five times as long
     if columns.dtype != object:
-        places = np.argwhere(columns.T != 0)
-        values = ca.SX(ca.DM(columns[places[:, 1], places[:, 0]]))
+        indices = np.argwhere(columns.T != 0)
+        values = ca.SX(ca.DM(columns[indices[:, 1], indices[:, 0]]))
     else:
-        given = [(j, i, _raw(item)) for (j, i), item in np.ndenumerate(columns.T)]
-        found = [one for one in given if not (one[2].is_zero() if isinstance(one[2], ca.SX) else one[2] == 0)]
-        places = np.array([one[:2] for one in found], dtype=np.int64).reshape(-1, 2)
-        values = ca.vertcat(*(one[2] for one in found)) if found else ca.SX(0, 1)
-    return ca.SX.triplet(places[:, 1].tolist(), places[:, 0].tolist(), ca.SX(values), *columns.shape)
+        triplets = [(j, i, _unwrap(item)) for (j, i), item in np.ndenumerate(columns.T)]
+        nonzeros = [
+            entry for entry in triplets if not (entry[2].is_zero() if isinstance(entry[2], ca.SX) else entry[2] == 0)
+        ]
+        indices = np.array([entry[:2] for entry in nonzeros], dtype=np.int64).reshape(-1, 2)
+        values = ca.vertcat(*(entry[2] for entry in nonzeros)) if nonzeros else ca.SX(0, 1)
+    return ca.SX.triplet(indices[:, 1].tolist(), indices[:, 0].tolist(), ca.SX(values), *columns.shape)

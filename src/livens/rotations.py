@@ -27,7 +27,7 @@ from livens.errors import InputError
 identity: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
 
 #: Threshold on the square of half the angle below which two terms of the series are exact to round-off.
-_SMALL = 1e-8
+_SERIES_THRESHOLD = 1e-8
 
 
 # -- algebra ----------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def product(a: Any, b: Any) -> np.ndarray:
     >>> product([0, 1, 0, 0], [0, 0, 1, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
-    a, b = _items(a, 4), _items(b, 4)
+    a, b = _components(a, 4), _components(b, 4)
     vector = a[0] * b[1:] + b[0] * a[1:] + m.cross(a[1:], b[1:])
     return m.array([a[0] * b[0] - m.dot(a[1:], b[1:]), *vector])
 
@@ -72,7 +72,7 @@ def conjugate(q: Any) -> np.ndarray:
     >>> product(conjugate([0.6, 0, 0.8, 0]), [0.6, 0, 0.8, 0]).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
-    q = _items(q, 4)
+    q = _components(q, 4)
     return m.array([q[0], *(-q[1:])])
 
 
@@ -94,7 +94,7 @@ def normalized(q: Any) -> np.ndarray:
     >>> normalized([3, 0, 0, 4]).tolist()
     [0.6, 0.0, 0.0, 0.8]
     """
-    q = _items(q, 4)
+    q = _components(q, 4)
     return q / m.norm(q)
 
 
@@ -116,7 +116,7 @@ def skew(a: Any) -> np.ndarray:
     >>> (skew([1, 2, 3]) @ [0, 0, 1]).tolist()
     [2.0, -1.0, 0.0]
     """
-    a = _items(a, 3)
+    a = _components(a, 3)
     return m.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
@@ -138,7 +138,7 @@ def Q_l(a: Any) -> np.ndarray:
     >>> (Q_l([0, 1, 0, 0]) @ [0, 0, 1, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
-    a = _items(a, 4)
+    a = _components(a, 4)
     return np.column_stack([a, G(a).T])
 
 
@@ -160,7 +160,7 @@ def Q_r(b: Any) -> np.ndarray:
     >>> (Q_r([0, 0, 1, 0]) @ [0, 1, 0, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
-    b = _items(b, 4)
+    b = _components(b, 4)
     return np.column_stack([b, E(b).T])
 
 
@@ -182,7 +182,7 @@ def E(q: Any) -> np.ndarray:
     >>> E([1, 0, 0, 0]).tolist()
     [[-0.0, 1.0, -0.0, 0.0], [-0.0, 0.0, 1.0, -0.0], [-0.0, -0.0, 0.0, 1.0]]
     """
-    a, b, c, d = _items(q, 4)
+    a, b, c, d = _components(q, 4)
     return m.array([[-b, a, -d, c], [-c, d, a, -b], [-d, -c, b, a]])
 
 
@@ -204,7 +204,7 @@ def G(q: Any) -> np.ndarray:
     >>> G([0, 1, 0, 0]).tolist()
     [[-1.0, 0.0, 0.0, -0.0], [-0.0, -0.0, 0.0, 1.0], [-0.0, 0.0, -1.0, 0.0]]
     """
-    a, b, c, d = _items(q, 4)
+    a, b, c, d = _components(q, 4)
     return m.array([[-b, a, d, -c], [-c, -d, a, b], [-d, c, -b, a]])
 
 
@@ -229,7 +229,7 @@ def convective_velocity(q: Any, v: Any) -> np.ndarray:
     >>> convective_velocity([1, 0, 0, 0], [0, 5, 10, 10]).tolist()
     [10.0, 20.0, 20.0]
     """
-    return 2 * (G(q) @ _items(v, 4))
+    return 2 * (G(q) @ _components(v, 4))
 
 
 def spatial_velocity(q: Any, v: Any) -> np.ndarray:
@@ -252,7 +252,7 @@ def spatial_velocity(q: Any, v: Any) -> np.ndarray:
     >>> spatial_velocity([1, 0, 0, 0], [0, 5, 10, 10]).tolist()
     [10.0, 20.0, 20.0]
     """
-    return 2 * (E(q) @ _items(v, 4))
+    return 2 * (E(q) @ _components(v, 4))
 
 
 def rate_from_convective(q: Any, Omega: Any) -> np.ndarray:
@@ -275,7 +275,7 @@ def rate_from_convective(q: Any, Omega: Any) -> np.ndarray:
     >>> rate_from_convective([1, 0, 0, 0], [10, 20, 20]).tolist()
     [0.0, 5.0, 10.0, 10.0]
     """
-    return (G(q).T @ _items(Omega, 3)) / 2
+    return (G(q).T @ _components(Omega, 3)) / 2
 
 
 def rate_from_spatial(q: Any, omega: Any) -> np.ndarray:
@@ -298,7 +298,7 @@ def rate_from_spatial(q: Any, omega: Any) -> np.ndarray:
     >>> rate_from_spatial([1, 0, 0, 0], [10, 20, 20]).tolist()
     [0.0, 5.0, 10.0, 10.0]
     """
-    return (E(q).T @ _items(omega, 3)) / 2
+    return (E(q).T @ _components(omega, 3)) / 2
 
 
 # -- rotation vectors -------------------------------------------------------------------------------------------------
@@ -320,13 +320,13 @@ def exponential(vector: Any) -> np.ndarray:
     >>> exponential([0, 0, 0]).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
-    half = _items(vector, 3) / 2
+    half = _components(vector, 3) / 2
     square = m.dot(half, half)
-    small = square < _SMALL
+    small = square < _SERIES_THRESHOLD
     angle = m.sqrt(m.where(small, 1.0, square))  # avoids the infinite derivative of the root at zero
     sinc = m.where(small, 1 - square / 6, m.sin(angle) / angle)
     cosine = m.where(small, 1 - square / 2 + square**2 / 24, m.cos(angle))
-    return m.array([_plain(cosine), *(_plain(sinc) * half)])
+    return m.array([_unwrap_0d(cosine), *(_unwrap_0d(sinc) * half)])
 
 
 def logarithm(q: Any) -> np.ndarray:
@@ -347,14 +347,14 @@ def logarithm(q: Any) -> np.ndarray:
     >>> logarithm([0, 0, 1, 0]).round(12).tolist()
     [0.0, 3.14159265359, 0.0]
     """
-    q = _items(q, 4)
+    q = _components(q, 4)
     square = m.dot(q[1:], q[1:])
-    small = square < _SMALL
+    small = square < _SERIES_THRESHOLD
     sine = m.sqrt(m.where(small, 1.0, square))
     sign = m.where(q[0] < 0, -1.0, 1.0)
     # asin(s)/s = 1 + s^2/6 near zero
     factor = m.where(small, 2 + square / 3, 2 * m.atan2(sine, abs(q[0])) / sine)
-    return _plain(sign * factor) * q[1:]
+    return _unwrap_0d(sign * factor) * q[1:]
 
 
 def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
@@ -382,14 +382,14 @@ def from_axis_angle(axis: Any, angle: Any) -> np.ndarray:
     >>> from_axis_angle([0, 0, 2], 0.0).tolist()
     [1.0, 0.0, 0.0, 0.0]
     """
-    axis = _items(axis, 3)
+    axis = _components(axis, 3)
     length = m.norm(axis)
     if not isinstance(length, m.Scalar) and not length > 0:
         raise InputError("the axis of a rotation must not be zero")
     return m.array([m.cos(angle / 2), *(m.sin(angle / 2) * axis / length)])
 
 
-def axis_angle(q: Any) -> tuple[np.ndarray, float]:
+def to_axis_angle(q: Any) -> tuple[np.ndarray, float]:
     """Return axis and angle in [0, pi] of a unit quaternion.
 
     Parameters
@@ -409,13 +409,13 @@ def axis_angle(q: Any) -> tuple[np.ndarray, float]:
     >>> axis_angle([1, 0, 0, 0])
     (array([1., 0., 0.]), 0.0)
     """
-    vector = logarithm(_numbers(q, 4))
+    vector = logarithm(_numeric_components(q, 4))
     angle = float(np.linalg.norm(vector))
     return (vector / angle, angle) if angle > 0 else (np.array([1.0, 0.0, 0.0]), 0.0)
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
-def matrix(q: Any) -> np.ndarray:
+def to_matrix(q: Any) -> np.ndarray:
     """Return the rotation matrix ``R(q) = E(q) G(q)^T`` (50), which maps convective to spatial components.
 
     Parameters
@@ -433,7 +433,7 @@ def matrix(q: Any) -> np.ndarray:
     >>> matrix([0, 0, 0, 1]).tolist()
     [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    a, b, c, d = _items(q, 4)
+    a, b, c, d = _components(q, 4)
     return m.array(
         [
             [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
@@ -463,7 +463,7 @@ def rotate(q: Any, x: Any) -> np.ndarray:
     >>> rotate([0, 0, 0, 1], [1, 2, 3]).tolist()
     [-1.0, -2.0, 3.0]
     """
-    return matrix(q) @ _items(x, 3)
+    return to_matrix(q) @ _components(x, 3)
 
 
 def directors(q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -484,7 +484,7 @@ def directors(q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     >>> [d.tolist() for d in directors([0, 1, 0, 0])]
     [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]]
     """
-    R = matrix(q)
+    R = to_matrix(q)
     return R[:, 0], R[:, 1], R[:, 2]
 
 
@@ -602,14 +602,16 @@ def from_euler_angles(angles: Sequence[Any], axes: str = "zxz") -> np.ndarray:
     >>> from_euler_angles([0.0, 3.141592653589793, 0.0]).round(12).tolist()
     [0.0, 1.0, 0.0, 0.0]
     """
-    first, second, third = _axes(axes)
+    axis_1, axis_2, axis_3 = _axes(axes)
     if len(angles) != 3:
         raise InputError(f"there must be three Euler angles, got {len(angles)}")
-    turns = [from_axis_angle(np.eye(3)[i], angle) for i, angle in zip((first, second, third), angles, strict=True)]
-    return product(product(turns[0], turns[1]), turns[2])
+    rotations = [
+        from_axis_angle(np.eye(3)[i], angle) for i, angle in zip((axis_1, axis_2, axis_3), angles, strict=True)
+    ]
+    return product(product(rotations[0], rotations[1]), rotations[2])
 
 
-def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
+def to_euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
     """Return the intrinsic Euler angles of a unit quaternion; see `from_euler_angles` for the convention.
 
     With equal outer axes the second angle is in [0, pi]; with three different axes it is in [-pi/2, pi/2]. The angles
@@ -638,7 +640,7 @@ def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
     False
     """
     i, j, k = _axes(axes)
-    q = _numbers(q, 4)
+    q = _numeric_components(q, 4)
     third_axis = 3 - i - j
     parity = 1.0 if (j - i) % 3 == 1 else -1.0
     if i != k:
@@ -646,26 +648,26 @@ def euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
         quarter = from_axis_angle(np.eye(3)[j], -parity * m.pi / 2)
         q = product(q, quarter)
     # q_i(a) o q_j(b) o q_i(c) = (cos b/2 cos (a+c)/2, cos b/2 sin (a+c)/2, sin b/2 cos (a-c)/2, sin b/2 sin (a-c)/2)
-    scalar, along, across, last = q[0], q[1 + i], q[1 + j], parity * q[1 + third_axis]
-    second = 2 * np.arctan2(np.hypot(across, last), np.hypot(scalar, along))
-    half_sum, half_difference = np.arctan2(along, scalar), np.arctan2(last, across)
-    singular = bool(min(second, m.pi - second) < 1e-7)
+    q_s, q_i, q_j, q_k = q[0], q[1 + i], q[1 + j], parity * q[1 + third_axis]
+    angle_2 = 2 * np.arctan2(np.hypot(q_j, q_k), np.hypot(q_s, q_i))
+    half_sum, half_difference = np.arctan2(q_i, q_s), np.arctan2(q_k, q_j)
+    singular = bool(min(angle_2, m.pi - angle_2) < 1e-7)
     if singular:
-        first = 2 * half_sum if second < 1 else 2 * half_difference
-        third = 0.0
+        angle_1 = 2 * half_sum if angle_2 < 1 else 2 * half_difference
+        angle_3 = 0.0
     else:
-        first, third = half_sum + half_difference, half_sum - half_difference
+        angle_1, angle_3 = half_sum + half_difference, half_sum - half_difference
     if i != k and parity > 0:
         # the shifted second angle is negative: q_j(-b) = q_i(pi) o q_j(b) o q_i(-pi)
-        second = m.pi / 2 - second
+        angle_2 = m.pi / 2 - angle_2
         if not singular:  # at a singularity the half rotations cancel
-            first, third = first - m.pi, third + m.pi
+            angle_1, angle_3 = angle_1 - m.pi, angle_3 + m.pi
     elif i != k:
-        second -= m.pi / 2
-    return EulerAngles(_wrapped(first), float(second), _wrapped(third), singular)
+        angle_2 -= m.pi / 2
+    return EulerAngles(_wrap_angle(angle_1), float(angle_2), _wrap_angle(angle_3), singular)
 
 
-def euler_rates(angles: Any, axes: str = "zxz") -> np.ndarray:
+def euler_kinematic_matrix(angles: Any, axes: str = "zxz") -> np.ndarray:
     """Return the kinematic matrix Z of ``angles' = Z Omega`` for intrinsic Euler angles and body-fixed Omega.
 
     Z is the argument `kinematics` of `livens.MultibodyEquations`. It is singular where the angles are.
@@ -693,25 +695,27 @@ def euler_rates(angles: Any, axes: str = "zxz") -> np.ndarray:
     [[1.139, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.546, 0.0, 1.0]]
     """
     i, j, k = _axes(axes)
-    _, b, c = _items(angles, 3)
-    parity, other = (1.0 if (j - i) % 3 == 1 else -1.0), 3 - i - j
+    _, b, c = _components(angles, 3)
+    parity, third_axis = (1.0 if (j - i) % 3 == 1 else -1.0), 3 - i - j
     # before the last rotation the angular velocity is a' (cos b e_i + parity sin b e_other) + b' e_j + c' e_k
-    S: list[list[Any]] = [[0.0] * 3 for _ in range(3)]
-    S[1][j] = S[2][k] = 1.0
+    Z_intermediate: list[list[Any]] = [[0.0] * 3 for _ in range(3)]
+    Z_intermediate[1][j] = Z_intermediate[2][k] = 1.0
     if k == i:
-        S[0][other] = parity / m.sin(b)
-        S[2][other] = -parity * m.cos(b) / m.sin(b)
+        Z_intermediate[0][third_axis] = parity / m.sin(b)
+        Z_intermediate[2][third_axis] = -parity * m.cos(b) / m.sin(b)
     else:
-        S[0][i] = 1 / m.cos(b)
-        S[2][i] = -parity * m.sin(b) / m.cos(b)
-    turn: list[list[Any]] = [[float(row == column) for column in range(3)] for row in range(3)]
+        Z_intermediate[0][i] = 1 / m.cos(b)
+        Z_intermediate[2][i] = -parity * m.sin(b) / m.cos(b)
+    R_last: list[list[Any]] = [[float(row == column) for column in range(3)] for row in range(3)]
     x, y = (k + 1) % 3, (k + 2) % 3
-    turn[x][x] = turn[y][y] = m.cos(c)
-    turn[x][y], turn[y][x] = -m.sin(c), m.sin(c)
-    return m.array([[sum(S[row][n] * turn[n][column] for n in range(3)) for column in range(3)] for row in range(3)])
+    R_last[x][x] = R_last[y][y] = m.cos(c)
+    R_last[x][y], R_last[y][x] = -m.sin(c), m.sin(c)
+    return m.array(
+        [[sum(Z_intermediate[row][n] * R_last[n][column] for n in range(3)) for column in range(3)] for row in range(3)]
+    )
 
 
-def _wrapped(angle: float) -> float:
+def _wrap_angle(angle: float) -> float:
     """Wrap an angle to (-pi, pi]."""
     return float(-((-angle + m.pi) % (2 * m.pi) - m.pi))
 
@@ -726,21 +730,23 @@ def _axes(axes: str) -> tuple[int, int, int]:
 
 
 # -- input ------------------------------------------------------------------------------------------------------------
-def _items(value: Any, count: int) -> np.ndarray:
+def _components(value: Any, count: int) -> np.ndarray:
     items = m.array(value)
     if items.shape != (count,):
-        what = "a quaternion has 4 components, scalar first" if count == 4 else "a vector in space has 3 components"
-        raise InputError(f"{what}; got an array of shape {items.shape}")
+        requirement = (
+            "a quaternion has 4 components, scalar first" if count == 4 else "a vector in space has 3 components"
+        )
+        raise InputError(f"{requirement}; got an array of shape {items.shape}")
     return items
 
 
-def _numbers(value: Any, count: int) -> np.ndarray:
-    items = _items(value, count)
+def _numeric_components(value: Any, count: int) -> np.ndarray:
+    items = _components(value, count)
     if items.dtype == object:
         raise InputError("this conversion needs numbers, not symbols")
     return items
 
 
-def _plain(value: Any) -> Any:
+def _unwrap_0d(value: Any) -> Any:
     """Return a 0-d array (a result of `numpy.where`) as a number."""
     return value.item() if isinstance(value, np.ndarray) else value

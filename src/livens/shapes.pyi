@@ -1,1 +1,1 @@
-from livens.models.shapes import *
+from livens.scene.shapes import *

@@ -8,13 +8,13 @@ import pytest
 import livens as lv
 import truth
 from livens.analysis.accuracy.estimate import (
-    GOOD,
+    ACCEPTABLE,
     NOT_RESOLVED,
-    ORDER_NOT_SEEN,
+    ORDER_NOT_OBSERVED,
     RESOLVED,
+    RESOLVED_UNTIL,
     ROUND_OFF,
     UNKNOWN,
-    UNTIL,
 )
 from livens.analysis.report import print_report
 
@@ -31,7 +31,7 @@ def hold(values, least):
     assert len(resolved) >= least
     assert truth.share(resolved) >= 0.99, [value for value in resolved if not 1 / 3 <= value[-2] / value[-1] <= 3]
     assert truth.share(resolved, low=0.1, high=np.inf) == 1.0
-    unseen = [value for value in values if value[4] in GOOD and value[-1] >= 0.2]
+    unseen = [value for value in values if value[4] in ACCEPTABLE and value[-1] >= 0.2]
     assert not unseen
 
 
@@ -54,7 +54,7 @@ def test_estimates_hold_for_many_problems_and_schemes():
 @pytest.mark.parametrize("name", [entry.name for entry in lv.problems.all()])
 def test_ready_problems_are_resolved_at_their_own_steps(name):
     found = lv.simulate(lv.problems.load(name), progress=False).accuracy(seconds=60.0)
-    assert found.verdict == UNTIL if name in CHAOTIC else found.resolved, str(found)
+    assert found.verdict == RESOLVED_UNTIL if name in CHAOTIC else found.resolved, str(found)
 
 
 @pytest.mark.parametrize("name", ["free-rigid-body", "heavy-top", "viscous-pendulum", "euler-top"])
@@ -91,7 +91,7 @@ def test_round_off():
 
 def test_accurate_for_a_while():
     found = lv.simulate(lv.problems.load("double-pendulum"), t_end=30.0).accuracy()
-    assert found.verdict == UNTIL and found.resolved is False
+    assert found.verdict == RESOLVED_UNTIL and found.resolved is False
     assert 3 < found.until["q"] < 10 and "until t = " in str(found)
 
 
@@ -102,7 +102,7 @@ def test_multipliers_of_low_order_are_seen():
     reference = lv.simulate(problem, scheme="radau-iia-3", h=0.0005, t_end=2.0)
     run = lv.simulate(problem, scheme="gauss-2", h=0.005, t_end=2.0)
     true = np.abs(run.x - reference.x[::10])[1:].max() / np.ptp(reference.x, axis=0).max()
-    assert found.verdict == ORDER_NOT_SEEN and 1 < found.error["x"] / true < 3
+    assert found.verdict == ORDER_NOT_OBSERVED and 1 < found.error["x"] / true < 3
 
 
 def test_wrong_multipliers_are_seen():
@@ -119,16 +119,16 @@ def test_nothing_is_known_of_a_run_that_events_have_acted_on():
     run = lv.simulate(ball, [1.0], [0.0], h=0.01, t_end=1.0, events=[floor])
     assert run.events and run.accuracy().verdict == UNKNOWN and "event actions" in str(run.accuracy())
     before = lv.simulate(ball, [1.0], [0.0], h=0.01, t_end=0.4, events=[floor])
-    assert not before.events and before.accuracy().verdict in (*GOOD, ROUND_OFF)
+    assert not before.events and before.accuracy().verdict in (*ACCEPTABLE, ROUND_OFF)
 
 
 def test_algebraic_variables_by_their_defect():
     """x' = y with 0 = y + x - sin t: y is as right as the equations are fulfilled."""
     model = lv.FirstOrder("x", rhs=lambda y: [y[0]], algebraic="y", constraints=lambda x, y, t: [y[0] + x[0] - t**2])
     found = lv.simulate(model, x0=[1.0], scheme="radau-iia-2", h=0.05, t_end=2.0).accuracy()
-    assert found.verdicts["y"] in GOOD and found.error["y"] < 1e-3
+    assert found.verdicts["y"] in ACCEPTABLE and found.error["y"] < 1e-3
     wrong = lv.simulate(model, x0=[1.0], scheme="gauss-2", h=0.05, t_end=2.0).accuracy()
-    assert wrong.verdicts["x"] in GOOD
+    assert wrong.verdicts["x"] in ACCEPTABLE
 
 
 def test_controlled_steps():
@@ -138,7 +138,7 @@ def test_controlled_steps():
     exact = lv.simulate(pendulum, x0=[2.0, 0.0], scheme="gauss-6", h=0.01, t_end=10.0)
     found = run.accuracy()
     true = np.abs((run.x - exact.at(run.t).x) / found.size["x"]).max()
-    assert found.verdict in (RESOLVED, ORDER_NOT_SEEN) and 1 / 3 < found.error["x"] / true < 3
+    assert found.verdict in (RESOLVED, ORDER_NOT_OBSERVED) and 1 / 3 < found.error["x"] / true < 3
 
 
 def test_fictive_time_and_a_scaling_of_ones_own():
@@ -165,15 +165,15 @@ def test_long_runs_have_coarser_companions_or_a_window():
     run = lv.simulate(lv.problems.load("nonlinear-pendulum"), h=0.005)
     usual = run.accuracy(seconds=1e6)
     run.statistics.wall_s = 10.0
-    coarse = run.accuracy(seconds=1.0, share=0.75)
+    coarse = run.accuracy(seconds=1.0, fraction=0.75)
     assert (usual.place, coarse.place) == (1, 0)
     assert coarse.error["q"] == pytest.approx(usual.error["q"], rel=0.3)
-    window = run.accuracy(seconds=5.0, share=0.0)
+    window = run.accuracy(seconds=5.0, fraction=0.0)
     assert window.window is not None and "at most about" in str(window)
     assert usual.error["q"] / 1.5 < window.error["q"] < 10 * usual.error["q"]
     run.statistics.wall_s = 1e6
-    nothing = run.accuracy(seconds=1e-3, share=0.0)
-    assert nothing.verdict in (UNKNOWN, RESOLVED, ORDER_NOT_SEEN)
+    nothing = run.accuracy(seconds=1e-3, fraction=0.0)
+    assert nothing.verdict in (UNKNOWN, RESOLVED, ORDER_NOT_OBSERVED)
 
 
 def test_what_cannot_be_known(tmp_path):

@@ -171,7 +171,7 @@ def test_controlled_steps():
 
 def test_the_tier_follows_the_size():
     few, many = chain_of_points(3)[0], chain_of_points(130)[0]
-    tiers = [Plan.of(system, {}, h=0.1, t_end=1.0, scheme="livens-em").tier for system in (few, many)]
+    tiers = [Plan.from_arguments(system, {}, h=0.1, t_end=1.0, scheme="livens-em").tier for system in (few, many)]
     assert tiers == ["fused", "assembled"]
 
 

@@ -44,7 +44,7 @@ def models():
 def taken(name):
     """The first model that a scheme takes."""
     scheme = schemes.get(name)
-    return next(model for model in models() if not scheme.missing(model[0]))
+    return next(model for model in models() if not scheme.unmet_requirements(model[0]))
 
 
 def differences(a, b):
@@ -73,12 +73,12 @@ def test_only_these_are_no_sum_over_elements():
     """They are not refused: a large model of theirs is fused, and asked for in so many words that is said."""
     small, large = chain_of_points(3, constrained=False), chain_of_points(160, constrained=False)
     for name in ALL:
-        fits = [model for model in models() if not schemes.get(name).missing(model[0])]
-        sizes = [schemes.get(name).equations(model[0]).size_in_pieces for model in fits]
+        fits = [model for model in models() if not schemes.get(name).unmet_requirements(model[0])]
+        sizes = [schemes.get(name).equations(model[0]).n_assembled_unknowns for model in fits]
         assert (not any(sizes)) == (name in NO_SUM), name
         assert all(sizes) or name in NO_SUM, name
     for name in NO_SUM:
-        assert Plan.of(large[0], {}, h=H, t_end=1.0, scheme=name).tier == "fused"
+        assert Plan.from_arguments(large[0], {}, h=H, t_end=1.0, scheme=name).tier == "fused"
         with pytest.raises(lv.InputError, match="cannot be assembled"):
             lv.simulate(*small, scheme=name, h=H, t_end=H, tier="assembled")
 
@@ -121,7 +121,7 @@ def servo():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     rod = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1, radius=0.02)
     hinge = mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
-    mb.controller("servo", hinge, every=0.01, law=law, measure=["hinge.angle", "hinge.rate"], state=[0.0])
+    mb.sampled_controller("servo", hinge, period=0.01, law=law, inputs=["hinge.angle", "hinge.rate"], state=[0.0])
     return mb
 
 

@@ -8,8 +8,8 @@ import pytest
 from conftest import measured_order
 
 import livens as lv
-from livens.engine import native
-from livens.engine.reference import ReferenceSolver
+from livens.engine.codegen import jit
+from livens.engine.steppers.reference import ReferenceSolver
 from stepping import estimated_error
 
 DOUBLES = ctypes.POINTER(ctypes.c_double)
@@ -38,7 +38,7 @@ def model(expensive, **more):
 
 @functools.cache
 def closed():
-    return model(lv.BlackBox(force))
+    return model(lv.ExternalForce(force))
 
 
 @functools.cache
@@ -84,18 +84,20 @@ def test_a_bare_address():
       store double %f, ptr %out
       ret void
     }"""
-    code = native.compile_function(text, "spring")
+    code = jit.compile_function(text, "spring")
 
     class Numba:
         address = code.address
 
     for given in (code.address, np.int64(code.address), Numba()):
         oscillator = lv.Hamiltonian(
-            "x", kinetic=lambda p: p @ p / 2, forces=lv.Force(lv.BlackBox(given, velocities=False), expensive=True)
+            "x",
+            kinetic=lambda p: p @ p / 2,
+            forces=lv.Force(lv.ExternalForce(given, depends_on_velocity=False), expensive=True),
         )
         run = lv.simulate(oscillator, q0=[1.0], p0=[0.0], scheme="semi-explicit:0.5,0.5", h=1e-3, t_end=1.0)
         assert run.q[-1, 0] == pytest.approx(np.cos(2.0), abs=2e-6)
-        assert lv.BlackBox(given)([0.5], [0.0], 0.0, []) == pytest.approx([-2.0])
+        assert lv.ExternalForce(given)([0.5], [0.0], 0.0, []) == pytest.approx([-2.0])
 
 
 def test_who_cannot_use_it():
@@ -115,9 +117,9 @@ def test_who_cannot_use_it():
         )
     for wrong in (lambda q: q, 0, "spring", None):
         with pytest.raises(lv.InputError, match="an external force is a ctypes function"):
-            lv.BlackBox(wrong)
+            lv.ExternalForce(wrong)
     with pytest.raises(lv.ModelError, match="an external force is an expensive force"):
-        lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=lv.Force(lv.BlackBox(force)))
+        lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=lv.Force(lv.ExternalForce(force)))
     with pytest.raises(lv.InputError, match="external force"):
         lv.ensemble(closed(), q0=[[1.0, 0.3]] * 4, p0=[0.0, 0.2], scheme=SCHEMES[0], h=0.1, t_end=1.0)
     with pytest.raises(lv.InputError, match="no derivatives"):
@@ -155,7 +157,7 @@ def test_bodies_that_turn_on_joints(scheme):
         ],
         expensive=True,
     )
-    (box, problem), (seen_through, _) = body(black_box=lv.BlackBox(drag)), body(elements=[dragged])
+    (box, problem), (seen_through, _) = body(black_box=lv.ExternalForce(drag)), body(elements=[dragged])
     CALLS[0] = 0
     given = dict(q0=problem.q0, v0=problem.v0, scheme=scheme, h=1e-3, t_end=0.05)
     one = lv.simulate(box, **given)
@@ -171,13 +173,13 @@ def test_bodies_that_turn_on_joints(scheme):
 def test_systems_without_joints():
     """In Hamilton's form, so that steps may follow a tolerance."""
     free = dict(kinetic=lambda v: v @ v / 2, potential=lambda q: 2 * (q[0] - q[1]) ** 2, parameters=dict(s=[4.0, 3.0]))
-    box = lv.System("x y", **free, black_box=lv.BlackBox(force))
+    box = lv.System("x y", **free, external_force=lv.ExternalForce(force))
     start = dict(q0=[1.0, 0.3], v0=[0.0, 0.2], scheme="semi-explicit:0.5,0.5", t_end=1.0)
     same = lv.Hamiltonian(
         "x y",
         kinetic=lambda p: p @ p / 2,
         potential=free["potential"],
-        forces=lv.Force(lv.BlackBox(force), expensive=True),
+        forces=lv.Force(lv.ExternalForce(force), expensive=True),
         parameters=free["parameters"],
     )
     one, two = (lv.simulate(m, h=0.01, **start) for m in (box, same))
@@ -186,7 +188,7 @@ def test_systems_without_joints():
     run = lv.simulate(box, control=lv.StepControl(tolerance=1e-5), **start)
     assert CALLS[0] == 1 + run.statistics.steps and np.abs(run.q[-1] - one.q[-1]).max() < 1e-3
     with pytest.raises(lv.ModelError, match=r"must be a livens\.ExternalForce"):
-        lv.System("x y", **free, black_box=force)
+        lv.System("x y", **free, external_force=force)
     with pytest.raises(lv.InputError, match="not an external force"):
         lv.simulate(box, **{**start, "scheme": "livens-em"}, h=0.1)
 
@@ -195,13 +197,13 @@ def test_systems_without_joints():
 def estimate_after(model, scheme, h, steps=5):
     """The largest error that the last of some equal steps estimates, and the order that it says."""
     scheme = lv.schemes.get(scheme).controlled()
-    e, k = scheme.equations(model).flatten(), model.parameter_vector()
+    e, k = scheme.equations(model).to_single_graph(), model.parameter_vector()
     start = model.start({name: START[name] for name in ("q0", "p0")}, k, 0.0, False, "error")
     z = e.layout.vector({**start.values, **scheme.memory(model, start.values, k, 0.0, h)})
     solver = ReferenceSolver(e)
     for i in range(steps):
         c = np.concatenate([[h, i * h], k])
-        x, _, trouble, _, _ = solver.solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, _, _ = solver.solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found, z = estimated_error(e, x, z, c), e.ended(x, z, c)
     return np.abs(found).max(), e.error.order
@@ -246,7 +248,7 @@ def test_steps_that_are_not_taken_evaluate_nothing():
         calls[0] += 1
         out[0] = 2 / q[0] ** 3 + 2 / (q[0] - 10) ** 3
 
-    box = lv.Force(lv.BlackBox(walls, velocities=False), expensive=True)
+    box = lv.Force(lv.ExternalForce(walls, depends_on_velocity=False), expensive=True)
     between = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=box)
     run = lv.simulate(
         between, q0=[5.0], p0=[-2.0], scheme="semi-explicit:0.5,0.5", t_end=50.0, control=lv.StepControl(tolerance=1e-6)

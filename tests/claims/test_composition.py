@@ -9,7 +9,7 @@ from conftest import measured_order
 
 import livens as lv
 from livens.errors import InputError
-from livens.schemes.recipes.composition import ORDERS, chained, weights
+from livens.schemes.splitting.composition import ORDERS, composition_weights, concatenate_substeps
 from stepping import OneStep, reversibility_defect, symmetry_defect, symplecticity_defect
 
 METHODS = ("yoshida", "triple-jump", "suzuki", "kahan-li")
@@ -40,7 +40,7 @@ def composed(steps, order):
 @pytest.mark.parametrize(("method", "order"), ALL)
 def test_order_conditions(method, order):
     """Up to the order, the product is ``exp(X_1)``, for X that do not commute; one degree further it is not."""
-    steps = weights(method, order)
+    steps = composition_weights(method, order)
     assert steps == steps[::-1]
     size = 1e-15 * len(steps) * max(1.0, *map(abs, steps)) ** order  # of round-off
     for w, value in composed(steps, order).items():
@@ -52,7 +52,7 @@ def test_order_conditions(method, order):
 
 
 def test_numbers_of_steps():
-    count = {(method, order): len(weights(method, order)) for method, order in ALL}
+    count = {(method, order): len(composition_weights(method, order)) for method, order in ALL}
     assert [count["yoshida", order] for order in ORDERS] == [3, 7, 15]
     assert [count["triple-jump", order] for order in ORDERS] == [3, 9, 27]
     assert [count["suzuki", order] for order in ORDERS] == [5, 25, 125]
@@ -79,7 +79,7 @@ def slope(problem, scheme, largest, t_end=3.0):
 def test_orders_of_explicit_compositions(method, order):
     scheme = lv.schemes.get(f"{method}-{order}:stormer-verlet")
     assert scheme.order == order and scheme.symplectic and scheme.symmetric and not scheme.implicit
-    assert scheme.equations(kepler().system).flatten().size == 0
+    assert scheme.equations(kepler().system).to_single_graph().size == 0
     if (method, order) in LARGEST:
         assert abs(slope(kepler(), scheme, LARGEST[method, order]) - order) < 0.1
     assert lv.simulate(kepler(), scheme=scheme, h=0.1, t_end=1.0).statistics.newton_iterations == 0
@@ -109,7 +109,7 @@ def test_the_order_of_125_steps():
 def test_orders_of_other_compositions(scheme, largest, unknowns):
     """Implicit maps, element schemes, methods that are not symplectic."""
     scheme = lv.schemes.get(scheme)
-    assert scheme.equations(kepler().system).flatten().size == unknowns
+    assert scheme.equations(kepler().system).to_single_graph().size == unknowns
     assert abs(slope(kepler(), scheme, largest) - scheme.order) < 0.1
 
 
@@ -214,8 +214,10 @@ def test_compose_and_its_names():
 
 
 def test_one_part_alone_is_the_scheme_itself():
-    e = lv.schemes.get("implicit-midpoint").equations(kepler().system).flatten()
-    one = chained(e, (1.0,))
+    e = lv.schemes.get("implicit-midpoint").equations(kepler().system).to_single_graph()
+    one = concatenate_substeps(e, (1.0,))
     x, z, c = np.full(2, 0.3), np.linspace(0.1, 0.8, e.z.numel()), np.array([0.1, 0.0])
     assert np.array(one.residual_function(x, z, c)) == pytest.approx(np.array(e.residual_function(x, z, c)), abs=0)
-    assert np.array(one.end_function(x, z, c)) == pytest.approx(np.array(e.end_function(x, z, c)), abs=0)
+    assert np.array(one.final_state_function(x, z, c)) == pytest.approx(
+        np.array(e.final_state_function(x, z, c)), abs=0
+    )

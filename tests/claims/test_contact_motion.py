@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 import livens as lv
 from livens import contacts
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
 
 few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -30,20 +30,22 @@ def colliding(kind, friction=0.0, damping=0.0, law="linear"):
         b = mb.box("b", at=[0, 0, 0], size=[0.4, 0.6, 0.5], mass=2.0)
         target = b
     elif kind == "groove":
-        b = mb.ring("b", at=[0, 0, 0], axis="y", radius=0.6, tube=0.3, mass=2.0)
+        b = mb.ring("b", at=[0, 0, 0], axis="y", radius=0.6, tube_radius=0.3, mass=2.0)
         target = contacts.Groove(b)
     else:
         b = mb.rod("b", a=[0, -0.5, 0.1], b=[0.1, 0.5, 0], mass=2.0, radius=0.1)
         c = mb.rod("c", a=[-0.6, -0.1, -0.4], b=[-0.5, 0.2, 0.5], mass=1.0, radius=0.12)
         shape, target = c, b
-    mb.contact(shape, target, law=law, stiffness=2e4, damping=damping, friction=friction, name="blow")
+    mb.contact(shape, target, law=law, stiffness=2e4, dissipation=damping, friction=friction, name="blow")
     first = mb.bodies["c" if kind == "capsules" else "a"]
     mb.start(first, velocity=[3.0, 0.2, -0.4], omega=[4.0, -7.0, 5.0])
     mb.start(b, velocity=[-0.5, 0.1, 0.2], omega=[-2.0, 3.0, 6.0])
     return mb
 
 
-LOSSY = dict(friction=contacts.Friction(0.4, smooth=0.1, pivoting=0.02, rolling=0.003, smooth_rate=1.0), damping=0.05)
+LOSSY = dict(
+    friction=contacts.Friction(0.4, slip_tolerance=0.1, spinning=0.02, rolling=0.003, rate_tolerance=1.0), damping=0.05
+)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_friction_never_gives_energy(coefficient, smooth, spin, turn, speed):
     assert np.diff(energy).max() < 1e-12 * np.abs(energy).max()
 
 
-RUBBING = contacts.Friction(0.2, smooth=1e-3, pivoting=0.01)
+RUBBING = contacts.Friction(0.2, slip_tolerance=1e-3, spinning=0.01)
 
 
 def table(friction=RUBBING):
@@ -120,7 +122,7 @@ def table_start(spin, turn, speed):
 # -- Coulomb's limits -------------------------------------------------------------------------------------------------
 def test_a_sliding_ball_rolls_in_the_end_with_five_sevenths_of_its_speed():
     """After ``2 v/(7 mu g)``, whatever the friction; sliding loses ``m v^2/7``."""
-    mb, ball = table(friction=contacts.Friction(0.2, smooth=1e-3))
+    mb, ball = table(friction=contacts.Friction(0.2, slip_tolerance=1e-3))
     mb.start(ball, velocity=[2.0, 0, 0])
     run = mb.simulate(t_end=0.6, h=1e-3)
     when = 2 * 2.0 / (7 * 0.2 * 9.81)
@@ -139,7 +141,7 @@ def box_on_a_table(slope=0.0, speed=0.0):
     mb = lv.Multibody(planar=True, gravity=9.81 * np.array([np.sin(slope), -np.cos(slope)]))
     box = mb.box("box", at=[0, 0.1 - 9.81 * np.cos(slope) / 2e6], size=[1.0, 0.2], mass=1.0)
     floor = contacts.HalfSpace(mb.ground, normal=[0, 1])
-    mb.contact(box, floor, stiffness=1e6, friction=0.3, damping=1.0, name="floor")
+    mb.contact(box, floor, stiffness=1e6, friction=0.3, dissipation=1.0, name="floor")
     mb.start(box, velocity=[speed, 0])
     return mb
 
@@ -166,7 +168,7 @@ def test_a_box_on_a_slope_sticks_below_the_angle_of_friction_and_slides_above():
 
 def test_spin_about_the_normal_ends_as_pivoting_says():
     """``omega' = -mu g m a/J``."""
-    mb, ball = table(friction=contacts.Friction(0.2, pivoting=0.01, smooth_rate=1e-3))
+    mb, ball = table(friction=contacts.Friction(0.2, spinning=0.01, rate_tolerance=1e-3))
     mb.start(ball, omega=[0, 0, 10.0])
     run = mb.simulate(t_end=0.5, h=1e-3)
     slowing = 0.2 * 9.81 * 0.01 / (0.4 * 0.1**2)
@@ -192,7 +194,7 @@ def test_restitution_of_hunt_and_crossley(law):
     c, speed = 0.4, 1.2
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1.0)
-    mb.contact(ball, mb.ground, law=law, stiffness=1e5 if law == "linear" else 1e7, damping=c)
+    mb.contact(ball, mb.ground, law=law, stiffness=1e5 if law == "linear" else 1e7, dissipation=c)
     mb.start(ball, velocity=[0, 0, -speed])
     after = [mb.simulate(t_end=0.05, h=h)["ball.velocity"][-1, 2] for h in (2e-4, 1e-4)]
     expected = brentq(lambda v: c * (speed + v) - np.log((1 + c * speed) / (1 - c * v)), 0.1, 1.2)
@@ -205,8 +207,8 @@ def test_bodies_part_freely_if_they_part_fast():
     c, depth, stiffness = 0.4, 1e-3, 1e5
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.1 - depth], radius=0.1, mass=1.0)
-    mb.contact(ball, mb.ground, stiffness=stiffness, damping=c)
-    d, q, k = dynamics(mb.system), mb.assembled.state[0], mb.system.parameter_vector()
+    mb.contact(ball, mb.ground, stiffness=stiffness, dissipation=c)
+    d, q, k = equations_of_motion(mb.system), mb.assembled.state[0], mb.system.parameter_vector()
     loss = d.function(ca.vertcat(d.R, ca.gradient(d.R, d.v)))
     up = np.eye(mb.system.n)[2]
     for speed in (-3.0, -0.5, 0.0, 1.0, 2.4999, 2.5001, 4.0):  # of the ball, upwards; 1/c = 2.5
@@ -224,7 +226,7 @@ def test_it_does_not_matter_which_body_comes_first():
         ball = mb.sphere("ball", at=[0, 0, 0.1], radius=0.1, mass=1.0)
         fixed = contacts.Sphere(mb.ground, 5.0, at=[0, 0, -5.0])
         pair = (fixed, ball) if ground_first else (ball, fixed)
-        mb.contact(*pair, stiffness=1e5, damping=0.1, friction=contacts.Friction(0.3, rolling=1e-3))
+        mb.contact(*pair, stiffness=1e5, dissipation=0.1, friction=contacts.Friction(0.3, rolling=1e-3))
         mb.start(ball, velocity=[1.0, 0.3, 0.0])
         runs.append(mb.simulate(t_end=0.1, h=1e-3))
     assert abs(runs[0]["ball.velocity"][-1, 0] - 1.0) > 0.1
@@ -235,7 +237,7 @@ def test_a_spinning_ball_bounces_off_by_coulomb():
     """As long as it slides all the time, the blow along the floor is friction times that against it."""
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1.0)
-    mb.contact(ball, mb.ground, stiffness=1e6, damping=0.3, friction=contacts.Friction(0.2, smooth=1e-4))
+    mb.contact(ball, mb.ground, stiffness=1e6, dissipation=0.3, friction=contacts.Friction(0.2, slip_tolerance=1e-4))
     mb.start(ball, velocity=[0, 0, -1.0], omega=[0, -50.0, 0])
     run = mb.simulate(t_end=0.01, h=2e-5)
     up = run["ball.velocity"][-1, 2] + 1.0
@@ -247,7 +249,7 @@ def test_a_spinning_ball_bounces_off_by_coulomb():
 def test_second_order_through_a_blow():
     """The velocity after an oblique blow with sliding, against a fine solution; Hertz' law sets in smoothly."""
     steps = (4e-4, 2e-4, 1e-4, 5e-5)
-    mb = colliding("spheres", friction=contacts.Friction(0.4, smooth=0.5), law="hertz")
+    mb = colliding("spheres", friction=contacts.Friction(0.4, slip_tolerance=0.5), law="hertz")
     fine = mb.simulate(t_end=0.15, h=6.25e-6, every=24000).v[-1]
     errors = [np.abs(mb.simulate(t_end=0.15, h=h).v[-1] - fine).max() for h in steps]
     assert measured_order(steps, errors) == pytest.approx(2.0, abs=0.1)

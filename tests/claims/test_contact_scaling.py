@@ -18,7 +18,7 @@ def thrown():
     """A ball that is thrown onto a hard floor, turning."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.3], radius=0.1, mass=1.0)
-    rubbing = contacts.Friction(0.2, smooth=0.5)
+    rubbing = contacts.Friction(0.2, slip_tolerance=0.5)
     mb.contact(ball, mb.ground, law=contacts.Hertz(1e8), friction=rubbing, name="floor")
     mb.start(ball, velocity=[1, 0, 0], omega=[0, -20, 5])
     return mb.problem()
@@ -30,7 +30,9 @@ def best():
 
 
 @pytest.mark.parametrize(
-    "given", [scaling.stiffness(SOFT, smooth=1e-4), scaling.stiffness_estimate(SOFT)], ids=["stiffness", "estimate"]
+    "given",
+    [scaling.stiffness(SOFT, smoothing_length=1e-4), scaling.stiffness_estimate(SOFT)],
+    ids=["stiffness", "estimate"],
 )
 def test_as_many_steps_where_they_are_needed(given):
     """With as many steps, errors are a tenth of those of equal ones; steps shrink with the square root of k/m."""
@@ -49,7 +51,9 @@ def test_as_many_steps_where_they_are_needed(given):
 def test_errors_fall_with_the_unit_of_fictive_time():
     errors = []
     for unit in (0.02, 0.01, 0.005, 0.0025):
-        run = lv.simulate(thrown(), scheme=SCHEME, h=unit, t_end=0.25, scaling=scaling.stiffness(SOFT, smooth=1e-4))
+        run = lv.simulate(
+            thrown(), scheme=SCHEME, h=unit, t_end=0.25, scaling=scaling.stiffness(SOFT, smoothing_length=1e-4)
+        )
         errors.append(np.abs(run.v[-1] - best()).max())
     assert errors[-1] < errors[0] / 6
 
@@ -69,7 +73,9 @@ def test_no_step_jumps_into_a_contact(unit, smooth):
     """In a flight a step is as long as ten times the depth of a blow: the contact is seen before it is met, however
     short the length is that is asked for. Errors of some sixty blows fall with the unit."""
     mb = dropped()
-    run = mb.simulate(t_end=40.0, h=unit, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smooth=smooth), every=7)
+    run = mb.simulate(
+        t_end=40.0, h=unit, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smoothing_length=smooth), every=7
+    )
     flying = run["stone.position"][:, 2] > 0.15
     energy = run["total_energy"][flying]
     assert np.abs(energy / energy[0] - 1).max() < 1.5 * unit**2
@@ -80,7 +86,7 @@ def test_no_step_jumps_into_a_contact(unit, smooth):
 @pytest.mark.slow
 def test_a_stone_bounces_for_a_thousand_seconds():
     run = dropped().simulate(
-        t_end=1000.0, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smooth=1e-5), every=10
+        t_end=1000.0, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smoothing_length=1e-5), every=10
     )
     flying = run["stone.position"][:, 2] > 0.15
     energy = run["total_energy"][flying]
@@ -93,7 +99,7 @@ def test_joints_and_penalties_stay_where_they_are():
     bob = mb.sphere("bob", at=[0.5, 0, 0], radius=0.05, mass=1.0)
     mb.revolute("hinge", mb.ground, bob, at=[0, 0, 0], axis="y")
     mb.contact(bob, contacts.HalfSpace(mb.ground, at=[-0.02, 0, 0], normal="x"), stiffness=1e6, name="wall")
-    run = mb.simulate(t_end=0.6, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smooth=1e-3))
+    run = mb.simulate(t_end=0.6, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smoothing_length=1e-3))
     assert np.abs(run["hinge.violation"]).max() < 1e-12
     assert run["wall.normal"].max() > 100 and np.diff(run.t)[:-1].min() < 0.2 * np.diff(run.t).max()
     assert run.summary.max_energy_drift < 2e-3

@@ -7,7 +7,7 @@ import pytest
 from conftest import measured_order
 
 import livens as lv
-from livens.engine.crowd import contacts, tables
+from livens.engine.steppers.dem import contact_forces, dem_arrays
 from livens.errors import InputError
 
 BOX = dict(lower=[0, 0, 0], upper=[1, 1, 1])
@@ -22,7 +22,7 @@ def heap(N=60):
 def both(crowd, q, v):
     numbers = crowd.numbers(crowd.parameter_vector())
     layout = lv.schemes.get("semi-explicit:0.5,0.5").equations(crowd).layout
-    return numbers.touching(q, v), contacts(tables(numbers, layout, 0.5, False), q, v)
+    return numbers.touching(q, v), contact_forces(dem_arrays(numbers, layout, 0.5, False), q, v)
 
 
 def test_cells_find_what_a_tree_finds():
@@ -35,7 +35,7 @@ def test_cells_find_what_a_tree_finds():
         assert (tree.lost, tree.stored) == pytest.approx(cells[1:], rel=1e-11)
     sizes = random.uniform(0.02, 0.06, 80)
     grid = np.array(np.meshgrid(*[np.linspace(0.1, 0.9, 5)] * 3)).reshape(3, -1).T[:80]
-    crowd = lv.Crowd(grid, radius=sizes, mass=0.1, **BOX, stiffness=1e4, law="hertz", friction=0.3, damping=0.2)
+    crowd = lv.GranularBox(grid, radius=sizes, mass=0.1, **BOX, stiffness=1e4, law="hertz", friction=0.3, damping=0.2)
     for _ in range(5):
         q, v = random.uniform(-0.05, 1.05, 480), random.normal(size=480)
         tree, cells = both(crowd, q, v)
@@ -46,7 +46,7 @@ def test_cells_find_what_a_tree_finds():
 def test_two_balls_are_those_of_a_drawing():
     """The same oblique blow as contacts of a drawn mechanism, with friction and damping, by a fine energy scheme."""
     law = dict(stiffness=2e4, damping=0.05)
-    crowd = lv.Crowd([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, **law, friction=0.4,
+    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, **law, friction=0.4,
                      smooth=0.5, gravity=[0, 0, 0])  # fmt: skip
     speed, spin = np.array([2.0, 0.1, 0.0]), np.array([1.0, -5.0, 3.0])
     v0 = np.concatenate([speed, spin, np.zeros(6)])
@@ -54,7 +54,7 @@ def test_two_balls_are_those_of_a_drawing():
     mb = lv.Multibody()
     a, b = (mb.sphere(name, at=at, radius=0.1, mass=mass) for name, at, mass in
             (("a", [0.3, 0.5, 0.5], 1.0), ("b", [0.52, 0.53, 0.5], 2.0)))  # fmt: skip
-    mb.contact(a, b, **law, friction=lv.contacts.Friction(0.4, smooth=0.5), name="blow")
+    mb.contact(a, b, **law, friction=lv.contacts.Friction(0.4, slip_tolerance=0.5), name="blow")
     mb.start(a, velocity=speed, omega=spin)
     mb.start(b, velocity=[0, 0, 0], omega=[0, 0, 0])
     fine = mb.simulate(t_end=0.04, h=5e-6, every=8000)
@@ -67,7 +67,7 @@ def test_two_balls_are_those_of_a_drawing():
 
 
 def test_isolated_balls_keep_their_momenta():
-    crowd = lv.Crowd([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, stiffness=2e4,
+    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, stiffness=2e4,
                      friction=0.4, damping=0.1, gravity=[0, 0, 0])  # fmt: skip
     v0 = np.array([2.0, 0.1, 0.0, 1.0, -5.0, 3.0, 0, 0, 0, 0, 0, 0])
     run = lv.simulate(crowd, q0=crowd.q0, v0=v0, h=1e-4, t_end=0.05)
@@ -83,7 +83,7 @@ def test_isolated_balls_keep_their_momenta():
 def test_the_energy_of_a_heap_is_accounted_for():
     """Kinetic, potential and stored energy and what was lost add up, with the order of the scheme."""
     positions = [[0.3 + 0.11 * i, 0.5 + 0.01 * i, 0.12 + 0.02 * i] for i in range(4)]
-    crowd = lv.Crowd(positions, radius=0.05, mass=0.1, **BOX, stiffness=5e3, law="hertz", damping=0.2, friction=0.2,
+    crowd = lv.GranularBox(positions, radius=0.05, mass=0.1, **BOX, stiffness=5e3, law="hertz", damping=0.2, friction=0.2,
                      smooth=0.2)  # fmt: skip
     v0 = np.zeros((4, 6))
     v0[0, :3] = 1.0, 0.1, -0.5
@@ -125,17 +125,17 @@ def test_runs_go_on_and_parameters_change(tmp_path):
 def test_what_a_crowd_refuses():
     row = [[0.2, 0.2, 0.2], [0.6, 0.2, 0.2]]
     good = dict(radius=0.1, mass=1.0, **BOX, stiffness=1e4)
-    crowd = lv.Crowd(row, **good)
+    crowd = lv.GranularBox(row, **good)
     with pytest.raises(InputError, match="needs"):
         lv.simulate(crowd, q0=crowd.q0, v0=0 * crowd.q0, scheme="lie-em", h=1e-3, t_end=0.01)
     with pytest.raises(InputError, match="overlap"):
-        lv.Crowd([[0.2, 0.2, 0.2], [0.3, 0.2, 0.2]], **good)
+        lv.GranularBox([[0.2, 0.2, 0.2], [0.3, 0.2, 0.2]], **good)
     with pytest.raises(InputError, match="wall"):
-        lv.Crowd([[0.2, 0.2, 2.0]], **good)
+        lv.GranularBox([[0.2, 0.2, 2.0]], **good)
     for word, value in (("radius", -0.1), ("mass", 0.0), ("stiffness", 0.0), ("friction", -1.0), ("law", "soft")):
         with pytest.raises(InputError, match=word):
-            lv.Crowd(row, **{**good, word: value})
+            lv.GranularBox(row, **{**good, word: value})
     with pytest.raises(InputError, match="fit"):
-        lv.Crowd(row, **{**good, "upper": [1, 1, 0.1]})
+        lv.GranularBox(row, **{**good, "upper": [1, 1, 0.1]})
     with pytest.raises(InputError, match="graph"):
         lv.simulate(crowd, q0=crowd.q0, v0=0 * crowd.q0, h=1e-3, t_end=0.01, tier="reference")

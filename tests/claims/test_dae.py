@@ -8,7 +8,7 @@ from conftest import measured_order
 
 import livens as lv
 from livens import math as m
-from livens.engine.reference import ReferenceSolver
+from livens.engine.steppers.reference import ReferenceSolver
 from stepping import estimated_error
 
 FORMULATIONS = ["index-1", "index-2", "ggl", "index-3"]
@@ -26,7 +26,7 @@ def pendulum():
 
 @functools.cache
 def double_pendulum():
-    return lv.MultibodyEquations.of(lv.problems.load("double-pendulum").system)
+    return lv.MultibodyEquations.from_system(lv.problems.load("double-pendulum").system)
 
 
 def implicit_oscillator():
@@ -54,10 +54,10 @@ def test_indices_of_variables(formulation, indices):
 
 def test_stiffness_is_not_taken_for_an_index():
     stiff = lv.FirstOrder("a b", rhs=lambda x: [-1e15 * (x[0] - x[1]), -x[1]])
-    assert stiff.pencil.indices == (1, 1) and stiff.pencil.regular and stiff.usual_scheme == "gauss-2"
+    assert stiff.pencil.indices == (1, 1) and stiff.pencil.regular and stiff.default_scheme == "gauss-2"
     turned = lv.FirstOrder("a b", rhs=lambda x: [-x[0], x[0] - x[1]], mass=[[1.0, 1.0], [2.0, 2.0]])
     assert turned.pencil.indices == (1, 1) and np.allclose(turned.pencil.projector, [[0.5, -0.5], [-0.5, 0.5]])
-    assert turned.usual_scheme == "radau-iia-3"
+    assert turned.default_scheme == "radau-iia-3"
 
 
 # -- algebraic variables ----------------------------------------------------------------------------------------------
@@ -65,8 +65,8 @@ def test_stiffness_is_not_taken_for_an_index():
 def network():
     """A pendulum as a port-Hamiltonian system of index 2, its start and an accurate run of it."""
     system = lv.problems.load("simple-pendulum").system
-    model = lv.port_hamiltonian.from_mechanics(system)
-    start = lv.port_hamiltonian.mechanical_state(system, Q0, V0)
+    model = lv.port_hamiltonian.from_system(system)
+    start = lv.port_hamiltonian.state_from_system(system, Q0, V0)
     return model, start, lv.simulate(model, x0=start, scheme="radau-iia-6", h=0.02, t_end=1.0)
 
 
@@ -93,11 +93,11 @@ def test_gauss_with_two_stages_has_bounded_multipliers():
 def test_a_double_pendulum_as_a_network_by_default():
     """Nobody says which scheme: multipliers of up to 106 are right to four digits in all steps, and between them."""
     problem = lv.problems.load("double-pendulum")
-    model = lv.port_hamiltonian.from_mechanics(problem.system)
-    start = lv.port_hamiltonian.mechanical_state(problem.system, problem.q0, problem.v0)
+    model = lv.port_hamiltonian.from_system(problem.system)
+    start = lv.port_hamiltonian.state_from_system(problem.system, problem.q0, problem.v0)
     run = lv.simulate(model, x0=start, h=0.01, t_end=3.0)
     fine = lv.simulate(model, x0=start, h=0.001, t_end=3.0)
-    assert run.facts.scheme == "radau-iia-3" == model.usual_scheme
+    assert run.facts.scheme == "radau-iia-3" == model.default_scheme
     assert 90 < np.abs(fine.x[:, -2:]).max() < 120
     assert np.abs(run.x[:, -2:] - fine.x[::10, -2:]).max() < 0.02
     times = np.linspace(0.0, 3.0, 701)
@@ -127,12 +127,12 @@ def test_a_singular_matrix_that_is_not_diagonal():
 # -- estimates --------------------------------------------------------------------------------------------------------
 def estimates(scheme, model, start, steps):
     """The largest error that the first step estimates, by its size, and the order it is said to have."""
-    e, k, found = lv.schemes.get(scheme).equations(model).flatten(), model.parameter_vector(), []
+    e, k, found = lv.schemes.get(scheme).equations(model).to_single_graph(), model.parameter_vector(), []
     z = e.layout.vector(model.start(start, k, 0.0, False, "error").values)
     measured = [i for i, name in enumerate(e.error.names) if not name.startswith("mu")]
     for h in steps:
         c = np.concatenate([[h, 0.0], k])
-        x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found.append(np.abs(estimated_error(e, x, z, c)[measured]).max())
     return found, e.error.order
@@ -367,9 +367,9 @@ def test_murua_is_one_method_on_all_kinds_of_models():
     system = lv.problems.load("simple-pendulum").system
     options = dict(scheme="murua-3", h=0.05, t_end=1.0)
     a = lv.simulate(system, q0=Q0, v0=V0, **options)
-    b = lv.simulate(lv.MultibodyEquations.of(system).formulate("index-2"), q0=Q0, v0=V0, **options)
-    start = lv.port_hamiltonian.mechanical_state(system, Q0, V0)
-    c = lv.simulate(lv.port_hamiltonian.from_mechanics(system), x0=start, **options)
+    b = lv.simulate(lv.MultibodyEquations.from_system(system).formulate("index-2"), q0=Q0, v0=V0, **options)
+    start = lv.port_hamiltonian.state_from_system(system, Q0, V0)
+    c = lv.simulate(lv.port_hamiltonian.from_system(system), x0=start, **options)
     for x, lam in ((b.x, b.y[1:, 0]), (c.x, c.x[1:, -1])):
         assert np.abs(x[:, :2] - a.q).max() < 1e-14 and np.abs(lam - a.multipliers[1:, 0]).max() < 1e-11
 

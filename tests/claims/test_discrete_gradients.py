@@ -21,14 +21,14 @@ import livens as lv
 from livens import math as m
 from livens.expressions.graph.increments import increments
 from livens.schemes import gradients
-from livens.schemes.ggl_em import GGLEnergyMomentum
+from livens.schemes.discretization.element_scheme import ElementFunctions
+from livens.schemes.energy_momentum.ggl_em import GGLEnergyMomentum
+from livens.schemes.energy_momentum.hamilton import HamiltonEM
+from livens.schemes.energy_momentum.livens_em import LivensEM
+from livens.schemes.energy_momentum.livens_em_full import LivensEMFull
 from livens.schemes.gradients import DiscreteGradient, Equivariant, Gonzalez, ItohAbe, MeanValue
-from livens.schemes.gradients.calculus import weight
-from livens.schemes.gradients.mean_value import degree_along_lines, visible_part
-from livens.schemes.hamilton import HamiltonEM
-from livens.schemes.livens_em import LivensEM
-from livens.schemes.livens_em_full import LivensEMFull
-from livens.schemes.recipes.elements import ElementEnergies
+from livens.schemes.gradients.correction import inverse_squared_norm
+from livens.schemes.gradients.mean_value import dependence_projector, polynomial_degree
 from stepping import symmetry_defect
 
 EPS = np.finfo(float).eps
@@ -404,7 +404,7 @@ def test_the_correction_fades_out_below_round_off_in_any_unit():
         z = unit * np.array([0.6, -0.8])
         for ratio, left in ((1e-6, 1.0), (1e-9, 1.0), (1e-10, 0.5), (1e-11, 0.0), (1e-14, 0.0)):
             w = ratio * unit * np.array([0.8, 0.6])
-            assert float(weight(ca.DM(w), ca.DM(z))) * (w @ w) == pytest.approx(left, abs=2e-2)
+            assert float(inverse_squared_norm(ca.DM(w), ca.DM(z))) * (w @ w) == pytest.approx(left, abs=2e-2)
 
 
 # -- special cases ----------------------------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ DEGREES = {
 def test_degrees(name):
     function, degree = DEGREES[name]
     x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
-    assert degree_along_lines(ca.Function("f", [x, k], [function(x[0], x[1], k)])) == degree
+    assert polynomial_degree(ca.Function("f", [x, k], [function(x[0], x[1], k)])) == degree
 
 
 VISIBLE = {
@@ -534,7 +534,7 @@ def test_visible_part(name):
     """The projection onto what f can see of x: the identity there, zero on translations that leave f as it is."""
     function, rows = VISIBLE[name]
     x, k = ca.SX.sym("x", 3), ca.SX.sym("k")
-    found = ca.DM(visible_part(ca.Function("f", [x, k], [ca.SX(function(*ca.vertsplit(x), k))]))).full()
+    found = ca.DM(dependence_projector(ca.Function("f", [x, k], [ca.SX(function(*ca.vertsplit(x), k))]))).full()
     rows = np.array(rows, dtype=float).reshape(-1, 3)
     np.testing.assert_allclose(found, np.linalg.pinv(rows) @ rows, atol=1e-14)
 
@@ -542,7 +542,7 @@ def test_visible_part(name):
 # -- partitioned discrete gradients -----------------------------------------------------------------------------------
 def energies(**functions):
     """The one element of a system in the plane with two parameters."""
-    return ElementEnergies(lv.System("x y", parameters=dict(m=1.5, c=0.7), **functions).models[0])
+    return ElementFunctions(lv.System("x y", parameters=dict(m=1.5, c=0.7), **functions).element_types[0])
 
 
 K = [1.5, 0.7]
@@ -595,7 +595,7 @@ def test_gradients_in_time_are_directional_together(name, gradient):
     """``DG_q f . Dq + D_t f = f(q1, t + h) - f(q0, t)``; without time in f there is no work of time."""
     e = energies(kinetic=KINETIC["constant mass"], potential=POTENTIAL[name])
     q, Dq, t, h = ca.SX.sym("q", 2), ca.SX.sym("Dq", 2), ca.SX.sym("t"), ca.SX.sym("h")
-    by_q, by_t = gradient.in_time(e, e.model.V, q, Dq, t, h)
+    by_q, by_t = gradient.gradient_and_time_increment(e, e.model.V, q, Dq, t, h)
     assert by_t.is_zero() == (name == "still")
     both = ca.Function("both", [q, Dq, t, h, e.k], [ca.densify(by_q), ca.densify(by_t)])
     value = ca.Function("V", [q, t, e.k], [e.V(q, t)])
@@ -618,7 +618,7 @@ def test_the_work_of_time_has_a_small_relative_error():
     """A step of 1e-200 does work of its size, not of the size of round-off."""
     e = energies(kinetic=KINETIC["constant mass"], potential=POTENTIAL["driven"])
     q, h = ca.SX.sym("q", 2), ca.SX.sym("h")
-    _, by_t = Gonzalez().in_time(e, e.model.V, q, ca.SX.zeros(2), ca.SX(0.3), h)
+    _, by_t = Gonzalez().gradient_and_time_increment(e, e.model.V, q, ca.SX.zeros(2), ca.SX(0.3), h)
     work = float(ca.Function("work", [q, h, e.k], [by_t])([0.5, 1.2], 1e-200, K))
     power = 0.7 * np.sin(0.5 - 0.3) + 1.2**4 * 2 * np.cos(0.6)
     assert work == pytest.approx(power * 1e-200, rel=1e-13)
@@ -630,13 +630,15 @@ def test_equivariant_gradients_are_directional(gradient):
     """Energies through invariants, with any discrete gradient of the energy as a function of these."""
     model = lv.System(
         "x y z",
-        kinetic=lv.through(lambda q, v: [v[0] + q[1] * v[2], v[1], v[2]], lambda w: 0.5 * (w @ w) + 0.1 * w[0] ** 4),
-        potential=lv.through(lambda q: [q @ q, q[0] * q[1]], lambda w: m.exp(w[1] / 4) * m.sqrt(1 + w[0])),
-    ).models[0]
-    e, rule = ElementEnergies(model), Equivariant(gradient)
+        kinetic=lv.of_invariants(
+            lambda q, v: [v[0] + q[1] * v[2], v[1], v[2]], lambda w: 0.5 * (w @ w) + 0.1 * w[0] ** 4
+        ),
+        potential=lv.of_invariants(lambda q: [q @ q, q[0] * q[1]], lambda w: m.exp(w[1] / 4) * m.sqrt(1 + w[0])),
+    ).element_types[0]
+    e, rule = ElementFunctions(model), Equivariant(gradient)
     q, Dq, v, Dv = (ca.SX.sym(s, 3) for s in ("q", "Dq", "v", "Dv"))
     t, h = ca.SX.sym("t"), ca.SX.sym("h")
-    V_q, V_by_t = rule.in_time(e, model.V, q, Dq, t, h)
+    V_q, V_by_t = rule.gradient_and_time_increment(e, model.V, q, Dq, t, h)
     assert V_by_t.is_zero()
     parts = ca.Function("parts", [q, Dq, v, Dv], [ca.densify(p) for p in (*rule.kinetic(e, q, Dq, v, Dv), V_q)])
     values = ca.Function("values", [q, v], [e.T(q, v), e.V(q, 0)])
@@ -720,7 +722,7 @@ def test_order_and_energy_with_constraints(kind, gradient):
         run = lv.simulate(BEAD, scheme=scheme, h=h, **ON_THE_BEAD)
         errors.append(np.linalg.norm(np.concatenate([run.q[-1], run.v[-1]]) - where_the_bead_ends()))
         assert run.summary.max_energy_drift < 1e-13 and run.summary.max_constraint < 1e-15
-        if "velocity_constraint" in scheme.conserves:
+        if "velocity_constraint" in scheme.is_invariant:
             assert run.summary.max_velocity_constraint < 1e-13
     assert abs(measured_order(steps, errors) - scheme.order) < 0.1
 
@@ -792,7 +794,7 @@ def test_momenta_as_declared(name, gradient):
 def test_momenta_through_invariants(name, gradient):
     """Given through the distance, all discrete gradients keep both: what `Equivariant` declares."""
     assert {"translations", "rotations"} <= set(Equivariant(gradient).momenta)
-    through = lv.through(lambda q: [apart(q)], SPRINGS[name][1])
+    through = lv.of_invariants(lambda q: [apart(q)], SPRINGS[name][1])
     for h in (0.02, 0.1):
         assert max(flight(through, gradient, h).values()) < 1e-12
 
@@ -875,4 +877,4 @@ def test_a_gradient_from_outside_is_found_by_its_name():
             lv.simulate(kepler(), *PERICENTRE, scheme="livens-em", h=0.1, t_end=1.0).q,
         )
     finally:
-        DiscreteGradient.known.pop("late", None)
+        DiscreteGradient.registry.pop("late", None)

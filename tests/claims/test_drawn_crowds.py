@@ -11,15 +11,15 @@ from conftest import measured_order
 
 import livens as lv
 from livens import contacts
-from livens.engine import found_contacts as engine
-from livens.engine import native
-from livens.engine.found_contacts import COUNT, LOOKED, MADE, MET, ContactTables
+from livens.engine.codegen import jit
+from livens.engine.steppers import neighbour_list as engine
+from livens.engine.steppers.neighbour_list import N_OVERLAPS, N_PAIRS, N_REBUILDS, N_TESTS, NeighbourList
 from livens.errors import InputError
-from livens.models.found_contacts import FoundContacts
-from livens.schemes.recipes import loose_parts as recipes
-from livens.schemes.recipes.loose_parts import LooseParts
+from livens.models.contact_detection import DetectedContacts
+from livens.schemes.discretization import independent_bodies as recipes
+from livens.schemes.discretization.independent_bodies import IndependentBodyEquations
 
-LOSSY = contacts.Friction(0.3, smooth=0.1, pivoting=0.01, rolling=1e-3, smooth_rate=1.0)
+LOSSY = contacts.Friction(0.3, slip_tolerance=0.1, spinning=0.01, rolling=1e-3, rate_tolerance=1.0)
 SCHEME = "semi-explicit-2:0.5"
 
 
@@ -105,8 +105,8 @@ def many(count, margin=0.03):
     ball, floor = box.members[0], box.members[-1]
     members = [dataclasses.replace(ball, body=i + 1, first=12 * i) for i in range(count)] + [floor]
     groups = [dataclasses.replace(box.groups[0], margin=margin)]
-    made = FoundContacts(12 * count, 3, groups, members, box.functions, box.gaps, box.touches, frozenset())
-    return made, ContactTables(made, k), k
+    made = DetectedContacts(12 * count, 3, groups, members, box.functions, box.gaps, box.touches, frozenset())
+    return made, NeighbourList(made, k), k
 
 
 def state(count, seed, apart=0.19):
@@ -137,17 +137,17 @@ def test_bits_do_not_depend_on_the_list():
         assert np.array_equal(many(200, margin)[1](q, v), expected)
     old = many(200)[1]
     old(q + 0.004, v)
-    assert np.array_equal(old(q, v), expected) and old.tables.told[MADE] == 1
+    assert np.array_equal(old(q, v), expected) and old.tables.counters[N_REBUILDS] == 1
     old(q + 0.04, v)
-    assert old.tables.told[MADE] == 2
+    assert old.tables.counters[N_REBUILDS] == 2
 
 
 def test_without_room_for_the_list(monkeypatch):
     q, v = state(100, 2)
     expected = many(100)[1](q, v)
-    monkeypatch.setattr(engine, "_MOST_NEIGHBOURS", 1)
+    monkeypatch.setattr(engine, "_MAX_NEIGHBOURS", 1)
     full = many(100, 0.3)[1]
-    assert np.array_equal(full(q, v), expected) and full.tables.told[COUNT] == -1
+    assert np.array_equal(full(q, v), expected) and full.tables.counters[N_PAIRS] == -1
     assert np.array_equal(full(q, v), expected)
 
 
@@ -159,17 +159,17 @@ def test_pairs_that_are_looked_at_grow_with_the_number_of_bodies():
         q, v = state(count, 3, 0.17)
         for _ in range(3):
             compiled(q, v)
-        told = compiled.tables.told
-        looked.append(told[LOOKED] / 3)
-        made.append(told[COUNT])
-        assert told[MADE] == 1 and told[MET] > 0
+        told = compiled.tables.counters
+        looked.append(told[N_TESTS] / 3)
+        made.append(told[N_PAIRS])
+        assert told[N_REBUILDS] == 1 and told[N_OVERLAPS] > 0
     assert 0.95 < measured_order(counts, looked) < 1.08
     assert max(looked) < 12 * counts[-1]
     _, compiled, _ = many(1000)
     q, v = state(1000, 3, 0.5)
     q[2::12] += 1.0
     compiled(q, v)
-    assert compiled.tables.told[COUNT] == 0 and compiled.tables.told[MET] == 0
+    assert compiled.tables.counters[N_PAIRS] == 0 and compiled.tables.counters[N_OVERLAPS] == 0
 
 
 def test_a_body_that_is_lost_is_not_looked_for_for_ever():
@@ -196,12 +196,12 @@ def test_isolated_balls_keep_their_momenta():
 def test_neighbours_are_looked_for_anew_only_where_somebody_has_moved():
     """By more than half the margin; what is not a number may be anywhere, and has moved."""
     found, k = pattern()
-    compiled, v, made = ContactTables(found, k), np.zeros(found.size), []
+    compiled, v, made = NeighbourList(found, k), np.zeros(found.size), []
     for move in (0.0, 0.01, 0.014, 0.016, np.nan):
         q = np.tile([0.0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], 2)
         q[[2, 14]] = 0.5, 1.5 + move
         compiled(q, v)
-        made.append(int(compiled.tables.told[MADE]))
+        made.append(int(compiled.tables.counters[N_REBUILDS]))
     assert made == [1, 1, 1, 2, 3]
 
 
@@ -211,7 +211,7 @@ def test_forces_and_moments_of_isolated_bodies_cancel(kind):
     mb, bodies = drawing(kind, gravity=(0, 0, 0))
     mb.crowd("heap", bodies, **laws())
     found, k, random = mb.system.box, mb.system.parameter_vector(), np.random.default_rng(5)
-    compiled, largest = ContactTables(found, k), 0.0
+    compiled, largest = NeighbourList(found, k), 0.0
     for _ in range(20):
         q, v = mb.started[0].reshape(-1, 12).copy(), random.normal(size=(len(bodies), 12))
         q[:, :3] += random.uniform(-0.03, 0.03, (len(bodies), 3))
@@ -231,7 +231,11 @@ def test_nothing_gains_energy_by_losses_and_the_accounts_add_up():
     for h in steps:
         mb, bodies = drawing("spheres")
         heap = mb.crowd(
-            "heap", [*bodies, mb.ground], stiffness=2e4, damping=0.4, friction=contacts.Friction(0.3, smooth=2.0)
+            "heap",
+            [*bodies, mb.ground],
+            stiffness=2e4,
+            dissipation=0.4,
+            friction=contacts.Friction(0.3, slip_tolerance=2.0),
         )
         run = mb.simulate(t_end=0.06, h=h, every=round(1e-3 / h))
         energy = run.observe("total_energy") + heap.stored(run) + run.dissipated_energy
@@ -264,9 +268,13 @@ def test_a_chain_falls_on_itself():
     links = [mb.rod(f"l{i}", a=a, b=b, mass=0.2, radius=0.03) for i, (a, b) in enumerate(itertools.pairwise(points))]
     for i, (a, b) in enumerate(itertools.pairwise(links)):
         mb.spherical(f"j{i}", a, b, at=b.a)
-    mb.start(links[3], velocity=[-3.0, 0.2, 1.0], hold=False)
+    mb.start(links[3], velocity=[-3.0, 0.2, 1.0], required=False)
     chain = mb.crowd(
-        "chain", [*links, mb.ground], stiffness=5e3, damping=0.5, friction=contacts.Friction(0.3, smooth=0.1)
+        "chain",
+        [*links, mb.ground],
+        stiffness=5e3,
+        dissipation=0.5,
+        friction=contacts.Friction(0.3, slip_tolerance=0.1),
     )
     run = mb.simulate(t_end=0.4, h=2e-4, every=20)
     assert run.summary.max_constraint < 1e-10
@@ -278,10 +286,10 @@ def test_a_chain_falls_on_itself():
 def test_several_crowds_and_shapes_of_many_sizes():
     """A pocket that is far larger than the rest is compared with all; those of another crowd are not seen."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
-    bowl = contacts.Pocket(mb.ground, radius=1.0, at=[0, 0, 1.0])
+    bowl = contacts.HollowSphere(mb.ground, radius=1.0, at=[0, 0, 1.0])
     marbles = [mb.sphere(f"m{i}", at=[0.09 * i - 0.1, 0, 0.15], radius=0.03 + 0.004 * i, mass=0.1) for i in range(4)]
     ghosts = [mb.sphere(f"g{i}", at=[0.09 * i - 0.1, 0.01, 0.12], radius=0.04, mass=0.1) for i in range(2)]
-    one = mb.crowd("marbles", [bowl, *marbles], law="hertz", stiffness=1e5, damping=0.5)
+    one = mb.crowd("marbles", [bowl, *marbles], law="hertz", stiffness=1e5, dissipation=0.5)
     two = mb.crowd("ghosts", [*ghosts, mb.ground], stiffness=1e4)
     run = mb.simulate(t_end=0.15, h=1e-4, every=50)
     assert one.stored(run).max() > 0 and two.stored(run).max() > 0
@@ -317,13 +325,13 @@ def test_loose_bodies_move_as_they_do_in_one_piece(scheme, monkeypatch, tmp_path
     given = dict(t_end=0.04, h=1e-4, scheme=scheme, every=5)
     mb = loose()
     apart = mb.simulate(**given)
-    assert isinstance(lv.schemes.get(scheme).equations(mb.system), LooseParts)
-    assert len({kind.system.n for kind in recipes.loose_parts(mb.system)}) == 1
-    assert len(recipes.loose_parts(mb.system)) == 2  # that with the wind, and all others
-    monkeypatch.setattr(recipes, "FEWEST", 1000)
+    assert isinstance(lv.schemes.get(scheme).equations(mb.system), IndependentBodyEquations)
+    assert len({kind.system.n for kind in recipes.body_classes(mb.system)}) == 1
+    assert len(recipes.body_classes(mb.system)) == 2  # that with the wind, and all others
+    monkeypatch.setattr(recipes, "MIN_BODIES", 1000)
     same = loose()
     whole = same.simulate(**given)
-    assert not recipes.loose_parts(same.system)
+    assert not recipes.body_classes(same.system)
     for name in ("q", "v", "p", "supplied_energy", "dissipated_energy"):
         one, other = getattr(apart, name), getattr(whole, name)
         assert np.abs(one - other).max() < 1e-10 * np.abs(other).max(), name
@@ -341,9 +349,9 @@ def test_a_hundred_bodies_are_compiled_once():
         mb = lv.Multibody(gravity=[0, 0, -9.81])
         balls = [mb.sphere(f"b{i}", at=[0.21 * i, 0, 0.1], radius=0.1, mass=1.0) for i in range(count)]
         mb.crowd("row", [*balls, mb.ground], stiffness=1.3e4)
-        before = native.compilations
+        before = jit.compilations
         mb.simulate(t_end=1e-3, h=1e-4)
-        runs[count] = native.compilations - before
+        runs[count] = jit.compilations - before
     assert runs[100] <= 2  # the observables that a run watches, which have all bodies in them
 
 
@@ -381,6 +389,6 @@ def test_what_a_crowd_refuses():
     with pytest.raises(InputError, match="not a body of this mechanism"):
         far.crowd("heap", bodies, **laws())
     with pytest.raises(InputError, match="is not supported"):
-        rings = [mb.ring(f"ring{i}", at=[i, 0, 0], radius=0.2, tube=0.02, mass=1.0) for i in range(2)]
+        rings = [mb.ring(f"ring{i}", at=[i, 0, 0], radius=0.2, tube_radius=0.02, mass=1.0) for i in range(2)]
         mb.crowd("rings", rings, **laws())
         _ = mb.system

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import bodies
 from livens import rotations as rot
-from livens.engine.reference import ReferenceSolver
-from livens.schemes.recipes.turning import chord_velocity
+from livens.engine.steppers.reference import ReferenceSolver
+from livens.schemes.discretization.unit_quaternion import quaternion_increment_rate
 
 PROBLEMS = ("free-rigid-body", "heavy-top", "closed-loop-bars")
 OTHERS = ("livens-em-full", "livens-em-reduced", "livens-em-nullspace")
@@ -63,14 +63,14 @@ def test_one_step(name):
     size["multipliers"] = 100 * max(1.0, np.abs(run.multipliers).max())  # which carry the round-off of a step over h
     ends = {}
     for scheme in ("livens-em", *OTHERS):
-        equations = lv.schemes.get(scheme).equations(problem.system).flatten()
+        equations = lv.schemes.get(scheme).equations(problem.system).to_single_graph()
         stepper, layout = ReferenceSolver(equations), equations.layout
         for n in range(0, len(run.t) - 1, 3):
             z = layout.vector(dict(q=run.q[n], v=run.v[n], p=run.p[n], multipliers=run.multipliers[n]))
             c = np.concatenate([[problem.h, run.t[n]], problem.system.parameter_vector()])
-            x, _, trouble, *_ = stepper.solve(equations.guess_function(z, c).full().ravel(), z, c)
+            x, _, trouble, *_ = stepper.solve(equations.initial_guess_function(z, c).full().ravel(), z, c)
             assert trouble is None
-            end = equations.end_function(x, z, c).full().ravel()
+            end = equations.final_state_function(x, z, c).full().ravel()
             ends[scheme, n] = {variable: end[layout[variable]] for variable in size}
             for variable in size:
                 difference = np.abs(ends[scheme, n][variable] - ends["livens-em", n][variable]).max()
@@ -136,7 +136,7 @@ def test_chord(q0, w, h):
     """It leads from q0 to exp(h w/2) o q0, for long steps and short ones, and back onto the unit sphere."""
     exact = rot.product(rot.exponential(h * w), q0)
     for start in (q0, q0 * (1 + 1e-9)):
-        v_m = chord_velocity(ca.SX(ca.DM(start)), ca.SX(ca.DM(w)), h)
+        v_m = quaternion_increment_rate(ca.SX(ca.DM(start)), ca.SX(ca.DM(w)), h)
         assert np.abs(start + h * np.array(ca.DM(v_m)).ravel() - exact).max() < 1e-14
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.schemes.ggl_em import AnyMass
-from livens.schemes.recipes.element_equations import ElementEquations
+from livens.schemes.discretization.element_step import ElementEquations
+from livens.schemes.energy_momentum.ggl_em import GGLEnergyMomentumVariableMass
 
 M, G_ACC = np.diag([2.0, 1.0, 0.5]), 9.81
 H = 0.05
@@ -187,9 +187,9 @@ def test_where_the_mass_is_constant_both_forms_of_ggl_em_are_the_same_scheme():
     """The equations for any mass, on a system for which `ggl-em` has simpler ones: the same trajectory."""
 
     equations = lv.schemes.get("ggl-em").equations(system())
-    assert isinstance(equations, ElementEquations) and not isinstance(equations.scheme, AnyMass)
+    assert isinstance(equations, ElementEquations) and not isinstance(equations.scheme, GGLEnergyMomentumVariableMass)
     start = dict(q0=[0.9, 0.6, 0.5], v0=[1.0, -1.0, 0.5], h=H, t_end=20 * H, project=True)
-    plain, general = (lv.simulate(system(), scheme=s, **start) for s in ("ggl-em", AnyMass()))
+    plain, general = (lv.simulate(system(), scheme=s, **start) for s in ("ggl-em", GGLEnergyMomentumVariableMass()))
     assert np.abs(plain.q - general.q).max() < 1e-12 and np.abs(plain.v - general.v).max() < 1e-11
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import schemes
-from livens.engine.assembled.team import FEW_BLOCKS
-from livens.engine.compiled import compiled_step
+from livens.engine.assembled.thread_team import MIN_PARALLEL_BLOCKS
+from livens.engine.compiled_step import compiled_step
 
 #: The same for all runs of a test, so that equations are derived once.
 NET, TREE = lv.problems.load("net", N=14), lv.problems.load("chain", N=250, tree=3)
@@ -78,7 +78,7 @@ def test_bodies_of_a_tree_look_alike():
     found = elimination(TREE)
     twice = elimination(lv.problems.load("chain", N=500, tree=3))
     assert len(found.classes) <= 25 and len(twice.classes) <= len(found.classes) + 6
-    assert max(made.source_count for made in twice.classes) <= 6
+    assert max(made.n_contributions for made in twice.classes) <= 6
     star = lv.System(
         122,
         elements=[
@@ -100,7 +100,7 @@ def test_threads_do_not_change_a_bit(problem):
         sizes = {}
         for batch in elimination(problem).batches:
             sizes[batch.round] = sizes.get(batch.round, 0) + batch.stop - batch.first
-        assert max(sizes.values()) >= FEW_BLOCKS
+        assert max(sizes.values()) >= MIN_PARALLEL_BLOCKS
     for threads in (2, 4):
         again = run(problem, 30, threads=threads)
         for name in ("q", "v", "multipliers"):

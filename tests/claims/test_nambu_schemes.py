@@ -12,7 +12,7 @@ import livens as lv
 from livens import scaling
 from livens.errors import InputError
 from livens.problems import load
-from livens.schemes.nambu_splitting import Rotations
+from livens.schemes.splitting.nambu import Rotations
 
 FIXED, ADAPTIVE = ("nambu-t", "nambu-m", "nambu-mt"), ("nambu-t-g", "nambu-m-g", "nambu-mt-g")
 OTHER = ("nambu-t-g:-1", "nambu-t-g:2", "nambu-mt-g:0.5")
@@ -31,10 +31,10 @@ def ellipsoids(I=(0.7, 1.1, 2.3), m=(1.0, 2.0, 0.5)):  # noqa: E741
 
 def one_step(model, scheme, h):
     """A step as a function of the state of the run, and of (x, density) where there is one."""
-    e = scheme.equations(model).flatten()
+    e = scheme.equations(model).to_single_graph()
     assert e.size == 0
     c = np.concatenate([[h, 0.0], model.parameter_vector()])
-    return ca.Function("step", [e.z], [e.end_function(ca.SX(0, 1), e.z, c)]), e.layout
+    return ca.Function("step", [e.z], [e.final_state_function(ca.SX(0, 1), e.z, c)]), e.layout
 
 
 # -- the reference ----------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_the_parts_of_nambu_t_are_exact_flows(seed):
     random = np.random.default_rng(seed)
     coefficients, x = random.uniform(0.5, 2, 3), random.uniform(-1, 1, 3)
     model, k = ellipsoids(m=coefficients), ellipsoids(m=coefficients).parameter_vector()
-    for i, flow in enumerate(lv.schemes.get("nambu-t").flows(model, ca.DM(k))):
+    for i, flow in enumerate(lv.schemes.get("nambu-t").subflows(model, ca.DM(k))):
         t = np.zeros(3)
         t[i] = 1 / np.array(model.parameters["I"])[i]
         field = solve_ivp(
@@ -171,8 +171,8 @@ def test_adaptive_steps_make_errors_smaller(h):
 
 
 def test_another_order_of_the_rotations(monkeypatch):
-    usual = Rotations.flows
-    monkeypatch.setattr(Rotations, "flows", lambda self, model, k: [usual(self, model, k)[i] for i in (1, 0, 2)])
+    usual = Rotations.subflows
+    monkeypatch.setattr(Rotations, "subflows", lambda self, model, k: [usual(self, model, k)[i] for i in (1, 0, 2)])
     # not through `simulate`: the equations of a scheme and a model are kept there
     model, largest = ellipsoids(I=(0.5, 1.0, 2.0), m=(1.0, 1.0, 1.0)), {}
     T = model.function(model.hamiltonians[1])

@@ -6,8 +6,8 @@ from conftest import measured_order
 
 import livens as lv
 from livens import math as m
-from livens.engine.reference import ReferenceSolver
-from livens.models.start import initial_state
+from livens.engine.steppers.reference import ReferenceSolver
+from livens.models.initialization.dense import initial_state
 from stepping import estimated_error
 
 PAIRS = [f"lobatto-iiia-iiib-{s}" for s in (2, 3, 4)]
@@ -71,14 +71,14 @@ def test_orders_of_rattle_and_shake():
 def test_order_of_the_estimate_of_the_error(name):
     problem, steps = lv.problems.load("spherical-pendulum"), [0.02, 0.015, 0.01, 0.0075]
     scheme, system, state = lv.schemes.get(name), problem.system, problem.reference(0.4)
-    e, k, found = scheme.equations(system).flatten(), system.parameter_vector(), []
+    e, k, found = scheme.equations(system).to_single_graph(), system.parameter_vector(), []
     for h in steps:
         z = e.layout.vector(initial_state(system, state["q"], state["v"], k, project=True).values)
         c = np.concatenate([[h, 0.0], k])
-        x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found.append(np.linalg.norm(estimated_error(e, x, z, c)))
-    assert abs(measured_order(steps, found) - 1 - scheme.estimate_order) < 0.1
+    assert abs(measured_order(steps, found) - 1 - scheme.error_order) < 0.1
 
 
 @pytest.mark.parametrize("name", [PAIRS[1], PAIRS[2], "murua-3", "murua-ggl-2"])
@@ -178,19 +178,19 @@ def stages_of(name, problem, h):
     scheme, system = lv.schemes.get(name), problem.system
     k = system.parameter_vector()
     _, q0, v0 = start_of(problem)
-    e = scheme.equations(system).flatten()
+    e = scheme.equations(system).to_single_graph()
     z = e.layout.vector(initial_state(system, q0, v0, k, project=True).values)
     c = np.concatenate([[h, 0.0], k])
-    x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+    x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
     assert trouble is None
-    s, n, A = scheme.coefficients.s, system.n, scheme.coefficients.dynamics
+    s, n, A = scheme.coefficients.s, system.n, scheme.coefficients.gauss
     D = x[: s * n].reshape(s, n)
     q0, v0 = z[:n], z[n : 2 * n]
     Q = q0 + h * (A.c[:, None] * v0 + D)
     slopes = v0 + np.linalg.inv(A.A) @ D
     L = x[-(2 if "ggl" in name else 1) * s :].reshape(-1, s)
     V = v0 + x[s * n : 2 * s * n].reshape(s, n) if "ggl" in name else slopes
-    end = e.end_function(x, z, c).full().ravel()
+    end = e.final_state_function(x, z, c).full().ravel()
     return Q, V, L, A.b, (q0, v0), (end[:n], end[n : 2 * n])
 
 

@@ -43,7 +43,7 @@ def test_the_parts_make_a_difference():
     assert np.abs(one.x - other.x).max() > 1e-3
     mixed = lv.Hamiltonian("q", hamiltonian=lambda q, p: p[0] ** 2 * (1 + q[0] ** 2) / 2 + q[0] ** 4)
     parts = lv.FirstOrder(
-        "q p", rhs=lambda x: [x[1] * (1 + x[0] ** 2), -(x[1] ** 2) * x[0] - 4 * x[0] ** 3], second=["p"]
+        "q p", rhs=lambda x: [x[1] * (1 + x[0] ** 2), -(x[1] ** 2) * x[0] - 4 * x[0] ** 3], partition=["p"]
     )
     for name in ("lobatto-iiia-iiib-3", "partitioned:lobatto-iiib-2,lobatto-iiia-2"):
         a = lv.simulate(mixed, q0=[0.5], p0=[0.7], scheme=name, h=0.1, t_end=3.0)
@@ -59,7 +59,7 @@ def test_invariants_of_both_parts():
     turning = lv.FirstOrder(
         "x y u v",
         rhs=lambda x: [x[2], x[3], -x[0] * (1 + x[0] ** 2 + x[1] ** 2), -x[1] * (1 + x[0] ** 2 + x[1] ** 2)],
-        second="u v",
+        partition="u v",
         invariants=dict(turn=lambda x: x[0] * x[3] - x[1] * x[2]),
     )
     kept, lost = (

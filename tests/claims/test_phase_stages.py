@@ -74,7 +74,7 @@ def test_the_same_steps_as_in_livens_form(name):
         dissipation=lambda v: 0.05 * (v @ v),
     )
     start = dict(q0=[0.5, 0.3], v0=[0.2, -0.4], scheme=name, h=0.05, t_end=2.0)
-    a, b = (lv.simulate(model, **start) for model in (system, lv.Hamiltonian.of(system)))
+    a, b = (lv.simulate(model, **start) for model in (system, lv.Hamiltonian.from_system(system)))
     for part in ("q", "v", "p", "supplied_energy", "dissipated_energy"):
         assert np.abs(getattr(a, part) - getattr(b, part)).max() < 1e-12, part
 

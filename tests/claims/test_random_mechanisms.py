@@ -49,7 +49,7 @@ def mechanism(seed, dimension, free, forced=False, loop=True):
         parts.append(body)
     first, last = parts[-2] if parts[-2] is not mb.ground else np.full(d, 0.5), parts[-1]
     tip = last.point("tip", at=last.position + 0.2 * random.standard_normal(d))
-    mb.spring("spring", first, tip, stiffness=20.0, length=0.3)
+    mb.spring("spring", first, tip, stiffness=20.0, free_length=0.3)
     if loop and random.random() < 0.5:
         how, base = str(random.choice(LOOPS[d])), mb.bodies["b0"]
         if how == "link":
@@ -59,14 +59,14 @@ def mechanism(seed, dimension, free, forced=False, loop=True):
             more = {} if how in ("spherical", "revolute") else dict(axis=axis / np.linalg.norm(axis))
             mb.joint(how, "loop", base, last, at=tip, **more)
     if forced:
-        mb.damper("damper", first, tip, viscosity=0.4)
+        mb.damper("damper", first, tip, damping=0.4)
         mb.wrench("push", last, force=lambda t: [lv.math.sin(3 * t), 0.3, 0.0][:d], at=tip)
         turning = [joint for joint in joints if joint.kind.angle]
         if turning:
             mb.motor(turning[0], torque=lambda t, angle, rate: 0.3 * lv.math.sin(2 * t) - 0.1 * rate)
-    mb.start(last, omega=[0.5, 1.0, 2.0] if d == 3 else [2.0], hold=False)
+    mb.start(last, omega=[0.5, 1.0, 2.0] if d == 3 else [2.0], required=False)
     if free:
-        mb.start(mb.bodies["b0"], velocity=[0.3, 0.1, 0.2][:d], hold=False)
+        mb.start(mb.bodies["b0"], velocity=[0.3, 0.1, 0.2][:d], required=False)
     return mb
 
 

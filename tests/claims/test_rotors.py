@@ -6,7 +6,7 @@ import pytest
 from conftest import measured_order
 
 import livens as lv
-from livens.schemes.recipes.rotor_body import corrected_energy, corrected_rate
+from livens.schemes.discretization.rotor import corrected_discrete_gradient, corrected_energy
 
 SPIN, LEAN, LENGTH, RADIUS, MASS = 150.0, 0.3, 0.05, 0.1, 1.0
 ACROSS, ALONG = MASS * (3 * RADIUS**2 + LENGTH**2) / 12, MASS * RADIUS**2 / 2
@@ -20,7 +20,7 @@ def top(rotor=True, spring=False, spin=SPIN, h=1e-3, t_end=0.1, every=1, **optio
     mb.spherical("tip", mb.ground, disc, at=[0, 0, 0])
     if spring:
         disc.point("rim", at=disc.position + disc.rotation @ [RADIUS, 0, 0])
-        mb.spring("spring", disc.rim, [0.3, 0.3, 0.6], stiffness=50.0, length=0.1)
+        mb.spring("spring", disc.rim, [0.3, 0.3, 0.6], stiffness=50.0, free_length=0.1)
     mb.start(disc, omega=spin * axis, velocity=np.cross(spin * axis, disc.position))
     return mb.simulate(t_end=t_end, h=h, every=every, **options)
 
@@ -90,14 +90,14 @@ def test_divided_differences_are_those_of_the_energy(change):
     P = ca.SX.sym("P", 3)
     K = corrected_energy(P, across, along, h)
     value, gradient = ca.Function("K", [P], [K]), ca.Function("g", [P], [ca.gradient(K, P)])
-    rate = np.array(ca.evalf(corrected_rate(ca.DM(first), ca.DM(second), across, along, h))).ravel()
+    rate = np.array(ca.evalf(corrected_discrete_gradient(ca.DM(first), ca.DM(second), across, along, h))).ravel()
     if change > 1e-6:
         gained = float(value(second)) - float(value(first))
         assert rate @ (second - first) == pytest.approx(gained, rel=1e-9)
     else:
         np.testing.assert_allclose(rate, np.array(gradient(first)).ravel(), rtol=1e-7)
     plain = np.array([first[0] / across, first[1] / across, first[2] / along])
-    slow = np.array(ca.evalf(corrected_rate(ca.DM(first), ca.DM(first), across, along, 1e-6))).ravel()
+    slow = np.array(ca.evalf(corrected_discrete_gradient(ca.DM(first), ca.DM(first), across, along, 1e-6))).ravel()
     np.testing.assert_allclose(slow, plain, rtol=1e-8)
 
 

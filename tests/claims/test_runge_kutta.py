@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.problems.accurate import accurate_motion, accurate_solution
+from livens.problems.reference_solution import reference_motion, reference_ode_solution
 from stepping import estimated_error
 
 #: Steps per unit of time, for errors between 1e-3 and 1e-12, by the order of the method.
@@ -62,13 +62,13 @@ def order(name):
 
 @functools.cache
 def exact_motion(make):
-    motion = accurate_motion(make(), Q0, V0)
+    motion = reference_motion(make(), Q0, V0)
     return {key: np.array([motion(t)[key] for t in range(1, T_END + 1)]) for key in ("q", "v")}
 
 
 @functools.cache
 def exact_rates():
-    solution = accurate_solution(lambda t, y: np.array([float(r) for r in rates(y)]), Q0)
+    solution = reference_ode_solution(lambda t, y: np.array([float(r) for r in rates(y)]), Q0)
     return np.array([solution(t) for t in range(1, T_END + 1)])
 
 
@@ -126,7 +126,7 @@ def test_quadratic_invariants_over_many_steps(name):
 
 @pytest.mark.parametrize("name", ["radau-iia-2", "lobatto-iiic-3", "lobatto-iiia-3", "lobatto-iiib-3", "radau-ia-2"])
 def test_quadratic_invariants_are_lost_without_symplecticity(name):
-    assert "quadratic_invariants" not in lv.schemes.get(name).conserves
+    assert "quadratic_invariants" not in lv.schemes.get(name).is_invariant
     found = quadratics(lv.simulate(spinning(), x0=[1.0, 0.6, -0.4], scheme=name, h=0.1, t_end=100).x)
     assert np.abs(found / found[0] - 1).max() > 1e-9
 
@@ -149,8 +149,8 @@ def test_energy_and_angular_momentum_of_springs(name):
     kept = max(run.summary.max_energy_drift, run.summary.momentum_drift["L"]) < 1e-12
     assert (
         kept
-        == ("quadratic_invariants" in lv.schemes.get(name).conserves)
-        == ("momentum_maps" in lv.schemes.get(name).conserves)
+        == ("quadratic_invariants" in lv.schemes.get(name).is_invariant)
+        == ("momentum_maps" in lv.schemes.get(name).is_invariant)
     )
 
 
@@ -204,17 +204,17 @@ def test_energy_balance_of_springs_and_dampers(name, exact):
 # -- step-size control ------------------------------------------------------------------------------------------------
 def estimates(name, system, steps):
     """The estimate of the error of the first step, by its size."""
-    from livens.engine.reference import ReferenceSolver
-    from livens.models.start import initial_state
+    from livens.engine.steppers.reference import ReferenceSolver
+    from livens.models.initialization.dense import initial_state
 
     scheme, found = lv.schemes.get(name), []
     first = isinstance(system, lv.FirstOrder)
-    e = scheme.equations(system).flatten()
+    e = scheme.equations(system).to_single_graph()
     k = system.parameter_vector()
     for h in steps:
         z = Q0 if first else e.layout.vector(initial_state(system, Q0, V0, k).values)
         c = np.concatenate([[h, 0.0], k])
-        x, _, trouble, *_ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+        x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found.append(np.linalg.norm(estimated_error(e, x, z, c)))
     return found
@@ -227,7 +227,7 @@ def estimates(name, system, steps):
 def test_order_of_the_error_estimate(name, first):
     system = lv.FirstOrder("angle rate", rhs=rates) if first else plane()
     steps = [0.008, 0.006, 0.004, 0.003]
-    assert abs(measured_order(steps, estimates(name, system, steps)) - 1 - lv.schemes.get(name).estimate_order) < 0.15
+    assert abs(measured_order(steps, estimates(name, system, steps)) - 1 - lv.schemes.get(name).error_order) < 0.15
 
 
 @pytest.mark.parametrize("name", ["gauss-2", "gauss-3", "radau-iia-3", "lobatto-iiic-3"])
@@ -249,7 +249,7 @@ def test_controlled_steps_follow_the_tolerance(name):
 @pytest.mark.parametrize("name", ["gauss-2", "radau-iia-3", "lobatto-iiia-3", "lobatto-iiic-3", "gauss-3"])
 def test_between_the_steps(name):
     """Dense output is continuous and at least of the order of the polynomial, also where steps are not stored."""
-    system, exact = plane(), accurate_motion(plane(), Q0, V0)
+    system, exact = plane(), reference_motion(plane(), Q0, V0)
     t, errors, steps = 1.037, [], [0.1, 0.075, 0.05, 0.0375]
     for h in steps:
         run = lv.simulate(system, Q0, V0, scheme=name, h=h, t_end=1.5)

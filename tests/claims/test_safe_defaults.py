@@ -25,7 +25,7 @@ def chain(count, ground=True, moments=(1 / 12, 1 / 100, 1 / 12), **options):
     for body in rods:
         turn = random.normal(size=4)
         turn /= np.linalg.norm(turn)
-        arm = rot.matrix(turn) @ [0, 0.5, 0]
+        arm = rot.to_matrix(turn) @ [0, 0.5, 0]
         at, rates = body.state(end + arm, turn, omega=2 * random.normal(size=3))
         end = end + 2 * arm
         q, v = [*q, *at], [*v, *rates]
@@ -58,12 +58,12 @@ def test_a_step_that_is_too_long_is_called_that():
 
 def test_quaternions_need_inertia_about_every_axis():
     thin = bodies.Inertia(1.0, [1 / 12, 0, 1 / 12])
-    for make in (bodies.quaternion_body, bodies.rotation_body):
+    for make in (bodies.quaternion_body, bodies.fixed_point_body):
         with pytest.raises(lv.ModelError, match="no inertia about one of its axes"):
             make("rod", thin)
     assert bodies.director_body("rod", thin).name == "rod"
     off = bodies.Inertia(1.0, [1 / 12, 0, 1 / 12], centre=[0.5, 0, 0])
-    assert bodies.rotation_body("rod", off).name == "rod", "seen from the fixed point it has inertia about all axes"
+    assert bodies.fixed_point_body("rod", off).name == "rod", "seen from the fixed point it has inertia about all axes"
 
 
 @pytest.mark.parametrize("scheme", ["murua-1", "murua-2", "murua-ggl-1", "murua-ggl-2"])
@@ -79,24 +79,24 @@ def test_murua_says_which_masses_it_takes(scheme):
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_index_of_equations(formulation):
     """As the formulations are called; GGL has index 2."""
-    model = lv.MultibodyEquations.of(lv.problems.load("double-pendulum").system).formulate(formulation)
+    model = lv.MultibodyEquations.from_system(lv.problems.load("double-pendulum").system).formulate(formulation)
     assert model.index == {"index-3": 3, "index-2": 2, "ggl": 2, "index-1": 1}[formulation]
     assert lv.FirstOrder("x", rhs=lambda x: [-x[0]]).index == 0
 
 
 @pytest.mark.parametrize("scheme", ["gauss-1", "gauss-2", "gauss-3", "radau-ia-2", "lobatto-iiie-2"])
 def test_methods_that_do_not_end_with_a_stage_are_refused_on_index_3(scheme):
-    equations = lv.MultibodyEquations.of(lv.problems.load("simple-pendulum").system)
+    equations = lv.MultibodyEquations.from_system(lv.problems.load("simple-pendulum").system)
     start = dict(q0=[-1, 0], v0=[0, 0], scheme=scheme, h=0.01, t_end=0.02)
     with pytest.raises(lv.InputError, match=rf"'{scheme}' needs equations of an index below 3.*radau-iia-3"):
         lv.simulate(equations.formulate("index-3"), **start)
-    assert scheme not in lv.schemes.fitting(equations.formulate("index-3"))
+    assert scheme not in lv.schemes.compatible(equations.formulate("index-3"))
     written = lv.FirstOrder(
         "x y vx vy",
         rhs=lambda x, y: [x[2], x[3], -y[0] * x[0], -9.81 - y[0] * x[1]],
         algebraic="lam",
         constraints=lambda x: [x[0] ** 2 + x[1] ** 2 - 1],
     )
-    assert written.index == 3 and "radau-iia-3" in lv.schemes.fitting(written)
+    assert written.index == 3 and "radau-iia-3" in lv.schemes.compatible(written)
     with pytest.raises(lv.InputError, match="an index below 3"):
         lv.simulate(written, x0=[1, 0, 0, 0], y0=[0.0], scheme=scheme, h=0.01, t_end=0.02)

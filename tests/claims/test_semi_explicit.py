@@ -89,9 +89,9 @@ def test_special_cases():
     assert OneStep(cheap, "semi-explicit:0.5,0.5", 0.1)(START) == pytest.approx(midpoint, abs=1e-15)
     strang = OneStep(dear, "strang", 0.1)(START)
     assert OneStep(dear, "semi-explicit:0.5,0.5", 0.1)(START) == pytest.approx(strang, abs=1e-15)
-    assert lv.schemes.get("semi-explicit:0.5,0.5").equations(dear).flatten().size == 0  # nothing to solve
-    assert lv.schemes.get("semi-explicit:0.5,0").equations(cheap).flatten().size == 0
-    assert lv.schemes.get("semi-explicit:0.5,0.5").equations(cheap).flatten().size == 2
+    assert lv.schemes.get("semi-explicit:0.5,0.5").equations(dear).to_single_graph().size == 0  # nothing to solve
+    assert lv.schemes.get("semi-explicit:0.5,0").equations(cheap).to_single_graph().size == 0
+    assert lv.schemes.get("semi-explicit:0.5,0.5").equations(cheap).to_single_graph().size == 2
 
 
 # -- how often A is evaluated -----------------------------------------------------------------------------------------
@@ -114,17 +114,17 @@ def count(function, name):
 
 def test_a_step_evaluates_the_expensive_force_once_and_newton_never():
     """Residual and Newton's matrix do not contain A at all; the end of the step, computed once, has it once."""
-    e = lv.schemes.get("semi-explicit:0.5,0.6").equations(marked()).flatten()
+    e = lv.schemes.get("semi-explicit:0.5,0.6").equations(marked()).to_single_graph()
     assert e.size == 2
     assert count(e.residual_function, "TANH") == count(e.newton_function, "TANH") == 0
-    assert count(e.end_function, "TANH") == lv.schemes.get("semi-explicit:0.5,0.6").evaluations == 1
+    assert count(e.final_state_function, "TANH") == lv.schemes.get("semi-explicit:0.5,0.6").evaluations == 1
     assert count(e.residual_function, "ATAN") == count(e.newton_function, "ATAN") == 1
     for scheme in ("theta:0.6", "implicit-midpoint"):  # here every residual and every correction evaluates it
-        e = lv.schemes.get(scheme).equations(marked()).flatten()
+        e = lv.schemes.get(scheme).equations(marked()).to_single_graph()
         assert count(e.residual_function, "TANH") >= 1 and count(e.newton_function, "TANH") >= 1
     adaptive = lv.schemes.get("semi-explicit:0.5,0.6").scaled(lv.scaling.stiffness_estimate(1.0))
-    e = adaptive.equations(marked()).flatten()
-    assert count(e.newton_function, "TANH") == 0 and count(e.end_function, "TANH") == adaptive.evaluations == 3
+    e = adaptive.equations(marked()).to_single_graph()
+    assert count(e.newton_function, "TANH") == 0 and count(e.final_state_function, "TANH") == adaptive.evaluations == 3
 
 
 # -- stability (theorems 3 and 6, corollary 4) ------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def linear_step(alpha, beta):
 
     v and A follow from q and p from the first step on: beside the eigenvalues of the map of q and p, there are zeros.
     """
-    e = lv.schemes.get(f"semi-explicit:{alpha!r},{beta!r}").equations(linear()).flatten()
+    e = lv.schemes.get(f"semi-explicit:{alpha!r},{beta!r}").equations(linear()).to_single_graph()
     by_x, by_z = ca.jacobian(e.end, e.x), ca.jacobian(e.end, e.z)
     if e.size:
         by_z -= by_x @ ca.solve(ca.jacobian(e.residual, e.x), ca.jacobian(e.residual, e.z))
@@ -231,7 +231,10 @@ def test_the_balance_of_work_closes(damped):
 
 def newton_evaluates(problem, scheme, name):
     """Whether Newton's method has to evaluate a force, told by a parameter that is in no other."""
-    e, place = lv.schemes.get(scheme).equations(problem.system).flatten(), list(problem.system.parameters).index(name)
+    e, place = (
+        lv.schemes.get(scheme).equations(problem.system).to_single_graph(),
+        list(problem.system.parameters).index(name),
+    )
     return bool(ca.depends_on(ca.vertcat(e.residual, e.jacobian), e.c[2 + place]))
 
 

@@ -12,8 +12,8 @@ import livens as lv
 from livens import math as m
 from livens.bodies import Inertia, director_body
 from livens.errors import InputError, ModelError
-from livens.models.summed import dynamics
-from livens.schemes.recipes.twists import twists
+from livens.models.equations_of_motion import equations_of_motion
+from livens.schemes.discretization.quasi_velocities import quasi_velocities
 
 STEPS = [0.01 / 2**i for i in range(4)]
 
@@ -84,10 +84,8 @@ CASES = {
 def exact(case, friction):
     """Accelerations from mass matrix and constraints, integrated by a method of order 8."""
     make, (q, v) = CASES[case]
-    d = dynamics(make(friction))
-    f = ca.Function(
-        "a", [d.q, d.v], [ca.substitute(ca.solve(*d.acceleration_system), d.k, d.system.parameter_vector())]
-    )
+    d = equations_of_motion(make(friction))
+    f = ca.Function("a", [d.q, d.v], [ca.substitute(ca.solve(*d.kkt_system), d.k, d.system.parameter_vector())])
     n = d.system.n
 
     def rate(t, y):
@@ -147,8 +145,8 @@ def chain_of_four(**spring):
 
 
 def test_springs_on_single_coordinates_are_solved_in_closed_form():
-    e = lv.schemes.get("semi-explicit:0.5,0.5").equations(chain_of_four(beta=0.8)).flatten()
-    assert e.size == 0 and count(e.end_function, "TANH") == 3
+    e = lv.schemes.get("semi-explicit:0.5,0.5").equations(chain_of_four(beta=0.8)).to_single_graph()
+    assert e.size == 0 and count(e.final_state_function, "TANH") == 3
     same = lv.schemes.get("semi-explicit:0.5,0.8")
     given = dict(q0=[0.1, 0.2, 0.0, 0.0], v0=[1.0, 0.0, 0.5, 0.0], h=0.05, t_end=1.0)
     own = lv.simulate(chain_of_four(beta=0.8), scheme="semi-explicit:0.5,0.5", **given)
@@ -160,9 +158,9 @@ def test_springs_on_single_coordinates_are_solved_in_closed_form():
 def test_only_what_cheap_forces_act_on_is_unknown_and_expensive_ones_are_evaluated_once():
     elements = list(chain_of_four().elements)
     elements.append(lv.Element([2, 3], potential=lambda q: m.cosh(q[0] - q[1]), beta=0.5, name="stiff"))
-    e = lv.schemes.get("semi-explicit:0.5,0.8").equations(lv.System(4, elements=elements)).flatten()
+    e = lv.schemes.get("semi-explicit:0.5,0.8").equations(lv.System(4, elements=elements)).to_single_graph()
     assert e.size == 2
-    assert count(e.newton_function, "TANH") == 0 and count(e.end_function, "TANH") == 3
+    assert count(e.newton_function, "TANH") == 0 and count(e.final_state_function, "TANH") == 3
     assert count(e.newton_function, "SINH") == 1 and count(e.residual_function, "COSH") == 0
 
 
@@ -196,7 +194,8 @@ def test_flags_of_elements():
     assert spring.conservative and not spring.expensive and damper.expensive and not damper.conservative
     mass = lv.Element("x", kinetic=lambda v: v[0] ** 2)
     digests = {
-        lv.System("x", elements=[mass, lv.Element("x", potential=_square, beta=b)]).digest for b in (None, 0.5, 0.8)
+        lv.System("x", elements=[mass, lv.Element("x", potential=_square, beta=b)]).fingerprint
+        for b in (None, 0.5, 0.8)
     }
     assert len(digests) == 3
 
@@ -295,8 +294,8 @@ def test_imex_on_a_body_that_turns():
 def test_masses_survive_that_the_dynamics_are_forgotten():
     """Of many models only the last are kept derived: what is derived anew is in other symbols."""
     system = sliding()
-    found, k = twists(system), ca.DM(system.parameter_vector())
+    found, k = quasi_velocities(system), ca.DM(system.parameter_vector())
     before = found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)
-    dynamics.cache_clear()
+    equations_of_motion.cache_clear()
     assert np.array_equal(np.array(found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)), np.array(before))
     assert np.isfinite(np.array(found.masses(k))).all()

@@ -27,7 +27,7 @@ def start(e):
 def mixed():
     """An energy whose parts do not come apart, and a scaling of momenta too."""
     H = lv.Hamiltonian("x y", hamiltonian=lambda q, p: (1 + q[0] ** 2) * (p @ p) / 2 + q @ q / 2 + q[1] ** 4 / 4)
-    return H, dict(q=[0.6, -0.4], p=[0.5, 0.7], scaling=lv.scaling.written(lambda q, p: 1 / (1 + q @ q + p @ p)))
+    return H, dict(q=[0.6, -0.4], p=[0.5, 0.7], scaling=lv.scaling.user_scaling(lambda q, p: 1 / (1 + q @ q + p @ p)))
 
 
 @pytest.mark.parametrize(("s", "first"), [(1, 0.1), (2, 0.5), (3, 0.6), (4, 1.0)])

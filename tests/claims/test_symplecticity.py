@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.engine.reference import ReferenceSolver
-from livens.models.start import initial_state
-from livens.models.summed import dynamics
+from livens.engine.steppers.reference import ReferenceSolver
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.initialization.dense import initial_state
 
 
 def random_system(seed, varying):
@@ -48,7 +48,7 @@ def singular_system(seed):
 def defect(system, scheme, q0, v0, h):
     """max |omega(DPsi a, DPsi b) - omega(a, b)| over tangent vectors a, b with G(q0) dq = 0, relative to omega."""
     start = initial_state(system, q0, v0, system.parameter_vector(), project=True)
-    e, n = lv.schemes.get(scheme).equations(system).flatten(), system.n
+    e, n = lv.schemes.get(scheme).equations(system).to_single_graph(), system.n
     c = np.concatenate([[h, 0.0], system.parameter_vector()])
     z = system.layout.vector(start.values)
     x = solution(e, z, c)
@@ -60,7 +60,7 @@ def defect(system, scheme, q0, v0, h):
     r_x, r_z, end_x, end_z = (np.array(value) for value in derivatives(x, z, c))
     step = end_z - end_x @ np.linalg.solve(r_x, r_z)
     q, p = np.arange(n), np.arange(2 * n, 3 * n)
-    G = np.array(ca.Function("G", [(d := dynamics(system)).q, d.t, d.k], [d.G])(start["q"], 0, c[2:]))
+    G = np.array(ca.Function("G", [(d := equations_of_motion(system)).q, d.t, d.k], [d.G])(start["q"], 0, c[2:]))
     free = np.linalg.svd(G)[2][len(G) :].T
     tangent = np.zeros((len(z), free.shape[1] + n))
     tangent[np.ix_(q, range(free.shape[1]))] = free
@@ -75,7 +75,7 @@ def defect(system, scheme, q0, v0, h):
 
 def solution(e, z, c):
     """The unknowns of the step, to round-off."""
-    x, _, trouble, _, _ = ReferenceSolver(e).solve(e.guess_function(z, c).full().ravel(), z, c)
+    x, _, trouble, _, _ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
     assert trouble is None
     return x
 
@@ -108,13 +108,13 @@ def test_the_misprinted_scheme_is_not_symplectic():
     """With p0 instead of p1 in (41b), as printed in S001, the form is lost: the misprint is a misprint."""
     from dataclasses import replace
 
-    from livens.schemes.ggl import GGLVariational, hessian_terms
+    from livens.schemes.symplectic.ggl import GGLVariational, constraint_hessian_force
 
     class Misprinted(GGLVariational):
         def share(self, e, old, new, x, h, t):
             right = super().share(e, old, new, x, h, t)
             qb = old.q + h * x.v
-            change = hessian_terms(e, qb, old.v, x.gam) - hessian_terms(e, qb, x.u, x.gam)
+            change = constraint_hessian_force(e, qb, old.v, x.gam) - constraint_hessian_force(e, qb, x.u, x.gam)
             return replace(right, rows=[right.rows[0] + h * change, *right.rows[1:]])
 
     system, q0, v0 = random_system(5, varying=False)
@@ -126,7 +126,7 @@ def test_the_misprinted_scheme_is_not_symplectic():
 
 def defect_of_step(system, scheme, q, v, p, lam, h):
     """As `defect`, for a scheme object and v0 = M^-1 p0 varied with p0."""
-    e, n = scheme.equations(system).flatten(), system.n
+    e, n = scheme.equations(system).to_single_graph(), system.n
     c = np.concatenate([[h, 0.0], system.parameter_vector()])
     z = np.concatenate([q, v, p, [0.0, 0.0], lam])
     x = solution(e, z, c)
@@ -135,7 +135,7 @@ def defect_of_step(system, scheme, q, v, p, lam, h):
         for pair in ((e.residual, e.x), (e.residual, e.z), (e.end, e.x), (e.end, e.z))
     )
     step = end_z - end_x @ np.linalg.solve(r_x, r_z)
-    d = dynamics(system)
+    d = equations_of_motion(system)
     mass = np.array(d.function(ca.jacobian(d.fibre_derivative, d.v))(q, v, p, 0, c[2:]))
     G = np.array(d.function(d.G)(q, v, p, 0, c[2:]))
     free = np.linalg.svd(G)[2][len(G) :].T
@@ -156,7 +156,7 @@ def test_implicit_midpoint_is_symplectic_without_constraints(h):
         kinetic=lambda q, v: 0.5 * (1 + q[1] ** 2) * v[0] ** 2 + v[1] ** 2,
         potential=lambda q: m.cos(q[0]) + q[1] ** 4,
     )
-    e, n = lv.schemes.get("livens-midpoint").equations(system).flatten(), 2
+    e, n = lv.schemes.get("livens-midpoint").equations(system).to_single_graph(), 2
     c = np.array([h, 0.0])
     z = np.array([0.3, 0.5, 1.0, -0.4, (1 + 0.25) * 1.0, -0.8, 0.0, 0.0])
     x = solution(e, z, c)

@@ -11,9 +11,9 @@ import pytest
 
 import livens as lv
 from livens import math as m
-from livens.models.summed import OBSERVABLES
-from livens.schemes.base import FORMS, Scheme, Traits
-from livens.schemes.catalogue import GROUPS
+from livens.models.equations_of_motion import OBSERVABLES
+from livens.schemes.core.catalogue import GROUPS
+from livens.schemes.core.scheme import FORMULATION_DESCRIPTIONS, Scheme, Traits
 
 H = 0.1
 #: What a scheme may conserve that is no observable of a system.
@@ -69,11 +69,11 @@ def scaled(scheme):
     if not scheme.fictive:
         return scheme, None
     if scheme.forms == ("nambu",):
-        scaling = lv.scaling.written(lambda x: 1 / (1 + x[0] ** 2))
-    elif scheme.wants == "energies":
-        scaling = lv.scaling.written(lambda T, V: 1 / (T + V**2))
+        scaling = lv.scaling.user_scaling(lambda x: 1 / (1 + x[0] ** 2))
+    elif scheme.scaling_arguments == "energies":
+        scaling = lv.scaling.user_scaling(lambda T, V: 1 / (T + V**2))
     else:
-        scaling = lv.scaling.written(lambda q: 1 / (1 + q[0] ** 2 + m.sin(q[1]) ** 2))
+        scaling = lv.scaling.user_scaling(lambda q: 1 / (1 + q[0] ** 2 + m.sin(q[1]) ** 2))
     return scheme.scaled(scaling), scaling
 
 
@@ -83,42 +83,42 @@ def measured(name):
     scheme, scaling = scaled(lv.schemes.get(name))
     symplecticity, reversibility, equations = [], [], []
     for model, q, rest in models():
-        if scheme.missing(model):
+        if scheme.unmet_requirements(model):
             continue
         given = dict(q=q, h=H, scaling=scaling, **rest)
         reversibility.append(lv.study.reversibility_defect(model, scheme, **given))
         if name not in NO_FORM:
             symplecticity.append(lv.study.symplecticity_defect(model, scheme, **given))
-        equations.append(scheme.equations(model).flatten())
+        equations.append(scheme.equations(model).to_single_graph())
     if scheme.forms == ("nambu",):
         equations, there_and_back = nambu_step(scheme)
         reversibility.append(there_and_back)
     if scheme.forms == ("descriptor",):
         swing = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -m.sin(x[0])])
-        equations.append(scheme.equations(swing).flatten())
+        equations.append(scheme.equations(swing).to_single_graph())
     if name == "sundman-harmonic":
         swing = lv.Hamiltonian("x y", kinetic=lambda p: p @ p, potential=lambda q: 3 + q[0] ** 2 + steep(q))
         given = dict(q=[0.6, -0.4], p=[0.5, 0.7], h=H, scaling=scaling)
         symplecticity.append(lv.study.symplecticity_defect(swing, scheme, **given))
         reversibility.append(lv.study.reversibility_defect(swing, scheme, **given))
-        equations.append(scheme.equations(swing).flatten())
+        equations.append(scheme.equations(swing).to_single_graph())
     if name == "livens-em-nullspace":
         body = lv.problems.load("free-rigid-body")
         reversibility.append(lv.study.reversibility_defect(body.system, scheme, body.q0, body.v0, H))
-        equations.append(scheme.equations(body.system).flatten())
+        equations.append(scheme.equations(body.system).to_single_graph())
     if name in ("lie-em", "lie-ggl"):
         bars = lv.problems.load("double-four-bar")
         given = dict(elements=bars.system.elements, parameters=bars.system.shared.values, frames=True)
         system = lv.System(bars.system.coordinates, **given)
         reversibility.append(lv.study.reversibility_defect(system, scheme, bars.q0, bars.v0, H))
-        equations.append(scheme.equations(system).flatten())
+        equations.append(scheme.equations(system).to_single_graph())
     if lv.schemes.get(name) in PLANETARY:
         planets = lv.PointMasses("star a b", [1.0, 0.1, 0.2], dimension=2)
         q, v = [0.01, 0.0, 1.0, 0.1, -0.3, 1.9], [0.0, 0.01, -0.05, 1.0, -0.7, 0.1]
         # one step of a corrector is nearly symmetric; long ones show that it is not
         reversibility.append(lv.study.reversibility_defect(planets, scheme, q, v, 0.5 * scheme.count))
         symplecticity.append(lv.study.symplecticity_defect(planets, scheme, q, v, H))
-        equations.append(scheme.equations(planets).flatten())
+        equations.append(scheme.equations(planets).to_single_graph())
     return symplecticity, reversibility, equations
 
 
@@ -126,11 +126,11 @@ def nambu_step(scheme):
     """The equations of a step, and how far one is from the start after a step of size h and one of -h."""
     top = lv.Nambu("x y z", hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + 0.6 * x[1] ** 2 + 0.3 * x[2] ** 2])
     x, k = np.array([0.5, 0.8, -0.4]), top.parameter_vector()
-    e = scheme.equations(top).flatten()
+    e = scheme.equations(top).to_single_graph()
     z = e.layout.vector({"x": x, **scheme.memory(top, {"x": x}, k, 0.0, H)})
-    there = e.end_function([], z, [H, 0.0]).full().ravel()
+    there = e.final_state_function([], z, [H, 0.0]).full().ravel()
     assert np.abs(there - z).max() > 1e-3
-    return [e], np.abs(e.end_function([], there, [-H, H]).full().ravel() - z).max()
+    return [e], np.abs(e.final_state_function([], there, [-H, H]).full().ravel() - z).max()
 
 
 #: Schemes of a higher order are exact here, up to round-off.
@@ -150,9 +150,9 @@ def test_the_record_is_complete(scheme):
         if field.name not in ("family", "aliases"):
             assert getattr(traits, field.name) == getattr(scheme, field.name), field.name
     assert traits.order >= 1 and traits.summary and traits.source and traits.evaluations >= 1
-    assert traits.forms and set(traits.forms) <= set(FORMS)
+    assert traits.forms and set(traits.forms) <= set(FORMULATION_DESCRIPTIONS)
     assert traits.group in GROUPS
-    assert set(traits.conserves) <= {*OBSERVABLES, *MORE}
+    assert set(traits.is_invariant) <= {*OBSERVABLES, *MORE}
     assert traits.family in {None, *lv.schemes.names()}
 
 
@@ -198,7 +198,7 @@ def test_explicit_as_declared(scheme):
 @all_schemes()
 def test_estimates_its_error_as_declared(scheme):
     estimates = [equations.error is not None for equations in measured(scheme.name)[2]]
-    assert set(estimates) == {scheme.traits.estimate_order > 0}
+    assert set(estimates) == {scheme.traits.error_order > 0}
 
 
 def test_reasons_are_of_schemes_that_exist():

@@ -13,10 +13,10 @@ from conftest import measured_order
 import livens as lv
 from livens.analysis.contact_forces import contact_forces
 from livens.errors import InputError
-from livens.models.summed import dynamics
-from livens.problems.bearing.data import Bearing
-from livens.problems.bearing.start import axial_seat, radial_seat
-from livens.reproduce.s003.bearing_runs import cvodes
+from livens.models.equations_of_motion import equations_of_motion
+from livens.problems.bearing.dimensions import Bearing
+from livens.problems.bearing.initial_state import axial_equilibrium, radial_equilibrium
+from livens.reproduce.modin_2009.bearing_runs import final_state_by_cvodes
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "ref_ball_bearing.json").read_text())
 SCHEME = "semi-explicit:0.5,0.8"
@@ -59,25 +59,25 @@ def of_reference(z):
 def test_hertz_and_geometry_of_a_6205():
     b = Bearing()
     assert b.stiffness == pytest.approx((2.68270e10, 2.53308e10), rel=1e-5)
-    assert np.degrees(b.free_angle) == pytest.approx(12.4779, abs=1e-4)
-    assert (b.outer_circle, b.inner_circle) == pytest.approx((19.09499e-3, 19.40501e-3), rel=1e-12)
+    assert np.degrees(b.free_contact_angle) == pytest.approx(12.4779, abs=1e-4)
+    assert (b.outer_groove_circle, b.inner_circle) == pytest.approx((19.09499e-3, 19.40501e-3), rel=1e-12)
     assert lv.problems.load("ball-bearing", scale=1.7).system.parameters["ball1.mass"] == pytest.approx(0.01, rel=0.01)
 
 
 def test_axial_equilibrium():
     """Without centrifugal force by a closed form, with it by another program."""
-    still, known = axial_seat(Bearing(), 1000.0, turning=False), REFERENCE["static"]["closed_form"]
+    still, known = axial_equilibrium(Bearing(), 1000.0, rotating=False), REFERENCE["static"]["closed_form"]
     assert np.degrees(still.contact_angles) == pytest.approx([known["alpha_deg"]] * 2, rel=1e-9)
     assert (still.inner[0], still.outer[0]) == pytest.approx((known["Q"],) * 2, rel=1e-9)
     assert still.ring[0] == pytest.approx(known["xi"], rel=1e-9)
-    seat, known = axial_seat(Bearing(), 1000.0), REFERENCE["static"]["jones_with_centrifugal"]
+    seat, known = axial_equilibrium(Bearing(), 1000.0), REFERENCE["static"]["jones_with_centrifugal"]
     found = seat.x[0], seat.rho[0], seat.ring[0], seat.outer[0], seat.inner[0], seat.orbit, seat.spin, seat.angle
     assert found == pytest.approx([known[name] for name in "xb rho xi Qo Qi wc wr b".split()], rel=1e-9)
 
 
 def test_radial_equilibrium():
     """The reference takes the ring's way along the balls' azimuths; Stribeck's rule gives 5 F/Z."""
-    seat, known = radial_seat(Bearing(radial=-1000.0), -1000.0), REFERENCE["static"]["radial"]
+    seat, known = radial_equilibrium(Bearing(radial=-1000.0), -1000.0), REFERENCE["static"]["radial"]
     assert seat.ring[1:] == pytest.approx(known["ring"], abs=3e-9)
     assert seat.inner == pytest.approx(known["Qi"], abs=0.3)
     assert seat.inner.max() == pytest.approx(5 * 1000 / 9, rel=0.05)
@@ -88,11 +88,15 @@ def test_radial_equilibrium():
 def test_it_starts_in_equilibrium(case):
     """Balls feel just their centripetal force, rings nothing but weight and friction, which is small."""
     problem = bearing(case)
-    d = dynamics(problem.system)
+    d = equations_of_motion(problem.system)
     k = problem.system.parameter_vector()
     force = ca.Function("f", [d.q, d.v, d.t, d.k], [d.F - ca.gradient(d.V, d.q)])
     on = np.array(force(problem.q0, problem.v0, 0.0, k)).ravel()
-    seat = axial_seat(Bearing(), 1000.0) if case == "axial" else radial_seat(Bearing(radial=-1000.0), -1000.0)
+    seat = (
+        axial_equilibrium(Bearing(), 1000.0)
+        if case == "axial"
+        else radial_equilibrium(Bearing(radial=-1000.0), -1000.0)
+    )
     for i in range(9):
         x, push = problem.q0[6 * i : 6 * i + 3], on[6 * i : 6 * i + 3]
         radial = np.array([0.0, *x[1:]]) / np.hypot(*x[1:])
@@ -106,11 +110,11 @@ def test_forces_between_bodies_cancel():
     """At random states near the start: their sum, and the moment about the axis of all but the drive."""
     problem, random = bearing(), np.random.default_rng(5)
     system = problem.system
-    d = dynamics(system)
+    d = equations_of_motion(system)
     only = [i for i, element in enumerate(system.elements) if element.expensive]
     total = ca.SX.zeros(system.n)
     for i in only:
-        model, index, where = system.models[i], list(system.indices[i]), list(system.parameter_indices[i])
+        model, index, where = system.element_types[i], list(system.indices[i]), list(system.element_parameters[i])
         one = ca.Function("f", [model.q, model.v, model.t, model.k], [model.F - ca.gradient(model.V, model.q)])
         total[index] += one(d.q[index], d.v[index], d.t, d.k[where])
     force = ca.Function("f", [d.q, d.v, d.t, d.k], [total])
@@ -132,7 +136,11 @@ def test_forces_between_bodies_cancel():
 def _outer_moment(system, q, v, i):
     """About the axis through the outer ring's centre, of what a ball does to it at the contact."""
     number = next(j for j, e in enumerate(system.elements) if e.name == f"ball{i + 1}-outer")
-    model, index, where = system.models[number], list(system.indices[number]), list(system.parameter_indices[number])
+    model, index, where = (
+        system.element_types[number],
+        list(system.indices[number]),
+        list(system.element_parameters[number]),
+    )
     force = ca.Function("f", [model.q, model.v, model.t, model.k], [model.F - ca.gradient(model.V, model.q)])
     on = np.array(force(q[index], v[index], 0.0, system.parameter_vector()[where])).ravel()
     x, X = q[index][:3], q[index][6:9]
@@ -153,7 +161,7 @@ def test_states_are_those_of_scheme_5_written_by_hand(sample):
 
 def test_nothing_is_left_to_be_solved():
     """Penalties are linear and act on one coordinate each: one evaluation of the contacts per step, and no matrix."""
-    assert lv.schemes.get(SCHEME).equations(bearing().system).flatten().size == 0
+    assert lv.schemes.get(SCHEME).equations(bearing().system).to_single_graph().size == 0
     assert run().statistics.newton_iterations == 0
 
 
@@ -217,17 +225,17 @@ def test_bad_bearings():
 # -- energy, stability, elastic ring ----------------------------------------------------------------------------------
 def test_the_energy_account_closes():
     """Energy at the end less what forces without potential did: nothing, beside what was turned over."""
-    from livens.schemes.recipes.split_forces import split_forces
+    from livens.schemes.discretization.semi_explicit_step import force_split
 
     problem = bearing("axial-step", **FEW)
     system, k = problem.system, ca.DM(problem.system.parameter_vector())
-    forces = split_forces(system)
+    forces = force_split(system)
 
     def power(q, u, t):
         return ca.dot(forces.pushed((*forces.expensive, *forces.cheap), q, u, 0.0, k).free, u)
 
-    q, v, (work, turned) = cvodes(problem, 3e-4, 1e-12, [power, lambda q, u, t: ca.fabs(power(q, u, t))])
-    d = dynamics(system)
+    q, v, (work, turned) = final_state_by_cvodes(problem, 3e-4, 1e-12, [power, lambda q, u, t: ca.fabs(power(q, u, t))])
+    d = equations_of_motion(system)
     energy = ca.Function("E", [d.q, d.v, d.t, d.k], [d.T + d.V])
     change = float(energy(q, v, 0.0, k) - energy(problem.q0, problem.v0, 0.0, k))
     assert turned > 1e-3
@@ -236,19 +244,19 @@ def test_the_energy_account_closes():
 
 def test_an_oval_inner_race():
     """The ring's load goes up and down twice per turn; energy is what forces and the moving race put in."""
-    from livens.schemes.recipes.split_forces import split_forces
+    from livens.schemes.discretization.semi_explicit_step import force_split
 
     problem = bearing("axial-step", oval=2e-6, **FEW)
     system, k = problem.system, ca.DM(problem.system.parameter_vector())
-    forces = split_forces(system)
+    forces = force_split(system)
 
     def power(q, u, t):
         pushed = forces.pushed((*forces.expensive, *forces.cheap), q, u, t, k)
         return ca.dot(pushed.free, u) + pushed.moving
 
     t_end = 2e-4
-    q, v, (work,) = cvodes(problem, t_end, 1e-13, [power])
-    d = dynamics(system)
+    q, v, (work,) = final_state_by_cvodes(problem, t_end, 1e-13, [power])
+    d = equations_of_motion(system)
     energy = ca.Function("E", [d.q, d.v, d.t, d.k], [d.T + d.V])
     change = float(energy(q, v, t_end, k) - energy(problem.q0, problem.v0, 0.0, k))
     assert work > 1e-3 and abs(change - work) < 1e-10 * work
@@ -261,7 +269,7 @@ def test_an_oval_inner_race():
 def test_radial_motion_against_another_solver():
     """All coordinates of the radial case by CVODES at 1e-11: errors of the scheme fall with its order."""
     problem = bearing("radial")
-    _, v, _ = cvodes(problem, 1e-4, 1e-11)
+    _, v, _ = final_state_by_cvodes(problem, 1e-4, 1e-11)
     steps, errors = [0.5e-6, 0.25e-6, 0.125e-6, 0.0625e-6], {SCHEME: [], "semi-explicit-2:0.5": []}
     for scheme, found in errors.items():
         for h in steps:
@@ -291,7 +299,7 @@ def test_the_longest_step():
 def test_an_elastic_ring_changes_its_diameter_as_theory_says():
     """Two opposite forces, by the modes alone: ``(pi/4 - 2/pi) F R^3/(E I)``."""
     b = Bearing(modes=4000)
-    ring = b.elastic("outer")
+    ring = b.ring_modes("outer")
     shorter = sum(4 / ring.stiffness(n) for n in ring.waves if n % 2 == 0)
     assert shorter == pytest.approx((np.pi / 4 - 2 / np.pi) * b.ring_radius**3 / b.bending, rel=1e-6)
 

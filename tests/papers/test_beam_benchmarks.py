@@ -6,8 +6,8 @@ import pytest
 import livens as lv
 from livens.problems.bend_45 import RAMP as BEND_RAMP
 from livens.problems.bend_45 import bent_beam
-from livens.problems.folded_cable import folded
-from livens.problems.hanging_net import hung_net
+from livens.problems.folded_cable import folded_cable_mechanism
+from livens.problems.hanging_net import hanging_net_mechanism
 from livens.problems.princeton_beam import princeton_cantilever
 from livens.problems.roll_up import RAMP as ROLL_RAMP
 from livens.problems.roll_up import rolled_beam
@@ -41,7 +41,7 @@ def test_elastica(beams):
         errors = []
         for n in sizes.tolist():
             mb = lv.Multibody(planar=True)
-            beam = mb.beam("boom", points=[[0, 0], [1, 0]], section=stiff, elements=n, first=mb.ground)
+            beam = mb.beam("boom", points=[[0, 0], [1, 0]], section=stiff, elements=n, clamp_first=mb.ground)
             mb.wrench("end", beam.b, force=[0, row["force"]])
             tip = mb.equilibrium(load_steps=4).position[-6:-4]
             errors.append(np.abs(tip - [row["x"], row["w"]]).max())
@@ -154,12 +154,12 @@ def test_a_folded_cable_falls_faster_than_a_stone():
     assert np.abs(v[inside] / exact - 1).max() < 0.03
     assert np.all(x[inside] > 9.81 / 2 * run.t[inside] ** 2) and run.summary.max_energy_drift < 1e-11
     with pytest.raises(lv.InputError, match="even number"):
-        folded(5)
+        folded_cable_mechanism(5)
 
 
 def test_a_net_hangs_on_its_corners():
     """As symmetric as it is drawn, deepest in its middle, and stable."""
-    mb = hung_net(5)
+    mb = hanging_net_mechanism(5)
     rest = mb.equilibrium(load_steps=5)
     assert rest.stable and rest.residual < 1e-10
     heights = {name: rest.position[3 * i + 2] for i, name in enumerate(mb.bodies)}

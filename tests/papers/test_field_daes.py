@@ -30,7 +30,7 @@ def test_fekete_points_start_and_move(field):
 def test_fekete_points_come_to_rest(field):
     """Multipliers eliminated, Taylor series; in the end all multipliers are equal."""
     problem = lv.problems.load("fekete")
-    model = lv.MultibodyEquations.of(problem.system).formulate("index-1")
+    model = lv.MultibodyEquations.from_system(problem.system).formulate("index-1")
     run = lv.simulate(model, q0=problem.q0, v0=problem.v0, scheme="taylor", t_end=100.0)
     for t, good in ((1.0, 1e-12), (2.0, 1e-12), (100.0, 1e-11)):
         exact = np.ravel(placed(field["fekete"]["reference"], t)["p"])

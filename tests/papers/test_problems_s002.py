@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens.errors import InputError
-from livens.problems.accurate import accurate_solution
+from livens.problems.reference_solution import reference_ode_solution
 
 
 @functools.cache
@@ -146,7 +146,7 @@ def test_every_scheme_that_fits_runs_the_benchmarks(name):
     """At the usual step: to the end and near the reference, constraints at round-off where the scheme says so."""
     problem = load(name)
     exact = problem.reference(problem.t_end)["q"]
-    for name in lv.schemes.fitting(problem.system):
+    for name in lv.schemes.compatible(problem.system):
         if (problem.name, name) == ("andrews-squeezer", "livens-em:itoh-abe"):
             # its forces of constraints act along one coordinate after the other: in this mechanism that breaks down
             with pytest.raises(lv.IntegrationError):
@@ -154,7 +154,7 @@ def test_every_scheme_that_fits_runs_the_benchmarks(name):
             continue
         run = lv.simulate(problem, scheme=name)
         assert np.abs(run.q[-1] - exact).max() < 0.01, name
-        if "constraint" in lv.schemes.get(name).conserves:
+        if "constraint" in lv.schemes.get(name).is_invariant:
             assert np.abs(run.observe("constraint")).max() < 1e-14, name
 
 
@@ -177,7 +177,7 @@ def test_double_pendulum_in_its_angles(options):
         return np.concatenate([w, np.linalg.solve(M, force)])
 
     # the second mass starts at rest, so the second rod turns against the first
-    a, b, wa, wb = accurate_solution(rate, np.array([0, 0, k["u1"] / l1, -k["u1"] / l2]))(2.0)
+    a, b, wa, wb = reference_ode_solution(rate, np.array([0, 0, k["u1"] / l1, -k["u1"] / l2]))(2.0)
     first, second = l1 * np.array([np.cos(a), np.sin(a)]), l2 * np.array([np.cos(b), np.sin(b)])
     v1, v2 = wa * np.array([-first[1], first[0]]), wb * np.array([-second[1], second[0]])
     exact = load("double-pendulum", **options).reference(2.0)
@@ -194,7 +194,7 @@ def test_spherical_pendulum_in_its_angles():
         turning = L3 / np.sin(y[0]) ** 2
         return np.array([y[1], np.sin(y[0]) * (turning**2 * np.cos(y[0]) - g), turning])
 
-    theta, _, phi = accurate_solution(rate, np.array([theta, 0.0, 0.0]))(5.0)
+    theta, _, phi = reference_ode_solution(rate, np.array([theta, 0.0, 0.0]))(5.0)
     x = [np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), -np.cos(theta)]
     exact = load("spherical-pendulum").reference(5.0)
     assert np.allclose(exact["q"], x, rtol=0, atol=1e-11)

@@ -12,7 +12,15 @@ from livens.cli import app
 from livens.errors import InputError, IntegrationError
 from livens.plot.style import new_figure
 from livens.reproduce import core
-from livens.reproduce.measure import above, below, between, no_trend, of_order, ranked, slope
+from livens.reproduce.measure import (
+    claim_above,
+    claim_below,
+    claim_between,
+    claim_no_trend,
+    claim_order,
+    claim_ranked,
+    convergence_order,
+)
 
 ALL = [(entry.source, entry.number) for source in reproduce.SOURCES for entry in reproduce.figures(source)]
 QUICK = [(s, n) for s, n in ALL if reproduce.figures(s, n)[0].quick]
@@ -62,24 +70,24 @@ def test_figures_by_number():
 
 
 def test_claims_are_judged_by_their_limits():
-    assert below("", 1.0, 1.0).holds and not below("", 1.1, 1.0).holds
-    assert above("", 1.0, 1.0).holds and not above("", 0.9, 1.0).holds
-    assert between("", 1.5, 1, 2).holds and not between("", 2.5, 1, 2).holds
-    assert not below("", float("nan"), 1.0).holds and not above("", float("nan"), 1.0).holds
-    assert ranked("", {"a": 1.0, "b": 2.0}).holds and not ranked("", {"a": 1.0, "b": 1.0}).holds
+    assert claim_below("", 1.0, 1.0).holds and not claim_below("", 1.1, 1.0).holds
+    assert claim_above("", 1.0, 1.0).holds and not claim_above("", 0.9, 1.0).holds
+    assert claim_between("", 1.5, 1, 2).holds and not claim_between("", 2.5, 1, 2).holds
+    assert not claim_below("", float("nan"), 1.0).holds and not claim_above("", float("nan"), 1.0).holds
+    assert claim_ranked("", {"a": 1.0, "b": 2.0}).holds and not claim_ranked("", {"a": 1.0, "b": 1.0}).holds
     steps = [0.1, 0.05, 0.025, 0.0125]
-    assert of_order("", 2, steps, [h**2 for h in steps]).holds
-    assert not of_order("", 2, steps, [h**1.8 for h in steps]).holds
-    assert not of_order("", 2, steps, [0.1, 0.1, float("nan"), 0.1]).holds
+    assert claim_order("", 2, steps, [h**2 for h in steps]).holds
+    assert not claim_order("", 2, steps, [h**1.8 for h in steps]).holds
+    assert not claim_order("", 2, steps, [0.1, 0.1, float("nan"), 0.1]).holds
     with pytest.raises(ValueError, match="at least four"):
-        slope(steps[:3], steps[:3])
+        convergence_order(steps[:3], steps[:3])
 
 
 def test_drift_is_told_from_swing():
     t = np.linspace(0, 10, 1001)
-    assert no_trend("", t, np.sin(5 * t), "J").holds
-    assert not no_trend("", t, np.sin(5 * t) + t, "J").holds
-    assert not no_trend("", t, np.full_like(t, np.nan), "J").holds
+    assert claim_no_trend("", t, np.sin(5 * t), "J").holds
+    assert not claim_no_trend("", t, np.sin(5 * t) + t, "J").holds
+    assert not claim_no_trend("", t, np.full_like(t, np.nan), "J").holds
 
 
 @pytest.fixture
@@ -95,7 +103,7 @@ def fake(monkeypatch):
             return picture, list(claims)
 
         monkeypatch.setitem(core.SOURCES, "S999", core.Source("S999", "A & B: On <nothing>", (), "All is well."))
-        entry = core.Entry("S999", "1", "A | line", draw, "Theirs is bent.")
+        entry = core.FigureEntry("S999", "1", "A | line", draw, "Theirs is bent.")
         monkeypatch.setitem(core._entries, ("S999", "1"), entry)
 
     return make

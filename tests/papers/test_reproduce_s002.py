@@ -10,10 +10,10 @@ from livens import reproduce, tableaus
 from livens.cli import app
 from livens.reproduce import core
 from livens.reproduce.report import as_html, as_markdown
-from livens.reproduce.s002.murua import predicted
-from livens.reproduce.s002.runs import rate, relative_distances
-from livens.reproduce.s002.springs import growth
-from livens.reproduce.s002.times import TABLE
+from livens.reproduce.symank_2025.murua import predicted
+from livens.reproduce.symank_2025.runs import convergence_power, relative_distances
+from livens.reproduce.symank_2025.springs import amplification
+from livens.reproduce.symank_2025.times import TABLE
 
 EPS = np.finfo(float).eps
 #: With a Hamiltonian at most quadratic in what a run changes; that of the loudspeaker is of fourth degree.
@@ -40,8 +40,8 @@ def test_published_times():
 def test_what_is_shown_is_not_judged(tmp_path):
     """A time makes no figure fail, and is not counted among the claims that hold."""
     claims = (core.Claim("It runs.", "yes", True), core.Claim("Its time.", "1 ms", None))
-    entry = core.Entry("S002", "1", "A figure", lambda: (None, list(claims)))
-    report = core.Report(core.SOURCES["S002"], tmp_path, [core.Drawn(entry, (), claims)])
+    entry = core.FigureEntry("S002", "1", "A figure", lambda: (None, list(claims)))
+    report = core.Report(core.SOURCES["S002"], tmp_path, [core.FigureResult(entry, (), claims)])
     assert report.holds and report.as_object()["figures"][0]["claims"][1]["holds"] is None
     assert "1 of 1 claims hold" in as_markdown(report) and "| Its time. | 1 ms | shown |" in as_markdown(report)
     assert "<td>shown</td>" in as_html(report)
@@ -60,14 +60,14 @@ def test_growth_is_what_a_step_makes_of_the_energy(h):
     oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 4.5 * q[0] ** 2)
     run = lv.simulate(oscillator, [1.0], [0.0], scheme="lobatto-iiic-3", h=h, t_end=h)
     H = run.observe("total_energy")
-    assert abs(H[1] / H[0] - growth(tableaus.lobatto_iiic(3), 3j * h)) < 1e-14
+    assert abs(H[1] / H[0] - amplification(tableaus.lobatto_iiic(3), 3j * h)) < 1e-14
 
 
 def test_distances():
     apart = relative_distances(np.array([[1.1, 0.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [2.0, 0.0]]))
     assert np.allclose(apart, [0.05, 0.0])
     assert np.isinf(relative_distances(np.array([[1.0]]), np.array([[0.0]]))[0])
-    assert abs(rate([1.0, 0.1, 0.01], [3.0, 0.3, 0.03], lambda m: m < 0.5) - 1) < 1e-12
+    assert abs(convergence_power([1.0, 0.1, 0.01], [3.0, 0.3, 0.03], lambda m: m < 0.5) - 1) < 1e-12
 
 
 def test_energy_defect_has_the_sign_of_the_force():

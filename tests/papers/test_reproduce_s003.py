@@ -4,13 +4,20 @@ import numpy as np
 import pytest
 
 from livens import problems, reproduce
-from livens.reproduce.s003 import beyond
-from livens.reproduce.s003 import runs as shared
-from livens.reproduce.s003.pendulum import _local_errors
-from livens.reproduce.s003.runs import bdf, drifts, largest_ratio, steady, straight, until_failure
-from livens.reproduce.s003.semi_explicit import exact_pair
-from livens.reproduce.s003.stability import growth, inside
-from livens.reproduce.s003.walls import position
+from livens.reproduce.modin_2009 import extensions
+from livens.reproduce.modin_2009 import runs as shared
+from livens.reproduce.modin_2009.pendulum import _local_errors
+from livens.reproduce.modin_2009.runs import (
+    bdf,
+    claim_drift,
+    claim_no_drift,
+    largest_step_ratio,
+    linear_change,
+    until_failure,
+)
+from livens.reproduce.modin_2009.semi_explicit import exact_two_oscillators
+from livens.reproduce.modin_2009.stability import is_in_stability_region, step_eigenvalues
+from livens.reproduce.modin_2009.walls import position
 
 CHAPTERS = ["1.1", "2.1", "2.7", "2.8", "2.9", "2.10", "4.1", "4.2"]
 PAPERS = ["I.1", *(f"II.{i}" for i in range(2, 8)), *(f"III.{i}" for i in range(1, 5)), "IV.1", "IV.2"]
@@ -25,15 +32,15 @@ def test_every_figure_is_there_in_order():
 def test_drift_and_none_are_opposites():
     t = np.linspace(0, 100, 1001)
     swing = np.sin(7 * t)
-    assert steady("", t, swing).holds and not drifts("", t, swing).holds
-    assert drifts("", t, swing + 0.02 * t).holds and not steady("", t, swing + 0.02 * t).holds
+    assert claim_no_drift("", t, swing).holds and not claim_drift("", t, swing).holds
+    assert claim_drift("", t, swing + 0.02 * t).holds and not claim_no_drift("", t, swing + 0.02 * t).holds
     lost = np.full_like(t, np.nan)
-    assert not drifts("", t, lost).holds and not steady("", t, lost).holds
-    assert straight(t, 3 - t / 50) == pytest.approx(-2)
+    assert not claim_drift("", t, lost).holds and not claim_no_drift("", t, lost).holds
+    assert linear_change(t, 3 - t / 50) == pytest.approx(-2)
 
 
 def test_largest_ratio_leaves_out_the_step_that_is_cut():
-    assert largest_ratio(np.array([1.0, 2.0, 1.0, 3.0, 1e-9])) == pytest.approx(3)
+    assert largest_step_ratio(np.array([1.0, 2.0, 1.0, 3.0, 1e-9])) == pytest.approx(3)
 
 
 def test_exact_motions_are_those_of_the_problems():
@@ -41,7 +48,7 @@ def test_exact_motions_are_those_of_the_problems():
     walls, pair = (problems.load(name).reference for name in ("two-walls", "two-oscillators"))
     assert position(t) == pytest.approx(np.array([walls(s)["q"][0] for s in t]), abs=1e-12)
     found = np.array([np.concatenate([pair(s)["q"], pair(s)["v"]]) for s in t])
-    assert exact_pair(t) == pytest.approx(found, abs=1e-11)
+    assert exact_two_oscillators(t) == pytest.approx(found, abs=1e-11)
 
 
 def test_bdf_converges_and_keeps_to_its_order():
@@ -75,10 +82,10 @@ def test_growth_is_that_of_the_characteristic_equation():
     rng = np.random.default_rng(1)
     x, y = rng.uniform(-1, 3, 40), rng.uniform(-1, 5, 40)
     for alpha in (0.0, 0.3, 0.5, 1.0):
-        found = growth(alpha, 0.5, c_A=x, k_A=y)
+        found = step_eigenvalues(alpha, 0.5, c_A=x, k_A=y)
         assert found.sum(axis=1) == pytest.approx(2 - x - y * (1 + 2 * alpha) / 2, abs=1e-12)
         assert found.prod(axis=1) == pytest.approx(1 - x + y * (1 - 2 * alpha) / 2, abs=1e-12)
-    assert np.abs(growth(0.5, 0.5, k_B=np.geomspace(1e-2, 1e6, 9))) == pytest.approx(1, abs=1e-7)
+    assert np.abs(step_eigenvalues(0.5, 0.5, k_B=np.geomspace(1e-2, 1e6, 9))) == pytest.approx(1, abs=1e-7)
 
 
 def test_corners_of_the_region():
@@ -86,7 +93,7 @@ def test_corners_of_the_region():
         corners = np.array([(0, 0), (2, 0), (2 - 4 * alpha, 4)])
         middle = corners.mean(axis=0)
         within, beyond = middle + 0.99 * (corners - middle), middle + 1.01 * (corners - middle)
-        assert inside(alpha, *within.T).all() and not inside(alpha, *beyond.T).any()
+        assert is_in_stability_region(alpha, *within.T).all() and not is_in_stability_region(alpha, *beyond.T).any()
 
 
 @pytest.mark.slow
@@ -103,7 +110,9 @@ def test_runs_are_shared():
     assert shared.adaptive("kepler", "sundman", 0.02, 1.0) is first
 
 
-@pytest.mark.parametrize("claims", [beyond.of_higher_order, beyond.other_splittings, beyond.kick_midpoint_kick])
+@pytest.mark.parametrize(
+    "claims", [extensions.higher_order_claims, extensions.splitting_claims, extensions.imex_claims]
+)
 def test_schemes_that_the_papers_lead_to(claims):
     """The claims of papers III and V hold for them, too."""
     found = claims()

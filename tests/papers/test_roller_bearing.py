@@ -9,11 +9,11 @@ from conftest import measured_order
 
 import livens as lv
 from livens.errors import InputError
-from livens.models.summed import dynamics
-from livens.problems.bearing.roller_start import roller_seat
-from livens.problems.bearing.rollers import RollerBearing
-from livens.reproduce.s003.bearing_runs import cvodes
-from livens.schemes.recipes.split_forces import split_forces
+from livens.models.equations_of_motion import equations_of_motion
+from livens.problems.bearing.roller.contact import RollerBearing
+from livens.problems.bearing.roller.initial_state import roller_equilibrium
+from livens.reproduce.modin_2009.bearing_runs import final_state_by_cvodes
+from livens.schemes.discretization.semi_explicit_step import force_split
 
 FEW = dict(case="rollers", balls=5, slices=3)
 
@@ -26,19 +26,19 @@ def problem(**options):
 def test_palmgrens_line_contact():
     """A barrel that fits its race touches along its whole length: 8.06e4 l^(8/9) depth^(10/9) in N and mm."""
     b = RollerBearing(profile=22.5e-3, slices=20)
-    seat = roller_seat(b)
+    seat = roller_equilibrium(b)
     i = int(np.argmax(seat.outer))
-    expected = 8.06e4 * 6.5 ** (8 / 9) * (1e3 * seat.pressed[i]) ** (10 / 9)
+    expected = 8.06e4 * 6.5 ** (8 / 9) * (1e3 * seat.offsets[i]) ** (10 / 9)
     assert seat.outer[i] == pytest.approx(expected, rel=0.01)
     # a barrel that is rounder than the race touches in the middle first, and gives way more
-    assert roller_seat(RollerBearing(slices=20)).pressed.max() > 1.2 * seat.pressed.max()
+    assert roller_equilibrium(RollerBearing(slices=20)).offsets.max() > 1.2 * seat.offsets.max()
 
 
 def test_the_load_is_carried():
     """Vertical forces of both rows add up to the load; the largest is Stribeck's, 5 F/(Z cos a), and more with play."""
     for clearance, least, most in ((0.0, 0.75, 1.05), (15e-6, 1.0, 1.5)):
         b = RollerBearing(clearance=clearance, rollers=12)
-        seat = roller_seat(b)
+        seat = roller_equilibrium(b)
         assert (seat.outer - seat.inner) == pytest.approx(b.mass * b.pitch * b.orbit**2 * np.cos(b.angle), rel=1e-6)
         stribeck = 5 * 1000 / (24 * np.cos(b.angle))
         assert least < seat.inner.max() / stribeck < most
@@ -61,11 +61,11 @@ def test_it_starts_without_sliding_in_the_middle_of_its_rollers():
 
 def test_forces_between_bodies_cancel():
     system, random = problem().system, np.random.default_rng(2)
-    d = dynamics(system)
+    d = equations_of_motion(system)
     total = ca.SX.zeros(system.n)
     for i, element in enumerate(system.elements):
         if element.expensive:
-            model, index, where = system.models[i], list(system.indices[i]), list(system.parameter_indices[i])
+            model, index, where = system.element_types[i], list(system.indices[i]), list(system.element_parameters[i])
             one = ca.Function("f", [model.q, model.v, model.t, model.k], [model.F - ca.gradient(model.V, model.q)])
             total[index] += one(d.q[index], d.v[index], d.t, d.k[where])
     force = ca.Function("f", [d.q, d.v, d.t, d.k], [total])
@@ -84,13 +84,13 @@ def test_forces_between_bodies_cancel():
 def test_motion_against_another_solver_and_its_balance_of_energy():
     p, t_end = problem(), 5e-5
     system, k = p.system, ca.DM(p.system.parameter_vector())
-    forces = split_forces(system)
+    forces = force_split(system)
 
     def power(q, u, t):
         return ca.dot(forces.pushed((*forces.expensive, *forces.cheap), q, u, t, k).free, u)
 
-    q, v, (work, turned) = cvodes(p, t_end, 1e-11, [power, lambda q, u, t: ca.fabs(power(q, u, t))])
-    d = dynamics(system)
+    q, v, (work, turned) = final_state_by_cvodes(p, t_end, 1e-11, [power, lambda q, u, t: ca.fabs(power(q, u, t))])
+    d = equations_of_motion(system)
     energy = ca.Function("E", [d.q, d.v, d.t, d.k], [d.T + d.V])
     change = float(energy(q, v, t_end, k) - energy(p.q0, p.v0, 0.0, k))
     assert abs(change - work) < 1e-10 * turned

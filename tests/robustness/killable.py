@@ -16,9 +16,9 @@ import traceback
 from pathlib import Path
 
 import livens as lv
-from livens.results import journal as atomic
 from livens.results import recorder
-from livens.run import beginning
+from livens.results.storage import journal as atomic
+from livens.run import startup
 
 
 class FaultyDisk:
@@ -69,8 +69,8 @@ def loaded(name):
 def do(job):
     """Begin a run, or go on with it if its file is there."""
     atomic.os = FaultyDisk(Path(job["path"]), job.get("kill_at"), job.get("fail_at"), job.get("sync", False))
-    recorder.SECONDS, recorder.SHARE, recorder.BYTES = job.get("seconds", 0.0), math.inf, 1
-    beginning._CHUNK_STEPS = job.get("chunk", 16)
+    recorder.COMMIT_INTERVAL, recorder.MAX_IO_SHARE, recorder.FLUSH_BYTES = job.get("seconds", 0.0), math.inf, 1
+    startup._CHUNK_STEPS = job.get("chunk", 16)
     if "limit" in job:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["limit"], resource.RLIM_INFINITY))
     problem, path = loaded(job["problem"]), Path(job["path"])

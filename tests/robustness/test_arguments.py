@@ -101,7 +101,7 @@ def functions():
         "torque": (lv.bodies.torque, dict(body=wheel, tau=[0.0, 0.0, 1.0])),
         "particle": (lv.bodies.particle, dict(name="a", mass=1.0)),
         "quaternion_body": (lv.bodies.quaternion_body, dict(name="a", inertia=inertia)),
-        "rotation_body": (lv.bodies.rotation_body, dict(name="a", inertia=inertia)),
+        "rotation_body": (lv.bodies.fixed_point_body, dict(name="a", inertia=inertia)),
         "director_body": (lv.bodies.director_body, dict(name="a", inertia=inertia)),
         "torsion_spring": (lv.bodies.torsion_spring, dict(first=wheel, second=wheel, stiffness=1.0)),
         "linearise": (lv.linearise, dict(model=model, q0=[0.1])),
@@ -111,7 +111,7 @@ def functions():
         "gradient": (lv.value_and_gradient(lambda q: q[0]), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
         "hessian": (lv.hessian, dict(loss=lambda q: q[0], by="q0")),
         "second": (lv.hessian(lambda q: q[0], "q0"), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
-        "tangents": (lv.tangents, dict(step=prepared, along={"q0": [1.0]}, q0=[1.0], v0=[0.0], t_end=0.3)),
+        "tangents": (lv.jvp, dict(step=prepared, along={"q0": [1.0]}, q0=[1.0], v0=[0.0], t_end=0.3)),
         "fit": (
             lv.study.fit,
             dict(model=prepared, observe=lambda q: q[0], data=[1.0, 0.9, 0.8], t=[0.1, 0.2, 0.3], by="q0")
@@ -174,7 +174,7 @@ def test_forces_as_numbers_and_bodies_as_points():
     model = lv.System(lv.bodies.coordinates([BALL]), elements=[BALL, push])
     run = lv.simulate(model, [0.0] * 3, [0.0] * 3, h=0.1, t_end=1.0)
     assert run.q[-1] == pytest.approx([0.0, 0.0, 1.0])
-    assert lv.bodies.damper(BALL, other, viscosity=0.5).name == "damper ball-other"
+    assert lv.bodies.damper(BALL, other, damping=0.5).name == "damper ball-other"
 
 
 def test_steps_below_the_last_digit_and_more_rows_than_memory():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from livens.engine import cache
+from livens.engine.codegen import code_cache
 
 SCRIPT = """
 import livens as lv
@@ -41,95 +41,95 @@ KEY = "ab" + "0" * 62
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
     monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path / "kernels"))
-    cache._usable.cache_clear()
+    code_cache._checked_directory.cache_clear()
     yield tmp_path / "kernels"
-    cache._usable.cache_clear()
+    code_cache._checked_directory.cache_clear()
 
 
 def test_the_folder_is_private(kernels):
-    cache.write(KEY, b"code")
-    assert cache.read(KEY) == b"code" and stat.S_IMODE(kernels.stat().st_mode) == 0o700
+    code_cache.write(KEY, b"code")
+    assert code_cache.read(KEY) == b"code" and stat.S_IMODE(kernels.stat().st_mode) == 0o700
     kernels.chmod(0o755)
-    cache._usable.cache_clear()
-    assert cache.read(KEY) == b"code" and stat.S_IMODE(kernels.stat().st_mode) == 0o700
+    code_cache._checked_directory.cache_clear()
+    assert code_cache.read(KEY) == b"code" and stat.S_IMODE(kernels.stat().st_mode) == 0o700
 
 
 def test_a_folder_that_others_can_write_to_is_refused(kernels):
-    cache.write(KEY, b"code")
+    code_cache.write(KEY, b"code")
     kernels.chmod(0o777)
-    cache._usable.cache_clear()
+    code_cache._checked_directory.cache_clear()
     with pytest.warns(RuntimeWarning, match="others may write there"):
-        assert cache.folder() != kernels
-    assert stat.S_IMODE(cache.folder().stat().st_mode) == 0o700
+        assert code_cache.directory() != kernels
+    assert stat.S_IMODE(code_cache.directory().stat().st_mode) == 0o700
 
 
 def test_a_folder_of_somebody_else_is_refused(kernels, monkeypatch):
     kernels.mkdir(mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: kernels.stat().st_uid + 1)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
-        assert cache.folder() != kernels
+        assert code_cache.directory() != kernels
 
 
 def test_no_home_and_no_room(kernels, monkeypatch):
-    monkeypatch.setattr(cache, "wanted", lambda: None)
+    monkeypatch.setattr(code_cache, "configured_directory", lambda: None)
     with pytest.warns(RuntimeWarning, match="there is no home folder"):
-        cache.folder()
-    cache._usable.cache_clear()
-    monkeypatch.setattr(cache, "_temporary", lambda: None)
+        code_cache.directory()
+    code_cache._checked_directory.cache_clear()
+    monkeypatch.setattr(code_cache, "_temporary", lambda: None)
     with pytest.warns(RuntimeWarning, match="compiled anew in every run"):
-        assert cache.folder() is None
-    cache.write(KEY, b"code")
-    assert cache.read(KEY) is None
+        assert code_cache.directory() is None
+    code_cache.write(KEY, b"code")
+    assert code_cache.read(KEY) is None
 
 
 def test_garbage_is_not_code(kernels):
-    cache.write(KEY, b"code")
+    code_cache.write(KEY, b"code")
     file = kernels / KEY[:2] / f"{KEY}.o"
     other = "ab" + "1" * 62
     file.with_name(f"{other}.o").write_bytes(file.read_bytes())
-    assert cache.read(other) is None, "what is kept under another key is not what is asked for"
+    assert code_cache.read(other) is None, "what is kept under another key is not what is asked for"
     file.write_bytes(b"garbage")
-    assert cache.read(KEY) is None
+    assert code_cache.read(KEY) is None
     file.unlink()
     os.mkfifo(file)
-    assert cache.read(KEY) is None
+    assert code_cache.read(KEY) is None
     file.unlink()
     file.symlink_to("/dev/zero")
-    assert cache.read(KEY) is None
-    cache.write(KEY, b"code")
-    assert cache.read(KEY) == b"code" and not file.is_symlink()
+    assert code_cache.read(KEY) is None
+    code_cache.write(KEY, b"code")
+    assert code_cache.read(KEY) == b"code" and not file.is_symlink()
 
 
 def test_files_are_written_whole_or_not_at_all(kernels, monkeypatch):
     """The disk is full, or the process ends, before the file has its name: what was there stays, and nothing else."""
-    cache.write(KEY, b"code")
+    code_cache.write(KEY, b"code")
     replace = Path.replace
 
     def full(path, target):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "replace", full)
-    cache.write(KEY, b"other code")
-    assert cache.read(KEY) == b"code" and len([path for path in kernels.rglob("*") if path.is_file()]) == 1
+    code_cache.write(KEY, b"other code")
+    assert code_cache.read(KEY) == b"code" and len([path for path in kernels.rglob("*") if path.is_file()]) == 1
 
     def interrupted(path, target):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        cache.write(KEY, b"other code")
-    assert cache.read(KEY) == b"code"
+        code_cache.write(KEY, b"other code")
+    assert code_cache.read(KEY) == b"code"
     monkeypatch.setattr(Path, "replace", replace)
-    cache.write(KEY, b"other code")
-    assert cache.read(KEY) == b"other code"
+    code_cache.write(KEY, b"other code")
+    assert code_cache.read(KEY) == b"other code"
 
 
 def test_what_was_used_longest_ago_goes(kernels):
     for i in range(10):
-        cache.write(f"{i}{i}{KEY}", bytes(1000))
+        code_cache.write(f"{i}{i}{KEY}", bytes(1000))
         os.utime(kernels / f"{i}{i}" / f"{i}{i}{KEY}.o", (i, i))
-    cache.read(f"00{KEY}")
-    cache.tidy(kernels, limit=5000)
+    code_cache.read(f"00{KEY}")
+    code_cache.evict(kernels, max_bytes=5000)
     left = {path.name[:2] for path in kernels.rglob("*.o")}
     assert left == {"00", "99", "88"}
 
@@ -157,7 +157,7 @@ def test_a_package_that_cannot_be_written(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "PATH"))}
     environment |= {"LIVENS_CACHE_DIR": str(tmp_path / "kernels"), "HOME": str(tmp_path)}
     script = READ_ONLY_PACKAGE + SCRIPT.format(tier="fused")
-    package = str(Path(cache.__file__).parents[1])
+    package = str(Path(code_cache.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", script, package], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "11\n" and not done.stderr, done.stderr
     refused = "open(sys.argv[1] + '/new', 'w')"
@@ -168,4 +168,4 @@ def test_a_package_that_cannot_be_written(tmp_path):
 def test_a_good_folder_says_nothing(kernels):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert cache.folder() == Path(kernels)
+        assert code_cache.directory() == Path(kernels)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.results import heaps
+from livens.results.storage import hdf5_heap_check
 
 
 def test_strange_files(tmp_path):
@@ -60,8 +60,10 @@ def test_damaged_files_are_refused_or_read(tmp_path_factory, small_file, cut, ch
 def test_a_heap_of_texts_that_would_send_hdf5_round_for_ever(tmp_path, small_file):
     """Zeros over the head of what is free in a global heap: HDF5 itself does not come back from that."""
     content = bytearray(small_file.read_bytes())
-    heap = content.index(heaps.SIGNATURE)
-    assert heaps.is_sound(bytes(content[heap : heap + heaps.size(bytes(content[heap : heap + 16]))]))
+    heap = content.index(hdf5_heap_check.SIGNATURE)
+    assert hdf5_heap_check.is_valid_heap(
+        bytes(content[heap : heap + hdf5_heap_check.heap_size(bytes(content[heap : heap + 16]))])
+    )
     place = content.index(b"livens-run", heap)
     content[place + 32 : heap + 4096] = bytes(heap + 4096 - place - 32)
     path = tmp_path / "run.h5"
@@ -78,6 +80,6 @@ def test_large_heaps_are_read_whole(tmp_path):
     lv.simulate(model, np.zeros(200), np.ones(200), h=0.1, t_end=0.2, tier="reference", out=path)
     content = path.read_bytes()
     sizes, place = [], -1
-    while (place := content.find(heaps.SIGNATURE, place + 1)) >= 0:
-        sizes.append(heaps.size(content[place : place + 16]))
+    while (place := content.find(hdf5_heap_check.SIGNATURE, place + 1)) >= 0:
+        sizes.append(hdf5_heap_check.heap_size(content[place : place + 16]))
     assert max(sizes) > 4096 and lv.load(path).q.shape == (3, 200)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import livens as lv
 from livens.cli import app
-from livens.results import journal
+from livens.results.storage import journal
 
 FLIPS = 60
 

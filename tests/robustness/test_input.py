@@ -223,8 +223,8 @@ def test_observables():
 
 def test_schemes_that_do_not_fit_say_why():
     """Requirements are declared by the scheme and checked against the system."""
-    from livens.schemes.base import Requirement, Scheme
-    from livens.schemes.livens_midpoint import LivensMidpoint
+    from livens.schemes.core.scheme import Requirement, Scheme
+    from livens.schemes.energy_momentum.livens_midpoint import LivensMidpoint
 
     class NeedsRegularMass(LivensMidpoint):
         requires = (Requirement("regular_mass", "a regular mass matrix"),)
@@ -232,7 +232,7 @@ def test_schemes_that_do_not_fit_say_why():
     assert isinstance(NeedsRegularMass(), Scheme)
     system = lv.problems.load("mass-spring-redundant").system
     with pytest.raises(lv.InputError, match=r"needs a regular mass matrix; compatible schemes: livens-em"):
-        lv.schemes.require(NeedsRegularMass(), system)
+        lv.schemes.check_compatible(NeedsRegularMass(), system)
 
 
 anything = st.one_of(

@@ -63,7 +63,7 @@ def test_a_sweep_ends_after_ctrl_c(tmp_path, workers):
         out, err = process.communicate(timeout=BOUND)
     finally:
         process.kill()
-        process.wait()
+        process.result()
     assert out == "interrupted\n" and "Traceback" not in err, err
     end = time.monotonic() + BOUND
     while any(map(alive, started)) and time.monotonic() < end:
@@ -80,7 +80,7 @@ def noted(*arguments):
     return start(*arguments)
 multiprocessing.util.spawnv_passfds = noted
 if __name__ == "__main__":
-    from livens.analysis.study.crew import Crew
+    from livens.analysis.study.process_pool import Crew
     with Crew(2, abs) as crew:
         rows = sorted(row for done in crew.do([(-1,), (-2,), (3,)]) for row in done)
     print(rows, held_back)

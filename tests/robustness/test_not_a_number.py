@@ -11,8 +11,8 @@ import pytest
 
 import livens as lv
 from livens import math as m
-from livens.engine.fold import fold
-from livens.engine.newton import scaled
+from livens.engine.newton.iteration import scaled_max_norm
+from livens.engine.observables.drift_monitor import accumulate_rows
 
 START = dict(q0=[0.0, 1.0], v0=[3.0, 0.0], h=0.01, t_end=2.0)
 SCHEMES = [
@@ -152,7 +152,7 @@ def test_values_that_are_no_numbers_lie_in_no_bin():
 def test_fictive_time(scheme):
     """Both the motion and the scaling end there."""
     model = lv.Hamiltonian("a b", kinetic=lambda p: p @ p / 2, potential=lambda q: -m.sqrt(1 - q[0]) + q[1] ** 2 / 2)
-    written = lv.scaling.written
+    written = lv.scaling.user_scaling
     scalings = {"sundman": written(lambda T, V: 1 / (1 + T)), "adaptive-variational:0,0": lv.scaling.speed()}
     usual = dict(scaling=scalings.get(scheme, written(lambda q: m.sqrt(1.01 - q[0]))))
     with pytest.raises(lv.IntegrationError) as caught:
@@ -221,7 +221,7 @@ def test_contact_with_a_law_of_ones_own():
     """A law that has an end: deeper than that, there is nothing."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.2], radius=0.05, mass=0.1)
-    law = lv.contacts.Own(lambda depth: 1e-2 * (1 - m.sqrt(1 - (depth / 0.01) ** 2)))
+    law = lv.contacts.CustomLaw(lambda depth: 1e-2 * (1 - m.sqrt(1 - (depth / 0.01) ** 2)))
     mb.contact(ball, mb.ground, law=law, name="floor")
     for scheme in ("lie-em", "livens-midpoint"):
         try:
@@ -276,18 +276,18 @@ def test_events_in_fictive_time_that_are_no_numbers():
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_the_largest_residual_is_none_if_one_is_none(size):
     ones = np.ones(size)
-    assert scaled(np.arange(size, dtype=float), ones, size) == size - 1
+    assert scaled_max_norm(np.arange(size, dtype=float), ones, size) == size - 1
     for place in range(size):
         for value in (np.nan, -np.nan):
             r = np.arange(size, dtype=float)
             r[place] = value
-            assert math.isnan(scaled(r, ones, size))
+            assert math.isnan(scaled_max_norm(r, ones, size))
         r = np.arange(size, dtype=float)
         r[place] = -np.inf
-        assert scaled(r, ones, size) == np.inf
+        assert scaled_max_norm(r, ones, size) == np.inf
         scale = ones.copy()
         scale[place] = np.nan
-        assert math.isnan(scaled(np.arange(size, dtype=float), scale, size))
+        assert math.isnan(scaled_max_norm(np.arange(size, dtype=float), scale, size))
 
 
 @pytest.mark.parametrize("row", [0, 1, 2])
@@ -297,8 +297,8 @@ def test_extremes_keep_what_is_not_a_number(row, column):
     table = np.ones((3, 7))
     table[row, column] = np.nan
     last, largest = np.ones(1), np.zeros(5 + 2)
-    fold(table, np.zeros(3), np.ones(7), last, largest, np.array([3]), np.zeros(1))
+    accumulate_rows(table, np.zeros(3), np.ones(7), last, largest, np.array([3]), np.zeros(1))
     assert np.isnan(largest).any()
     before = largest.copy()
-    fold(np.ones((3, 7)), np.zeros(3), np.ones(7), np.ones(1), largest, np.array([3]), np.zeros(1))
+    accumulate_rows(np.ones((3, 7)), np.zeros(3), np.ones(7), np.ones(1), largest, np.array([3]), np.zeros(1))
     assert np.array_equal(np.isnan(largest), np.isnan(before))

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 import livens as lv
 from livens.cli import app
-from livens.engine import fused
+from livens.engine.steppers import fused
 from livens.results import recorder
-from livens.results.hdf5_writer import RunFile
-from livens.run import beginning
-from livens.run import run as run_module
+from livens.results.storage.hdf5_writer import RunFile
+from livens.run import driver as run_module
+from livens.run import startup
 
 CROSSING = lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1, terminal=True)
 TURNING = lv.Event(lambda q: q[0] + 0.3, name="turning")
@@ -65,9 +65,9 @@ def moments(monkeypatch, tmp_path):
         shutil.copyfile(file.path, kept[-1])
 
     monkeypatch.setattr(RunFile, "commit", commit_and_keep)
-    monkeypatch.setattr(recorder, "SECONDS", 0.0)
-    monkeypatch.setattr(recorder, "SHARE", np.inf)
-    monkeypatch.setattr(beginning, "_CHUNK_STEPS", 29)
+    monkeypatch.setattr(recorder, "COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr(recorder, "MAX_IO_SHARE", np.inf)
+    monkeypatch.setattr(startup, "_CHUNK_STEPS", 29)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # the machine does not fail here
     return kept
 
@@ -152,7 +152,7 @@ def test_a_later_end_and_a_kill(tmp_path, march, every, moments):
 def test_an_event_in_the_last_steps_of_a_controlled_run(tmp_path, every, monkeypatch):
     """They are taken outside the regular ones, several of them if one fails; none of their rows may get lost."""
     path, stops = tmp_path / "run.h5", 0
-    take = run_module.march_of
+    take = run_module.make_stepping
 
     def impatient(plan, layout):
         """All that is left is taken as last steps."""
@@ -161,8 +161,8 @@ def test_an_event_in_the_last_steps_of_a_controlled_run(tmp_path, every, monkeyp
         return march
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "march_of", impatient)
-        patch.setattr(beginning, "_CHUNK_STEPS", 4)
+        patch.setattr(run_module, "make_stepping", impatient)
+        patch.setattr(startup, "_CHUNK_STEPS", 4)
         stopped = controlled(t_end=20.0, events=[CROSSING], every=every, out=path)
     stops = stopped.t[-1]
     whole = again(controlled, path, t_end=20.0, events=())
@@ -176,8 +176,8 @@ def test_an_event_in_the_last_steps_of_a_controlled_run(tmp_path, every, monkeyp
 def contact():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.06], radius=0.05, mass=0.1)
-    rubbing = lv.contacts.Friction(0.3, smooth=0.02)
-    mb.contact(ball, mb.ground, law=lv.contacts.Hertz(3e5), damping=0.1, friction=rubbing, name="floor")
+    rubbing = lv.contacts.Friction(0.3, slip_tolerance=0.02)
+    mb.contact(ball, mb.ground, law=lv.contacts.Hertz(3e5), dissipation=0.1, friction=rubbing, name="floor")
     mb.start(ball, velocity=[0.4, 0, 0], omega=[0, -40.0, 0])
     return mb, dict(t_end=0.0723, h=2e-4)
 
@@ -185,7 +185,9 @@ def contact():
 def beam():
     mb = lv.Multibody(planar=True)
     section = lv.Section.general(EA=1e4, GA=1e4, GJ=2.0, EI=2.0, mass=1.0, inertia=0.01, radius=0.01)
-    tip = mb.beam("beam", points=[[0, 0], [1, 0]], section=section, elements=2, first=mb.ground, damping=0.05).b
+    tip = mb.beam(
+        "beam", points=[[0, 0], [1, 0]], section=section, elements=2, clamp_first=mb.ground, damping_time=0.05
+    ).b
     mb.wrench("moment", tip, torque=lambda t: [3.0 * lv.math.sin(5 * t)])
     return mb, dict(t_end=2.01, h=0.02)
 
@@ -203,7 +205,7 @@ def controller():
     def law(t, seen, state):
         return [-2.0 * seen[0] - state[0]], [state[0] + 0.1 * seen[0]]
 
-    mb.controller("keeper", hinge, every=0.03, law=law, measure="hinge.angle", state=[0.1])
+    mb.sampled_controller("keeper", hinge, period=0.03, law=law, inputs="hinge.angle", state=[0.1])
     return mb, dict(t_end=1.005, h=0.01)
 
 
@@ -358,8 +360,8 @@ def test_compiling_under_way_is_booked_as_compiling(monkeypatch):
         now[0] += 100.0
         return order(*arguments)
 
-    order = type(step_of(step)).order_for
-    monkeypatch.setattr(type(step_of(step)), "order_for", order_for)
+    order = type(step_of(step)).pivot_order_for
+    monkeypatch.setattr(type(step_of(step)), "pivot_order_for", order_for)
     monkeypatch.setattr(fused.FusedStepper, "advance", advance)
     for module in (fused, run_module):
         monkeypatch.setattr(module, "time", clock)
@@ -368,6 +370,6 @@ def test_compiling_under_way_is_booked_as_compiling(monkeypatch):
 
 
 def step_of(prepared):
-    from livens.engine.compiled import compiled_step
+    from livens.engine.compiled_step import compiled_step
 
     return compiled_step(prepared.model, prepared.scheme)

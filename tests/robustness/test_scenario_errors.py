@@ -13,7 +13,7 @@ import livens as lv
 from livens import math as m
 from livens.errors import InputError
 from livens.scenario import evaluate, grammar, reader
-from livens.scenario import example as examples
+from livens.scenario import templates as examples
 from scenarios import EVERYTHING, EXPRESSIONS, PENDULUM, changed, complaint, guarded, value
 
 TRIALS = dict(x=0.5, y=-2.0, v_x=1.0, m=3.0, t=0.0)
@@ -251,7 +251,10 @@ WRONG = [
         changed("{length of the rod: 0.5*(r2 - l**2)}", "[x, {y: 1}]"),
         ["line 7, system.constraints[1]: must be a number"],
     ),
-    (changed("0.5*(r2 - l**2)", "atan2(y, x)"), ["line 7, system.constraints.x)", "quote expressions that contain commas"]),
+    (
+        changed("0.5*(r2 - l**2)", "atan2(y, x)"),
+        ["line 7, system.constraints.x)", "quote expressions that contain commas"],
+    ),
     (changed("0.5*(r2 - l**2)", "r2 - ll"), ["line 7, system.constraints.length of the rod: unknown name 'll'"]),
     # names
     (changed("coordinates: x y", "coordinates: x 2y"), ["'2y' cannot be the name of a coordinate: use letters"]),
@@ -309,7 +312,10 @@ WRONG = [
         changed("potential: m*g*y", "potential: 'm*g*y"),
         ["line 6: this is not valid YAML: while scanning a quoted scalar"],
     ),
-    (changed("potential: m*g*y", "potential: - m*g*y"), ["line 6: this is not valid YAML", "quote values that contain"]),
+    (
+        changed("potential: m*g*y", "potential: - m*g*y"),
+        ["line 6: this is not valid YAML", "quote values that contain"],
+    ),
     (
         changed("potential: m*g*y", "potential: a: b"),
         ["line 6: this is not valid YAML: mapping values are not allowed"],
@@ -320,7 +326,10 @@ WRONG = [
         ["line 4: this is not valid YAML: while parsing a flow mapping, expected ',' or '}'"],
     ),
     (changed("m*g*y", "*pot"), ["line 6: alias '*pot' is not allowed in a scenario"]),
-    (changed("m*g*y", "!!python/name:os.system x"), ["line 6: tag 'tag:yaml.org,2002:python/name:os.system' is not allowed"]),
+    (
+        changed("m*g*y", "!!python/name:os.system x"),
+        ["line 6: tag 'tag:yaml.org,2002:python/name:os.system' is not allowed"],
+    ),
     (
         "!!python/object/apply:os.system ['true']\n",
         ["line 1: tag 'tag:yaml.org,2002:python/object/apply:os.system' is not allowed"],

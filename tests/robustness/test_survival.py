@@ -16,8 +16,8 @@ import pytest
 import xarray
 
 import livens as lv
-from livens.results import journal as atomic
 from livens.results import recorder
+from livens.results.storage import journal as atomic
 
 CASES = {
     "simple-pendulum": dict(h=1e-3, t_end=0.4001),
@@ -48,7 +48,7 @@ class Workshop:
 
     def close(self):
         self._process.stdin.close()
-        self._process.wait()
+        self._process.result()
         self._process.stdout.close()
 
 
@@ -149,7 +149,7 @@ def test_a_change_is_finished_in_a_file_that_may_not_be_written(workshop, whole,
         assert workshop.do(path, name, 1, kill_at=n, chunk=40) == KILLED
         content = path.read_bytes() if path.exists() else b""
         with monkeypatch.context() as patch:
-            patch.setattr("livens.results.hdf5_reader._repaired", lambda path: False)
+            patch.setattr("livens.results.storage.hdf5_reader._repaired", lambda path: False)
             if content:
                 found += content[:8] != atomic.SIGNATURE
                 assert_begins(lv.load(path), whole(name, 1))
@@ -194,9 +194,9 @@ def test_a_limit_for_the_size_of_files(workshop, whole, tmp_path):
 def test_what_is_said_about_a_full_disk(tmp_path, monkeypatch):
     """In Python: an error with the part of the run that is in the file. Before anything is there: bad input."""
     problem = lv.problems.load("simple-pendulum")
-    monkeypatch.setattr(recorder, "BYTES", 1)
-    monkeypatch.setattr(recorder, "SECONDS", 0.0)
-    monkeypatch.setattr(recorder, "SHARE", np.inf)
+    monkeypatch.setattr(recorder, "FLUSH_BYTES", 1)
+    monkeypatch.setattr(recorder, "COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr(recorder, "MAX_IO_SHARE", np.inf)
     real, left = os.pwrite, [3_000_000]
 
     def pwrite(descriptor, data, offset):
@@ -272,15 +272,15 @@ def test_power_failure(whole, tmp_path, monkeypatch):
     """Whatever the disk has kept of what was written after the last sync."""
     name, chance, disk = "spring-pendulum-spherical", random.Random(1), Disk()
     with monkeypatch.context() as patch:
-        patch.setattr(recorder, "SECONDS", 0.0)
-        patch.setattr(recorder, "SHARE", np.inf)
-        patch.setattr("livens.run.beginning._CHUNK_STEPS", 40)
+        patch.setattr(recorder, "COMMIT_INTERVAL", 0.0)
+        patch.setattr(recorder, "MAX_IO_SHARE", np.inf)
+        patch.setattr("livens.run.startup._CHUNK_STEPS", 40)
         patch.setattr(atomic, "os", disk)
         lv.simulate(lv.problems.load(name, **CASES[name]), out=tmp_path / "run.h5")
     syncs = [i for i, change in enumerate(disk.changes) if change[0] == "sync"]
     for i in range(100):
         path = tmp_path / f"{i}.h5"
-        path.write_bytes(disk.after(chance.randrange(syncs[1] + 1, len(disk.changes) + 1), chance))
+        path.write_bytes(disk.postprocess(chance.randrange(syncs[1] + 1, len(disk.changes) + 1), chance))
         assert_begins(lv.load(path), whole(name, 1))
         if i % 20 == 0 and lv.load(path).status != "complete":
             assert_same(lv.resume(path), whole(name, 1))
@@ -310,7 +310,7 @@ def test_cut_off(workshop, whole, tmp_path, n):
 def test_a_run_under_way(workshop, whole, tmp_path, monkeypatch):
     """Its file can be read, but not changed by another run."""
     path, seen, run = tmp_path / "run.h5", [], whole("double-four-bar", 1)
-    original = recorder.Recorder.save_now_and_then
+    original = recorder.Recorder.flush_if_due
 
     def look(self, record):
         original(self, record)
@@ -325,10 +325,10 @@ def test_a_run_under_way(workshop, whole, tmp_path, monkeypatch):
                 h5py.File(path, "r")
 
     with monkeypatch.context() as patch:
-        patch.setattr(recorder, "SECONDS", 0.0)
-        patch.setattr(recorder, "SHARE", np.inf)
-        patch.setattr("livens.run.beginning._CHUNK_STEPS", 100)
-        patch.setattr(recorder.Recorder, "save_now_and_then", look)
+        patch.setattr(recorder, "COMMIT_INTERVAL", 0.0)
+        patch.setattr(recorder, "MAX_IO_SHARE", np.inf)
+        patch.setattr("livens.run.startup._CHUNK_STEPS", 100)
+        patch.setattr(recorder.Recorder, "flush_if_due", look)
         lv.simulate(lv.problems.load("double-four-bar", **CASES["double-four-bar"]), out=path)
     assert seen == [1, 101, 201, 301, 401]
     assert shutil.copy(path, tmp_path / "copy.h5") and len(lv.load(tmp_path / "copy.h5")) == 401

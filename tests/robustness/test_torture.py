@@ -80,7 +80,7 @@ def test_tests_have_eight_busy_processes_beside_them(monkeypatch):
 
     def share(part, seed, first, count):
         if part == "busy":
-            assert done.wait(60)
+            assert done.result(60)
             most.append(len(beside))
         return Findings(Counter({part: count}))
 
@@ -122,9 +122,9 @@ def test_a_crash_is_a_fault():
 
 def test_changed_numbers_in_files_are_faults(monkeypatch):
     """Without checksums, flipped bits are read as numbers."""
-    from livens.results import checksums
+    from livens.results.storage import checksums
 
-    monkeypatch.setattr(checksums, "verified", lambda file, name, first, last: file[name][first:last])
+    monkeypatch.setattr(checksums, "read_verified", lambda file, name, first, last: file[name][first:last])
     monkeypatch.setattr(result_files, "damage", _flip_a_number)
     assert result_files.run(SEED, 0, 20).counts["faults"]
 

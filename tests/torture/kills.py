@@ -24,7 +24,7 @@ import numpy as np
 
 import livens as lv
 from livens.results import recorder
-from livens.run import beginning
+from livens.run import startup
 from torture.findings import Findings
 
 EVENTS = (lv.Event(lambda q: q[0] + 0.3, name="turning"), lv.Event(lambda q: q[0] - 0.1, name="crossing", direction=-1))
@@ -86,7 +86,7 @@ def steered() -> lv.Multibody:
     def law(t: float, seen: np.ndarray, state: np.ndarray) -> tuple[list[float], list[float]]:
         return [1.0 - 2.0 * seen[0] - state[0]], [state[0] + 0.1 * seen[0]]
 
-    mb.controller("keeper", hinge, every=0.03, law=law, measure="hinge.angle", state=[0.1])
+    mb.sampled_controller("keeper", hinge, period=0.03, law=law, inputs="hinge.angle", state=[0.1])
     mb.limit("end", hinge, lower=-0.2, upper=0.2, stiffness=1e4, restitution=0.7)
     return mb
 
@@ -128,8 +128,8 @@ def go(pace: Any, path: Path, chunk: int, every: int, compress: bool, events: bo
     """Begin a run, or go on with it if its file is there; in a process of its own, which it changes."""
     if not sync:  # the machine does not fail here, and waiting for its disk takes most of the time
         os.fsync = lambda descriptor: None  # type: ignore[assignment]
-    recorder.SECONDS, recorder.SHARE, recorder.BYTES = 0.0, math.inf, 1
-    beginning._CHUNK_STEPS = chunk
+    recorder.COMMIT_INTERVAL, recorder.MAX_IO_SHARE, recorder.FLUSH_BYTES = 0.0, math.inf, 1
+    startup._CHUNK_STEPS = chunk
     watched = EVENTS if events else ()
     if path.exists():
         return lv.resume(path, system=PACES[pace][1](), events=watched)

@@ -6,7 +6,7 @@ import random
 
 import livens as lv
 import scenarios
-from livens.scenario.example import PROBLEM, SYSTEM
+from livens.scenario.templates import PROBLEM, SYSTEM
 from torture.findings import Findings
 from torture.strings import damaged, expression, nonsense
 
@@ -112,10 +112,10 @@ def run_valid(seed: int, first: int, count: int) -> Findings:
         findings.counts["valid scenarios"] += 1
         scenario = lv.scenario.parse(text, "a.yaml")
         problem = scenario.problem()
-        kind = (problem.system.digest, problem.scheme)
+        kind = (problem.system.fingerprint, problem.scheme)
         with findings.case(number, text, 2.0 if kind in known else _LIMIT):
             try:
-                run = lv.simulate(problem, t_end=problem.t0 + problem.h, **scenario.settings_besides(("t_end", "out")))
+                run = lv.simulate(problem, t_end=problem.t0 + problem.h, **scenario.settings_except(("t_end", "out")))
                 findings.counts["that took their first step"] += run.statistics.steps == 1
             except lv.IntegrationError as error:
                 findings.counts["whose first step failed with a reason"] += 1

@@ -16,14 +16,15 @@ import livens as lv
 from livens import bodies, contacts
 from livens import math as m
 from livens.analysis.report import print_report
-from livens.expressions.names import names_of
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader
+from livens.expressions.name_parsing import parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters
+from livens.expressions.tracing import FunctionTracer
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.schemes import catalogue, gradients
-from livens.schemes.base import Scheme
+from livens.schemes import gradients
+from livens.schemes.core import catalogue
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.discretization.element_scheme import ElementContribution, ElementScheme
 from livens.schemes.gradients import DiscreteGradient, ItohAbe
-from livens.schemes.recipes.elements import ElementScheme, Share
 
 FIELDS = ("t", "q", "v", "p", "multipliers", "supplied_energy", "dissipated_energy", "newton_iterations")
 
@@ -31,7 +32,7 @@ FIELDS = ("t", "q", "v", "p", "multipliers", "supplied_energy", "dissipated_ener
 @pytest.fixture(scope="module", autouse=True)
 def outside():
     """What is defined here, as a script of a user would; the other tests do not see it."""
-    registries = Scheme._registry, Scheme._families, DiscreteGradient.known, lv.problems._entries
+    registries = Scheme._registry, Scheme._families, DiscreteGradient.registry, lv.problems._entries
     lv.schemes.all(), lv.problems.all()
     before = [dict(registry) for registry in registries]
     yield SimpleNamespace(Theta=theta_schemes(), gradient=gradient(), problem=problem())
@@ -72,12 +73,12 @@ def theta_schemes():
             q, s = old.q + self.theta * h * x.w, t + self.theta * h
             F, R_v = e.F(q, x.w, s), e.R_v(q, x.w, s)
             force = e.T_q(q, x.w) - e.V_q(q, s) - e.G(q, s).T @ x.lam + F - R_v
-            return Share(
-                rows=[2 * e.T_v(q, x.w) - h * force],
-                constraints=[e.g(new.q, t + h) / h],
+            return ElementContribution(
+                residuals=[2 * e.T_v(q, x.w) - h * force],
+                constraint_residuals=[e.g(new.q, t + h) / h],
                 momentum=2 * e.T_v(q, x.w),
-                supplied=h * ca.dot(F, x.w),
-                dissipated=h * ca.dot(R_v, x.w),
+                supplied_work=h * ca.dot(F, x.w),
+                dissipated_work=h * ca.dot(R_v, x.w),
             )
 
     class Midpoint(Theta):
@@ -100,7 +101,7 @@ def test_schemes_are_found_by_name_and_listed(capsys, livens):
     assert {"own-midpoint", "own-theta:<theta>"} <= set(lv.schemes.names())
     assert lv.schemes.get("OM").name == "own-midpoint" and lv.schemes.get("own-theta:.3").theta == 0.3
     assert lv.schemes.get("own-theta:0.3").traits.family == "own-theta:<theta>"
-    assert "own-midpoint" in lv.schemes.fitting(lv.problems.load("simple-pendulum").system)
+    assert "own-midpoint" in lv.schemes.compatible(lv.problems.load("simple-pendulum").system)
     assert "| `own-theta:<theta>` | 1 |" in catalogue.markdown()
     listed = livens("list", "schemes")
     assert "own-midpoint" in listed and "own-theta:<theta>" in listed
@@ -183,7 +184,7 @@ def slider(body, point, direction):
     """A point of a body in the plane stays on a line through the origin."""
     return lv.Element(
         body.coordinates,
-        constraints=_on_a_line(body.placement),
+        constraints=_on_a_line(body.parametrisation),
         parameters=dict(X=point, normal=[-direction[1], direction[0]]),
         name=f"slider of {body.name}",
         constraint_names=["line"],
@@ -226,7 +227,7 @@ def test_a_joint(tmp_path):
 
 
 # -- a shape that touches ---------------------------------------------------------------------------------------------
-class FunnelSurface(contacts.Axial):
+class FunnelSurface(contacts.AxisymmetricDistance):
     """The inside of a cone that opens upwards, with walls that rise by the angle `slope`."""
 
     def distance(self, w, k):
@@ -234,7 +235,7 @@ class FunnelSurface(contacts.Axial):
         return height * m.cos(k.slope) - away * m.sin(k.slope)
 
 
-class Funnel(contacts.Shape):
+class Funnel(contacts.CollisionShape):
     word, surface = "a funnel", FunnelSurface()
     size = reach = np.inf
 
@@ -320,10 +321,10 @@ class GradientFlow(DescriptorModel):
     kind = "gradient flow"
 
     def __init__(self, states, f, mobility=1.0):
-        self.coordinates, self.shared = names_of("states", states, "x"), Parameters(dict(mobility=mobility))
+        self.coordinates, self.shared = parse_names("states", states, "x"), Parameters(dict(mobility=mobility))
         self.n = len(self.coordinates)
         self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        self.f = Reader({"x": self.x, "k": Namespace(self.shared.symbols(self.k))})("f", f, ())
+        self.f = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.shared.symbols(self.k))})("f", f, ())
 
     @functools.cached_property
     def descriptor(self):
@@ -339,7 +340,7 @@ def downhill(**changes):
 @pytest.mark.parametrize("scheme", ["gauss-2", "radau-iia-3", "heun"])
 def test_a_kind_of_model(tmp_path, scheme):
     model = downhill()
-    assert scheme in lv.schemes.fitting(model) and "livens-em" not in lv.schemes.fitting(model)
+    assert scheme in lv.schemes.compatible(model) and "livens-em" not in lv.schemes.compatible(model)
     start = dict(x0=[1.0, 1.0], scheme=scheme, h=0.01)
     whole = lv.simulate(model, t_end=1.0, **start)
     assert whole.x[-1] == pytest.approx([np.exp(-1), np.exp(-4)], abs=1e-4)

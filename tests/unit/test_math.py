@@ -20,10 +20,10 @@ def evaluated(function, *values):
     values = [np.asarray(value, dtype=float) for value in values]
     columns = [ca.SX.sym("x", value.size) for value in values]
     arguments = [
-        m.symbols(column).reshape(value.shape) if value.shape else m.Scalar(column)
+        m.from_casadi(column).reshape(value.shape) if value.shape else m.Scalar(column)
         for column, value in zip(columns, values, strict=True)
     ]
-    result = m.expression(function(*arguments))
+    result = m.to_casadi(function(*arguments))
     numbers = ca.Function("f", columns, [ca.densify(result)])(*(value.ravel() for value in values)).full()
     return float(numbers[0, 0]) if numbers.shape == (1, 1) else np.squeeze(numbers)
 
@@ -311,24 +311,24 @@ def test_numpy_code_runs_on_arrays_of_symbols(name):
 
 def test_arrays_keep_their_shape():
     """Vectors become columns, matrices stay matrices, numbers stay numbers."""
-    q = m.symbols(ca.SX.sym("q", 3))
-    assert m.expression(q).shape == (3, 1)
-    assert m.expression([[q[0], 1.0], [2.0, q[1]], [0.0, 0.0]]).shape == (3, 2)
-    assert m.expression(q[0]).shape == (1, 1)
-    assert m.expression(2).shape == (1, 1)
+    q = m.from_casadi(ca.SX.sym("q", 3))
+    assert m.to_casadi(q).shape == (3, 1)
+    assert m.to_casadi([[q[0], 1.0], [2.0, q[1]], [0.0, 0.0]]).shape == (3, 2)
+    assert m.to_casadi(q[0]).shape == (1, 1)
+    assert m.to_casadi(2).shape == (1, 1)
     assert m.array([q, [1, 2, 3]]).shape == (2, 3)
     assert m.array([[1, 2], [3, 4]]).dtype == float
 
 
 def test_arrays_of_zeros_and_ones_take_symbols_and_are_numbers_until_then():
     """``np.zeros`` would ask the symbol for its value."""
-    q = m.symbols(ca.SX.sym("q", 2))
+    q = m.from_casadi(ca.SX.sym("q", 2))
     with pytest.raises(TypeError, match="has no value yet"):
         np.zeros(2)[0] = q[0]
     for made, expected in ((m.zeros((2, 3)), np.zeros((2, 3))), (m.ones(3), np.ones(3)), (m.eye(3), np.eye(3))):
         np.testing.assert_array_equal(made.astype(float), expected)
         made[0] = q[0]
-        assert m.expression(made).shape[0] == expected.shape[0]
+        assert m.to_casadi(made).shape[0] == expected.shape[0]
 
 
 @pytest.mark.parametrize("items", [1.0, [[[1.0]]]])
@@ -438,7 +438,7 @@ def test_cross_refuses_other_than_two_or_three_components(a, b):
 
 def test_shapes_are_checked_for_symbols_too():
     """The same errors inside a model."""
-    q = m.symbols(ca.SX.sym("q", 3))
+    q = m.from_casadi(ca.SX.sym("q", 3))
     with pytest.raises(ValueError, match="dot"):
         m.dot(q, [1, 2])
     with pytest.raises(ValueError, match="cross"):

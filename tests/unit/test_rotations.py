@@ -96,19 +96,19 @@ def test_angular_velocity_is_invariant(x, q, Omega):
 @given(units, units)
 def test_matrix(a, b):
     """(50), (51): proper orthogonal, a representation of the product, the same for q and -q; and of another code."""
-    R = rot.matrix(a)
+    R = rot.to_matrix(a)
     assert close(R, rot.E(a) @ rot.G(a).T)
     assert close(R @ R.T, np.eye(3))
     assert close(np.linalg.det(R), 1.0)
-    assert close(rot.matrix(rot.product(a, b)), R @ rot.matrix(b))
-    assert close(rot.matrix(-a), R)
+    assert close(rot.to_matrix(rot.product(a, b)), R @ rot.to_matrix(b))
+    assert close(rot.to_matrix(-a), R)
     assert close(R, Rotation.from_quat([*a[1:], a[0]]).as_matrix())
     assert close(np.column_stack(rot.directors(a)), R)
 
 
 @given(units)
 def test_from_matrix(q):
-    found = rot.from_matrix(rot.matrix(q))
+    found = rot.from_matrix(rot.to_matrix(q))
     assert close(found, q) or close(found, -q)
     assert found[0] >= 0
     assert close(rot.from_directors(*rot.directors(q)), found)
@@ -121,7 +121,7 @@ def test_from_matrix_in_every_branch(largest):
         q = np.full(4, rest)
         q[largest] = 1.0
         q /= np.linalg.norm(q)
-        assert np.allclose(rot.from_matrix(rot.matrix(q)), q, rtol=0, atol=1e-15)
+        assert np.allclose(rot.from_matrix(rot.to_matrix(q)), q, rtol=0, atol=1e-15)
 
 
 def test_from_matrix_refuses_what_is_no_rotation():
@@ -135,13 +135,13 @@ def test_exponential_and_logarithm(x):
     """(40), (52): against Rodrigues' formula of another code; the logarithm takes it back below half a turn."""
     q = rot.exponential(x)
     assert close(q @ q, 1.0)
-    assert close(rot.matrix(q), Rotation.from_rotvec(x).as_matrix())
+    assert close(rot.to_matrix(q), Rotation.from_rotvec(x).as_matrix())
     length = np.linalg.norm(x)
     if length < np.pi - 1e-6:
         assert close(rot.logarithm(q), x, 1e-13)
         assert close(rot.logarithm(-q), x, 1e-13)
-    axis, angle = rot.axis_angle(q)
-    assert close(rot.matrix(rot.from_axis_angle(axis, angle)), rot.matrix(q))
+    axis, angle = rot.to_axis_angle(q)
+    assert close(rot.to_matrix(rot.from_axis_angle(axis, angle)), rot.to_matrix(q))
     assert 0 <= angle <= np.pi
 
 
@@ -153,12 +153,12 @@ def test_exponential_is_safe_at_zero(length):
     assert np.allclose(q, [np.cos(length / 2), *(np.sin(length / 2) * direction)], rtol=1e-15, atol=0)
     assert np.allclose(rot.logarithm(q), length * direction, rtol=1e-12, atol=0)
     symbol = ca.SX.sym("x", 3)
-    expression = m.expression(rot.exponential(m.symbols(symbol)))
+    expression = m.to_casadi(rot.exponential(m.from_casadi(symbol)))
     slope = np.array(ca.Function("f", [symbol], [ca.jacobian(expression, symbol)])(length * direction))
     # d exp/dx along the axis is that of cosine and sine, across it sin(l/2)/l
     assert np.allclose(slope @ direction, [-np.sin(length / 2) / 2, *(np.cos(length / 2) / 2 * direction)], atol=1e-15)
     assert np.allclose(slope @ [0, 1, 0], [0, 0, np.sinc(length / 2 / np.pi) / 2, 0], atol=1e-15)
-    back = m.expression(rot.logarithm(m.symbols(ca.SX.sym("q", 4))))
+    back = m.to_casadi(rot.logarithm(m.from_casadi(ca.SX.sym("q", 4))))
     assert back.numel() == 3
 
 
@@ -180,8 +180,8 @@ def test_euler_angles(axes, data):
         given_angles[1] -= np.pi / 2
     q = rot.from_euler_angles(given_angles, axes)
     other = Rotation.from_euler(axes.upper(), given_angles)  # capital letters: intrinsic
-    assert np.allclose(rot.matrix(q), other.as_matrix(), atol=1e-14)
-    found = rot.euler_angles(q, axes)
+    assert np.allclose(rot.to_matrix(q), other.as_matrix(), atol=1e-14)
+    found = rot.to_euler_angles(q, axes)
     assert not found.singular
     turns = (np.array(found[:3]) - given_angles) / (2 * np.pi)
     assert np.allclose(turns, np.round(turns), atol=1e-12)
@@ -195,9 +195,9 @@ def test_singular_euler_angles(axes, first, third):
     singular = (0.0, np.pi) if axes[0] == axes[2] else (-np.pi / 2, np.pi / 2)
     for second in singular:
         q = rot.from_euler_angles([first, second, third], axes)
-        found = rot.euler_angles(q, axes)
+        found = rot.to_euler_angles(q, axes)
         assert found.singular and found.third == 0.0
-        assert np.allclose(rot.matrix(rot.from_euler_angles(found[:3], axes)), rot.matrix(q), atol=1e-7)
+        assert np.allclose(rot.to_matrix(rot.from_euler_angles(found[:3], axes)), rot.to_matrix(q), atol=1e-7)
 
 
 def test_bad_input():
@@ -207,7 +207,7 @@ def test_bad_input():
         (lambda: rot.from_axis_angle([0, 0, 0], 1.0), "must not be zero"),
         (lambda: rot.from_euler_angles([1, 2, 3], "zzx"), "different neighbours"),
         (lambda: rot.from_euler_angles([1, 2], "zxz"), "three"),
-        (lambda: rot.axis_angle(m.symbols(ca.SX.sym("q", 4))), "needs numbers"),
+        (lambda: rot.to_axis_angle(m.from_casadi(ca.SX.sym("q", 4))), "needs numbers"),
     ):
         with pytest.raises(lv.InputError, match=words):
             call()
@@ -216,17 +216,17 @@ def test_bad_input():
 def test_symbols():
     """Everything that is an expression takes symbols, and gives what it gives for numbers."""
     q, v, x = ca.SX.sym("q", 4), ca.SX.sym("v", 4), ca.SX.sym("x", 3)
-    a, b, c = m.symbols(q), m.symbols(v), m.symbols(x)
+    a, b, c = m.from_casadi(q), m.from_casadi(v), m.from_casadi(x)
     random = np.random.default_rng(0)
     values = [random.standard_normal(4), random.standard_normal(4), random.standard_normal(3)]
     for function, symbolic, numeric in (
         (rot.product, (a, b), values[:2]), (rot.conjugate, (a,), values[:1]), (rot.normalized, (a,), values[:1]),
-        (rot.Q_l, (a,), values[:1]), (rot.Q_r, (a,), values[:1]), (rot.matrix, (a,), values[:1]),
+        (rot.Q_l, (a,), values[:1]), (rot.Q_r, (a,), values[:1]), (rot.to_matrix, (a,), values[:1]),
         (rot.rotate, (a, c), values[::2]), (rot.convective_velocity, (a, b), values[:2]),
         (rot.spatial_velocity, (a, b), values[:2]), (rot.rate_from_spatial, (a, c), values[::2]),
         (rot.rate_from_convective, (a, c), values[::2]), (rot.skew, (c,), values[2:]),
         (rot.exponential, (c,), values[2:]), (rot.logarithm, (a,), values[:1]),
     ):  # fmt: skip
-        evaluate = ca.Function("f", [q, v, x], [ca.densify(m.expression(function(*symbolic)))])
+        evaluate = ca.Function("f", [q, v, x], [ca.densify(m.to_casadi(function(*symbolic)))])
         wanted = function(*numeric)
         assert np.allclose(np.array(evaluate(*values)).reshape(wanted.shape), wanted, atol=1e-14), function.__name__

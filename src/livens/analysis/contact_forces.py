@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from livens.analysis.joint_forces import PointForce, in_space
-from livens.analysis.named import evaluated
+from livens.analysis.reaction_forces import PointForce, to_3d
+from livens.analysis.signals import evaluate_quantity
 from livens.models.system import System
 from livens.results.result import Result
 
 #: Maximum number of contacts that are evaluated.
-_MOST = 200
+_MAX_CONTACTS = 200
 
 
 def contact_forces(result: Result) -> list[PointForce]:
@@ -21,19 +21,22 @@ def contact_forces(result: Result) -> list[PointForce]:
     >>> floor.name, floor.body, bool(floor.force[:, 2].min() >= 0.0), bool(floor.force[:, 2].max() > 1.0)
     ('floor', 'ball', True, True)
     """
-    known = result._system is not None or result.facts.problem is not None
-    if not known or not {"q", "v"} <= set(result.stored) or not isinstance(result.system, System):
+    has_system = result._system is not None or result.info.problem is not None
+    if not has_system or not {"q", "v"} <= set(result.stored) or not isinstance(result.system, System):
         return []
-    found: list[PointForce] = []
+    point_forces: list[PointForce] = []
     for name, quantity in result.system.quantities.items():
-        acts = quantity.acts
-        if acts is None or len(found) >= _MOST:
+        acts = quantity.applied
+        if acts is None or len(point_forces) >= _MAX_CONTACTS:
             continue
-        at, force = (
-            in_space(evaluated(result, each)) for each in (dataclasses.replace(quantity, expression=acts.at), quantity)
+        point, force = (
+            to_3d(evaluate_quantity(result, each))
+            for each in (dataclasses.replace(quantity, expression=acts.at), quantity)
         )
-        turned = acts.on == "ground"
-        found.append(
-            PointForce(name.rpartition(".")[0], acts.by if turned else acts.on, at, -force if turned else force)
+        on_ground = acts.on == "ground"
+        point_forces.append(
+            PointForce(
+                name.rpartition(".")[0], acts.by if on_ground else acts.on, point, -force if on_ground else force
+            )
         )
-    return found
+    return point_forces

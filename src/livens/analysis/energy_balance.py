@@ -14,13 +14,13 @@ _EXCHANGE = ("supplied_energy", "dissipated_energy")
 _NEARLY_ZERO = 1e-3
 
 
-def recorded(result: Result) -> bool:
+def has_energy_record(result: Result) -> bool:
     """Return True if supplied and dissipated energy are stored, or if the model exchanges no energy."""
     model = result.system
     return set(_EXCHANGE) <= set(result.stored) or model.conservative or _EXCHANGE[0] not in model.layout
 
 
-def exchanged(result: Result) -> np.ndarray:
+def net_supplied_energy(result: Result) -> np.ndarray:
     """Return supplied minus dissipated energy at every stored time, in joules."""
     if result.system.conservative or _EXCHANGE[0] not in result.system.layout:
         return np.zeros(len(result.t))
@@ -38,10 +38,10 @@ def balance(result: Result) -> np.ndarray:
     >>> bool(np.ptp(run.observe("hamiltonian")) > 0.2), bool(np.ptp(balance(run)) < 1e-14)
     (True, True)
     """
-    return np.asarray(result.observe(result.summary.energy) - exchanged(result))
+    return np.asarray(result.observe(result.summary.energy) - net_supplied_energy(result))
 
 
-def scale(result: Result) -> tuple[float, str]:
+def reference_scale(result: Result) -> tuple[float, str]:
     """Return the reference scale of energy deviations and its symbol.
 
     The scale is ``|E_0|``. If ``|E_0|`` is nearly zero, it is the largest kinetic energy, or the largest energy of

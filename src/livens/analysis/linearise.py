@@ -12,20 +12,20 @@ import numpy as np
 import scipy.linalg
 
 from livens.errors import InputError
-from livens.expressions.numbers import number, vector
+from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
+from livens.models.equations_of_motion import equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.models.model import Model
 from livens.models.problem import Problem
-from livens.models.summed import dynamics
 from livens.models.system import System
+from livens.validation import check_number, check_vector
 
 #: Tolerance of the force residual at an equilibrium, relative to the largest force terms in the balance.
-_BALANCED = 1e-8
+_EQUILIBRIUM_TOLERANCE = 1e-8
 #: Rank tolerance: singular values below this fraction of the largest are zero.
-_RANK = 1e-10
+_RANK_TOLERANCE = 1e-10
 #: Round-off bound of a modal stiffness in units of the machine epsilon times the norm of the stiffness matrix.
-_ROUNDING = 100
+_ROUND_OFF_FACTOR = 100
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class Linearisation:
         InputError
             If there is no oscillation with this index.
         """
-        swinging = np.flatnonzero(self.eigenvalues.imag > 0)
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 0 <= number < swinging.size:
-            raise InputError(f"modes are numbered from 0 to {swinging.size - 1}, got {number!r}")
-        shape = self.modes[:, swinging[number]]
+        oscillating = np.flatnonzero(self.eigenvalues.imag > 0)
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 0 <= number < oscillating.size:
+            raise InputError(f"modes are numbered from 0 to {oscillating.size - 1}, got {number!r}")
+        shape = self.modes[:, oscillating[number]]
         return np.asarray((shape / shape[np.argmax(np.abs(shape))]).real)
 
     def __str__(self) -> str:
@@ -162,135 +162,143 @@ def linearise(
     (array([ 0., -1.]), array([0.498488]))
     """
     problem = model if isinstance(model, Problem) else None
-    model = problem.system if problem is not None else model
+    model = problem.model if problem is not None else model
     if not isinstance(model, Model):
         raise InputError(f"linearise needs a model, such as a System, or a Problem, got {model!r}")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InputError(f"parameters must map names to values, got {parameters!r}")
-    own = dict(problem.parameters) if problem is not None else {}
-    k = model.parameter_vector({**own, **(parameters or {})})
-    given = problem.start_values if problem is not None else {}
-    time = number("t", t)
+    problem_parameters = dict(problem.parameters) if problem is not None else {}
+    k = model.parameter_vector({**problem_parameters, **(parameters or {})})
+    initial_values = problem.start_values if problem is not None else {}
+    time = check_number("t", t)
     if isinstance(model, System):
-        return _of_system(model, _start(model, "q0", q0, given), k, time, find)
+        return _linearise_system(model, _initial_vector(model, "q0", q0, initial_values), k, time, find)
     if isinstance(model, Hamiltonian):
-        return _of_hamiltonian(model, _start(model, "q0", q0, given), k, time, find)
+        return _linearise_hamiltonian(model, _initial_vector(model, "q0", q0, initial_values), k, time, find)
     if isinstance(model, DescriptorModel):
-        return _of_descriptor(model, _start(model, "x0", x0, given), k, time, find)
-    raise InputError(f"a {model.kind} cannot be linearised: write it as a System")
+        return _linearise_descriptor(model, _initial_vector(model, "x0", x0, initial_values), k, time, find)
+    raise InputError(f"a {model.type_label} cannot be linearised: write it as a System")
 
 
-def _start(model: Model, name: str, value: Any, given: Mapping[str, Any]) -> np.ndarray:
-    return vector(name, given.get(name) if value is None else value, model.coordinates, "coordinate")
+def _initial_vector(model: Model, name: str, value: Any, initial_values: Mapping[str, Any]) -> np.ndarray:
+    return check_vector(name, initial_values.get(name) if value is None else value, model.coordinates, "coordinate")
 
 
-def _of_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
-    d, n, m = dynamics(system), system.n, system.m
+def _linearise_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
+    d, n, m = equations_of_motion(system), system.n, system.m
     lam = ca.SX.sym("lam", m)
-    still = ca.SX.zeros(n)
+    zero_velocity = ca.SX.zeros(n)
     momentum = d.fibre_derivative
     force = ca.gradient(d.T - d.V, d.q) - ca.gradient(d.R, d.v) + d.F - ca.jtimes(momentum, d.q, d.v)
     if m:
         force = force - d.G.T @ lam
     if ca.depends_on(d.g, d.t) if m else False:
         raise InputError("time-dependent constraints have no equilibrium to linearise about")
-    rest, slopes = ca.substitute(
+    residual, jacobians = ca.substitute(
         [force, ca.horzcat(ca.jacobian(force, d.q), ca.jacobian(force, d.v), ca.jacobian(momentum, d.v))],
         [d.v],
-        [still],
+        [zero_velocity],
     )
     # the largest terms of the force balance are the scale of its residual
-    terms = [ca.gradient(d.V, d.q), d.F, ca.gradient(d.T, d.q)]
-    sizes = sum((ca.fabs(ca.substitute(term, d.v, still)) for term in terms), ca.SX.zeros(n))
-    balance = ca.vertcat(rest, d.g)
+    force_terms = [ca.gradient(d.V, d.q), d.F, ca.gradient(d.T, d.q)]
+    sizes = sum((ca.fabs(ca.substitute(term, d.v, zero_velocity)) for term in force_terms), ca.SX.zeros(n))
+    balance = ca.vertcat(residual, d.g)
     unknown = ca.vertcat(d.q, lam)
-    at = ca.Function("balance", [unknown, d.t, d.k], [ca.densify(balance), ca.jacobian(balance, unknown), sizes])
+    evaluate = ca.Function("balance", [unknown, d.t, d.k], [ca.densify(balance), ca.jacobian(balance, unknown), sizes])
     G_at = ca.Function("G", [d.q, d.t, d.k], [ca.densify(d.G)])
     x = np.concatenate([q, np.zeros(m)])
     if m:  # least-squares multipliers at the initial guess
         G = np.array(G_at(q, t, k))
-        x[n:] = np.linalg.pinv(G.T, rcond=_RANK) @ np.array(at(x, t, k)[0]).ravel()[:n]
-    x = _balanced(at, x, t, k, find, system.constraint_names)
+        x[n:] = np.linalg.pinv(G.T, rcond=_RANK_TOLERANCE) @ np.array(evaluate(x, t, k)[0]).ravel()[:n]
+    x = _find_equilibrium(evaluate, x, t, k, find, system.constraint_names)
     G = np.array(G_at(x[:n], t, k)) if m else np.zeros((0, n))
-    matrices = np.array(ca.Function("slopes", [unknown, d.t, d.k], [ca.densify(slopes)])(x, t, k))
+    matrices = np.array(ca.Function("slopes", [unknown, d.t, d.k], [ca.densify(jacobians)])(x, t, k))
     K, C, M = -matrices[:, :n], -matrices[:, n : 2 * n], matrices[:, 2 * n :]
-    free = scipy.linalg.null_space(G, rcond=_RANK) if m else np.eye(n)
-    found = _solved(system.coordinates, x[:n], x[n:], *_first_order(K, C, M, free), free, len(free.T))
-    return dataclasses.replace(found, eigenvalues=_without_rounding(found, K, C, M))
+    free = scipy.linalg.null_space(G, rcond=_RANK_TOLERANCE) if m else np.eye(n)
+    linearisation = _solve_eigenproblem(
+        system.coordinates, x[:n], x[n:], *_first_order_matrices(K, C, M, free), free, len(free.T)
+    )
+    return dataclasses.replace(linearisation, eigenvalues=_remove_round_off(linearisation, K, C, M))
 
 
-def _first_order(K: np.ndarray, C: np.ndarray, M: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _first_order_matrices(
+    K: np.ndarray, C: np.ndarray, M: np.ndarray, free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return E and A of displacements and velocities along the free directions."""
     K, C, M = (free.T @ part @ free for part in (K, C, M))
-    none, one = np.zeros_like(K), np.eye(len(K))
-    return np.block([[one, none], [none, M]]), np.block([[none, one], [-K, -C]])
+    zero, identity = np.zeros_like(K), np.eye(len(K))
+    return np.block([[identity, zero], [zero, M]]), np.block([[zero, identity], [-K, -C]])
 
 
-def _without_rounding(found: Linearisation, K: np.ndarray, C: np.ndarray, M: np.ndarray) -> np.ndarray:
+def _remove_round_off(linearisation: Linearisation, K: np.ndarray, C: np.ndarray, M: np.ndarray) -> np.ndarray:
     """Return the eigenvalues, with eigenvalues below the round-off bound of the stiffness set to zero.
 
     A rigid-body mode has a double eigenvalue zero. Round-off splits it into a pair of the size of its square root: a
     spurious slow oscillation or instability.
     """
-    values = found.eigenvalues.copy()
-    rounding = _ROUNDING * np.finfo(float).eps * np.linalg.norm(found.basis.T @ K @ found.basis)
-    for i, (value, shape) in enumerate(zip(values, found.modes.T, strict=True)):
+    values = linearisation.eigenvalues.copy()
+    rounding = _ROUND_OFF_FACTOR * np.finfo(float).eps * np.linalg.norm(linearisation.basis.T @ K @ linearisation.basis)
+    for i, (value, shape) in enumerate(zip(values, linearisation.modes.T, strict=True)):
         inertia, damping = (abs(shape.conj() @ part @ shape) for part in (M, C))
         if abs(value) ** 2 * inertia + abs(value) * damping <= rounding * np.linalg.norm(shape) ** 2:
             values[i] = 0.0
     return np.asarray(values)
 
 
-def _of_hamiltonian(model: Hamiltonian, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
+def _linearise_hamiltonian(model: Hamiltonian, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
     n = model.n
     state, rates = ca.vertcat(model.q, model.p), ca.vertcat(model.velocity, model.momentum_rate)
     rates = ca.substitute(rates, model.v, model.velocity)
-    at = ca.Function("f", [state, model.t, model.k], [ca.densify(rates), ca.jacobian(rates, state), ca.fabs(rates)])
-    x = _balanced(at, np.concatenate([q, np.zeros(n)]), t, k, find, ())
-    A = np.array(at(x, t, k)[1])
-    return _solved(model.coordinates, x, np.zeros(0), np.eye(2 * n), A, np.eye(2 * n), n)
+    evaluate = ca.Function(
+        "f", [state, model.t, model.k], [ca.densify(rates), ca.jacobian(rates, state), ca.fabs(rates)]
+    )
+    x = _find_equilibrium(evaluate, np.concatenate([q, np.zeros(n)]), t, k, find, ())
+    A = np.array(evaluate(x, t, k)[1])
+    return _solve_eigenproblem(model.coordinates, x, np.zeros(0), np.eye(2 * n), A, np.eye(2 * n), n)
 
 
-def _of_descriptor(model: DescriptorModel, x: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
+def _linearise_descriptor(model: DescriptorModel, x: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
     d = model.descriptor
-    still = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
-    slope = ca.substitute(ca.jacobian(d.residual, d.xdot), d.xdot, ca.SX.zeros(d.x.numel()))
-    at = ca.Function("f", [d.x, d.t, d.k], [ca.densify(still), ca.jacobian(still, d.x), ca.fabs(still)])
-    start = np.concatenate([x, np.zeros(d.x.numel() - x.size)])
-    found = _balanced(at, start, t, k, find, ())
-    E = np.array(ca.Function("E", [d.x, d.t, d.k], [ca.densify(slope)])(found, t, k))
-    A = -np.array(ca.densify(at(found, t, k)[1]))
-    names = (*model.coordinates, *model.algebraic)
-    return _solved(names, found, np.zeros(0), E, A, np.eye(len(E)), len(E))
+    residual = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
+    rate_jacobian = ca.substitute(ca.jacobian(d.residual, d.xdot), d.xdot, ca.SX.zeros(d.x.numel()))
+    evaluate = ca.Function("f", [d.x, d.t, d.k], [ca.densify(residual), ca.jacobian(residual, d.x), ca.fabs(residual)])
+    initial_guess = np.concatenate([x, np.zeros(d.x.numel() - x.size)])
+    equilibrium = _find_equilibrium(evaluate, initial_guess, t, k, find, ())
+    E = np.array(ca.Function("E", [d.x, d.t, d.k], [ca.densify(rate_jacobian)])(equilibrium, t, k))
+    A = -np.array(ca.densify(evaluate(equilibrium, t, k)[1]))
+    names = (*model.coordinates, *model.algebraic_names)
+    return _solve_eigenproblem(names, equilibrium, np.zeros(0), E, A, np.eye(len(E)), len(E))
 
 
-def _balanced(at: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any) -> np.ndarray:
+def _find_equilibrium(evaluate: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any) -> np.ndarray:
     """Solve for the equilibrium by Newton's method with minimum-norm steps, which admit redundant constraints."""
     for _ in range(100 if find else 0):
-        rest, slope = (np.array(ca.densify(part)) for part in at(x, t, k)[:2])
-        if not (np.isfinite(rest).all() and np.isfinite(slope).all()):
+        residual, jacobian = (np.array(ca.densify(part)) for part in evaluate(x, t, k)[:2])
+        if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
             raise InputError("the forces are not finite near the initial guess: no equilibrium was found")
-        step = np.linalg.lstsq(slope, rest.ravel(), rcond=1e-13)[0]
+        step = np.linalg.lstsq(jacobian, residual.ravel(), rcond=1e-13)[0]
         # damped Newton: halve the step until the residual decreases
-        tried = (x - 0.5**i * step for i in range(12))
-        better = (new for new in tried if np.linalg.norm(np.array(at(new, t, k)[0])) < np.linalg.norm(rest))
-        new = next(better, None)
+        candidates = (x - 0.5**i * step for i in range(12))
+        improving = (
+            new for new in candidates if np.linalg.norm(np.array(evaluate(new, t, k)[0])) < np.linalg.norm(residual)
+        )
+        new = next(improving, None)
         if new is None:
             break
         x = new
-    rest, slope, sizes = (np.array(ca.densify(part)) for part in at(x, t, k))
+    residual, jacobian, sizes = (np.array(ca.densify(part)) for part in evaluate(x, t, k))
     size = 1.0 + sizes.max(initial=0.0)
     # in stiff systems the rounding of coordinates limits the residual
-    rounding = _ROUNDING * np.finfo(float).eps * (np.abs(slope) @ np.abs(x)).max(initial=0.0)
-    if not np.abs(rest).max(initial=0.0) <= _BALANCED * size + rounding:
-        worst = np.abs(rest).max()
-        more = "none was found nearby" if find else "pass find=True to search for one nearby"
-        raise InputError(f"not an equilibrium: the residual of forces and constraints is {worst:.3g}; {more}")
+    rounding = _ROUND_OFF_FACTOR * np.finfo(float).eps * (np.abs(jacobian) @ np.abs(x)).max(initial=0.0)
+    if not np.abs(residual).max(initial=0.0) <= _EQUILIBRIUM_TOLERANCE * size + rounding:
+        worst = np.abs(residual).max()
+        advice = "none was found nearby" if find else "pass find=True to search for one nearby"
+        raise InputError(f"not an equilibrium: the residual of forces and constraints is {worst:.3g}; {advice}")
     return x
 
 
-def _solved(
-    names: Any, x: np.ndarray, lam: np.ndarray, E: np.ndarray, A: np.ndarray, free: np.ndarray, shown: int
+def _solve_eigenproblem(
+    names: Any, x: np.ndarray, lam: np.ndarray, E: np.ndarray, A: np.ndarray, free: np.ndarray, n_shown: int
 ) -> Linearisation:
     values, vectors = scipy.linalg.eig(A, E, homogeneous_eigvals=True)
     # zero masses lead to infinite eigenvalues
@@ -298,7 +306,7 @@ def _solved(
     finite = np.abs(values[1]) > 1e-12 * np.where(scale > 0, scale, 1.0)
     eigenvalues, vectors = values[0][finite] / values[1][finite], vectors[:, finite]
     order = np.lexsort((-eigenvalues.imag, eigenvalues.real.round(12), np.abs(eigenvalues).round(9)))
-    modes = free @ vectors[:shown, :] if free.shape[1] == shown else (free @ vectors)[:shown]
+    modes = free @ vectors[:n_shown, :] if free.shape[1] == n_shown else (free @ vectors)[:n_shown]
     return Linearisation(
         tuple(names), x[: len(names)], lam, eigenvalues[order], modes[:, order], E, A, free[: len(names)]
     )

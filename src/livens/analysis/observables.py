@@ -22,14 +22,14 @@ from typing import Any, overload
 import casadi as ca
 import numpy as np
 
-from livens.engine.element_table import ElementTable
-from livens.engine.table import Table
+from livens.engine.observables.element_sums import ElementObservables
+from livens.engine.observables.kernel_table import ObservableKernel
 from livens.errors import InputError, suggestion
-from livens.expressions.variables import VARIABLES
+from livens.expressions.result_variables import RESULT_VARIABLES
 from livens.models import observable as own_observable
-from livens.models.columns import SPEED
-from livens.models.model import Model
-from livens.models.summed import OBSERVABLES
+from livens.models.base import Model
+from livens.models.element_sums import MAX_VELOCITY
+from livens.models.equations_of_motion import OBSERVABLES
 from livens.results.result import MissingVariableError, Result
 
 #: Variables that the run itself stores.
@@ -72,79 +72,83 @@ def expression(model: Model, name: str) -> Any:
     casadi.SX
         Expression of the observable.
     """
-    return model.view.expression(name)
+    return model.view.observable(name)
 
 
 class _Column:
     """Observable of a model, compiled for evaluation on blocks of rows."""
 
     def __init__(
-        self, model: Model, table: Table | ElementTable, shape: tuple[int, ...], multipliers: bool = False
+        self,
+        model: Model,
+        table: ObservableKernel | ElementObservables,
+        shape: tuple[int, ...],
+        multipliers: bool = False,
     ) -> None:
         self._parts = tuple(model.view.symbols)
         self._table, self._shape = table, shape
         self.variables = ("t", *self._parts, *(("multipliers",) if multipliers else ()))
 
     def __call__(self, block: dict[str, np.ndarray], k: np.ndarray) -> np.ndarray:
-        rows, whole = len(block["t"]), " ".join(self._parts)
-        if whole not in block:  # shared by all observables: for large systems stacking takes as long as evaluating
-            block[whole] = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
-        Z = block[whole]
+        rows, state_key = len(block["t"]), " ".join(self._parts)
+        if state_key not in block:  # shared by all observables: for large systems stacking takes as long as evaluating
+            block[state_key] = np.hstack([block[name].reshape(rows, -1) for name in self._parts])
+        Z = block[state_key]
         X = np.ascontiguousarray(block["multipliers"]) if "multipliers" in self.variables else None
         return self._table(block["t"], Z, k, X).reshape(rows, *self._shape)
 
 
 @functools.lru_cache(maxsize=32)
-def _known(digest: str) -> dict[str, _Column]:
+def _cached_columns(fingerprint: str) -> dict[str, _Column]:
     """Return the cache of compiled observables by name, for models with this fingerprint."""
     return {}
 
 
-def _named(model: Model, name: str) -> _Column:
-    known = _known(model.digest)
-    if name == "hamiltonian" and model.observable_sums(name) is None:
+def _named_column(model: Model, name: str) -> _Column:
+    cache = _cached_columns(model.fingerprint)
+    if name == "hamiltonian" and model.observable_element_sums(name) is None:
         expression(model, name)  # raises if there is none, which depends on parameter values outside the fingerprint
-    if name not in known:
-        known[name] = _summed(model, name) or _whole(model, name)
-    return known[name]
+    if name not in cache:
+        cache[name] = _element_sum_column(model, name) or _expression_column(model, name)
+    return cache[name]
 
 
-def _summed(model: Model, name: str) -> _Column | None:
+def _element_sum_column(model: Model, name: str) -> _Column | None:
     """Return an observable of a large system as a sum over its elements; None if the system is not large."""
-    sums = model.observable_sums("kinetic_energy" if name == MAGNITUDE else name)
+    sums = model.observable_element_sums("kinetic_energy" if name == MAGNITUDE else name)
     if sums is None:
         return None
     shape = (sums.width,) if name in _COLUMNS or sums.width != 1 else ()
-    return _Column(model, ElementTable(sums), shape, name == "constraint_forces")
+    return _Column(model, ElementObservables(sums), shape, name == "constraint_forces")
 
 
-def _whole(model: Model, name: str) -> _Column:
+def _expression_column(model: Model, name: str) -> _Column:
     lam = None
     if name == "constraint_forces" and "multipliers" in model.layout:
         lam = ca.SX.sym("lam", len(model.constraint_names))
         columns = model.view.constraint_forces(lam)
     elif name == MAGNITUDE:
-        columns = ca.SX(model.magnitude())
-    elif name == SPEED:
-        columns = ca.norm_inf(ca.vertcat(0, model.velocities()))
+        columns = ca.SX(model.energy_scale())
+    elif name == MAX_VELOCITY:
+        columns = ca.norm_inf(ca.vertcat(0, model.velocity_expression()))
     else:
         columns = expression(model, name)
     width = columns.numel()
     shape = (width,) if name in _COLUMNS or width != 1 else ()
-    return _Column(model, Table(model, columns, lam), shape, lam is not None)
+    return _Column(model, ObservableKernel(model, columns, lam), shape, lam is not None)
 
 
-def _column(system: Model, what: Observable) -> _Column:
+def _column(system: Model, observable: Observable) -> _Column:
     """Compile an observable; functions are read on every call (closures may have changed), native code is cached."""
-    if isinstance(what, str):
-        return _named(system, what)
-    if not callable(what):
-        raise InputError(f"an observable is a name or a function of q, v, p, t, k; got {what!r}")
-    column, shape = own_observable.read(system, what)
-    return _Column(system, Table(system, column), shape)
+    if isinstance(observable, str):
+        return _named_column(system, observable)
+    if not callable(observable):
+        raise InputError(f"an observable is a name or a function of q, v, p, t, k; got {observable!r}")
+    column, shape = own_observable.trace_observable(system, observable)
+    return _Column(system, ObservableKernel(system, column), shape)
 
 
-def walk(
+def iterate_blocks(
     result: Result, observables: Sequence[Observable], rows: int | None = None
 ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     """Iterate over times and observables of a run in blocks of rows.
@@ -166,47 +170,49 @@ def walk(
         Values of the observables, each of shape (n_rows, ...).
     """
     columns: list[_Column | str] = []
-    for what in observables:
-        if what == "energy_balance_defect":
-            columns.append(_column(result.system, _balanced(result.system)))
+    for observable in observables:
+        if observable == "energy_balance_defect":
+            columns.append(_column(result.system, _balance_energy(result.system)))
         else:
-            raw = isinstance(what, str) and what in VARIABLES
-            columns.append(what if isinstance(what, str) and raw else _column(result.system, what))
-    pieces = result.parameter_pieces if any(isinstance(c, _Column) for c in columns) else [(0, np.zeros(0))]
+            raw = isinstance(observable, str) and observable in RESULT_VARIABLES
+            columns.append(observable if isinstance(observable, str) and raw else _column(result.system, observable))
+    segments = result.parameter_segments if any(isinstance(c, _Column) for c in columns) else [(0, np.zeros(0))]
     variables = {"t"} | {v for c in columns for v in (c.variables if isinstance(c, _Column) else (c,))}
     if "energy_balance_defect" in observables:
         variables |= {"supplied_energy", "dissipated_energy"}
-    first: float | None = None
-    passed = 0
+    initial_energy: float | None = None
+    first_row = 0
     for block in rows_of(result, sorted(variables), rows):
-        values = [block[c] if isinstance(c, str) else _in_pieces(c, block, pieces, passed) for c in columns]
-        passed += len(block["t"])
-        for i, what in enumerate(observables):
-            if what == "energy_balance_defect":
-                first = float(values[i][0]) if first is None else first
-                values[i] = values[i] - first - block["supplied_energy"] + block["dissipated_energy"]
+        values = [
+            block[c] if isinstance(c, str) else _with_parameter_segments(c, block, segments, first_row) for c in columns
+        ]
+        first_row += len(block["t"])
+        for i, observable in enumerate(observables):
+            if observable == "energy_balance_defect":
+                initial_energy = float(values[i][0]) if initial_energy is None else initial_energy
+                values[i] = values[i] - initial_energy - block["supplied_energy"] + block["dissipated_energy"]
         yield block["t"], values
 
 
-def _in_pieces(
-    column: _Column, block: dict[str, np.ndarray], pieces: list[tuple[int, np.ndarray]], passed: int
+def _with_parameter_segments(
+    column: _Column, block: dict[str, np.ndarray], segments: list[tuple[int, np.ndarray]], first_row: int
 ) -> np.ndarray:
     """Evaluate a column on a block that begins at row `first_row`, with the parameter values valid at each row."""
-    if len(pieces) == 1:
-        return column(block, pieces[0][1])
+    if len(segments) == 1:
+        return column(block, segments[0][1])
     rows = len(block["t"])
-    edges = [min(max(first - passed, 0), rows) for first, _ in pieces] + [rows]
+    edges = [min(max(start - first_row, 0), rows) for start, _ in segments] + [rows]
     parts = [
         column({name: values[a:b] for name, values in block.items()}, k)
-        for a, b, (_, k) in zip(edges, edges[1:], pieces, strict=False)
+        for a, b, (_, k) in zip(edges, edges[1:], segments, strict=False)
         if b > a
     ]
     return np.concatenate(parts)
 
 
-def _balanced(model: Model) -> str:
+def _balance_energy(model: Model) -> str:
     """Return the name of the energy that enters the energy balance."""
-    return "generalized_energy" if "generalized_energy" in model.view.names else model.watched_energy(())
+    return "generalized_energy" if "generalized_energy" in model.view.observable_names else model.monitored_energy(())
 
 
 def rows_of(result: Result, variables: Sequence[str], rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
@@ -227,8 +233,8 @@ def rows_of(result: Result, variables: Sequence[str], rows: int | None = None) -
         Variables of the block by name.
     """
     if rows is None:
-        facts = result.facts
-        rows = max(1, _BLOCK // (3 * len(facts.coordinates) + len(facts.constraint_names) + 3))
+        info = result.info
+        rows = max(1, _BLOCK // (3 * len(info.coordinates) + len(info.constraint_names) + 3))
     stored = getattr(result._arrays, "blocks", None)
     if stored is not None:
         yield from stored(variables, rows)
@@ -238,11 +244,11 @@ def rows_of(result: Result, variables: Sequence[str], rows: int | None = None) -
 
 
 @overload
-def observe(result: Result, what: Observable, *, increments: bool = False, by: None = None) -> np.ndarray: ...
+def observe(result: Result, observable: Observable, *, increments: bool = False, by: None = None) -> np.ndarray: ...
 @overload
-def observe(result: Result, what: Observable, *, increments: bool = False, by: str) -> dict[str, np.ndarray]: ...
+def observe(result: Result, observable: Observable, *, increments: bool = False, by: str) -> dict[str, np.ndarray]: ...
 def observe(
-    result: Result, what: Observable, *, increments: bool = False, by: str | None = None
+    result: Result, observable: Observable, *, increments: bool = False, by: str | None = None
 ) -> np.ndarray | dict[str, np.ndarray]:
     """Return an observable at every stored time.
 
@@ -273,25 +279,25 @@ def observe(
         raise InputError(f'by must be None or "element", got {by!r}')
     try:
         if by is not None:
-            from livens.analysis.elements import by_element
+            from livens.analysis.energy_by_element import energy_by_element
 
-            accounts = by_element(result, what)
-            return {name: np.diff(account) for name, account in accounts.items()} if increments else accounts
-        return _observed(result, what, increments)
+            energy_terms = energy_by_element(result, observable)
+            return {name: np.diff(values) for name, values in energy_terms.items()} if increments else energy_terms
+        return _observed(result, observable, increments)
     except MissingVariableError as error:
-        raise InputError(f"the observable {what!r} cannot be computed: {error}") from None
+        raise InputError(f"the observable {observable!r} cannot be computed: {error}") from None
 
 
-def _observed(result: Result, what: Observable, increments: bool) -> np.ndarray:
-    if isinstance(what, str) and what in RECORDED:
-        table = np.asarray(getattr(result, what))
+def _observed(result: Result, observable: Observable, increments: bool) -> np.ndarray:
+    if isinstance(observable, str) and observable in RECORDED:
+        table = np.asarray(getattr(result, observable))
     else:
-        parts = [values[0] for _, values in walk(result, [what])]
+        parts = [values[0] for _, values in iterate_blocks(result, [observable])]
         table = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return np.diff(table, axis=0) if increments else table
 
 
-def reduce(result: Result, what: Observable, how: str = "largest", *, rows: int | None = None) -> np.ndarray:
+def reduce(result: Result, observable: Observable, how: str = "largest", *, rows: int | None = None) -> np.ndarray:
     """Reduce an observable over a run to one value per component, in constant memory.
 
     Parameters
@@ -319,9 +325,9 @@ def reduce(result: Result, what: Observable, how: str = "largest", *, rows: int 
         raise InputError(f"unknown reduction '{how}'{suggestion(str(how), [*_REDUCTIONS, 'mean'])}")
     of_block, combine = _REDUCTIONS["sum" if how == "mean" else how]
     total, count = None, 0
-    for t, (values,) in walk(result, [what], rows):
-        part = of_block(values)
-        total = part if total is None else combine(total, part)
+    for t, (values,) in iterate_blocks(result, [observable], rows):
+        reduced = of_block(values)
+        total = reduced if total is None else combine(total, reduced)
         count += len(t)
     if total is None:
         raise InputError("the run has no rows")

@@ -8,15 +8,15 @@ import casadi as ca
 import numpy as np
 
 from livens.analysis.observables import expression
-from livens.engine.element_table import ElementTable
-from livens.models.model import Model
+from livens.engine.observables.element_sums import ElementObservables
+from livens.models.base import Model
 from livens.results.result import Result
 
 #: Number of sampled states per block of rows, and per run.
-_OF_A_BLOCK, _OF_A_RUN = 16, 64
+_SAMPLES_PER_BLOCK, _SAMPLES_PER_RUN = 16, 64
 
 
-class Rounding:
+class RoundOffBound:
     """Round-off bound ``eps max(sum |df/dz_i| |z_i|, |f|)`` over sampled states of a run, for several observables f.
 
     The term ``eps |f|`` accounts for constant terms of f.
@@ -24,10 +24,10 @@ class Rounding:
 
     def __init__(self, model: Model, names: Sequence[str], k: np.ndarray) -> None:
         self._names, self._k = list(names), k
-        self._terms = _sums(model, names, k) or _expressions(model, names, k)
+        self._terms = _terms_from_element_sums(model, names, k) or _terms_from_expressions(model, names, k)
         self._largest = np.zeros(len(names))
 
-    def look(self, t: np.ndarray, state: Sequence[np.ndarray], samples: int = _OF_A_BLOCK) -> None:
+    def update(self, t: np.ndarray, state: Sequence[np.ndarray], samples: int = _SAMPLES_PER_BLOCK) -> None:
         """Update the bound with sampled states, given by their parts with one row per time."""
         for i in np.unique(np.linspace(0, len(t) - 1, samples).astype(int)):
             terms = self._terms([part[i] for part in state], t[i])
@@ -42,20 +42,20 @@ class Rounding:
 _Terms = Callable[[Sequence[np.ndarray], float], np.ndarray]
 
 
-def _expressions(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms:
+def _terms_from_expressions(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms:
     view, z = model.view, model.view.state
-    found = [expression(model, name) for name in names]
-    terms = [ca.norm_inf(ca.fmax(ca.fabs(ca.jacobian(f, z)) @ ca.fabs(z), ca.fabs(f))) for f in found]
+    expressions = [expression(model, name) for name in names]
+    terms = [ca.norm_inf(ca.fmax(ca.fabs(ca.jacobian(f, z)) @ ca.fabs(z), ca.fabs(f))) for f in expressions]
     function = view.function(ca.vertcat(*terms))
     return lambda state, t: np.array(function(*state, t, k)).ravel()
 
 
-def _sums(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms | None:
+def _terms_from_element_sums(model: Model, names: Sequence[str], k: np.ndarray) -> _Terms | None:
     """Return the term magnitudes of a large system as sums over its elements; None if the system is not large."""
-    sums = model.term_sums(names)
+    sums = model.roundoff_element_sums(names)
     if sums is None:
         return None
-    table, slices = ElementTable(sums[0]), sums[1]
+    table, slices = ElementObservables(sums[0]), sums[1]
 
     def terms(state: Sequence[np.ndarray], t: float) -> np.ndarray:
         (row,) = table(np.array([t]), np.concatenate(state)[None], k)
@@ -72,6 +72,6 @@ def round_off(result: Result, name: str) -> float:
     >>> bool(1e-16 < round_off(run, "total_energy") < 1e-13)
     True
     """
-    seen = Rounding(result.system, [name], result.parameter_vector)
-    seen.look(result.t, [getattr(result, part) for part in result.system.view.symbols], _OF_A_RUN)
-    return seen[name] or float(np.finfo(float).eps)
+    bound = RoundOffBound(result.system, [name], result.parameter_vector)
+    bound.update(result.t, [getattr(result, part) for part in result.system.view.symbols], _SAMPLES_PER_RUN)
+    return bound[name] or float(np.finfo(float).eps)

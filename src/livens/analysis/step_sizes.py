@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from livens import schemes
-from livens.analysis.observables import walk
+from livens.analysis.observables import iterate_blocks
 from livens.errors import InputError
 from livens.results.result import Result
 
 
-def differ(result: Result) -> bool:
+def has_variable_steps(result: Result) -> bool:
     """Return True if step sizes vary: by step-size control, or by equal steps of a fictive time."""
-    return bool(result.facts.control) or fictive(result)
+    return bool(result.info.control) or uses_fictive_time(result)
 
 
-def fictive(result: Result) -> bool:
+def uses_fictive_time(result: Result) -> bool:
     """Return True if h is a step of a fictive time."""
     if "fictive_time" in result.stored:
         return True
     try:
-        return schemes.get(result.facts.scheme).fictive
+        return schemes.get(result.info.scheme).fictive
     except InputError:  # a user-defined scheme
         return False
 
@@ -41,20 +41,20 @@ def step_sizes(result: Result) -> dict[str, Any] | None:
     >>> sizes["smallest"] < sizes["mean"] < sizes["largest"], sizes["rejected"] == run.statistics.rejected
     (True, True)
     """
-    if not differ(result):
+    if not has_variable_steps(result):
         return None
-    smallest, largest, last, first = np.inf, 0.0, None, True
+    smallest, largest, last, is_first_block = np.inf, 0.0, None, True
     if "step_size" in result.stored:
-        for _, (sizes,) in walk(result, ["step_size"]):
+        for _, (sizes,) in iterate_blocks(result, ["step_size"]):
             # the last row is excluded: hold it back until another row follows
-            known = np.concatenate([[] if last is None else [last], sizes[1:] if first else sizes])
-            if len(known):
-                last, known, first = known[-1], known[:-1], False
-            smallest, largest = min(smallest, known.min(initial=np.inf)), max(largest, known.max(initial=0.0))
+            completed = np.concatenate([[] if last is None else [last], sizes[1:] if is_first_block else sizes])
+            if len(completed):
+                last, completed, is_first_block = completed[-1], completed[:-1], False
+            smallest, largest = min(smallest, completed.min(initial=np.inf)), max(largest, completed.max(initial=0.0))
     steps = result.statistics.steps
     return {
         "smallest": float(smallest) if largest else None,
         "largest": float(largest) if largest else None,
-        "mean": float(result.last("t") - result.facts.t0) / steps if steps else None,
+        "mean": float(result.last("t") - result.info.t0) / steps if steps else None,
         "rejected": result.statistics.rejected,
     }

@@ -9,23 +9,23 @@ import numpy as np
 #: Minimum number of bins of a long series; the maximum is twice as large.
 _BINS = 32
 #: Minimum number of bins for a trend.
-_FEWEST = 8
+_MIN_BINS = 8
 
 
 @dataclass(frozen=True)
 class Trend:
     """Change per unit time, with the half-width of its 95 % confidence interval."""
 
-    slope: float
+    rate: float
     uncertainty: float
 
     @property
     def significant(self) -> bool:
         """True if the rate exceeds twice the interval (about four standard deviations), to avoid false alarms."""
-        return abs(self.slope) > 2 * self.uncertainty
+        return abs(self.rate) > 2 * self.uncertainty
 
 
-class Series:
+class BinnedSeries:
     """Bin averages of a time series that is added in blocks, one column per component.
 
     All bins have the same number of values; when there are too many bins, adjacent bins are merged.
@@ -34,50 +34,50 @@ class Series:
     def __init__(self) -> None:
         self._width = 1  # values per bin
         self._bins = np.zeros((0, 0))  # sums: column 0 is time, the others are the components
-        self._open = np.zeros(0)  # sum of the last, incomplete bin
-        self._count = 0
+        self._open_bin = np.zeros(0)  # sum of the last, incomplete bin
+        self._open_count = 0
 
     def add(self, t: np.ndarray, y: np.ndarray) -> None:
         """Add a block of the series, in the order of time."""
         values = np.column_stack([t, y])
-        if not self._open.size:
-            self._open = np.zeros(values.shape[1])
+        if not self._open_bin.size:
+            self._open_bin = np.zeros(values.shape[1])
             self._bins = np.zeros((0, values.shape[1]))
         while len(values):
             # limits the number of bins that are added before they are merged
-            now, values = np.split(values, [self._width * _BINS])
-            self._take(now)
+            chunk, values = np.split(values, [self._width * _BINS])
+            self._accumulate(chunk)
 
-    def _take(self, values: np.ndarray) -> None:
-        missing = self._width - self._count
-        self._open = self._open + values[:missing].sum(axis=0)
-        self._count += len(values[:missing])
-        if self._count < self._width:
+    def _accumulate(self, values: np.ndarray) -> None:
+        missing = self._width - self._open_count
+        self._open_bin = self._open_bin + values[:missing].sum(axis=0)
+        self._open_count += len(values[:missing])
+        if self._open_count < self._width:
             return
-        rest = values[missing:]
-        full = len(rest) // self._width * self._width
-        whole = rest[:full].reshape(-1, self._width, values.shape[1]).sum(axis=1)
-        self._bins = np.vstack([self._bins, self._open, whole])
-        self._open, self._count = rest[full:].sum(axis=0), len(rest) - full
+        remaining = values[missing:]
+        full = len(remaining) // self._width * self._width
+        full_bins = remaining[:full].reshape(-1, self._width, values.shape[1]).sum(axis=1)
+        self._bins = np.vstack([self._bins, self._open_bin, full_bins])
+        self._open_bin, self._open_count = remaining[full:].sum(axis=0), len(remaining) - full
         while len(self._bins) >= 2 * _BINS:
-            self._join()
+            self._merge_bins()
 
-    def _join(self) -> None:
+    def _merge_bins(self) -> None:
         if len(self._bins) % 2:
-            self._open, self._count = self._open + self._bins[-1], self._count + self._width
+            self._open_bin, self._open_count = self._open_bin + self._bins[-1], self._open_count + self._width
             self._bins = self._bins[:-1]
         self._bins = self._bins[0::2] + self._bins[1::2]
         self._width *= 2
 
     def trends(self) -> list[Trend | None]:
         """Return one trend per component; None where the series is too short or not finite."""
-        if len(self._bins) < _FEWEST:
+        if len(self._bins) < _MIN_BINS:
             return [None] * max(0, self._bins.shape[1] - 1)
         means = self._bins / self._width
-        return [line(means[:, 0], means[:, i]) for i in range(1, means.shape[1])]
+        return [fit_line(means[:, 0], means[:, i]) for i in range(1, means.shape[1])]
 
 
-def line(t: np.ndarray, y: np.ndarray) -> Trend | None:
+def fit_line(t: np.ndarray, y: np.ndarray) -> Trend | None:
     """Fit a straight line by least squares; correlated residuals reduce the number of independent values."""
     if not (np.all(np.isfinite(y)) and np.all(np.isfinite(t))) or np.ptp(t) == 0:
         return None
@@ -88,12 +88,12 @@ def line(t: np.ndarray, y: np.ndarray) -> Trend | None:
     scale = float(np.abs(y).max()) or 1.0  # squares of round-off would underflow
     y = y / scale
     spread = float(x @ x)
-    slope = float(x @ y) / spread
-    residual = y - y.mean() - slope * x
+    rate = float(x @ y) / spread
+    residual = y - y.mean() - rate * x
     independent = max(n / _correlation_time(residual), 3.0)
     variance = float(residual @ residual) / n * independent / (independent - 2.0)
     error = np.sqrt(variance / (spread / n * independent))
-    return Trend(slope * scale, float(stdtrit(independent - 2.0, 0.975) * error * scale))
+    return Trend(rate * scale, float(stdtrit(independent - 2.0, 0.975) * error * scale))
 
 
 def _correlation_time(residual: np.ndarray) -> float:
@@ -111,6 +111,6 @@ def _correlation_time(residual: np.ndarray) -> float:
         if value <= 0:
             break
         total += 2 * value
-    first = rho[0] + (2 + 4 * rho[0]) / n
-    geometric = (1 + first) / (1 - first) if first < 1 else float(n)
+    corrected = rho[0] + (2 + 4 * rho[0]) / n
+    geometric = (1 + corrected) / (1 - corrected) if corrected < 1 else float(n)
     return max(total, geometric, 1.0)

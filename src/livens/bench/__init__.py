@@ -14,10 +14,10 @@ def run_and_print(rounds: int = 5, as_json: bool = False, picture: Path | None =
     import json
 
     from livens.bench.progress import ProgressLine
-    from livens.bench.schedule import run
+    from livens.bench.schedule import run_benchmark
 
     with ProgressLine() as progress:
-        report = run(rounds, progress.say, only)
+        report = run_benchmark(rounds, progress.show, only)
     if picture is not None and report.works:
         from livens.bench.diagram import work_precision
         from livens.plot.style import save

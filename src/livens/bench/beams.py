@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tempfile
 
-from livens.bench.case import Say
+from livens.bench.case import Log
 from livens.bench.fresh import fresh_run
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Report
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.bench.scaling import growth_exponent
 
 #: Number of timed steps for each number of elements.
@@ -20,28 +20,28 @@ class Beams:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        self._us_per_step = {N: Best() for N in _STEPS}
+        self._us_per_step = {N: Minimum() for N in _STEPS}
         self._corrections = dict.fromkeys(_STEPS, 0.0)
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for N, steps in _STEPS.items():
-            say(f"{N} elements")
+            log(f"{N} elements")
             folder = self._folder.name
-            found = fresh_run("flying-spaghetti-3d", steps=steps, repeats=2, every=steps, cache=folder, N=N)
-            if found["unsolved"]:
+            result = fresh_run("flying-spaghetti-3d", steps=steps, repeats=2, every=steps, cache=folder, N=N)
+            if result["unsolved"]:
                 self._folder.cleanup()
-                raise RuntimeError(f"the timed run of {N} elements is wrong: {found}")
-            self._us_per_step[N].add(found["us_per_step"])
-            self._corrections[N] = found["corrections"]
+                raise RuntimeError(f"the timed run of {N} elements is wrong: {result}")
+            self._us_per_step[N].add(result["us_per_step"])
+            self._corrections[N] = result["corrections"]
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         self._folder.cleanup()
         for N, best in self._us_per_step.items():
             goal = Goal("<=", _FIRST_GOAL) if min(_STEPS) == N else None
-            report.lines.append(Line(f"flying spaghetti, {N} elements: a step", best.value, goal=goal))
+            report.lines.append(ComparisonRow(f"flying spaghetti, {N} elements: a step", best.value, goal=goal))
             report.lines.append(
-                Line(f"flying spaghetti, {N} elements: corrections of a step", self._corrections[N], "")
+                ComparisonRow(f"flying spaghetti, {N} elements: corrections of a step", self._corrections[N], "")
             )
         exponent = growth_exponent(list(_STEPS), [best.value for best in self._us_per_step.values()])
         case = "flying spaghetti, 100 to 5000 elements: exponent of time per step"
-        report.lines.append(Line(case, exponent, "", Goal("<=", 1.1)))
+        report.lines.append(ComparisonRow(case, exponent, "", Goal("<=", 1.1)))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class Case(Protocol):
     name: str
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         """Run one round; `first` is True in the first round. `log` reports long operations."""
         ...
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         """Add the results of all rounds to the report."""
         ...

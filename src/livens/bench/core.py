@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def one_core() -> Iterator[None]:
+def single_core() -> Iterator[None]:
     """Keep this process and its child processes on one core; without effect on systems other than Linux."""
     if sys.platform != "linux":
         yield

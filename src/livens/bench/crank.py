@@ -13,7 +13,7 @@ import numpy as np
 
 CRANK, ROD = 0.2, 0.5
 MASSES = 1.0, 2.0, 0.5
-GRAVITY, ANGLE, T_END, WITHIN = 9.81, math.pi / 4, 3.0, 1e-4
+GRAVITY, ANGLE, T_END, TOLERANCE = 9.81, math.pi / 4, 3.0, 1e-4
 #: First step size in s.
 H = 1e-2
 
@@ -23,7 +23,7 @@ def moments() -> tuple[float, float]:
     return MASSES[0] * CRANK**2 / 12, MASSES[1] * ROD**2 / 12
 
 
-def slope(angle: float) -> float:
+def rod_angle(angle: float) -> float:
     """Return the angle of the rod."""
     return -math.asin(CRANK * math.sin(angle) / ROD)
 
@@ -33,10 +33,10 @@ def exact() -> float:
     """Return the final crank angle from the equation of one degree of freedom, ``M a'' + M' a'^2/2 + V' = torque``."""
     from scipy.integrate import solve_ivp
 
-    def right(t: float, x: np.ndarray) -> list[float]:
+    def rhs(t: float, x: np.ndarray) -> list[float]:
         a, rate = float(x[0]), float(x[1])
         s, c = math.sin(a), math.cos(a)
-        b = slope(a)
+        b = rod_angle(a)
         cb, tb = math.cos(b), math.tan(b)
         b1 = -CRANK * c / (ROD * cb)  # derivatives of the rod angle by the crank angle
         b2 = CRANK * s / (ROD * cb) + tb * b1**2
@@ -50,5 +50,5 @@ def exact() -> float:
         weight = GRAVITY * (crank * CRANK / 2 * c + rod * y1)
         return [rate, (0.5 * math.sin(3 * t) - weight - half * rate**2) / M]
 
-    found = solve_ivp(right, (0.0, T_END), [ANGLE, 0.0], method="DOP853", rtol=1e-12, atol=1e-12)
-    return float(found.y[0, -1])
+    solution = solve_ivp(rhs, (0.0, T_END), [ANGLE, 0.0], method="DOP853", rtol=1e-12, atol=1e-12)
+    return float(solution.y[0, -1])

@@ -15,16 +15,18 @@ from livens.models.system import System
 
 def _kinetic(q: Any, v: Any) -> Any:
     """Return the kinetic energy of crank, rod and slider."""
-    (of_crank, of_rod), (one, rod, slider) = crank.moments(), crank.MASSES
+    (of_crank, of_rod), (crank_mass, rod, slider) = crank.moments(), crank.MASSES
     crossed = crank.CRANK * crank.ROD * m.cos(q[0] - q[1]) * v[0] * v[1]
     of_centre = crank.CRANK**2 * v[0] ** 2 + crank.ROD**2 * v[1] ** 2 / 4 + crossed
-    turning = (of_crank + one * crank.CRANK**2 / 4) * v[0] ** 2 + of_rod * v[1] ** 2
-    return 0.5 * (turning + rod * of_centre + slider * v[2] ** 2)
+    rotational = (of_crank + crank_mass * crank.CRANK**2 / 4) * v[0] ** 2 + of_rod * v[1] ** 2
+    return 0.5 * (rotational + rod * of_centre + slider * v[2] ** 2)
 
 
 def _potential(q: Any) -> Any:
-    one, rod, _ = crank.MASSES
-    height = one * crank.CRANK / 2 * m.sin(q[0]) + rod * (crank.CRANK * m.sin(q[0]) + crank.ROD / 2 * m.sin(q[1]))
+    crank_mass, rod, _ = crank.MASSES
+    height = crank_mass * crank.CRANK / 2 * m.sin(q[0]) + rod * (
+        crank.CRANK * m.sin(q[0]) + crank.ROD / 2 * m.sin(q[1])
+    )
     return crank.GRAVITY * height
 
 
@@ -37,8 +39,8 @@ def _joints(q: Any) -> list[Any]:
 
 def _position(angle: float) -> np.ndarray:
     """Return all coordinates for a given crank angle."""
-    slope = crank.slope(angle)
-    return np.array([angle, slope, crank.CRANK * math.cos(angle) + crank.ROD * math.cos(slope)])
+    rod_angle = crank.rod_angle(angle)
+    return np.array([angle, rod_angle, crank.CRANK * math.cos(angle) + crank.ROD * math.cos(rod_angle)])
 
 
 def problem() -> Problem:
@@ -55,5 +57,5 @@ def problem() -> Problem:
         assert t == crank.T_END
         return {"q": _position(crank.exact())}
 
-    start = _position(crank.ANGLE), np.zeros(3)
-    return Problem("slider-crank", system, *start, "livens-em", crank.H, crank.T_END, reference=reference)
+    initial = _position(crank.ANGLE), np.zeros(3)
+    return Problem("slider-crank", system, *initial, "livens-em", crank.H, crank.T_END, reference=reference)

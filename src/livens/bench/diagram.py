@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 from livens.plot.style import COLUMN, LEGEND_ROW, house_style, legend, legend_rows, new_figure
 
 _MARKERS = "osD^vPX*"
 
 
 @house_style()
-def work_precision(report: Report) -> Figure:
+def work_precision(report: BenchReport) -> Figure:
     """Plot errors against wall time, both logarithmic, one line for each code."""
     codes = list(dict.fromkeys(work.code for work in report.works))
     figure = new_figure(COLUMN, 2.6 + LEGEND_ROW * legend_rows(codes))

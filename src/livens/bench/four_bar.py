@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import livens
-from livens.bench.case import Say
-from livens.bench.ours import OurRuns
+from livens.bench.case import Log
+from livens.bench.ours import LivensTiming
 from livens.bench.peers import exudyn, mujoco
-from livens.bench.report import Goal, Line, Motion, Report
+from livens.bench.report import BenchReport, ComparisonRow, Goal, MotionCheck
 from livens.problems import load
 
 _STEPS = 10_000
@@ -20,36 +20,42 @@ class FourBar:
     def __init__(self) -> None:
         self._problem = load("double-four-bar")
         # separate runs of livens for each code, in equal number and at about the same time
-        self._pairs = [
-            (OurRuns(self._problem, _STEPS, repeats=8), exudyn(repeats=2), Goal(">=", 50)),  # it has four settings
-            (OurRuns(self._problem, _STEPS, repeats=10), mujoco(repeats=10), Goal(">=", 5)),
+        self._comparisons = [
+            (LivensTiming(self._problem, _STEPS, repeats=8), exudyn(repeats=2), Goal(">=", 50)),  # it has four settings
+            (LivensTiming(self._problem, _STEPS, repeats=10), mujoco(repeats=10), Goal(">=", 5)),
         ]
 
-    def play(self, first: bool, say: Say) -> None:
-        for ours, peer, _ in self._pairs:
-            ours.play()
-            say(peer.name)
-            peer.play()
+    def run_round(self, first: bool, log: Log) -> None:
+        for ours, peer, _ in self._comparisons:
+            ours.run_round()
+            log(peer.name)
+            peer.run_round()
 
-    def tell(self, report: Report) -> None:
-        last = self._pairs[0][0].last
+    def add_to_report(self, report: BenchReport) -> None:
+        last = self._comparisons[0][0].last
         assert last is not None and self._problem.reference is not None
         exact = _tip(self._problem.reference(_STEPS * self._problem.h)["q"])
         tip, drift = _tip(last.q[-1]), last.summary.max_energy_drift
-        report.motions.append(Motion(f"livens {livens.__version__}", last.facts.scheme, tip, abs(tip - exact), drift))
-        for ours, peer, goal in self._pairs:
+        report.motions.append(
+            MotionCheck(f"livens {livens.__version__}", last.info.scheme, tip, abs(tip - exact), drift)
+        )
+        for ours, peer, goal in self._comparisons:
             theirs = None
             if peer.facts is not None:
                 theirs, x4 = float(peer.facts["us_per_step"]), float(peer.facts["x4_end"])
                 code, setting = f"{peer.name} {peer.facts['version']}", str(peer.facts["setting"])
                 error = float(peer.facts["energy_error"])
-                report.motions.append(Motion(code, setting, x4, abs(x4 - exact), error))
-            elif peer.trouble is not None:
-                report.skipped[peer.name] = peer.trouble
-            report.lines.append(Line(self.name, ours.us_per_step.value, goal=goal, peer=peer.name, theirs=theirs))
-        report.lines.append(Line(self.name, self._pairs[-1][0].us_per_step.value, goal=Goal("<=", 0.8)))
-        report.lines.append(Line(f"{self.name}: relative energy drift", drift, "", Goal("<", 1e-13)))
-        report.lines.append(Line(f"{self.name}: largest |g|", last.summary.max_constraint, "", Goal("<", 1e-13)))
+                report.motions.append(MotionCheck(code, setting, x4, abs(x4 - exact), error))
+            elif peer.error is not None:
+                report.skipped[peer.name] = peer.error
+            report.lines.append(
+                ComparisonRow(self.name, ours.us_per_step.value, goal=goal, peer=peer.name, theirs=theirs)
+            )
+        report.lines.append(ComparisonRow(self.name, self._comparisons[-1][0].us_per_step.value, goal=Goal("<=", 0.8)))
+        report.lines.append(ComparisonRow(f"{self.name}: relative energy drift", drift, "", Goal("<", 1e-13)))
+        report.lines.append(
+            ComparisonRow(f"{self.name}: largest |g|", last.summary.max_constraint, "", Goal("<", 1e-13))
+        )
 
 
 def _tip(q: np.ndarray) -> float:

@@ -34,10 +34,10 @@ def fresh_run(
     is the largest relative energy deviation, ``constraint`` the largest violation, and ``unsolved`` counts steps that
     the native code did not solve. With several threads, as many cores are used.
     """
-    asked = dict(problem=problem, steps=steps, every=every, repeats=repeats, to_file=to_file, options=options)
-    asked["threads"] = threads
+    request = dict(problem=problem, steps=steps, every=every, repeats=repeats, to_file=to_file, options=options)
+    request["threads"] = threads
     environment = {"LIVENS_CACHE_DIR": cache} if cache is not None else {}
-    return run_module(__name__, json.dumps(asked), environment=environment)
+    return run_module(__name__, json.dumps(request), environment=environment)
 
 
 def peak_mb() -> float:
@@ -55,45 +55,50 @@ def peak_mb() -> float:
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
 
 
-def main(asked: dict[str, Any]) -> dict[str, float]:
+def main(request: dict[str, Any]) -> dict[str, float]:
     import livens as lv
 
     # run another model first: imports and loading of the compiled loops are not timed
     for tier in ("fused", "assembled"):
         lv.simulate(lv.problems.load("spring-pendulum", t_end=0.01), tier=tier)
-    threads = asked.get("threads", 1)
+    threads = request.get("threads", 1)
     if threads > 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(threads))
-    start = time.perf_counter()
-    problem = lv.problems.load(asked["problem"], **asked["options"])
-    first = lv.simulate(problem, t_end=problem.h, threads=threads)
-    found = {"first_step_s": time.perf_counter() - start, "compile_s": first.statistics.compile_s}
-    if asked.get("to_file"):
-        wall = min(_written(problem, asked) for _ in range(asked["repeats"]))
+    start_time = time.perf_counter()
+    problem = lv.problems.load(request["problem"], **request["options"])
+    first_run = lv.simulate(problem, t_end=problem.h, threads=threads)
+    result = {"first_step_s": time.perf_counter() - start_time, "compile_s": first_run.statistics.compile_s}
+    if request.get("to_file"):
+        wall = min(_written(problem, request) for _ in range(request["repeats"]))
     else:
-        t_end = asked["steps"] * problem.h
+        t_end = request["steps"] * problem.h
         runs = (
-            lv.simulate(problem, t_end=t_end, every=asked["every"], threads=threads) for _ in range(asked["repeats"])
+            lv.simulate(problem, t_end=t_end, every=request["every"], threads=threads)
+            for _ in range(request["repeats"])
         )
         best = min(runs, key=lambda run: run.statistics.wall_s)
         wall = best.statistics.wall_s
-        found["corrections"] = best.statistics.newton_iterations / best.statistics.steps
-        found["energy"] = best.summary.max_energy_drift
-        found["constraint"] = best.summary.max_constraint
-        found["unsolved"] = best.statistics.reference_steps
-    return {**found, "us_per_step": wall / asked["steps"] * 1e6, "peak_mb": peak_mb()}
+        result["corrections"] = best.statistics.newton_iterations / best.statistics.steps
+        result["energy"] = best.summary.max_energy_drift
+        result["constraint"] = best.summary.max_constraint
+        result["unsolved"] = best.statistics.reference_steps
+    return {**result, "us_per_step": wall / request["steps"] * 1e6, "peak_mb": peak_mb()}
 
 
-def _written(problem: Any, asked: dict[str, Any]) -> float:
+def _written(problem: Any, request: dict[str, Any]) -> float:
     """Return the time in s of a run that is written to a file."""
     import livens as lv
 
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
+        start_time = time.perf_counter()
         lv.simulate(
-            problem, t_end=asked["steps"] * problem.h, every=asked["every"], out=Path(folder) / "run.h5", progress=False
+            problem,
+            t_end=request["steps"] * problem.h,
+            every=request["every"],
+            out=Path(folder) / "run.h5",
+            progress=False,
         )
-        return time.perf_counter() - start
+        return time.perf_counter() - start_time
 
 
 if __name__ == "__main__":

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from livens.bench.case import Say
-from livens.bench.ours import Best
-from livens.bench.peers import Peer
-from livens.bench.report import Line, Report
+from livens.bench.case import Log
+from livens.bench.ours import Minimum
+from livens.bench.peers import OtherCode
+from livens.bench.report import BenchReport, ComparisonRow
 from livens.models.problem import Problem
 from livens.problems import load
 from livens.results.result import Result
 
 #: Ratio of the first step size to that of the reference run, for problems without closed form.
-_FINER = 256
+_REFERENCE_REFINEMENT = 256
 
 
 @dataclass(frozen=True)
@@ -27,69 +27,69 @@ class Task:
 
     label: str
     problem: str
-    look: str
+    output: str
     tolerance: float
     h: float
     t_end: float
     scheme: str = ""
     #: Name of the output for other codes, if different.
-    theirs: str = ""
+    other_output: str = ""
 
 
 #: Outputs of the benchmark with a tolerance of 1 mm; for the small and fast squeezer 1 mrad. The end time of Bricard's
 #: mechanism avoids its rest positions, where all errors are small.
 TASKS = (
-    Task("A01 simple pendulum", "simple-pendulum", "", 1e-3, 2e-2, 10.0, theirs="bob.position"),
+    Task("A01 simple pendulum", "simple-pendulum", "", 1e-3, 2e-2, 10.0, other_output="bob.position"),
     Task("A02 double four-bar", "drawn-four-bar", "upper0.position", 1e-3, 2e-2, 10.0),
-    Task("A03 Andrews' squeezer", "andrews-squeezer", "", 1e-3, 1e-4, 0.03, theirs="K1.angle"),
+    Task("A03 Andrews' squeezer", "andrews-squeezer", "", 1e-3, 1e-4, 0.03, other_output="K1.angle"),
     Task("A04 Bricard", "bricard", "rod2.end", 1e-3, 2e-2, 9.0),
     Task("A05 flyball governor", "flyball-governor", "slider.position", 1e-3, 2e-3, 10.0),
 )
 
 
-class Measured:
+class TaskTiming:
     """Task with the largest sufficient step size and the minimal processor time."""
 
     def __init__(self, task: Task) -> None:
-        self.task, self.seconds, self.h, self.error = task, Best(), task.h, np.inf
+        self.task, self.seconds, self.h, self.error = task, Minimum(), task.h, np.inf
         self.exact = np.zeros(0)
-        self.peers: list[Peer] = []
+        self.peers: list[OtherCode] = []
         self._problem: Problem = load(task.problem)
 
     def _run(self, h: float) -> Result:
         from livens.run.simulate import simulate
 
-        more: dict[str, Any] = dict(scheme=self.task.scheme) if self.task.scheme else {}
-        return simulate(self._problem, h=h, t_end=self.task.t_end, progress=False, **more)
+        scheme_option: dict[str, Any] = dict(scheme=self.task.scheme) if self.task.scheme else {}
+        return simulate(self._problem, h=h, t_end=self.task.t_end, progress=False, **scheme_option)
 
-    def _end(self, run: Result) -> np.ndarray:
-        return np.asarray(run[self.task.look][-1] if self.task.look else run.q[-1])
+    def _final_output(self, run: Result) -> np.ndarray:
+        return np.asarray(run[self.task.output][-1] if self.task.output else run.q[-1])
 
-    def choose(self) -> None:
+    def choose_step_size(self) -> None:
         """Halve the step size until the final error is within the tolerance; this also compiles the code."""
         reference = self._problem.reference
-        if reference is not None and not self.task.look:
+        if reference is not None and not self.task.output:
             self.exact = reference(self.task.t_end)["q"]
         else:
-            self.exact = self._end(self._run(self.task.h / _FINER))
+            self.exact = self._final_output(self._run(self.task.h / _REFERENCE_REFINEMENT))
         while True:
-            self.error = float(np.abs(self._end(self._run(self.h)) - self.exact).max())
+            self.error = float(np.abs(self._final_output(self._run(self.h)) - self.exact).max())
             if self.error <= self.task.tolerance:
                 break
             self.h /= 2
-        one, exact = self.task, self.exact
-        if one.theirs.endswith(".angle"):  # rotation of the first coordinate
+        task, exact = self.task, self.exact
+        if task.other_output.endswith(".angle"):  # rotation of the first coordinate
             exact = self.exact[:1] - np.asarray(self._problem.q0)[:1]
-        asked = [one.problem, one.theirs or one.look, exact.tolist(), one.tolerance, one.h, one.t_end]
+        request = [task.problem, task.other_output or task.output, exact.tolist(), task.tolerance, task.h, task.t_end]
         self.peers = [
-            Peer(code, "livens.bench.peers.iftomm", arguments=(json.dumps([code, *asked]),))
+            OtherCode(code, "livens.bench.peers.iftomm", arguments=(json.dumps([code, *request]),))
             for code in ("exudyn", "mujoco")
         ]
 
-    def play(self) -> None:
-        begun = time.process_time()
+    def run_round(self) -> None:
+        start_time = time.process_time()
         self._run(self.h)
-        self.seconds.add(time.process_time() - begun)
+        self.seconds.add(time.process_time() - start_time)
 
 
 class IFToMM:
@@ -98,26 +98,28 @@ class IFToMM:
     name = "IFToMM"
 
     def __init__(self, tasks: tuple[Task, ...] = TASKS) -> None:
-        self._measured = [Measured(task) for task in tasks]
+        self._timings = [TaskTiming(task) for task in tasks]
 
-    def play(self, first: bool, say: Say) -> None:
-        for one in self._measured:
-            say(one.task.label)
+    def run_round(self, first: bool, log: Log) -> None:
+        for timing in self._timings:
+            log(timing.task.label)
             if first:
-                one.choose()
-            one.play()
-            for peer in one.peers:
-                peer.play()
+                timing.choose_step_size()
+            timing.run_round()
+            for peer in timing.peers:
+                peer.run_round()
 
-    def tell(self, report: Report) -> None:
-        for one in self._measured:
-            words = f"{one.task.label}: {one.task.t_end:g} s within {one.task.tolerance:g} (h = {one.h:g})"
-            report.lines.append(Line(f"{words}, processor time", one.seconds.value, "s"))
-            for peer in one.peers:
+    def add_to_report(self, report: BenchReport) -> None:
+        for timing in self._timings:
+            label_prefix = (
+                f"{timing.task.label}: {timing.task.t_end:g} s within {timing.task.tolerance:g} (h = {timing.h:g})"
+            )
+            report.lines.append(ComparisonRow(f"{label_prefix}, processor time", timing.seconds.value, "s"))
+            for peer in timing.peers:
                 if peer.facts is None:
-                    report.skipped[peer.name] = peer.trouble or "not run"
+                    report.skipped[peer.name] = peer.error or "not run"
                     continue
                 theirs, error = float(peer.facts["seconds"]), float(peer.facts["error"])
-                reached = "" if error <= one.task.tolerance else f", off by {error:.1g}"
-                label = f"{one.task.label} (their h = {peer.facts['h']:g}{reached})"
-                report.lines.append(Line(label, one.seconds.value, "s", None, peer.name, theirs))
+                reached = "" if error <= timing.task.tolerance else f", off by {error:.1g}"
+                label = f"{timing.task.label} (their h = {peer.facts['h']:g}{reached})"
+                report.lines.append(ComparisonRow(label, timing.seconds.value, "s", None, peer.name, theirs))

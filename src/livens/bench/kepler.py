@@ -10,13 +10,13 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from livens import schemes
-from livens.bench.case import Say
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Report
-from livens.engine.compiled import compiled_step
-from livens.engine.loop import Policy
-from livens.engine.step_size import flow
-from livens.engine.steps import Carry
+from livens.bench.case import Log
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
+from livens.engine.compiled_step import compiled_step
+from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.stepper import IntegratorState
 from livens.problems import load
 
 _STEPS, _STEP, _REPEATS = 4096, 1e-3, 200
@@ -46,8 +46,8 @@ def by_numba(function: Callable[..., Any]) -> Callable[..., Any] | None:
         import numba
     except ImportError:
         return None
-    made: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
-    return made
+    compiled_function: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
+    return compiled_function
 
 
 class Kepler:
@@ -57,35 +57,40 @@ class Kepler:
 
     def __init__(self) -> None:
         problem, scheme = load("kepler"), schemes.get("stormer-verlet")
-        system, k = problem.system, problem.system.parameter_vector()
+        system, k = problem.model, problem.model.parameter_vector()
         compiled = compiled_step(system, scheme)
-        start = system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
-        self._start = start
-        z = compiled.layout.vector({**start, **scheme.memory(system, start, k, 0.0, _STEP)})
-        self._carry, self._stepper = Carry.start(0.0, z, np.zeros(0)), compiled.stepper("fused", k)
+        initial = system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
+        self._initial = initial
+        z = compiled.layout.pack({**initial, **scheme.initial_scheme_state(system, initial, k, 0.0, _STEP)})
+        self._integrator_state, self._stepper = (
+            IntegratorState.initial(0.0, z, np.zeros(0)),
+            compiled.make_stepper("fused", k),
+        )
         self._out, self._end = np.empty((_STEPS, 4)), z
-        self._ours, self._plain, self._scipy = Best(), Best(), Best()
+        self._livens, self._plain, self._scipy = Minimum(), Minimum(), Minimum()
         self._numba = by_numba(plain_loop)
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for repeat in range(_REPEATS):
-            ours, plain = self._our_loop(), self._plain_loop() if self._numba else None
+            ours, plain = self._livens_loop(), self._plain_loop() if self._numba else None
             if repeat:  # the first run warms the caches
-                self._ours.add(ours)
+                self._livens.add(ours)
                 if plain is not None:
                     self._plain.add(plain)
         self._scipy.add(self._dop853())
 
-    def _our_loop(self) -> float:
-        policy = Policy(False, _STEP, 0.0, 0)
-        begun = time.perf_counter()
-        self._end = self._stepper.advance(self._carry, _STEPS, policy, flow(_STEP)).carry.z
-        return (time.perf_counter() - begun) / _STEPS * 1e6
+    def _livens_loop(self) -> float:
+        policy = StepPolicy(False, _STEP, 0.0, 0)
+        start_time = time.perf_counter()
+        self._end = self._stepper.advance(
+            self._integrator_state, _STEPS, policy, initial_controller_state(_STEP)
+        ).final.z
+        return (time.perf_counter() - start_time) / _STEPS * 1e6
 
     def _plain_loop(self) -> float:
-        begun = time.perf_counter()
-        (self._numba or plain_loop)(self._start["q"], self._start["p"], _STEP, _STEPS, self._out)
-        return (time.perf_counter() - begun) / _STEPS * 1e6
+        start_time = time.perf_counter()
+        (self._numba or plain_loop)(self._initial["q"], self._initial["p"], _STEP, _STEPS, self._out)
+        return (time.perf_counter() - start_time) / _STEPS * 1e6
 
     def _dop853(self) -> float:
         """Run DOP853 over the same time with the energy accuracy of the scheme; return its time per step of livens."""
@@ -94,16 +99,16 @@ class Kepler:
             r3 = (z[0] ** 2 + z[1] ** 2) ** 1.5
             return np.array([z[2], z[3], -z[0] / r3, -z[1] / r3])
 
-        start = np.concatenate([self._start["q"], self._start["p"]])
-        begun = time.perf_counter()
-        solve_ivp(rate, (0, _STEPS * _STEP), start, method="DOP853", rtol=1e-6, atol=1e-9)
-        return (time.perf_counter() - begun) / _STEPS * 1e6
+        initial = np.concatenate([self._initial["q"], self._initial["p"]])
+        start_time = time.perf_counter()
+        solve_ivp(rate, (0, _STEPS * _STEP), initial, method="DOP853", rtol=1e-6, atol=1e-9)
+        return (time.perf_counter() - start_time) / _STEPS * 1e6
 
-    def tell(self, report: Report) -> None:
-        ours = self._ours.value
-        report.lines.append(Line(self.name, ours, goal=Goal("<", 0.05)))
+    def add_to_report(self, report: BenchReport) -> None:
+        ours = self._livens.value
+        report.lines.append(ComparisonRow(self.name, ours, goal=Goal("<", 0.05)))
         plain = self._plain.value if self._numba else None
         if plain is None:
             report.skipped["a Numba loop"] = "Numba is not installed"
-        report.lines.append(Line(self.name, ours, goal=Goal(">=", 1), peer="a Numba loop", theirs=plain))
-        report.lines.append(Line(self.name, ours, peer="SciPy DOP853", theirs=self._scipy.value))
+        report.lines.append(ComparisonRow(self.name, ours, goal=Goal(">=", 1), peer="a Numba loop", theirs=plain))
+        report.lines.append(ComparisonRow(self.name, ours, peer="SciPy DOP853", theirs=self._scipy.value))

@@ -7,10 +7,10 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from livens.bench.case import Say
+from livens.bench.case import Log
 from livens.bench.fresh import fresh_run
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Report
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.bench.scaling import growth_exponent
 
 
@@ -48,35 +48,35 @@ class Large:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        self._us_per_step = {case: Best() for case in (c.name for c in _CASES)}
+        self._us_per_step = {case: Minimum() for case in (c.name for c in _CASES)}
         self._corrections = {case.name: 0.0 for case in _CASES}
-        self._first_step, self._two_threads = Best(), Best()
+        self._first_step, self._two_threads = Minimum(), Minimum()
         self._memory = self._cold = 0.0
         self._long: dict[str, float] = {}
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         cache = self._folder.name
         if first:
-            say("compiling 81 bodies")
+            log("compiling 81 bodies")
             self._cold = fresh_run("n-four-bar", cache=cache, N=40)["first_step_s"]
         for case in _CASES:
-            say(case.name)
-            found = self._run(case, case.steps)
-            self._us_per_step[case.name].add(found["us_per_step"])
-            self._corrections[case.name] = found["corrections"]
+            log(case.name)
+            result = self._run(case, case.steps)
+            self._us_per_step[case.name].add(result["us_per_step"])
+            self._corrections[case.name] = result["corrections"]
             if case is _LARGEST:
-                self._memory = found["peak_mb"]
-                self._first_step.add(found["first_step_s"])
+                self._memory = result["peak_mb"]
+                self._first_step.add(result["first_step_s"])
         if (os.cpu_count() or 1) > 1:
-            say(f"{_THREADED.name}, two threads")
+            log(f"{_THREADED.name}, two threads")
             self._two_threads.add(self._run(_THREADED, _THREADED.steps, threads=2)["us_per_step"])
         if first:
-            say(f"{_LARGEST.name}, {_LONG} steps")
+            log(f"{_LARGEST.name}, {_LONG} steps")
             self._long = self._run(_LARGEST, _LONG, repeats=1)
 
     def _run(self, case: _Case, steps: int, repeats: int = 2, threads: int = 1) -> dict[str, float]:
         """Return a checked run, or raise an error."""
-        found = fresh_run(
+        result = fresh_run(
             case.problem,
             steps=steps,
             repeats=repeats,
@@ -85,27 +85,31 @@ class Large:
             threads=threads,
             **case.options,
         )
-        if not (found["energy"] <= _ENERGY and found["constraint"] <= _GAP) or found["unsolved"]:
+        if not (result["energy"] <= _ENERGY and result["constraint"] <= _GAP) or result["unsolved"]:
             self._folder.cleanup()
-            raise RuntimeError(f"the timed run of {case.name} is wrong: {found}")
-        return found
+            raise RuntimeError(f"the timed run of {case.name} is wrong: {result}")
+        return result
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         self._folder.cleanup()
-        lines = [Line("n-four-bar, 81 bodies: to the first step, cold", self._cold, "s", Goal("<", 1.0))]
+        lines = [ComparisonRow("n-four-bar, 81 bodies: to the first step, cold", self._cold, "s", Goal("<", 1.0))]
         for case in _CASES:
-            lines.append(Line(f"{case.name}: a step", self._us_per_step[case.name].value, goal=Goal("<=", case.goal)))
-            lines.append(Line(f"{case.name}: corrections of a step", self._corrections[case.name], ""))
-        lines.append(Line(f"{_LARGEST.name}: to the first step", self._first_step.value, "s", Goal("<", 10.0)))
-        lines.append(Line(f"{_LARGEST.name}: memory", self._memory, "MB", Goal("<", 1000.0)))
+            lines.append(
+                ComparisonRow(f"{case.name}: a step", self._us_per_step[case.name].value, goal=Goal("<=", case.goal))
+            )
+            lines.append(ComparisonRow(f"{case.name}: corrections of a step", self._corrections[case.name], ""))
+        lines.append(ComparisonRow(f"{_LARGEST.name}: to the first step", self._first_step.value, "s", Goal("<", 10.0)))
+        lines.append(ComparisonRow(f"{_LARGEST.name}: memory", self._memory, "MB", Goal("<", 1000.0)))
         loops = [(c.bodies, self._us_per_step[c.name].value) for c in _CASES if c.problem == "n-four-bar"]
         exponent = growth_exponent(*zip(*loops, strict=True))
-        lines.append(Line("n-four-bar, 101 to 10,001 bodies: exponent of time per step", exponent, "", Goal("<=", 1.1)))
+        lines.append(
+            ComparisonRow("n-four-bar, 101 to 10,001 bodies: exponent of time per step", exponent, "", Goal("<=", 1.1))
+        )
         if self._long:
             name = f"{_LARGEST.name}, {_LONG} steps"
-            lines.append(Line(f"{name}: energy, relative", self._long["energy"], "", Goal("<=", 1e-14)))
-            lines.append(Line(f"{name}: constraints", self._long["constraint"], "", Goal("<=", 1e-12)))
+            lines.append(ComparisonRow(f"{name}: energy, relative", self._long["energy"], "", Goal("<=", 1e-14)))
+            lines.append(ComparisonRow(f"{name}: constraints", self._long["constraint"], "", Goal("<=", 1e-12)))
         if self._two_threads.value < float("inf"):
             gain = self._us_per_step[_THREADED.name].value / self._two_threads.value
-            lines.append(Line(f"{_THREADED.name}: times faster with two threads", gain, "", Goal(">=", 1.6)))
+            lines.append(ComparisonRow(f"{_THREADED.name}: times faster with two threads", gain, "", Goal(">=", 1.6)))
         report.lines += lines

@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from typing import Any
 
-from livens.bench.case import Say
+from livens.bench.case import Log
 from livens.bench.fresh import fresh_run
-from livens.bench.ours import Best, OurRuns
-from livens.bench.report import Goal, Line, Report
+from livens.bench.ours import LivensTiming, Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.problems import load
 
 
-class Steps:
+class MechanismSteps:
     """Complete runs, with all steps stored and monitored."""
 
     name = "mechanisms"
@@ -24,21 +24,21 @@ class Steps:
 
     def __init__(self) -> None:
         self._runs = [
-            (label, OurRuns(load(problem, **options), steps, repeats=4), limit)
+            (label, LivensTiming(load(problem, **options), steps, repeats=4), limit)
             for label, problem, options, steps, limit in self._CASES
         ]
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for label, runs, _ in self._runs:
-            say(label)
-            runs.play()
+            log(label)
+            runs.run_round()
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         for label, runs, limit in self._runs:
-            report.lines.append(Line(label, runs.us_per_step.value, goal=Goal("<=", limit)))
+            report.lines.append(ComparisonRow(label, runs.us_per_step.value, goal=Goal("<=", limit)))
 
 
-class DrawnToFirstStep:
+class ModelToFirstStep:
     """Time to the first step in a new process, with shared modules imported and time loops loaded.
 
     Imports of the multibody modules are part of the measured time, and so is their compilation to bytecode if Python
@@ -52,16 +52,20 @@ class DrawnToFirstStep:
     )
 
     def __init__(self) -> None:
-        self._bests = [(Best(), Best()) for _ in self._CASES]
+        self._bests = [(Minimum(), Minimum()) for _ in self._CASES]
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for (label, problem, options, *_), bests in zip(self._CASES, self._bests, strict=True):
-            say(label)
+            log(label)
             with tempfile.TemporaryDirectory() as cache:
                 for best in bests:
                     best.add(fresh_run(problem, cache=cache, **options)["first_step_s"])
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         for (label, _, _, cold, warm), bests in zip(self._CASES, self._bests, strict=True):
-            for best, limit, words in zip(bests, (cold, warm), ("nothing on disk", "kernels on disk"), strict=True):
-                report.lines.append(Line(f"{label}: model to first step, {words}", best.value, "s", Goal("<", limit)))
+            for best, limit, cache_state in zip(
+                bests, (cold, warm), ("nothing on disk", "kernels on disk"), strict=True
+            ):
+                report.lines.append(
+                    ComparisonRow(f"{label}: model to first step, {cache_state}", best.value, "s", Goal("<", limit))
+                )

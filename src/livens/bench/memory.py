@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from livens.bench.case import Say
+from livens.bench.case import Log
 from livens.bench.fresh import fresh_run
-from livens.bench.report import Goal, Line, Report
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 
 _STEPS, _EVERY = 10_000_000, 1000
 
@@ -13,24 +13,24 @@ class LongRun:
     name = "long run"
 
     def __init__(self) -> None:
-        self._found: dict[str, float] = {}
+        self._result: dict[str, float] = {}
         self._written: dict[int, dict[str, float]] = {_EVERY: {}, 1: {}}
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         if first:  # once: its length averages fluctuations
-            self._found = fresh_run("simple-pendulum", steps=_STEPS, every=_EVERY)
+            self._result = fresh_run("simple-pendulum", steps=_STEPS, every=_EVERY)
         for every, best in self._written.items():
-            found = fresh_run("simple-pendulum", steps=_STEPS, every=every, to_file=True)
-            if not best or found["us_per_step"] < best["us_per_step"]:
-                self._written[every] = found
+            result = fresh_run("simple-pendulum", steps=_STEPS, every=every, to_file=True)
+            if not best or result["us_per_step"] < best["us_per_step"]:
+                self._written[every] = result
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         case = f"simple-pendulum, {_STEPS:.0e} steps, every {_EVERY}"
-        report.lines.append(Line(case, self._found["us_per_step"]))
-        report.lines.append(Line(f"{case}: memory", self._found["peak_mb"], "MB", Goal("<", 500)))
+        report.lines.append(ComparisonRow(case, self._result["us_per_step"]))
+        report.lines.append(ComparisonRow(f"{case}: memory", self._result["peak_mb"], "MB", Goal("<", 500)))
         case = f"simple-pendulum, {_STEPS:.0e} steps in a file"
-        report.lines.append(Line(f"{case}: memory", self._written[1]["peak_mb"], "MB", Goal("<", 500)))
+        report.lines.append(ComparisonRow(f"{case}: memory", self._written[1]["peak_mb"], "MB", Goal("<", 500)))
         few, each = (self._written[every]["us_per_step"] for every in (_EVERY, 1))
         report.lines.append(
-            Line("simple-pendulum: writing, on top of computing", 100 * (each / few - 1), "%", Goal("<", 50))
+            ComparisonRow("simple-pendulum: writing, on top of computing", 100 * (each / few - 1), "%", Goal("<", 50))
         )

@@ -10,7 +10,7 @@ from livens.results.result import Result
 
 
 @dataclass
-class Best:
+class Minimum:
     """Running minimum."""
 
     value: float = math.inf
@@ -20,16 +20,16 @@ class Best:
 
 
 @dataclass
-class OurRuns:
+class LivensTiming:
     """Problem with its default scheme and step, run `repeats` times per round; `us_per_step` is the minimum."""
 
     problem: Problem
     steps: int
     repeats: int
-    us_per_step: Best = field(default_factory=Best)
+    us_per_step: Minimum = field(default_factory=Minimum)
     last: Result | None = None
 
-    def play(self) -> None:
+    def run_round(self) -> None:
         """Run briefly to warm the caches, then run and time."""
         from livens.run.simulate import simulate
 

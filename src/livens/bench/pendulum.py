@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from livens.bench.case import Say
-from livens.bench.ours import OurRuns
-from livens.bench.report import Goal, Line, Report
+from livens.bench.case import Log
+from livens.bench.ours import LivensTiming
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.problems import load
 
 
@@ -12,10 +12,10 @@ class Pendulum:
     name = "simple-pendulum"
 
     def __init__(self) -> None:
-        self._ours = OurRuns(load("simple-pendulum"), 10_000, repeats=10)
+        self._timing = LivensTiming(load("simple-pendulum"), 10_000, repeats=10)
 
-    def play(self, first: bool, say: Say) -> None:
-        self._ours.play()
+    def run_round(self, first: bool, log: Log) -> None:
+        self._timing.run_round()
 
-    def tell(self, report: Report) -> None:
-        report.lines.append(Line(self.name, self._ours.us_per_step.value, goal=Goal("<", 1)))
+    def add_to_report(self, report: BenchReport) -> None:
+        report.lines.append(ComparisonRow(self.name, self._timing.us_per_step.value, goal=Goal("<", 1)))

@@ -7,10 +7,10 @@ import sys
 import time
 from typing import Any
 
-from livens.bench.case import Say
-from livens.bench.ours import Best
+from livens.bench.case import Log
+from livens.bench.ours import Minimum
 from livens.bench.program import run_module
-from livens.bench.report import Goal, Line, Report
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 
 _STEPS, _CALLS = 100, 200
 _MEMBERS, _MODELS, _FIRST = 1000, 2000, 500
@@ -22,32 +22,32 @@ class Prepared:
     name = "prepared runs"
 
     def __init__(self) -> None:
-        self._beside, self._sweep, self._stepping = Best(), Best(), Best()
-        self._compiled, self._grown = 0.0, 0.0
+        self._overhead, self._sweep, self._stepping = Minimum(), Minimum(), Minimum()
+        self._compiled, self._memory_growth = 0.0, 0.0
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         called = run_module(__name__, json.dumps({"part": "call"}))
-        self._beside.add(called["beside_us"])
+        self._overhead.add(called["beside_us"])
         swept = run_module(__name__, json.dumps({"part": "sweep"}))
         self._sweep.add(swept["beside_s"])
         self._stepping.add(swept["steps_s"])
         self._compiled = max(self._compiled, swept["compiled"])
         if first:
-            self._grown = run_module(__name__, json.dumps({"part": "models"}))["grown_mb"]
+            self._memory_growth = run_module(__name__, json.dumps({"part": "models"}))["grown_mb"]
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         case = f"simple-pendulum, a prepared run of {_STEPS} steps"
-        report.lines.append(Line(f"{case}: overhead", self._beside.value, "us", Goal("<", 100)))
+        report.lines.append(ComparisonRow(f"{case}: overhead", self._overhead.value, "us", Goal("<", 100)))
         case = f"sweep of {_MEMBERS} runs of simple-pendulum"
-        report.lines.append(Line(f"{case}: overhead", self._sweep.value, "s", Goal("<", 1)))
-        report.lines.append(Line(f"{case}: their steps", self._stepping.value, "s"))
-        report.lines.append(Line(f"{case}: compiled after the first", self._compiled, "", Goal("<", 1)))
+        report.lines.append(ComparisonRow(f"{case}: overhead", self._sweep.value, "s", Goal("<", 1)))
+        report.lines.append(ComparisonRow(f"{case}: their steps", self._stepping.value, "s"))
+        report.lines.append(ComparisonRow(f"{case}: compiled after the first", self._compiled, "", Goal("<", 1)))
         case = f"{_MODELS} models: memory grown over the last {_MODELS - _FIRST}"
-        report.lines.append(Line(case, self._grown, "MB", Goal("<", 60)))
+        report.lines.append(ComparisonRow(case, self._memory_growth, "MB", Goal("<", 60)))
 
 
-def main(asked: dict[str, Any]) -> dict[str, float]:
-    return {"call": _call, "sweep": _swept, "models": _models}[asked["part"]]()
+def main(request: dict[str, Any]) -> dict[str, float]:
+    return {"call": _call, "sweep": _swept, "models": _models}[request["part"]]()
 
 
 def _call() -> dict[str, float]:
@@ -57,9 +57,9 @@ def _call() -> dict[str, float]:
     best = {steps: float("inf") for steps in (_STEPS, 10 * _STEPS)}
     for _ in range(_CALLS):
         for steps in best:
-            begun = time.perf_counter()
+            start_time = time.perf_counter()
             run = step.run(t_end=steps * 1e-3)
-            best[steps] = min(best[steps], time.perf_counter() - begun)
+            best[steps] = min(best[steps], time.perf_counter() - start_time)
     if run.summary.max_energy_drift > 1e-12 or run.statistics.steps != 10 * _STEPS:
         raise RuntimeError("the timed runs are wrong")
     few, many = best.values()
@@ -69,18 +69,18 @@ def _call() -> dict[str, float]:
 
 def _swept() -> dict[str, float]:
     import livens as lv
-    from livens.analysis.study.grid import values
-    from livens.engine import native
+    from livens.analysis.study.grid import parse_values
+    from livens.engine.codegen import jit
 
-    name, lengths = values(f"l=0.5:2:{_MEMBERS}")
+    name, lengths = parse_values(f"l=0.5:2:{_MEMBERS}")
     lv.study.sweep("simple-pendulum", {name: lengths[:20]}, workers=1)
-    before, begun = native.compilations, time.perf_counter()
+    before, start_time = jit.compilations, time.perf_counter()
     study = lv.study.sweep("simple-pendulum", {name: lengths}, workers=1)
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - start_time
     if study.failures or max(study.column("max_energy_drift")) > 1e-12:
         raise RuntimeError("the timed runs are wrong")
     steps = sum(study.column("wall_s"))
-    return {"beside_s": took - steps, "steps_s": steps, "compiled": native.compilations - before}
+    return {"beside_s": took - steps, "steps_s": steps, "compiled": jit.compilations - before}
 
 
 def _models() -> dict[str, float]:

@@ -27,12 +27,12 @@ def run_module(module: str, *arguments: str, environment: Mapping[str, str] | No
     except subprocess.TimeoutExpired:
         raise ProgramError(f"no result within {_PATIENCE_S} s") from None
     try:
-        found = json.loads(_last_line(done.stdout)) if done.returncode == 0 else None
+        result = json.loads(_last_line(done.stdout)) if done.returncode == 0 else None
     except json.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
+        result = None
+    if not isinstance(result, dict):
         raise ProgramError(_last_line(done.stderr) or f"exit code {done.returncode}")
-    return found
+    return result
 
 
 def _last_line(text: str) -> str:

@@ -11,7 +11,7 @@ class ProgressLine:
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if self._terminal:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
         else:

@@ -25,7 +25,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonRow:
     """Comparison row; the goal refers to the ratio if another code is named, else to the number of livens."""
 
     case: str
@@ -60,7 +60,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Motion:
+class MotionCheck:
     """Final position and energy error of a code, as a check that all codes simulate the same motion."""
 
     code: str
@@ -71,7 +71,7 @@ class Motion:
 
 
 @dataclass(frozen=True)
-class Point:
+class ScalingPoint:
     """Measurements for one size of a growing model."""
 
     N: int
@@ -82,7 +82,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkPrecisionPoint:
     """Error and time of one run of one code."""
 
     code: str
@@ -92,15 +92,15 @@ class Work:
 
 
 @dataclass
-class Report:
+class BenchReport:
     """Results of one run of the benchmark."""
 
     rounds: int
     machine: dict[str, str]
-    lines: list[Line] = field(default_factory=list)
-    motions: list[Motion] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
-    works: list[Work] = field(default_factory=list)
+    lines: list[ComparisonRow] = field(default_factory=list)
+    motions: list[MotionCheck] = field(default_factory=list)
+    points: list[ScalingPoint] = field(default_factory=list)
+    works: list[WorkPrecisionPoint] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)  # name of the code -> reason
 
     def facts(self) -> dict[str, Any]:

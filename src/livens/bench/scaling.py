@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from livens.bench.case import Say
+from livens.bench.case import Log
 from livens.bench.fresh import fresh_run
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Point, Report
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal, ScalingPoint
 
 #: Number of steps for each number of loops.
 _STEPS = {2: 10_000, 5: 10_000, 10: 5_000, 20: 4_000, 40: 2_000}
@@ -23,30 +23,30 @@ class Scaling:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._cold: dict[int, float] = {}
-        self._warm = {N: Best() for N in _STEPS}
-        self._us_per_step = {N: Best() for N in _STEPS}
+        self._warm = {N: Minimum() for N in _STEPS}
+        self._us_per_step = {N: Minimum() for N in _STEPS}
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for N, steps in _STEPS.items():
             cache = str(Path(self._folder.name) / str(N))  # separate, because small models share kernels
             if first:
-                say(f"compiling N = {N}")
+                log(f"compiling N = {N}")
                 # once: compilation of the largest model is slow
                 self._cold[N] = fresh_run(self.name, cache=cache, N=N)["compile_s"]
-            say(f"N = {N}")
+            log(f"N = {N}")
             found = fresh_run(self.name, steps=steps, repeats=2, cache=cache, N=N)
             self._warm[N].add(found["compile_s"])
             self._us_per_step[N].add(found["us_per_step"])
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         self._folder.cleanup()
         report.points += [
-            Point(N, steps, self._us_per_step[N].value, self._cold[N], self._warm[N].value)
+            ScalingPoint(N, steps, self._us_per_step[N].value, self._cold[N], self._warm[N].value)
             for N, steps in _STEPS.items()
         ]
         exponent = growth_exponent([p.N for p in report.points], [p.us_per_step for p in report.points])
         case = f"{self.name}: exponent of time per step in N"
-        report.lines.append(Line(case, exponent, "", Goal("<=", 1.2)))
+        report.lines.append(ComparisonRow(case, exponent, "", Goal("<=", 1.2)))
 
 
 def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:

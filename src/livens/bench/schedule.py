@@ -10,23 +10,23 @@ import livens
 from livens.bench.ball_bearing import BallBearing
 from livens.bench.balls import Balls
 from livens.bench.beams import Beams
-from livens.bench.case import Case, Say
-from livens.bench.core import one_core
-from livens.bench.crowds import Crowds
+from livens.bench.case import Case, Log
+from livens.bench.core import single_core
 from livens.bench.ensembles import Ensembles
 from livens.bench.equal_error import EqualError
-from livens.bench.films import Films
+from livens.bench.films import Animations
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
 from livens.bench.iftomm import IFToMM
 from livens.bench.kepler import Kepler
-from livens.bench.lanes import LanesInSteps
+from livens.bench.lanes import SimdSteps
 from livens.bench.large import Large
-from livens.bench.mechanisms import DrawnToFirstStep, Steps
+from livens.bench.large_ensembles import LargeEnsembles
+from livens.bench.mechanisms import MechanismSteps, ModelToFirstStep
 from livens.bench.memory import LongRun
 from livens.bench.pendulum import Pendulum
 from livens.bench.prepared import Prepared
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 from livens.bench.scaling import Scaling
 from livens.bench.series import Series
 from livens.bench.slider_crank import SliderCrank
@@ -38,35 +38,59 @@ from livens.errors import InputError
 
 #: Cases in the order of execution.
 CASES: tuple[type[Case], ...] = (
-    *(FourBar, Pendulum, Variants, Kepler, WorkPrecision, Scaling, FirstStep, Prepared, Ensembles, Crowds, Gradients),
-    *(LongRun, Help, Large, Beams, Series, StiffEquations, EqualError, Steps, DrawnToFirstStep, SliderCrank, IFToMM),
-    *(BallBearing, Balls, LanesInSteps, Films),
+    *(
+        FourBar,
+        Pendulum,
+        Variants,
+        Kepler,
+        WorkPrecision,
+        Scaling,
+        FirstStep,
+        Prepared,
+        Ensembles,
+        LargeEnsembles,
+        Gradients,
+    ),
+    *(
+        LongRun,
+        Help,
+        Large,
+        Beams,
+        Series,
+        StiffEquations,
+        EqualError,
+        MechanismSteps,
+        ModelToFirstStep,
+        SliderCrank,
+        IFToMM,
+    ),
+    *(BallBearing, Balls, SimdSteps, Animations),
 )
 
 
-def chosen(only: str) -> list[type[Case]]:
+def selected_cases(only: str) -> list[type[Case]]:
     """Return the cases whose names contain one of the comma-separated texts; all cases for an empty text."""
     texts = [text.strip() for text in only.split(",")]
-    found = [case for case in CASES if any(text in case.name for text in texts)]
-    if not found:
+    selected = [case for case in CASES if any(text in case.name for text in texts)]
+    if not selected:
         raise InputError(f"no case has '{only}' in its name; there are {', '.join(case.name for case in CASES)}")
-    return found
+    return selected
 
 
-def run(rounds: int, say: Say, only: str = "") -> Report:
+def run_benchmark(rounds: int, log: Log, only: str = "") -> BenchReport:
     """Run all cases in rounds, so that load peaks of the machine affect all cases equally."""
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, got {rounds}")
-    cases = [case() for case in chosen(only)]
-    with one_core():
+    cases = [case() for case in selected_cases(only)]
+    with single_core():
         for number in range(1, rounds + 1):
             for case in cases:
-                where = f"round {number} of {rounds}: {case.name}"
-                say(where)
-                case.play(number == 1, lambda what: say(f"{where}, {what}"))
-    report = Report(rounds, _machine())
+                position = f"round {number} of {rounds}: {case.name}"
+                log(position)
+                case.run_round(number == 1, lambda what: log(f"{position}, {what}"))
+    report = BenchReport(rounds, _machine())
     for case in cases:
-        case.tell(report)
+        case.add_to_report(report)
     return report
 
 

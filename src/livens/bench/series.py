@@ -12,13 +12,13 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from livens.bench.case import Say
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Report
+from livens.bench.case import Log
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.problems import load
 from livens.run.prepare import prepare
-from livens.schemes.series import SeriesEquations
 from livens.schemes.taylor import Taylor
+from livens.schemes.taylor_equations import TaylorEquations
 
 #: Problems with end time, and allowed final position error relative to the largest position.
 _PROBLEMS = {
@@ -38,65 +38,65 @@ class Series:
     name = "Taylor series"
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, str], Best] = {}
-        self._trouble: dict[str, str] = {}
+        self._times: dict[tuple[str, str], Minimum] = {}
+        self._errors: dict[str, str] = {}
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for name, (t_end, allowed) in _PROBLEMS.items():
-            say(name)
+            log(name)
             codes = self._codes(name, t_end)
             exact = codes["livens"]()
             scale = np.abs(exact).max()
             for _ in range(_REPEATS):
                 for code, run in codes.items():
-                    begun = time.perf_counter()
+                    start_time = time.perf_counter()
                     end = run()
-                    seconds = time.perf_counter() - begun
+                    seconds = time.perf_counter() - start_time
                     error = float(np.abs(end - exact).max() / scale)
                     if error > allowed:
-                        self._trouble[f"{code}, {name}"] = f"its error is {error:.0e}, more than {allowed:.0e}"
+                        self._errors[f"{code}, {name}"] = f"its error is {error:.0e}, more than {allowed:.0e}"
                     else:
-                        self._times.setdefault((name, code), Best()).add(1e3 * seconds)
+                        self._times.setdefault((name, code), Minimum()).add(1e3 * seconds)
 
     @functools.cached_property
-    def _known(self) -> dict[str, dict[str, Code]]:
+    def _codes_by_problem(self) -> dict[str, dict[str, Code]]:
         return {}
 
     def _codes(self, name: str, t_end: float) -> dict[str, Code]:
         """Return all installed codes, compiled; cached between rounds."""
-        if name not in self._known:
+        if name not in self._codes_by_problem:
             problem, scheme = load(name), Taylor()
-            step = prepare(problem.system, scheme)
-            equations = scheme.equations(problem.system)
-            k = problem.system.parameter_vector()
-            given = problem.system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
-            x0 = np.concatenate([given["q"], given["p"]])
+            step = prepare(problem.model, scheme)
+            equations = scheme.equations(problem.model)
+            k = problem.model.parameter_vector()
+            initial = problem.model.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
+            x0 = np.concatenate([initial["q"], initial["p"]])
             codes: dict[str, Code] = {
                 "livens": lambda: step.run(problem.q0, problem.v0, t_end=t_end, progress=False).q[-1],
                 "SciPy DOP853": functools.partial(_dop853, equations, k, x0, t_end),
                 "SUNDIALS CVODES": functools.partial(_cvodes, _integrator(equations, k, t_end), x0),
             }
             if importlib.util.find_spec("heyoka") is None:
-                self._trouble["heyoka"] = "not installed"
+                self._errors["heyoka"] = "not installed"
             else:
                 codes["heyoka"] = _positions(heyoka_code(equations, k, x0, t_end), len(x0) // 2)
-            self._known[name] = codes
-        return self._known[name]
+            self._codes_by_problem[name] = codes
+        return self._codes_by_problem[name]
 
-    def tell(self, report: Report) -> None:
-        report.skipped |= self._trouble
+    def add_to_report(self, report: BenchReport) -> None:
+        report.skipped |= self._errors
         for (name, code), theirs in self._times.items():
             if code == "livens":
-                report.lines.append(Line(f"{name}, taylor", theirs.value, "ms"))
+                report.lines.append(ComparisonRow(f"{name}, taylor", theirs.value, "ms"))
                 continue
             ours = self._times[name, "livens"].value
-            report.lines.append(Line(f"{name}, taylor", ours, "ms", Goal(">=", 1), code, theirs.value))
+            report.lines.append(ComparisonRow(f"{name}, taylor", ours, "ms", Goal(">=", 1), code, theirs.value))
 
 
-def _dop853(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: float) -> np.ndarray:
-    rates = equations.rates
-    made: Any = rates.buffer()
-    buffer, call = made
+def _dop853(equations: TaylorEquations, k: np.ndarray, x0: np.ndarray, t_end: float) -> np.ndarray:
+    rates = equations.vector_field
+    buffer_pair: Any = rates.buffer()
+    buffer, call = buffer_pair
     x, t, out = x0.copy(), np.zeros(1), np.empty(len(x0))
     inputs: list[Any] = [x, t, np.ascontiguousarray(k)]
     for i, array in enumerate(inputs):
@@ -113,9 +113,9 @@ def _dop853(equations: SeriesEquations, k: np.ndarray, x0: np.ndarray, t_end: fl
     return end
 
 
-def _integrator(equations: SeriesEquations, k: np.ndarray, t_end: float) -> ca.Function:
-    x, t = ca.SX.sym("x", equations.rates.nnz_in(0)), ca.SX.sym("t")
-    problem = {"x": x, "t": t, "ode": equations.rates(x, t, k)}
+def _integrator(equations: TaylorEquations, k: np.ndarray, t_end: float) -> ca.Function:
+    x, t = ca.SX.sym("x", equations.vector_field.nnz_in(0)), ca.SX.sym("t")
+    problem = {"x": x, "t": t, "ode": equations.vector_field(x, t, k)}
     options = {"reltol": _RTOL, "abstol": 1e-14, "max_num_steps": 10_000_000}
     return ca.integrator("cvodes", "cvodes", problem, 0.0, t_end, options)
 
@@ -129,7 +129,7 @@ def _positions(run: Code, n: int) -> Code:
 
 
 def heyoka_code(
-    equations: SeriesEquations,
+    equations: TaylorEquations,
     k: np.ndarray,
     x0: np.ndarray,
     t_end: float,
@@ -139,7 +139,7 @@ def heyoka_code(
     """Return a heyoka run with the same right-hand side, which returns the final state."""
     import heyoka as hy
 
-    from livens.expressions.graph.walk import walk
+    from livens.expressions.graph.interpreter import interpret
 
     names = hy.make_vars(*(f"x{i}" for i in range(len(x0))))
     functions = {"SQRT": hy.sqrt, "SIN": hy.sin, "COS": hy.cos, "EXP": hy.exp, "LOG": hy.log}
@@ -149,13 +149,13 @@ def heyoka_code(
             return functions[name](a)
         if name in ("POW", "CONSTPOW"):
             return a**b
-        one = {"NEG": lambda: -a, "SQ": lambda: a * a, "TWICE": lambda: 2.0 * a, "INV": lambda: 1.0 / a}
-        two = {"ADD": lambda: a + b, "SUB": lambda: a - b, "MUL": lambda: a * b, "DIV": lambda: a / b}
-        value: Any = ({"ASSIGN": lambda: a} | one | two)[name]()
+        unary = {"NEG": lambda: -a, "SQ": lambda: a * a, "TWICE": lambda: 2.0 * a, "INV": lambda: 1.0 / a}
+        binary = {"ADD": lambda: a + b, "SUB": lambda: a - b, "MUL": lambda: a * b, "DIV": lambda: a / b}
+        value: Any = ({"ASSIGN": lambda: a} | unary | binary)[name]()
         return value
 
     inputs = [list(names), [hy.time], [hy.expression(float(value)) for value in k]]
-    (rates,) = walk(equations.rates, inputs, lambda c: hy.expression(float(c)), apply)
+    (rates,) = interpret(equations.vector_field, inputs, lambda c: hy.expression(float(c)), apply)
     integrator = hy.taylor_adaptive(list(zip(names, rates, strict=True)), x0, tol=tolerance, compact_mode=compact)
 
     def run() -> np.ndarray:

@@ -6,38 +6,38 @@ from typing import Any
 
 from livens import math as m
 from livens.bench import crank
-from livens.bench.case import Say
-from livens.bench.ours import Best
-from livens.bench.peers import Peer
+from livens.bench.case import Log
+from livens.bench.ours import Minimum
+from livens.bench.peers import OtherCode
 from livens.bench.peers.clock import seconds
-from livens.bench.report import Goal, Line, Report
-from livens.multibody.builder import Multibody
+from livens.bench.report import BenchReport, ComparisonRow, Goal
+from livens.multibody.multibody import Multibody
 
 
 def _torque(t: Any, angle: Any, rate: Any) -> Any:
     return 0.5 * m.sin(3 * t)
 
 
-def drawn() -> Multibody:
+def mechanism() -> Multibody:
     """Build the mechanism in the horizontal reference configuration, assembled at the initial angle."""
     mb = Multibody(gravity=[0, -crank.GRAVITY], planar=True)
     (of_crank, of_rod), (first, second, third) = crank.moments(), crank.MASSES
     tip = [crank.CRANK, 0]
-    one = mb.body("crank", mass=first, inertia=of_crank, position=[crank.CRANK / 2, 0], points=dict(b=tip))
+    crank_body = mb.body("crank", mass=first, inertia=of_crank, position=[crank.CRANK / 2, 0], points=dict(b=tip))
     rod = mb.body("rod", mass=second, inertia=of_rod, position=[crank.CRANK + crank.ROD / 2, 0])
     slider = mb.particle("slider", at=[crank.CRANK + crank.ROD, 0], mass=third)
-    hinge = mb.revolute("hinge", mb.ground, one, at=[0, 0])
-    mb.revolute("pin", one, rod, at=one.b)
-    mb.revolute("wrist", rod, slider, at=slider.position)
+    hinge = mb.revolute("hinge", mb.ground, crank_body, at=[0, 0])
+    mb.revolute("pin", crank_body, rod, at=crank_body.b)
+    mb.revolute("wrist", rod, slider, at=slider.reference_position)
     mb.point_on_line("guide", mb.ground, slider, axis="x")
     mb.motor(hinge, torque=_torque)
-    mb.start(hinge, angle=crank.ANGLE)
+    mb.initial(hinge, angle=crank.ANGLE)
     return mb
 
 
 def angle(h: float) -> float:
     """Build the model, run it and return the final crank angle."""
-    run = drawn().simulate(t_end=crank.T_END, h=h, progress=False)
+    run = mechanism().simulate(t_end=crank.T_END, h=h, progress=False)
     return float(run["hinge.angle"][-1]) + 0.0
 
 
@@ -47,29 +47,31 @@ class SliderCrank:
     name = "slider-crank"
 
     def __init__(self) -> None:
-        self._seconds, self._h = Best(), crank.H
+        self._seconds, self._h = Minimum(), crank.H
         self._peers = [
-            Peer("exudyn", "livens.bench.peers.exudyn_slider_crank", 2),
-            Peer("mujoco", "livens.bench.peers.mujoco_slider_crank", 2),
+            OtherCode("exudyn", "livens.bench.peers.exudyn_slider_crank", 2),
+            OtherCode("mujoco", "livens.bench.peers.mujoco_slider_crank", 2),
         ]
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         if first:
-            while abs(angle(self._h) - crank.exact()) > crank.WITHIN:
+            while abs(angle(self._h) - crank.exact()) > crank.TOLERANCE:
                 self._h /= 2
         for peer in self._peers:
             for _ in range(5):
                 self._seconds.add(seconds(lambda: angle(self._h)))
-            say(peer.name)
-            peer.play()
+            log(peer.name)
+            peer.run_round()
 
-    def tell(self, report: Report) -> None:
-        words = f"{self.name} with motor to {crank.WITHIN:g} rad at {crank.T_END:g} s"
+    def add_to_report(self, report: BenchReport) -> None:
+        label_prefix = f"{self.name} with motor to {crank.TOLERANCE:g} rad at {crank.T_END:g} s"
         for peer in self._peers:
             theirs, step = None, ""
             if peer.facts is not None:
                 theirs, step = 1e3 * float(peer.facts["seconds"]), f", theirs {peer.facts['h']:g}"
-            elif peer.trouble is not None:
-                report.skipped[peer.name] = peer.trouble
-            label = f"{words} (h = {self._h:g}{step})"
-            report.lines.append(Line(label, 1e3 * self._seconds.value, "ms", Goal(">=", 5.0), peer.name, theirs))
+            elif peer.error is not None:
+                report.skipped[peer.name] = peer.error
+            label = f"{label_prefix} (h = {self._h:g}{step})"
+            report.lines.append(
+                ComparisonRow(label, 1e3 * self._seconds.value, "ms", Goal(">=", 5.0), peer.name, theirs)
+            )

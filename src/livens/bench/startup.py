@@ -7,10 +7,10 @@ import sys
 import tempfile
 import time
 
-from livens.bench.case import Say
+from livens.bench.case import Log
 from livens.bench.fresh import fresh_run
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Report
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 
 
 class FirstStep:
@@ -19,30 +19,30 @@ class FirstStep:
     name = "model to first step"
 
     def __init__(self) -> None:
-        self._cold, self._warm = Best(), Best()
+        self._cold, self._warm = Minimum(), Minimum()
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         with tempfile.TemporaryDirectory() as cache:
             for best in (self._cold, self._warm):
                 best.add(fresh_run("double-four-bar", cache=cache)["first_step_s"])
 
-    def tell(self, report: Report) -> None:
+    def add_to_report(self, report: BenchReport) -> None:
         case = "double-four-bar: model to first step"
-        report.lines.append(Line(f"{case}, nothing on disk", self._cold.value, "s", Goal("<", 1)))
-        report.lines.append(Line(f"{case}, kernels on disk", self._warm.value, "s", Goal("<", 0.2)))
+        report.lines.append(ComparisonRow(f"{case}, nothing on disk", self._cold.value, "s", Goal("<", 1)))
+        report.lines.append(ComparisonRow(f"{case}, kernels on disk", self._warm.value, "s", Goal("<", 0.2)))
 
 
 class Help:
     name = "livens --help"
 
     def __init__(self) -> None:
-        self._wall = Best()
+        self._wall = Minimum()
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         command = [sys.executable, "-c", "from livens.cli import main; main()", "--help"]
         start = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         self._wall.add(time.perf_counter() - start)
 
-    def tell(self, report: Report) -> None:
-        report.lines.append(Line(self.name, self._wall.value, "s", Goal("<", 0.5)))
+    def add_to_report(self, report: BenchReport) -> None:
+        report.lines.append(ComparisonRow(self.name, self._wall.value, "s", Goal("<", 0.5)))

@@ -12,12 +12,12 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from livens.bench.case import Say
-from livens.bench.ours import Best
-from livens.bench.report import Goal, Line, Report
+from livens.bench.case import Log
+from livens.bench.ours import Minimum
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.models.first_order import FirstOrder
-from livens.run.control import StepControl
 from livens.run.prepare import prepare
+from livens.run.step_control import StepControl
 
 #: Final errors, relative in the worst variable, at which codes are compared.
 _ERRORS = (1e-5, 1e-8)
@@ -66,53 +66,53 @@ class StiffEquations:
     name = "stiff equations"
 
     def __init__(self) -> None:
-        self._times: dict[tuple[str, str, float], Best] = {}
-        self._trouble: dict[str, str] = {}
+        self._times: dict[tuple[str, str, float], Minimum] = {}
+        self._errors: dict[str, str] = {}
 
     @functools.cached_property
-    def _known(self) -> dict[str, dict[str, Code]]:
+    def _codes(self) -> dict[str, dict[str, Code]]:
         return {name: codes(problem) for name, problem in problems().items()}
 
-    def play(self, first: bool, say: Say) -> None:
+    def run_round(self, first: bool, log: Log) -> None:
         for name, problem in problems().items():
             exact = np.array(problem.exact)
-            for code, run in self._known[name].items():
+            for code, run in self._codes[name].items():
                 for tolerance in _TOLERANCES:
-                    say(f"{name}, {code} at {tolerance:g}")
+                    log(f"{name}, {code} at {tolerance:g}")
                     if first and code == "radau":
                         run(tolerance)  # compilation
-                    begun = time.perf_counter()
+                    start_time = time.perf_counter()
                     try:
                         end = run(tolerance)
                     except RuntimeError as failure:
-                        self._trouble[f"{code}, {name} at {tolerance:g}"] = str(failure).split("\n")[0][:80]
+                        self._errors[f"{code}, {name} at {tolerance:g}"] = str(failure).split("\n")[0][:80]
                         continue
-                    seconds = time.perf_counter() - begun
+                    seconds = time.perf_counter() - start_time
                     error = float(np.abs(end / exact - 1).max())
                     for target in _ERRORS:
                         if error <= target:
-                            self._times.setdefault((name, code, target), Best()).add(1e3 * seconds)
+                            self._times.setdefault((name, code, target), Minimum()).add(1e3 * seconds)
                     if error <= min(_ERRORS):
                         break  # smaller tolerances only take longer
 
-    def tell(self, report: Report) -> None:
-        report.skipped |= self._trouble
+    def add_to_report(self, report: BenchReport) -> None:
+        report.skipped |= self._errors
         for name in problems():
             for target in _ERRORS:
-                ours = self._times.get((name, "radau", target), Best()).value
+                ours = self._times.get((name, "radau", target), Minimum()).value
                 for code in ("SciPy Radau", "SUNDIALS CVODES"):
-                    theirs = self._times.get((name, code, target), Best()).value
+                    theirs = self._times.get((name, code, target), Minimum()).value
                     case = f"{name} to {target:g}, radau"
-                    report.lines.append(Line(case, ours, "ms", Goal(">=", 1), code, theirs))
+                    report.lines.append(ComparisonRow(case, ours, "ms", Goal(">=", 1), code, theirs))
 
 
 def codes(problem: Stiff) -> dict[str, Code]:
     """Return all codes, prepared."""
     step = prepare(problem.model, "radau")
     d = problem.model.descriptor
-    field = problem.model.field
+    field = problem.model.vector_field
     rates = ca.Function("rates", [d.x, d.t], [field])
-    slopes = ca.Function("slopes", [d.x, d.t], [ca.densify(ca.jacobian(field, d.x))])
+    jacobian = ca.Function("slopes", [d.x, d.t], [ca.densify(ca.jacobian(field, d.x))])
 
     def ours(tolerance: float) -> np.ndarray:
         control = StepControl(tolerance=tolerance, absolute=tolerance * problem.absolute)
@@ -121,22 +121,22 @@ def codes(problem: Stiff) -> dict[str, Code]:
 
     return {
         "radau": ours,
-        "SciPy Radau": functools.partial(_scipy, problem, rates, slopes),
+        "SciPy Radau": functools.partial(_scipy, problem, rates, jacobian),
         "SUNDIALS CVODES": functools.partial(_cvodes, problem, {"x": d.x, "t": d.t, "ode": field}),
     }
 
 
-def _scipy(problem: Stiff, rates: ca.Function, slopes: ca.Function, tolerance: float) -> np.ndarray:
-    found = solve_ivp(
+def _scipy(problem: Stiff, rates: ca.Function, jacobian: ca.Function, tolerance: float) -> np.ndarray:
+    solution = solve_ivp(
         lambda t, x: np.array(rates(x, t)).ravel(),
         (0.0, problem.t_end),
         problem.x0,
         method="Radau",
-        jac=lambda t, x: np.array(slopes(x, t)),
+        jac=lambda t, x: np.array(jacobian(x, t)),
         rtol=tolerance,
         atol=tolerance * problem.absolute,
     )
-    end: np.ndarray = found.y[:, -1]
+    end: np.ndarray = solution.y[:, -1]
     return end
 
 

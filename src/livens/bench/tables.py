@@ -6,13 +6,13 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from livens.bench.report import Line, Report
+from livens.bench.report import BenchReport, ComparisonRow
 
 #: Width of wrapped text, and maximal width of tables, whose numbers are not cut.
 _WIDTH, _WIDEST = 140, 1000
 
 
-def show(report: Report, console: Console | None = None) -> None:
+def show(report: BenchReport, console: Console | None = None) -> None:
     """Print all tables and the skipped codes."""
     tables = [t for t in (comparison(report), motion(report), scaling(report), work(report)) if t.row_count]
     if console is None:
@@ -28,7 +28,7 @@ def show(report: Report, console: Console | None = None) -> None:
     console.print(f"not as wanted: {', '.join(missed)}" if missed else "all as wanted")
 
 
-def comparison(report: Report) -> Table:
+def comparison(report: BenchReport) -> Table:
     about = ", ".join(f"{name} {value}" for name, value in report.machine.items())
     rounds = "1 round" if report.rounds == 1 else f"{report.rounds} rounds"
     title = f"livens bench, best of {rounds} on one core; us: microseconds per step\n{about}"
@@ -49,7 +49,7 @@ def comparison(report: Report) -> Table:
     return table
 
 
-def motion(report: Report) -> Table:
+def motion(report: BenchReport) -> Table:
     table = Table(
         title="the same motion? (double-four-bar at t = 10)", box=SIMPLE, title_justify="left", title_style=""
     )
@@ -62,7 +62,7 @@ def motion(report: Report) -> Table:
     return table
 
 
-def scaling(report: Report) -> Table:
+def scaling(report: BenchReport) -> Table:
     title = "n-four-bar; to compile: cold, warm (kernels on disk)"
     table = Table(title=title, box=SIMPLE, title_justify="left", title_style="")
     for name in ("N", "steps", "us per step", "us per step and N", "cold s", "warm s"):
@@ -79,7 +79,7 @@ def scaling(report: Report) -> Table:
     return table
 
 
-def work(report: Report) -> Table:
+def work(report: BenchReport) -> Table:
     title = "work and precision: double-four-bar, error of P4 at t = 10 over wall time"
     table = Table(title=title, box=SIMPLE, title_justify="left", title_style="")
     for name in ("code", "setting"):
@@ -91,7 +91,7 @@ def work(report: Report) -> Table:
     return table
 
 
-def _peer(line: Line, report: Report) -> str:
+def _peer(line: ComparisonRow, report: BenchReport) -> str:
     if line.peer is None:
         return ""
     if line.theirs is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from livens.bench.case import Say
-from livens.bench.ours import OurRuns
-from livens.bench.report import Goal, Line, Report
+from livens.bench.case import Log
+from livens.bench.ours import LivensTiming
+from livens.bench.report import BenchReport, ComparisonRow, Goal
 from livens.problems import load
 
 _SCHEMES = ("livens-em-full", "livens-em", "livens-em-reduced", "livens-em-nullspace")
@@ -20,15 +20,15 @@ class Variants:
 
     def __init__(self) -> None:
         problem = load(self.name, h=_STEP)
-        self._ours = {
-            scheme: OurRuns(dataclasses.replace(problem, scheme=scheme), _STEPS, repeats=10) for scheme in _SCHEMES
+        self._timings = {
+            scheme: LivensTiming(dataclasses.replace(problem, scheme=scheme), _STEPS, repeats=10) for scheme in _SCHEMES
         }
 
-    def play(self, first: bool, say: Say) -> None:
-        for scheme, runs in self._ours.items():
-            say(scheme)
-            runs.play()
+    def run_round(self, first: bool, log: Log) -> None:
+        for scheme, runs in self._timings.items():
+            log(scheme)
+            runs.run_round()
 
-    def tell(self, report: Report) -> None:
-        for scheme, runs in self._ours.items():
-            report.lines.append(Line(f"{self.name}, {scheme}", runs.us_per_step.value, goal=Goal("<", 3)))
+    def add_to_report(self, report: BenchReport) -> None:
+        for scheme, runs in self._timings.items():
+            report.lines.append(ComparisonRow(f"{self.name}, {scheme}", runs.us_per_step.value, goal=Goal("<", 3)))

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from livens.bench.case import Say
-from livens.bench.report import Goal, Line, Report, Work
+from livens.bench.case import Log
+from livens.bench.report import BenchReport, ComparisonRow, Goal, WorkPrecisionPoint
 from livens.errors import IntegrationError
 from livens.problems import load
 from livens.run.simulate import simulate
@@ -19,7 +19,7 @@ from livens.run.simulate import simulate
 _END = 10.0
 #: Compared schemes with their target errors.
 _FINE, _COARSE = ("lobatto-iiia-iiib-4", 1e-8), ("livens-em", 1e-5)
-_OURS = {
+_LIVENS_STEPS = {
     "livens-em": (0.02, 0.01, 0.005, 0.002, 0.0009, 0.0005),
     "lobatto-iiia-iiib-2": (0.02, 0.01, 0.005, 0.002),
     "lobatto-iiia-iiib-3": (0.1, 0.05, 0.025, 0.0125),
@@ -38,11 +38,11 @@ class WorkPrecision:
         self._points: dict[tuple[str, str], tuple[float, float]] = {}
         self._failed: dict[str, str] = {}
 
-    def play(self, first: bool, say: Say) -> None:
-        for scheme, steps in _OURS.items():
+    def run_round(self, first: bool, log: Log) -> None:
+        for scheme, steps in _LIVENS_STEPS.items():
             for h in steps:
-                say(f"{scheme}, h = {h:g}")
-                self._add(scheme, f"h = {h:g}", functools.partial(self._ours, scheme, h))
+                log(f"{scheme}, h = {h:g}")
+                self._add(scheme, f"h = {h:g}", functools.partial(self._livens, scheme, h))
         for tolerance in _TOLERANCES:
             self._add("SciPy Radau, reduced", f"rtol = {tolerance:g}", functools.partial(_radau, tolerance))
             self._add("IDAS, reduced", f"rtol = {tolerance:g}", functools.partial(_idas, tolerance))
@@ -54,20 +54,20 @@ class WorkPrecision:
         except (IntegrationError, RuntimeError) as failure:
             self._failed[f"{code}, {setting}"] = str(failure).split("\n")[0][:80]
             return
-        before = self._points.get((code, setting), (error, np.inf))
-        self._points[code, setting] = error, min(seconds, before[1])
+        previous = self._points.get((code, setting), (error, np.inf))
+        self._points[code, setting] = error, min(seconds, previous[1])
 
-    def _ours(self, scheme: str, h: float) -> tuple[float, float]:
+    def _livens(self, scheme: str, h: float) -> tuple[float, float]:
         run = simulate(self._problem, scheme=scheme, h=h, t_end=_END, progress=False)
         return _error(run.q[-1], self._exact), run.statistics.wall_s
 
-    def tell(self, report: Report) -> None:
-        report.works += [Work(*key, *point) for key, point in self._points.items()]
-        for what, why in self._failed.items():
-            report.skipped[what] = why
+    def add_to_report(self, report: BenchReport) -> None:
+        report.works += [WorkPrecisionPoint(*key, *point) for key, point in self._points.items()]
+        for setting_name, reason in self._failed.items():
+            report.skipped[setting_name] = reason
         fine, coarse = (self._shortest(*target) for target in (_FINE, _COARSE))
         report.lines.append(
-            Line(
+            ComparisonRow(
                 f"double-four-bar: {_FINE[0]} to {_FINE[1]:g}",
                 fine,
                 "s",
@@ -93,18 +93,18 @@ def _reduced() -> tuple[float, np.ndarray, np.ndarray]:
     problem = load("double-four-bar")
     assert problem.reference is not None and problem.v0 is not None
     exact = problem.reference(_END)["q"]
-    g = float(problem.system.parameters["g"])
+    g = float(problem.model.parameters["g"])
     # three bars about their ends and two translating bars: T = 3/2 phi'^2, V = 7/2 g sin(phi)
     return 3.5 * g / 3, np.array([np.pi / 2, -1.0]), exact[:2] + 0.5 * exact[2:4]
 
 
 def _radau(rtol: float) -> tuple[float, float]:
     a, start, exact = _reduced()
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     run = solve_ivp(
         lambda t, y: [y[1], -a * np.cos(y[0])], (0, _END), start, method="Radau", rtol=rtol, atol=rtol * 1e-2
     )
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start_time
     phi = run.y[0, -1]
     return float(np.linalg.norm(np.array([np.cos(phi), np.sin(phi)]) - exact)), seconds
 
@@ -120,6 +120,6 @@ def _idas(rtol: float) -> tuple[float, float]:
     phi, rate = start
     x0 = [np.cos(phi), np.sin(phi), -rate * np.sin(phi), rate * np.cos(phi)]
     z0 = x0[2] ** 2 + x0[3] ** 2 - a * x0[1]
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     end = np.array(solver(x0=x0, z0=z0)["xf"]).ravel()
-    return float(np.linalg.norm(end[:2] - exact)), time.perf_counter() - begun
+    return float(np.linalg.norm(end[:2] - exact)), time.perf_counter() - start_time

@@ -27,8 +27,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"livens {livens.__version__}")
         raise typer.Exit
 
@@ -56,14 +56,14 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        sys.exit(_say(error, 2))
+        sys.exit(_print_error(error, 2))
     except IntegrationError as error:
-        sys.exit(_say(error, 3))
+        sys.exit(_print_error(error, 3))
     except BrokenPipeError:
         sys.exit(0)  # the reader closed the pipe
 
 
-def _say(error: BaseException, code: int) -> int:
+def _print_error(error: BaseException, code: int) -> int:
     typer.echo(f"livens: {error}", err=True)
     return code
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("bench")(bench)
 
 

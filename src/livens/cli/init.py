@@ -10,10 +10,10 @@ import typer
 #: File suffixes of scenarios, which distinguish them from names of problems.
 SUFFIXES = (".yaml", ".yml")
 #: File suffixes of robot descriptions, which can also be run.
-ROBOTS = (".urdf", ".xml", ".mjcf")
+ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf")
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("init")(init)
 
 
@@ -29,15 +29,15 @@ def init(
     Example: livens init pendulum.yaml; livens run pendulum.yaml
     """
     from livens.errors import InputError
-    from livens.scenario import example
-    from livens.scenario.show import shown
+    from livens.scenario import templates
+    from livens.scenario.quoting import quoted
 
     if problem + system + mechanism > 1:
         raise InputError("choose one of --problem, --system and --mechanism")
     if file.suffix.lower() not in SUFFIXES:
         raise InputError(f"the name of a scenario file must end in {' or '.join(SUFFIXES)}, got '{file}'")
-    chosen = example.PROBLEM if problem else example.MECHANISM if mechanism else example.SYSTEM
-    text = chosen.format(file=shown(file.name))
+    template = templates.PROBLEM if problem else templates.MECHANISM if mechanism else templates.SYSTEM
+    text = template.format(file=quoted(file.name))
     try:
         with file.open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("lab")(lab)
 
 
@@ -28,8 +28,8 @@ def lab(
 
     from livens.lab.server import Lab
 
-    found = Lab(Path.cwd(), port=port, seconds=seconds)
-    typer.echo(f"the lab is at {found.link}\nCtrl-C stops it")
+    server = Lab(Path.cwd(), port=port, seconds=seconds)
+    typer.echo(f"the lab is at {server.link}\nCtrl-C stops it")
     if browser:
-        webbrowser.open(found.link)
-    found.serve()
+        webbrowser.open(server.link)
+    server.serve()

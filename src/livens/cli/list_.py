@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from livens.schemes.catalogue import Row
+    from livens.schemes.core.catalogue import Row
 
 #: Width of tables in characters if the output is not a terminal, so that no cell is wrapped.
 _WIDTH = 240
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("list")(list_)
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="problems or schemes; default: both.")] = "",
+    topic: Annotated[str, typer.Argument(help="problems or schemes; default: both.")] = "",
     name: Annotated[str, typer.Argument(help="Name of a problem or scheme, to describe it in detail.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
@@ -33,15 +33,15 @@ def list_(
     """
     from livens.errors import InputError, suggestion
 
-    kinds = {
-        "problems": (_problems, tell_problem, _problem_objects),
-        "schemes": (_schemes, tell_scheme, _scheme_objects),
+    handlers = {
+        "problems": (_problems, describe_problem, _problem_objects),
+        "schemes": (_schemes, describe_scheme, _scheme_objects),
     }
-    if what and what not in kinds:
-        raise InputError(f"unknown list '{what}'{suggestion(what, kinds)}")
-    chosen = {kind: those for kind, those in kinds.items() if what in ("", kind)}
+    if topic and topic not in handlers:
+        raise InputError(f"unknown list '{topic}'{suggestion(topic, handlers)}")
+    chosen = {key: functions for key, functions in handlers.items() if topic in ("", key)}
     if as_json:
-        typer.echo(json.dumps({kind: objects(name) for kind, (_, _, objects) in chosen.items()}))
+        typer.echo(json.dumps({key: objects(name) for key, (_, _, objects) in chosen.items()}))
         return
     for show_all, show_one, _ in chosen.values():
         if name:
@@ -54,29 +54,29 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
     from livens import problems, schemes
     from livens.run.progress import Progress
 
-    found, asked = [], [problems.entry(name)] if name else problems.all()
-    with Progress("trying schemes", len(asked), unit="problems") as bar:
-        for entry in asked:
+    objects, entries = [], [problems.entry(name)] if name else problems.all()
+    with Progress("trying schemes", len(entries), unit="problems") as bar:
+        for entry in entries:
             problem = problems.load(entry.name)
-            found.append(
+            objects.append(
                 {
                     "name": entry.name,
                     "summary": entry.summary,
                     "source": entry.source,
                     "options": dict(entry.options),
-                    "kind": problem.system.kind,
+                    "kind": problem.model.kind,
                     "scheme": problem.scheme,
-                    "schemes": schemes.fitting(problem.system),
+                    "schemes": schemes.compatible(problem.model),
                 }
             )
-            bar.update(len(found))
-    return found
+            bar.update(len(objects))
+    return objects
 
 
 def _scheme_objects(name: str = "") -> list[dict[str, Any]]:
     from livens import schemes
 
-    return [scheme.traits.as_object() for scheme in ([schemes.get(name)] if name else schemes.all())]
+    return [scheme.traits.to_dict() for scheme in ([schemes.get(name)] if name else schemes.all())]
 
 
 def _problems() -> None:
@@ -90,18 +90,18 @@ def _problems() -> None:
     out.print("Options, applicable schemes and a picture: livens show NAME\n")
 
 
-def tell_problem(name: str) -> None:
+def describe_problem(name: str) -> None:
     """Describe a problem: its options and the applicable schemes by group."""
-    from livens.schemes.catalogue import grouped
+    from livens.schemes.core.catalogue import group_names
 
-    facts = _problem_objects(name)[0]
-    typer.echo(f"{facts['name']}\n    {facts['summary']} ({facts['source']})")
-    typer.echo(f"    type          {facts['kind']}")
-    options = "  ".join(f"{option}={_short(value)}" for option, value in facts["options"].items())
+    info = _problem_objects(name)[0]
+    typer.echo(f"{info['name']}\n    {info['summary']} ({info['source']})")
+    typer.echo(f"    type          {info['kind']}")
+    options = "  ".join(f"{option}={_format_value(value)}" for option, value in info["options"].items())
     typer.echo(f"    options       {options or 'none'}")
-    typer.echo(f"    default       {facts['scheme']}")
+    typer.echo(f"    default       {info['scheme']}")
     typer.echo("    applicable schemes")
-    for group, names in grouped(facts["schemes"]).items():
+    for group, names in group_names(info["schemes"]).items():
         typer.echo(f"        {group}")
         for line in textwrap.wrap(", ".join(names), width=100, break_long_words=False, break_on_hyphens=False):
             typer.echo(f"            {line}")
@@ -109,53 +109,59 @@ def tell_problem(name: str) -> None:
 
 def _schemes() -> None:
     """Print one table per group; a family of schemes is one row with the pattern of its names."""
-    from livens.schemes.catalogue import rows
+    from livens.schemes.core.catalogue import all_rows
 
     groups: dict[str, list[Row]] = {}
-    for row in rows():
+    for row in all_rows():
         groups.setdefault(row.group, []).append(row)
-    width = max(len(row.name) for those in groups.values() for row in those)
+    width = max(len(row.name) for group_rows in groups.values() for row in group_rows)
     out = _console()
-    for group, those in groups.items():
+    for group, group_rows in groups.items():
         table = _table("scheme", "order", "symplectic", "symmetric", "step", "conserves exactly")
         table.columns[0].min_width = width  # aligns the columns of all tables
-        for row in those:
-            table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.solved, row.conserves)
+        for row in group_rows:
+            table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.step_type, row.is_invariant)
         out.print(f"[bold]{group}[/]")
         out.print(table)
     out.print("Description, source and requirements: livens show NAME, such as gauss-2 or gauss-<s>\n")
 
 
-def tell_scheme(name: str) -> None:
+def describe_scheme(name: str) -> None:
     """Describe a scheme by its name, or a family by its pattern."""
     from livens import schemes
-    from livens.schemes.base import FORMS
-    from livens.schemes.catalogue import row, rows
+    from livens.schemes.core.catalogue import all_rows, make_row
+    from livens.schemes.core.scheme import FORMULATION_DESCRIPTIONS
 
-    found = next((row for row in rows() if row.name == name), None)
-    if found is None:
+    table_row = next((make_row for make_row in all_rows() if make_row.name == name), None)
+    if table_row is None:
         traits = schemes.get(name).traits
-        found = row(traits.name, [traits])
-    first, members = found.members[0], found.members
-    alone, scaling = first.name == found.name, ["a scaling function"] if first.fictive else []
+        table_row = make_row(traits.name, [traits])
+    first_member, members = table_row.members[0], table_row.members
+    is_single, scaling = first_member.name == table_row.name, ["a scaling function"] if first_member.fictive else []
     summaries = dict.fromkeys(f"{member.summary} ({member.source})" for member in members)
     lines = {
-        "such as": "" if alone else ", ".join(member.name for member in members),
-        "family": first.family if alone else "",
-        "also called": ", ".join(first.aliases) if alone else "",
-        "order": found.order,
-        "symplectic": found.symplectic,
-        "symmetric": found.symmetric,
-        "step": found.solved,
-        "conserves": found.conserves or "nothing exactly",
-        "takes": found.forms if "<scheme>" in found.forms else " or ".join(FORMS[form] for form in first.forms),
-        "needs": "; ".join([r.words for r in first.requires] + scaling) if alone else found.needs,
-        "own error": f"estimated, of order {first.estimate_order}" if alone and first.estimate_order else "",
+        "such as": "" if is_single else ", ".join(member.name for member in members),
+        "family": first_member.family if is_single else "",
+        "also called": ", ".join(first_member.aliases) if is_single else "",
+        "order": table_row.order,
+        "symplectic": table_row.symplectic,
+        "symmetric": table_row.symmetric,
+        "step": table_row.step_type,
+        "conserves": table_row.is_invariant or "nothing exactly",
+        "takes": table_row.forms
+        if "<scheme>" in table_row.forms
+        else " or ".join(FORMULATION_DESCRIPTIONS[form] for form in first_member.forms),
+        "needs": "; ".join([r.description for r in first_member.requires] + scaling)
+        if is_single
+        else table_row.requirements,
+        "own error": f"estimated, of order {first_member.error_order}"
+        if is_single and first_member.error_order
+        else "",
     }
-    typer.echo(f"{found.name}\n    {' / '.join(summaries)}")
-    for word, text in lines.items():
+    typer.echo(f"{table_row.name}\n    {' / '.join(summaries)}")
+    for label, text in lines.items():
         if text:
-            typer.echo(f"    {word:<13} {text}")
+            typer.echo(f"    {label:<13} {text}")
 
 
 def _table(*columns: str) -> Table:
@@ -175,5 +181,5 @@ def _console() -> Console:
     return wide if wide.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
-def _short(value: object) -> str:
+def _format_value(value: object) -> str:
     return ",".join(f"{x:g}" for x in value) if isinstance(value, tuple) else f"{value:g}"

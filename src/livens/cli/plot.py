@@ -12,7 +12,7 @@ import typer
 _PICTURE_SUFFIXES = "png pdf svg jpg jpeg gif eps ps tif tiff webp bmp".split()
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("plot")(plot)
 
 
@@ -33,7 +33,7 @@ def plot(
     """
     import livens as lv
     from livens.errors import InputError
-    from livens.plot import PICTURES, check_names, save_all
+    from livens.plot import PLOTS, check_names, save_all
     from livens.plot.style import check_suffix, save
 
     names = check_names(what) if what is not None else None
@@ -44,7 +44,7 @@ def plot(
     if single and (names is None or len(names) != 1):
         raise InputError(f"'{out}' is a single plot: select it with --what, or give a folder")
     result = lv.load(file)
-    paths = [save(PICTURES[names[0]].draw(result), out)] if single and names else save_all(result, out, names)
+    paths = [save(PLOTS[names[0]].draw(result), out)] if single and names else save_all(result, out, names)
     if as_json:
         typer.echo(json.dumps({"pictures": [str(path) for path in paths]}))
         return

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from livens.models.model import Model
+    from livens.models.base import Model
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("report")(report)
 
 
@@ -40,32 +40,32 @@ def report(
     Example: livens report double-four-bar.h5 --json
     """
     import livens as lv
+    from livens.analysis.conservation import as_object, conservation_rows
     from livens.analysis.report import print_report
-    from livens.analysis.verdicts import as_object, rows
 
-    result = lv.load(file, system=None if system is None else model_in(system))
+    result = lv.load(file, system=None if system is None else load_model(system))
     if as_json:
-        found = as_object(result, accuracy=accuracy)
-        typer.echo(json.dumps(found))
-        holds = bool(found["as_promised"])
+        output = as_object(result, accuracy=accuracy)
+        typer.echo(json.dumps(output))
+        holds = bool(output["as_promised"])
     else:
-        table = rows(result) if quiet else print_report(result, accuracy=accuracy)
+        table = conservation_rows(result) if quiet else print_report(result, accuracy=accuracy)
         holds = all(row.holds for row in table)
     if not holds:
         raise typer.Exit(1)
 
 
-def model_in(place: str) -> Model:
+def load_model(reference: str) -> Model:
     """Run a Python file and return the model with this name."""
     import runpy
 
     from livens.errors import InputError
-    from livens.models.model import Model
+    from livens.models.base import Model
 
-    path, _, name = place.rpartition(":")
+    path, _, name = reference.rpartition(":")
     if not path or not Path(path).is_file():
-        raise InputError(f"--system must have the form file.py:name with an existing file, got '{place}'")
-    found = runpy.run_path(path).get(name)
-    if not isinstance(found, Model):
+        raise InputError(f"--system must have the form file.py:name with an existing file, got '{reference}'")
+    model = runpy.run_path(path).get(name)
+    if not isinstance(model, Model):
         raise InputError(f"'{path}' has no model called '{name}'")
-    return found
+    return model

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from livens.reproduce import Report
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("reproduce")(reproduce)
 
 
@@ -20,9 +20,7 @@ def reproduce(
     source: Annotated[
         str, typer.Argument(help="S000, S001, S002, S003 or S004; default: all of them in one report.")
     ] = "all",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for figures and report; default: reproduce-SOURCE.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for figures and report; default: reproduce-SOURCE.")] = None,
     only: Annotated[str | None, typer.Option(help="Numbers of figures, comma-separated; default: all.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -35,22 +33,22 @@ def reproduce(
 
     Example: livens reproduce S004 --only 13 --out figures
     """
-    from livens.cli.study import uninterrupted
+    from livens.cli.study import handle_interrupt
     from livens.errors import InputError
-    from livens.reproduce import reproduce as made
+    from livens.reproduce import reproduce as reproduce_source
     from livens.reproduce import reproduce_all
 
     progress = False if quiet or as_json else None
-    everything = source.lower() == "all"
-    if everything and only is not None:
+    all_sources = source.lower() == "all"
+    if all_sources and only is not None:
         raise InputError("--only needs a single source, because figure numbers belong to one source")
-    if everything:
-        reports = uninterrupted(lambda: reproduce_all(out, progress=progress))
+    if all_sources:
+        reports = handle_interrupt(lambda: reproduce_all(out, progress=progress))
     else:
-        reports = [uninterrupted(lambda: made(source, out, only, progress=progress))]
+        reports = [handle_interrupt(lambda: reproduce_source(source, out, only, progress=progress))]
     if as_json:
         objects = [report.as_object() for report in reports]
-        typer.echo(json.dumps({"sources": objects} if everything else objects[0]))
+        typer.echo(json.dumps({"sources": objects} if all_sources else objects[0]))
     elif not quiet:
         for report in reports:
             _print(report)
@@ -62,26 +60,26 @@ def _print(report: Report) -> None:
     from rich.table import Table
 
     from livens.analysis.report import console
-    from livens.reproduce.report import verdict
+    from livens.reproduce.report import status
 
     out = console()
     out.print(f"[bold]{report.source.name}[/]: {report.source.citation}")
     table = Table(title="Claims and measurements", show_lines=True)
     for heading in ("figure", "claim", "measured", ""):
         table.add_column(heading, no_wrap=heading == "")
-    for drawn in report.drawn:
-        for i, claim in enumerate(drawn.claims):
-            number = "" if i else drawn.entry.number
+    for figure in report.results:
+        for i, claim in enumerate(figure.claims):
+            number = "" if i else figure.entry.number
             style = "bold red" if claim.holds is False else None
-            table.add_row(number, _plain(claim.text), _plain(claim.measured), verdict(claim.holds), style=style)
+            table.add_row(number, _escape(claim.text), _escape(claim.measured), status(claim.holds), style=style)
     out.print(table)
-    for drawn in report.drawn:
-        if drawn.entry.note:
-            out.print(f"Figure {drawn.entry.number}: {drawn.entry.note}", markup=False)
+    for figure in report.results:
+        if figure.entry.note:
+            out.print(f"Figure {figure.entry.number}: {figure.entry.note}", markup=False)
     out.print(f"figures and report are in {report.folder}", markup=False)
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FINAL = ("q", "v", "p", "x", "y")
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
@@ -91,16 +91,18 @@ def run(
         for name, value in fixed.items():
             if value is not None:
                 raise InputError(f"--resume continues the run unchanged; {name} cannot be changed")
-        go_on = lv.resume  # imported here, where Ctrl-C interrupts nothing
-        result = uninterrupted(lambda: go_on(problem, t_end=t_end, progress=progress))
+        resume_run = lv.resume  # imported here, where Ctrl-C interrupts nothing
+        result = handle_interrupt(lambda: resume_run(problem, t_end=t_end, progress=progress))
     else:
-        from livens.run.progress import preparing
+        from livens.run.progress import show_preparation
 
-        with preparing(problem, progress):
-            loaded, options = what_to_run(problem, settings(set_ or []), given={"out"} if out is not None else ())
+        with show_preparation(problem, progress):
+            loaded, options = resolve_run(
+                problem, parse_settings(set_ or []), excluded={"out"} if out is not None else ()
+            )
         if out is None and "out" not in options and not as_json:
             out = Path(f"{Path(problem).stem}.h5")
-        given = dict(
+        specified = dict(
             scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, threads=threads, out=out, force=force, store=store
         )
         options |= {"compress": True} if compress else {}
@@ -110,18 +112,18 @@ def run(
             if value is not None
         }
         options |= {"control": lv.StepControl(**control)} if control else {}
-        options |= {name: value for name, value in given.items() if value is not None}
+        options |= {name: value for name, value in specified.items() if value is not None}
         simulate = lv.simulate
-        result = uninterrupted(lambda: simulate(loaded, progress=progress, **options))
+        result = handle_interrupt(lambda: simulate(loaded, progress=progress, **options))
     estimate = None
     if accuracy and (as_json or not quiet):
-        from livens.analysis.accuracy import affordable
+        from livens.analysis.accuracy import estimate_within_budget
 
-        estimate = affordable(result)
+        estimate = estimate_within_budget(result)
         if result.path is not None:
-            from livens.results.hdf5_writer import note_accuracy
+            from livens.results.storage.hdf5_writer import write_accuracy
 
-            note_accuracy(result.path, estimate.as_object())
+            write_accuracy(result.path, estimate.as_object())
     if as_json:
         typer.echo(json.dumps(as_object(result, estimate)))
     elif not quiet:
@@ -130,48 +132,48 @@ def run(
         print_report(result, accuracy=estimate or False)
 
 
-def what_to_run(name: str, changes: dict[str, Any], given: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:
+def resolve_run(name: str, changes: dict[str, Any], excluded: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:
     """Return a problem by its name, or that of a scenario file with the run settings of the file."""
     import livens as lv
-    from livens.cli.init import ROBOTS, SUFFIXES
+    from livens.cli.init import ROBOT_SUFFIXES, SUFFIXES
 
-    if name.lower().endswith(ROBOTS):
+    if name.lower().endswith(ROBOT_SUFFIXES):
         robot = lv.scenario.load(name)
         return robot.problem().with_parameters(changes), {}
     if not name.lower().endswith(SUFFIXES):
         return lv.problems.with_parameters(name, changes), {}
     scenario = lv.scenario.load(name).changed(changes)
-    return scenario.problem(), scenario.settings_besides(given)
+    return scenario.problem(), scenario.settings_except(excluded)
 
 
-def uninterrupted(job: Callable[[], Result]) -> Result:
+def handle_interrupt(job: Callable[[], Result]) -> Result:
     """Run a job; Ctrl-C ends the command with exit code 130 and a hint how to resume."""
     from livens.errors import Interrupted
 
     try:
-        with ctrl_c_as_usual():
+        with keyboard_interrupts():
             return job()
     except KeyboardInterrupt as early:
         stop = early if isinstance(early, Interrupted) else Interrupted("stopped by the user")
-        kept = f"; resume with: livens run {stop.result.path} --resume" if stop.result and stop.result.path else ""
-        typer.echo(f"livens: {stop}{kept}", err=True)
+        hint = f"; resume with: livens run {stop.result.path} --resume" if stop.result and stop.result.path else ""
+        typer.echo(f"livens: {stop}{hint}", err=True)
         raise typer.Exit(130) from None
 
 
 @contextlib.contextmanager
-def ctrl_c_as_usual() -> Iterator[None]:
+def keyboard_interrupts() -> Iterator[None]:
     """Context in which Ctrl-C raises KeyboardInterrupt instead of ending the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
-def settings(items: list[str]) -> dict[str, Any]:
+def parse_settings(items: list[str]) -> dict[str, Any]:
     """Parse ``name=value``, ``name=value,value`` and ``name=word`` from the command line."""
     from livens.errors import InputError
 
@@ -193,16 +195,16 @@ def settings(items: list[str]) -> dict[str, Any]:
 
 def as_object(result: Result, estimate: Estimate | None) -> dict[str, Any]:
     """Return the ``--json`` output: relative errors and drifts, absolute constraints, null for non-finite values."""
+    from livens.analysis.conservation import json_value
     from livens.analysis.step_sizes import step_sizes
-    from livens.analysis.verdicts import plain
 
-    statistics, summary, facts = result.statistics, result.summary, result.facts
+    statistics, summary, info = result.statistics, result.summary, result.info
     steps = max(statistics.steps, 1)
-    found = {
-        "problem": facts.problem,
-        "scheme": facts.scheme,
-        "h": facts.h,
-        "t_end": facts.t_end,
+    output = {
+        "problem": info.problem,
+        "scheme": info.scheme,
+        "h": info.h,
+        "t_end": info.t_end,
         "steps": statistics.steps,
         "wall_s": statistics.wall_s,
         "us_per_step": statistics.wall_s / steps * 1e6,
@@ -216,5 +218,7 @@ def as_object(result: Result, estimate: Estimate | None) -> dict[str, Any]:
         "final": {name: result.last(name).tolist() for name in _FINAL if name in result.stored},
     }
     sizes = step_sizes(result)
-    found |= {} if estimate is None else estimate.as_object()
-    return {name: plain(value) for name, value in found.items()} | ({} if sizes is None else {"step_sizes": sizes})
+    output |= {} if estimate is None else estimate.as_object()
+    return {name: json_value(value) for name, value in output.items()} | (
+        {} if sizes is None else {"step_sizes": sizes}
+    )

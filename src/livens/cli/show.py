@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("show")(show)
 
 
@@ -25,32 +25,32 @@ def show(
     Example: livens show double-four-bar
     """
     from livens import problems
-    from livens.cli.list_ import tell_problem, tell_scheme
+    from livens.cli.list_ import describe_problem, describe_scheme
     from livens.errors import InputError, suggestion
-    from livens.schemes import registry
+    from livens.schemes.core import registry
 
-    ready = [entry.name for entry in problems.all()]
-    if name in ready:
-        if _draws() if picture is None else picture:
-            drawn = _drawn(name)
-            if drawn:
-                typer.echo(drawn + "\n")
-        tell_problem(name)
+    problem_names = [entry.name for entry in problems.all()]
+    if name in problem_names:
+        if _supports_braille() if picture is None else picture:
+            sketch = _sketch(name)
+            if sketch:
+                typer.echo(sketch + "\n")
+        describe_problem(name)
         return
     try:
-        tell_scheme(name)
+        describe_scheme(name)
     except InputError:
-        known = [*ready, *(scheme.name for scheme in registry.all())]
-        raise InputError(f"unknown problem or scheme '{name}'{suggestion(name, known)}") from None
+        names = [*problem_names, *(scheme.name for scheme in registry.all())]
+        raise InputError(f"unknown problem or scheme '{name}'{suggestion(name, names)}") from None
 
 
-def _draws() -> bool:
+def _supports_braille() -> bool:
     """Return True if the output is a terminal with UTF-8 encoding."""
     return sys.stdout.isatty() and (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _drawn(name: str) -> str:
+def _sketch(name: str) -> str:
     from livens import problems
-    from livens.models.sketch import dots
+    from livens.scene.sketch import braille
 
-    return dots(*problems.load(name).pose)
+    return braille(*problems.load(name).initial_scene)

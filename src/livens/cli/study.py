@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from livens.analysis.conservation import ConservationRow
     from livens.analysis.study.comparison import Comparison
     from livens.analysis.study.convergence import Convergence, Curve
-    from livens.analysis.verdicts import Row
     from livens.models.problem import Problem
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
     app.command("converge")(converge)
     app.command("workprecision")(workprecision)
@@ -58,18 +58,18 @@ def compare(
     from livens.analysis.study import compare as study_of
 
     check_figure(out)
-    study = uninterrupted(
-        lambda: study_of(problem_of(problem, set_), schemes, h, t_end, progress=_progress(as_json, quiet))
+    study = handle_interrupt(
+        lambda: study_of(load_problem(problem, set_), schemes, h, t_end, progress=_progress(as_json, quiet))
     )
     if as_json:
         typer.echo(json.dumps(study.as_object()))
     elif not quiet:
         _print_comparison(study)
     if out is not None and study.results:
-        from livens.plot.diagrams import comparison_diagram
+        from livens.plot.convergence import comparison_diagram
 
         _save(comparison_diagram(study.results), out, as_json or quiet)
-    _finish([entry.failure for entry in study.entries], all(entry.as_promised for entry in study.entries))
+    _finish([entry.failure for entry in study.entries], all(entry.as_guaranteed for entry in study.entries))
 
 
 def converge(
@@ -93,23 +93,23 @@ def converge(
     Example: livens converge double-four-bar --schemes livens-em,livens-midpoint --h 0.004:5 --t-end 1 --out order.png
     """
     from livens.analysis.study import converge as study_of
-    from livens.analysis.study.steps import step_sizes
+    from livens.analysis.study.step_lists import parse_step_sizes
 
     check_figure(out)
-    steps = None if h is None else step_sizes(h)
-    study = uninterrupted(
-        lambda: study_of(problem_of(problem, set_), schemes, steps, t_end, progress=_progress(as_json, quiet))
+    steps = None if h is None else parse_step_sizes(h)
+    study = handle_interrupt(
+        lambda: study_of(load_problem(problem, set_), schemes, steps, t_end, progress=_progress(as_json, quiet))
     )
     if as_json:
         typer.echo(json.dumps(study.as_object()))
     elif not quiet:
         _print_orders(study)
     if out is not None:
-        from livens.plot.diagrams import order_diagram
+        from livens.plot.convergence import order_diagram
 
         _save(order_diagram(study), out, as_json or quiet)
     failures = [point.failure for curve in study.curves for point in curve.points]
-    _finish(failures, all(curve.as_promised for curve in study.curves))
+    _finish(failures, all(curve.as_guaranteed for curve in study.curves))
 
 
 def workprecision(
@@ -131,37 +131,37 @@ def workprecision(
     Example: livens workprecision simple-pendulum --h 0.01:6 --out work.png
     """
     from livens.analysis.study import work_precision
-    from livens.analysis.study.steps import step_sizes
+    from livens.analysis.study.step_lists import parse_step_sizes
 
     check_figure(out)
-    steps, progress = None if h is None else step_sizes(h), _progress(as_json, quiet)
-    study = uninterrupted(
-        lambda: work_precision(problem_of(problem, set_), schemes, steps, t_end, repeats=repeats, progress=progress)
+    steps, progress = None if h is None else parse_step_sizes(h), _progress(as_json, quiet)
+    study = handle_interrupt(
+        lambda: work_precision(load_problem(problem, set_), schemes, steps, t_end, repeats=repeats, progress=progress)
     )
     if as_json:
         typer.echo(json.dumps(study.as_object()))
     elif not quiet:
         _print_work(study)
     if out is not None:
-        from livens.plot.diagrams import work_precision_diagram
+        from livens.plot.convergence import work_precision_diagram
 
         _save(work_precision_diagram(study), out, as_json or quiet)
     _finish([point.failure for curve in study.curves for point in curve.points], True)
 
 
 # -- input ------------------------------------------------------------------------------------------------------------
-def problem_of(name: str, set_: list[str] | None) -> Problem:
+def load_problem(name: str, set_: list[str] | None) -> Problem:
     """Return a problem by its name or from a scenario file, with projected initial values if the file requests it."""
-    from livens.cli.run import settings, what_to_run
+    from livens.cli.run import parse_settings, resolve_run
 
-    problem, options = what_to_run(name, settings(set_ or []), given={"out"})
+    problem, options = resolve_run(name, parse_settings(set_ or []), excluded={"out"})
     if options.get("project"):
-        system = problem.system
-        given = {"q0": problem.q0, "v0": problem.v0}  # scenarios define mechanical systems
-        start = system.start(
-            given, system.parameter_vector(problem.parameters), problem.t0, project=True, redundant="remove"
+        system = problem.model
+        initial = {"q0": problem.q0, "v0": problem.v0}  # scenarios define mechanical systems
+        consistent = system.start(
+            initial, system.parameter_vector(problem.parameters), problem.t0, project=True, redundant="remove"
         )
-        problem = dataclasses.replace(problem, q0=start["q"], v0=start["v"])
+        problem = dataclasses.replace(problem, q0=consistent["q"], v0=consistent["v"])
     return problem
 
 
@@ -182,12 +182,12 @@ def _progress(as_json: bool, quiet: bool) -> bool | None:
     return False if as_json or quiet else None
 
 
-def uninterrupted(job: Callable[[], T]) -> T:
+def handle_interrupt(job: Callable[[], T]) -> T:
     """Run a job; Ctrl-C ends the command with exit code 130."""
-    from livens.cli.run import ctrl_c_as_usual
+    from livens.cli.run import keyboard_interrupts
 
     try:
-        with ctrl_c_as_usual():
+        with keyboard_interrupts():
             return job()
     except KeyboardInterrupt:
         typer.echo("livens: stopped by the user", err=True)
@@ -212,16 +212,16 @@ def _print_comparison(study: Comparison) -> None:
         if entry.failure or entry.result is None:
             table.add_row(entry.scheme, "failed", style="red")
             continue
-        found = {_heading(row): f"{row.deviation:.1e} {_mark(row)}" for row in entry.report}
+        cells = {_heading(row): f"{row.deviation:.1e} {_mark(row)}" for row in entry.report}
         statistics = entry.result.statistics
         steps = max(statistics.steps, 1)
         table.add_row(
             entry.scheme,
-            *(found.get(name, "") for name in quantities),
+            *(cells.get(name, "") for name in quantities),
             *(f"{entry.errors[name]:.1e}" for name in errors),
             f"{statistics.newton_iterations / steps:.2f}",
             f"{statistics.wall_s / steps * 1e6:.2f}",
-            style=None if entry.as_promised else "bold red",
+            style=None if entry.as_guaranteed else "bold red",
         )
     out.print(table)
     out.print(
@@ -233,23 +233,23 @@ def _print_comparison(study: Comparison) -> None:
             out.print(f"{entry.scheme}: {entry.failure}", markup=False)
 
 
-def _heading(row: Row) -> str:
+def _heading(row: ConservationRow) -> str:
     """Return the column heading; all energies share one column."""
     energy = row.name.endswith("energy") or row.name == "hamiltonian"
     if not energy:
         return row.quantity
-    return "energy" if row.start is not None else "energy per step"
+    return "energy" if row.initial is not None else "energy per step"
 
 
-def _mark(row: Row) -> str:
-    from livens.analysis import verdicts as conserved
+def _mark(row: ConservationRow) -> str:
+    from livens.analysis import conservation as conserved
 
     marks = {
-        conserved.AS_PROMISED: "p",
+        conserved.AS_GUARANTEED: "p",
         conserved.ROUND_OFF: "r",
         conserved.BOUNDED: "b",
         conserved.DRIFTS: "d",
-        conserved.NOT_AS_PROMISED: "!",
+        conserved.NOT_AS_GUARANTEED: "!",
     }
     return marks.get(row.verdict, " ")
 
@@ -260,17 +260,17 @@ def _print_orders(study: Convergence) -> None:
     from livens.analysis.report import console
 
     out = console()
-    out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.words}")
+    out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.description}")
     for curve in study.curves:
-        table = Table(title=f"{curve.scheme} (of order {curve.promised})")
-        for name in ("h", *(f"{what} in {name}" for name in study.variables for what in ("error", "order"))):
+        table = Table(title=f"{curve.scheme} (of order {curve.declared_order})")
+        for name in ("h", *(f"{column} in {name}" for name in study.variables for column in ("error", "order"))):
             table.add_column(name, justify="right")
         for i, point in enumerate(curve.points):
             cells = [cell for name in study.variables for cell in _order_cells(curve, name, i)]
             table.add_row(f"{point.h:g}", *cells)
         fits = [cell for name in study.variables for cell in ("fitted", str(curve.fits[name]))]
         table.add_section()
-        table.add_row("", *fits, style="bold" if curve.as_promised else "bold red")
+        table.add_row("", *fits, style="bold" if curve.as_guaranteed else "bold red")
         out.print(table)
     _print_notes(study)
 
@@ -291,7 +291,7 @@ def _print_work(study: Convergence) -> None:
     from livens.analysis.report import console
 
     out = console()
-    out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.words}")
+    out.print(f"[bold]{study.problem}[/], errors at t = {study.t_end:g} against {study.reference.description}")
     table = Table()
     table.add_column("scheme", no_wrap=True)
     for name in ("h", *(f"error in {name}" for name in study.variables), "wall time in s", "evaluations"):

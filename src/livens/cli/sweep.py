@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from livens.analysis.study.sweeps import Sweep
 
 #: Largest number of rows printed; the file contains all rows.
-_SHOWN = 40
+_MAX_ROWS = 40
 _COLUMNS = (
     "status",
     "steps",
@@ -26,7 +26,7 @@ _COLUMNS = (
 )
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("sweep")(sweep)
 
 
@@ -59,18 +59,18 @@ def sweep(
 
     Example: livens sweep simple-pendulum --vary m=0.1:10:20:log --vary h=1e-3,1e-2 --out table.csv
     """
-    from livens.analysis.study.grid import values
-    from livens.analysis.study.member import from_scenario
+    from livens.analysis.study.grid import parse_values
+    from livens.analysis.study.sweep_run import from_scenario
     from livens.analysis.study.sweeps import sweep as study_of
-    from livens.analysis.study.table import check_target
+    from livens.analysis.study.table_files import check_target
     from livens.cli.init import SUFFIXES
-    from livens.cli.run import ctrl_c_as_usual, settings
+    from livens.cli.run import keyboard_interrupts, parse_settings
     from livens.errors import InputError
 
-    varied = dict(values(text) for text in vary)
+    varied = dict(parse_values(text) for text in vary)
     if len(varied) < len(vary):
         raise InputError("--vary contains the same name twice")
-    fixed = settings(set_ or []) | {
+    fixed = parse_settings(set_ or []) | {
         name: value for name, value in dict(scheme=scheme, h=h, t_end=t_end).items() if value is not None
     }
     for name in varied:
@@ -85,11 +85,11 @@ def sweep(
     progress = False if quiet or as_json else None
     client = None
     if cluster is not None:
-        from livens.analysis.study.cluster import connected
+        from livens.analysis.study.cluster import connect
 
-        client = connected(cluster)
+        client = connect(cluster)
     try:
-        with ctrl_c_as_usual():
+        with keyboard_interrupts():
             study = study_of(build, varied, fixed, final=final, workers=workers, client=client, progress=progress)
     finally:
         if client is not None:
@@ -97,8 +97,8 @@ def sweep(
     if out is not None:
         study.save(out, force=force)
     if as_json:
-        found = {"problem": problem, "total": study.total, "interrupted": study.interrupted, "rows": list(study.rows)}
-        typer.echo(json.dumps(found))
+        output = {"problem": problem, "total": study.total, "interrupted": study.interrupted, "rows": list(study.rows)}
+        typer.echo(json.dumps(output))
     elif not quiet:
         _print(study, list(varied), out)
     if study.interrupted:
@@ -116,15 +116,15 @@ def _print(study: Sweep, varied: list[str], out: Path | None) -> None:
 
     columns = varied + [name for name in _COLUMNS if any(row.get(name) is not None for row in study.rows)]
     table = Table(*(name.replace("_", " ") if name not in varied else name for name in columns))
-    for row in study.rows[:_SHOWN]:
+    for row in study.rows[:_MAX_ROWS]:
         table.add_row(*(_cell(row.get(name)) for name in columns), style="red" if row["status"] == "failed" else None)
     screen = console()
     screen.print(table)
-    if len(study.rows) > _SHOWN:
-        screen.print(f"... and {len(study.rows) - _SHOWN} more rows")
+    if len(study.rows) > _MAX_ROWS:
+        screen.print(f"... and {len(study.rows) - _MAX_ROWS} more rows")
     for row in study.failures[:5]:
-        where = ", ".join(f"{name} = {_cell(row[name])}" for name in varied)
-        screen.print(f"failed: {where}: {row['reason']}", markup=False)
+        values_text = ", ".join(f"{name} = {_cell(row[name])}" for name in varied)
+        screen.print(f"failed: {values_text}: {row['reason']}", markup=False)
     done = len(study.rows) - len(study.failures)
     screen.print(f"{done} of {study.total} runs finished, {len(study.failures)} failed")
     if out is not None:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 
-def add_to(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("view")(view)
 
 
 def view(
-    what: Annotated[
+    sources: Annotated[
         list[str],
         typer.Argument(help="Result files; or built-in problems, scenarios and robots (urdf, xml), which are run."),
     ],
@@ -31,22 +31,22 @@ def view(
 
     Examples: livens view double-four-bar.h5; livens view heavy-top --out top.html; livens view one.h5 other.h5
     """
-    from livens.viewer.frames import check_frames
+    from livens.viewer.frame_selection import check_frames
 
     check_frames(frames)
-    first, *others = [_run(name) for name in what]
-    path = first.view(*others, frames=frames).path if out is None else first.animate(out, *others, frames=frames)
+    main_run, *others = [_run(name) for name in sources]
+    path = main_run.view(*others, frames=frames).path if out is None else main_run.animate(out, *others, frames=frames)
     typer.echo(json.dumps({"film": str(path)}) if as_json else str(path))
 
 
 def _run(name: str) -> Result:
     """Load a result file, or simulate a problem; names with a suffix are files."""
     import livens as lv
-    from livens.cli.init import ROBOTS, SUFFIXES
+    from livens.cli.init import ROBOT_SUFFIXES, SUFFIXES
 
-    if Path(name).suffix.lower() in (*SUFFIXES, *ROBOTS):
+    if Path(name).suffix.lower() in (*SUFFIXES, *ROBOT_SUFFIXES):
         scenario = lv.scenario.load(name)
-        return lv.simulate(scenario.problem(), **scenario.settings_besides(("out",)))
+        return lv.simulate(scenario.problem(), **scenario.settings_except(("out",)))
     if Path(name).exists() or Path(name).suffix:
         return lv.load(name)
     return lv.simulate(lv.problems.load(name))

@@ -21,15 +21,15 @@ class Evaluator:
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         self._function = ca.Function("f", list(inputs), [ca.densify(ca.SX(output)) for output in outputs])
-        self._given = [np.zeros(symbol.numel()) for symbol in inputs]
-        self._found = [np.zeros(self._function.size_out(i)[::-1]) for i in range(self._function.n_out())]
+        self._inputs = [np.zeros(symbol.numel()) for symbol in inputs]
+        self._outputs = [np.zeros(self._function.size_out(i)[::-1]) for i in range(self._function.n_out())]
         buffer: Any  # CasADi's type annotations describe its C++ interface
-        buffer, self._run = self._function.buffer()
+        buffer, self._call = self._function.buffer()
         self._buffer = buffer  # owns the memory of `_call`
-        for i, array in enumerate(self._given):
+        for i, array in enumerate(self._inputs):
             if array.size:
                 buffer.set_arg(i, array.data)
-        for i, array in enumerate(self._found):
+        for i, array in enumerate(self._outputs):
             if array.size:
                 buffer.set_res(i, array.reshape(-1).data)
         self._lock = threading.Lock()  # the buffers are shared by all calls
@@ -37,13 +37,13 @@ class Evaluator:
     def __call__(self, *values: Any) -> list[np.ndarray]:
         """Return one matrix for each output expression."""
         with self._lock:
-            for array, value in zip(self._given, values, strict=True):
+            for array, value in zip(self._inputs, values, strict=True):
                 array[:] = value
-            self._run()
-            return [array.copy().T for array in self._found]
+            self._call()
+            return [array.copy().T for array in self._outputs]
 
 
-class Mapped:
+class BatchEvaluator:
     """Batched evaluator of one function: rows of inputs in, rows of the nonzeros of the outputs out.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
@@ -54,21 +54,21 @@ class Mapped:
 
     def __init__(self, function: ca.Function, count: int) -> None:
         self._function = function.map(count)
-        self._given = [np.zeros((count, function.nnz_in(i))) for i in range(function.n_in())]
-        self._found = [np.zeros((count, function.nnz_out(i))) for i in range(function.n_out())]
+        self._inputs = [np.zeros((count, function.nnz_in(i))) for i in range(function.n_in())]
+        self._outputs = [np.zeros((count, function.nnz_out(i))) for i in range(function.n_out())]
         buffer: Any
-        buffer, self._run = self._function.buffer()
+        buffer, self._call = self._function.buffer()
         self._buffer = buffer  # owns the memory of `_call`
-        for i, array in enumerate(self._given):
+        for i, array in enumerate(self._inputs):
             if array.size:
                 buffer.set_arg(i, array.reshape(-1).data)
-        for i, array in enumerate(self._found):
+        for i, array in enumerate(self._outputs):
             if array.size:
                 buffer.set_res(i, array.reshape(-1).data)
 
     def __call__(self, *rows: Any) -> list[np.ndarray]:
         """Return one array (count, nnz) for each output; scalars and single rows are broadcast."""
-        for array, value in zip(self._given, rows, strict=True):
+        for array, value in zip(self._inputs, rows, strict=True):
             array[:] = value
-        self._run()
-        return [array.copy() for array in self._found]
+        self._call()
+        return [array.copy() for array in self._outputs]

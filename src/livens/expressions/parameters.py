@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from livens import math as m
+from livens import validation
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions import numbers
 
 
-class Owner(Protocol):
+class HasParameters(Protocol):
     """Protocol of objects with parameters, such as an element."""
 
     name: str
@@ -24,10 +24,10 @@ class Owner(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class SameAs:
+class TiedParameter:
     """Parameter tied to a parameter of another element; see `shared`."""
 
-    owner: Owner
+    owner: HasParameters
     name: str
 
     @property
@@ -35,7 +35,7 @@ class SameAs:
         return self.owner.parameters.values[self.name]
 
 
-def same_as(owner: Owner, name: str) -> SameAs:
+def shared(owner: HasParameters, name: str) -> TiedParameter:
     """Return a parameter value tied to a parameter of another element.
 
     The tied parameter always has the value of the original one. Only the original one can be changed.
@@ -72,7 +72,7 @@ def same_as(owner: Owner, name: str) -> SameAs:
         raise InputError(
             f"{owner.name or 'the element'} has no parameter '{name}'{suggestion(name, owner.parameters.values)}"
         )
-    return SameAs(owner, name)
+    return TiedParameter(owner, name)
 
 
 class Parameters:
@@ -81,15 +81,15 @@ class Parameters:
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self.values: dict[str, np.ndarray] = {}
         #: Parameters tied to a parameter of another element.
-        self.ties: dict[str, SameAs] = {}
+        self.tied: dict[str, TiedParameter] = {}
         if values is not None and not isinstance(values, Mapping):
             raise InputError(f"parameters must map names to values, got {values!r}")
         for name, value in (values or {}).items():
             if not str(name).isidentifier():
                 raise InputError(f"parameter name {name!r} must be a Python identifier")
-            if isinstance(value, SameAs):
-                self.ties[name], value = value, value.value
-            self.values[name] = numbers.array(f"parameter '{name}'", value)
+            if isinstance(value, TiedParameter):
+                self.tied[name], value = value, value.value
+            self.values[name] = validation.check_array(f"parameter '{name}'", value)
 
     @functools.cached_property
     def shapes(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -103,34 +103,36 @@ class Parameters:
         parts = [value.ravel() for value in self.values.values()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def symbols(self, vector: Any) -> dict[str, Any]:
+    def unpack_symbols(self, vector: Any) -> dict[str, Any]:
         """Return name -> Scalar or array of Scalars, unpacked from a CasADi vector laid out as `vector()`."""
-        return self.named(m.symbols(vector))
+        return self.unpack(m.from_casadi(vector))
 
-    def named(self, items: np.ndarray) -> dict[str, Any]:
+    def unpack(self, items: np.ndarray) -> dict[str, Any]:
         """Return name -> item or array of items, unpacked from an array laid out as `vector()`."""
-        first, named = 0, dict[str, Any]()
+        offset, unpacked = 0, dict[str, Any]()
         for name, shape in self.shapes:
             size = math.prod(shape)
-            named[name] = items[first] if shape == () else items[first : first + size].reshape(shape)
-            first += size
-        return named
+            unpacked[name] = items[offset] if shape == () else items[offset : offset + size].reshape(shape)
+            offset += size
+        return unpacked
 
-    def plain(self) -> dict[str, Any]:
+    def to_python(self) -> dict[str, Any]:
         """Return the values as Python numbers and lists, for files and reports."""
         return {name: value.tolist() for name, value in self.values.items()}
 
 
 @dataclass(frozen=True)
-class Entry:
+class ParameterEntry:
     """Slices of a parameter, and of the parameters tied to it, in the parameter vector of a model."""
 
-    places: tuple[slice, ...]
+    slices: tuple[slice, ...]
     shape: tuple[int, ...]
 
-    def shifted(self, by: int) -> Entry:
+    def offset(self, n_entries: int) -> ParameterEntry:
         """Return the entry with its slices moved by an offset."""
-        return Entry(tuple(slice(place.start + by, place.stop + by) for place in self.places), self.shape)
+        return ParameterEntry(
+            tuple(slice(slice_.start + n_entries, slice_.stop + n_entries) for slice_ in self.slices), self.shape
+        )
 
 
 class ParameterTable:
@@ -149,43 +151,43 @@ class ParameterTable:
 
     def __init__(
         self,
-        shared: Parameters,
+        model_parameters: Parameters,
         owners: Sequence[tuple[str, Parameters]] = (),
-        further: Mapping[str, Entry] | None = None,
+        aliases: Mapping[str, ParameterEntry] | None = None,
     ) -> None:
-        self.shared = shared
-        self._parts = (shared, *(parameters for _, parameters in owners))
+        self.model_parameters = model_parameters
+        self._parts = (model_parameters, *(parameters for _, parameters in owners))
         self.size = sum(part.size for part in self._parts)
         self._labels = unique_labels([name for name, _ in owners])
         #: Aliases: names of parameters in the models that this model was composed of.
-        self.further = dict(further or {})
+        self.aliases = dict(aliases or {})
 
     @functools.cached_property
-    def _vector(self) -> np.ndarray:
+    def _values(self) -> np.ndarray:
         return np.concatenate([part.vector() for part in self._parts])
 
     @functools.cached_property
-    def layout(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+    def rows(self) -> tuple[tuple[str, tuple[int, ...], str], ...]:
         """Name, shape and tie target (empty string if none) of every parameter, in the order of the vector."""
-        of_part = {id(part): label for part, label in zip(self._parts[1:], self._labels, strict=True)}
-        rows = [(name, shape, "") for name, shape in self.shared.shapes]
+        label_by_id = {id(part): label for part, label in zip(self._parts[1:], self._labels, strict=True)}
+        table_rows = [(name, shape, "") for name, shape in self.model_parameters.shapes]
         for part, label in zip(self._parts[1:], self._labels, strict=True):
             for name, shape in part.shapes:
-                rows.append((f"{label}.{name}", shape, _followed(part, name, of_part)))
-        return tuple(rows)
+                table_rows.append((f"{label}.{name}", shape, _tie_target(part, name, label_by_id)))
+        return tuple(table_rows)
 
     @functools.cached_property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, ParameterEntry]:
         """Entries of all changeable parameters, by name."""
-        first, places, shapes = 0, dict[str, list[slice]](), dict[str, tuple[int, ...]]()
-        for name, shape, _ in self.layout:
+        offset, slices, shapes = 0, dict[str, list[slice]](), dict[str, tuple[int, ...]]()
+        for name, shape, _ in self.rows:
             size = math.prod(shape)
-            places[name], shapes[name] = [slice(first, first + size)], shape
-            first += size
-        for name, _, follows in self.layout:
-            if follows:
-                places[follows] += places.pop(name)
-        return {name: Entry(tuple(found), shapes[name]) for name, found in places.items()}
+            slices[name], shapes[name] = [slice(offset, offset + size)], shape
+            offset += size
+        for name, _, tie_target in self.rows:
+            if tie_target:
+                slices[tie_target] += slices.pop(name)
+        return {name: ParameterEntry(tuple(entry_slices), shapes[name]) for name, entry_slices in slices.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,45 +195,45 @@ class ParameterTable:
 
     def vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
         """Return the parameter vector with changed values; names and shapes must match."""
-        found = self._vector.copy()
+        vector = self._values.copy()
         for name, value in (changes or {}).items():
-            entry = self.find(name)
-            new = numbers.array(f"parameter '{name}'", value)
-            if new.shape != entry.shape:
-                raise InputError(f"parameter '{name}' must have shape {entry.shape}, got {new.shape}")
-            for place in entry.places:
-                found[place] = new.ravel()
-        return found
+            entry = self.lookup(name)
+            new_value = validation.check_array(f"parameter '{name}'", value)
+            if new_value.shape != entry.shape:
+                raise InputError(f"parameter '{name}' must have shape {entry.shape}, got {new_value.shape}")
+            for slice_ in entry.slices:
+                vector[slice_] = new_value.ravel()
+        return vector
 
-    def find(self, name: str) -> Entry:
+    def lookup(self, name: str) -> ParameterEntry:
         """Return the entry of a changeable parameter, or raise `InputError`."""
-        entry = self.entries.get(name) or self.further.get(name)
+        entry = self.entries.get(name) or self.aliases.get(name)
         if entry is not None:
             return entry
-        for tied, _, follows in self.layout:
-            if tied == name:
-                raise InputError(f"parameter '{name}' is shared with '{follows}': change that parameter instead")
-        raise InputError(f"unknown parameter '{name}'{suggestion(str(name), {*self.entries, *self.further})}")
+        for tied_name, _, tie_target in self.rows:
+            if tied_name == name:
+                raise InputError(f"parameter '{name}' is shared with '{tie_target}': change that parameter instead")
+        raise InputError(f"unknown parameter '{name}'{suggestion(str(name), {*self.entries, *self.aliases})}")
 
-    def plain(self, values: np.ndarray | None = None, only: Collection[str] | None = None) -> dict[str, Any]:
+    def to_python(self, values: np.ndarray | None = None, only: Collection[str] | None = None) -> dict[str, Any]:
         """Return parameter values by name as Python numbers and lists; `only` selects names."""
-        values = self._vector if values is None else values
-        listed = {name: entry for name, entry in self.entries.items() if only is None or name in only}
-        return {name: values[e.places[0]].reshape(e.shape).tolist() for name, e in listed.items()}
+        values = self._values if values is None else values
+        selected = {name: entry for name, entry in self.entries.items() if only is None or name in only}
+        return {name: values[e.slices[0]].reshape(e.shape).tolist() for name, e in selected.items()}
 
-    def noted(self, changed: Collection[str], values: np.ndarray) -> dict[str, Any]:
+    def changed_values(self, changed: Collection[str], values: np.ndarray) -> dict[str, Any]:
         """Return the model parameters and all changed parameters."""
-        return self.plain(values, {*self.shared.values, *changed})
+        return self.to_python(values, {*self.model_parameters.values, *changed})
 
 
-def _followed(part: Parameters, name: str, of_part: Mapping[int, str]) -> str:
+def _tie_target(part: Parameters, name: str, label_by_id: Mapping[int, str]) -> str:
     """Return the name of the parameter that a tied parameter refers to, or "" if it belongs to another model."""
-    followed, seen = "", set[int]()
-    while name in part.ties and id(part) not in seen:
-        seen.add(id(part))
-        part, name = part.ties[name].owner.parameters, part.ties[name].name
-        followed = f"{of_part[id(part)]}.{name}" if id(part) in of_part else followed
-    return followed
+    target, visited = "", set[int]()
+    while name in part.tied and id(part) not in visited:
+        visited.add(id(part))
+        part, name = part.tied[name].owner.parameters, part.tied[name].name
+        target = f"{label_by_id[id(part)]}.{name}" if id(part) in label_by_id else target
+    return target
 
 
 def unique_labels(names: Sequence[str]) -> tuple[str, ...]:
@@ -251,11 +253,11 @@ def unique_labels(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-class Namespace:
+class ParameterNamespace:
     """Parameter namespace: the argument `k` of model functions."""
 
-    def __init__(self, named: Mapping[str, Any]) -> None:
-        self.__dict__.update(named)
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.__dict__.update(values)
 
     def __getattr__(self, name: str) -> Any:
         known = [n for n in self.__dict__ if not n.startswith("_")]

@@ -16,7 +16,7 @@ import numpy as np
 #: Default range of the random values: order one, and positive, so that roots are defined.
 LOW, HIGH = 0.5, 1.5
 #: Number of points to evaluate, and maximum number of points to try.
-ENOUGH, TRIED = 5, 20
+N_SAMPLES, MAX_TRIALS = 5, 20
 
 
 class Probe:
@@ -32,45 +32,45 @@ class Probe:
     """
 
     def __init__(
-        self, symbols: Sequence[Any], seed: int, given: Mapping[int, Any] | None = None, low: float = LOW
+        self, symbols: Sequence[Any], seed: int, fixed: Mapping[int, Any] | None = None, low: float = LOW
     ) -> None:
-        self._symbols, self._seed, self._given, self._low = list(symbols), seed, dict(given or {}), low
+        self._symbols, self._seed, self._fixed, self._low = list(symbols), seed, dict(fixed or {}), low
 
-    def states(self, tried: int = TRIED) -> Iterator[list[Any]]:
+    def points(self, max_trials: int = MAX_TRIALS) -> Iterator[list[Any]]:
         """Yield reproducible random points: one array for each symbol."""
         random = np.random.default_rng(self._seed)
-        for _ in range(tried):
-            drawn = [random.uniform(self._low, HIGH, symbol.shape) for symbol in self._symbols]
-            yield [self._given.get(i, value) for i, value in enumerate(drawn)]
+        for _ in range(max_trials):
+            samples = [random.uniform(self._low, HIGH, symbol.shape) for symbol in self._symbols]
+            yield [self._fixed.get(i, value) for i, value in enumerate(samples)]
 
-    def values(self, *expressions: Any, enough: int = ENOUGH) -> Iterator[list[np.ndarray]]:
+    def evaluate(self, *expressions: Any, n_samples: int = N_SAMPLES) -> Iterator[list[np.ndarray]]:
         """Yield the values of the expressions at up to `n_samples` points where all values are finite."""
         function = ca.Function("probe", self._symbols, [ca.densify(ca.SX(e)) for e in expressions])
-        found = 0
-        for state in self.states():
-            numbers = [np.array(value) for value in function.call([ca.DM(x) for x in state])]
-            if all(np.all(np.isfinite(value)) for value in numbers):
-                yield numbers
-                found += 1
-            if found == enough:
+        n_finite = 0
+        for point in self.points():
+            values = [np.array(value) for value in function.call([ca.DM(x) for x in point])]
+            if all(np.all(np.isfinite(value)) for value in values):
+                yield values
+                n_finite += 1
+            if n_finite == n_samples:
                 return
 
-    def first(self, expression: Any) -> np.ndarray | None:
+    def evaluate_once(self, expression: Any) -> np.ndarray | None:
         """Return the expression at one random point, or None if no tried point gives finite values."""
-        return next((value for (value,) in self.values(expression, enough=1)), None)
+        return next((value for (value,) in self.evaluate(expression, n_samples=1)), None)
 
-    def vanishing(self, change: Any, size: Any = 1.0, tolerance: float = 1e-12) -> np.ndarray | None:
+    def zero_entries(self, expression: Any, scale: Any = 1.0, tolerance: float = 1e-12) -> np.ndarray | None:
         """Return a mask of the entries of `expression` bounded by `tolerance * scale`; None if no point is finite."""
-        size = ca.SX(size)
-        if size.numel() == 1:
-            size = ca.repmat(size, *change.shape)
-        seen = [np.abs(gap) <= tolerance * scale for gap, scale in self.values(change, size)]
-        return np.all(seen, axis=0) if seen else None
+        scale = ca.SX(scale)
+        if scale.numel() == 1:
+            scale = ca.repmat(scale, *expression.shape)
+        is_small = [np.abs(value) <= tolerance * magnitude for value, magnitude in self.evaluate(expression, scale)]
+        return np.all(is_small, axis=0) if is_small else None
 
-    def vanishes(self, change: Any, size: Any = 1.0, tolerance: float = 1e-12) -> bool | None:
+    def is_zero(self, expression: Any, scale: Any = 1.0, tolerance: float = 1e-12) -> bool | None:
         """Return True if `expression` is zero within `tolerance * scale` at all points; None if undecided.
 
         Use ``is True`` to rely on the property, ``is False`` to reject a model.
         """
-        entries = self.vanishing(change, size, tolerance)
+        entries = self.zero_entries(expression, scale, tolerance)
         return None if entries is None else bool(entries.all())

@@ -13,8 +13,8 @@ from typing import Any
 
 from livens import problems
 from livens.errors import InputError, LivensError
-from livens.lab.asked import Asked, described, files
-from livens.lab.jobs import Job, Jobs
+from livens.lab.jobs import Job, JobQueue
+from livens.lab.request import RunRequest, describe_problem, list_files
 from livens.viewer.page import as_json, asset, script
 
 try:
@@ -25,16 +25,16 @@ try:
     from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
-    from livens.lab.guard import Guard
+    from livens.lab.auth import TokenAuth
 except ImportError:  # pragma: no cover
     raise InputError("the lab needs the extra 'lab': pip install 'livens[lab]'") from None
 
 #: Largest size of a run request in bytes.
-_MOST_BYTES = 20_000
+_MAX_BYTES = 20_000
 _SCRIPT, _STYLE = "text/javascript", "text/css"
 
 
-def _own(name: str) -> str:
+def _read_asset(name: str) -> str:
     return resources.files("livens.lab").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -43,11 +43,11 @@ def _assets() -> dict[str, tuple[str, str]]:
     return {
         "three.js": (_SCRIPT, asset("three.min.js")),
         "viewer.js": (_SCRIPT, script()),
-        "lab.js": (_SCRIPT, _own("lab.js")),
-        "gallery.js": (_SCRIPT, _own("gallery.js")),
+        "lab.js": (_SCRIPT, _read_asset("lab.js")),
+        "gallery.js": (_SCRIPT, _read_asset("gallery.js")),
         "viewer.css": (_STYLE, asset("viewer.css")),
-        "lab.css": (_STYLE, _own("lab.css")),
-        "gallery.json": ("application/json", _own("gallery.json")),
+        "lab.css": (_STYLE, _read_asset("lab.css")),
+        "gallery.json": ("application/json", _read_asset("gallery.json")),
     }
 
 
@@ -68,7 +68,7 @@ class Lab:
         self.token = secrets.token_urlsafe(24)
         self._seconds = seconds
         self._assets = _assets()
-        self._jobs: Jobs | None = None
+        self._jobs: JobQueue | None = None
         self._server: Any = None
 
     @property
@@ -81,7 +81,7 @@ class Lab:
         return f"{self.address}/?token={self.token}"
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> JobQueue:
         assert self._jobs is not None, "the lab has not been started"
         return self._jobs
 
@@ -97,7 +97,7 @@ class Lab:
             Route("/api/problems/{name}", self._problem, methods=get),
             Route("/api/thumbnails/{name}", self._thumbnail, methods=get),
             Route("/api/files", self._files, methods=get),
-            Route("/api/runs", self._ask, methods=post),
+            Route("/api/runs", self._submit, methods=post),
             Route("/api/runs/{number:int}", self._run, methods=get),
             Route("/api/runs/{number:int}/stop", self._stop, methods=post),
             Route("/api/runs/{number:int}/picture", self._picture, methods=get),
@@ -105,13 +105,13 @@ class Lab:
             Route("/api/runs/{number:int}/scenario", self._scenario, methods=get),
             Route("/api/runs/{number:int}/files/{name}", self._download, methods=get),
         ]
-        handlers = {LivensError: _sentence, HTTPException: _refused}
-        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._life)
-        return Guard(inner, self.token, self.port)
+        handlers = {LivensError: _livens_error, HTTPException: _http_error}
+        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+        return TokenAuth(inner, self.token, self.port)
 
     @contextlib.asynccontextmanager
-    async def _life(self, app: Any) -> AsyncIterator[None]:
-        self._jobs = Jobs(self.folder, self._seconds)
+    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+        self._jobs = JobQueue(self.folder, self._seconds)
         try:
             yield
         finally:
@@ -142,70 +142,70 @@ class Lab:
     # -- pages --------------------------------------------------------------------------------------------------------
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(
-            _own("lab.html").replace("{{film}}", asset("film.html")).replace("{{data}}", as_json({"runs": []}))
+            _read_asset("lab.html").replace("{{film}}", asset("film.html")).replace("{{data}}", as_json({"runs": []}))
         )
 
     async def _gallery(self, request: Request) -> Response:
-        return HTMLResponse(_own("gallery.html"))
+        return HTMLResponse(_read_asset("gallery.html"))
 
     async def _asset(self, request: Request) -> Response:
-        found = self._assets.get(request.path_params["name"])
-        if found is None:
+        entry = self._assets.get(request.path_params["name"])
+        if entry is None:
             raise HTTPException(404)
-        return Response(found[1], media_type=found[0])
+        return Response(entry[1], media_type=entry[0])
 
     # -- lists --------------------------------------------------------------------------------------------------------
     async def _problems(self, request: Request) -> Response:
-        every = await run_in_threadpool(problems.all)
-        return JSONResponse([{"name": e.name, "summary": e.summary, "source": e.source} for e in every])
+        entries = await run_in_threadpool(problems.all)
+        return JSONResponse([{"name": e.name, "summary": e.summary, "source": e.source} for e in entries])
 
     async def _problem(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(described, request.path_params["name"]))
+        return JSONResponse(await run_in_threadpool(describe_problem, request.path_params["name"]))
 
     async def _thumbnail(self, request: Request) -> Response:
         """Return the thumbnail of a problem that has none in the package, such as a user-defined one."""
-        from livens.lab.gallery import made
+        from livens.lab.gallery import cached_thumbnail
 
-        return JSONResponse(await run_in_threadpool(made, request.path_params["name"]))
+        return JSONResponse(await run_in_threadpool(cached_thumbnail, request.path_params["name"]))
 
     async def _files(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(files, self.folder))
+        return JSONResponse(await run_in_threadpool(list_files, self.folder))
 
     # -- runs ---------------------------------------------------------------------------------------------------------
-    async def _ask(self, request: Request) -> Response:
-        given = b""
+    async def _submit(self, request: Request) -> Response:
+        body = b""
         async for part in request.stream():
-            given += part
-            if len(given) > _MOST_BYTES:
+            body += part
+            if len(body) > _MAX_BYTES:
                 raise HTTPException(413, "the run request is too large")
         try:
-            content = json.loads(given)
+            content = json.loads(body)
         except ValueError:
             raise InputError("a run request must be in JSON") from None
-        asked = await run_in_threadpool(Asked.read, content, self.folder)
-        return JSONResponse(self.jobs.ask(asked).plain())
+        run_request = await run_in_threadpool(RunRequest.parse, content, self.folder)
+        return JSONResponse(self.jobs.submit(run_request).as_dict())
 
     def _job(self, request: Request) -> Job:
-        job = self.jobs.known.get(request.path_params["number"])
+        job = self.jobs.by_number.get(request.path_params["number"])
         if job is None:
             raise HTTPException(404, "this run no longer exists")
         return job
 
     async def _run(self, request: Request) -> Response:
-        return JSONResponse(self._job(request).plain())
+        return JSONResponse(self._job(request).as_dict())
 
     async def _stop(self, request: Request) -> Response:
         self.jobs.stop(self._job(request))
-        return JSONResponse(self._job(request).plain())
+        return JSONResponse(self._job(request).as_dict())
 
     async def _picture(self, request: Request) -> Response:
-        return Response(self._job(request).picture or '{"runs":[]}', media_type="application/json")
+        return Response(self._job(request).frame or '{"runs":[]}', media_type="application/json")
 
     async def _python(self, request: Request) -> Response:
-        return _file(self._job(request).asked.as_python(), "run.py")
+        return _file(self._job(request).request.as_python(), "run.py")
 
     async def _scenario(self, request: Request) -> Response:
-        return _file(self._job(request).asked.as_scenario(self.folder), "run.yaml")
+        return _file(self._job(request).request.as_scenario(self.folder), "run.yaml")
 
     async def _download(self, request: Request) -> Response:
         job, name = self._job(request), request.path_params["name"]
@@ -219,9 +219,9 @@ def _file(text: str, name: str) -> Response:
     return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-async def _sentence(request: Request, error: Exception) -> Response:
+async def _livens_error(request: Request, error: Exception) -> Response:
     return JSONResponse({"trouble": str(error)}, 400)
 
 
-async def _refused(request: Request, error: Any) -> Response:
+async def _http_error(request: Request, error: Any) -> Response:
     return JSONResponse({"trouble": str(error.detail)}, error.status_code)

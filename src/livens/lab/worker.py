@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from livens.errors import IntegrationError, Interrupted, LivensError
-from livens.lab.asked import RESULTS, Asked, inside
+from livens.lab.request import RESULTS, RunRequest, resolve_in_folder
 
 #: Seconds between updates of the animation during a run, and largest fraction of the time spent on them.
-_OFTEN, _SHARE = 0.25, 0.25
+_MIN_FRAME_INTERVAL, _MAX_FRAME_TIME_RATIO = 0.25, 0.25
 #: Number of frames of an update.
 _FRAMES = 300
 
-Tell = Callable[..., None]
+Send = Callable[..., None]
 
 
-def work(pipe: Connection, folder: str, seconds: float) -> None:
+def run_worker(pipe: Connection, folder: str, seconds: float) -> None:
     """Execute jobs until the pipe is closed. A job is a run request with its output folder."""
     try:
         warm_up()
@@ -29,20 +29,20 @@ def work(pipe: Connection, folder: str, seconds: float) -> None:
             job = pipe.recv()
             if job == "stop":  # the job has finished already
                 continue
-            number, asked, kept = job
+            number, request, output_folder = job
 
-            def tell(what: str, content: Any = None) -> None:
-                pipe.send((what, (number, content)))
+            def send(message_type: str, content: Any = None) -> None:
+                pipe.send((message_type, (number, content)))
 
             try:
-                Worker(pipe, tell, Path(folder), seconds).do(Asked(**asked), Path(kept))
+                Worker(pipe, send, Path(folder), seconds).execute(RunRequest(**request), Path(output_folder))
             except LivensError as error:
-                tell("trouble", str(error))
+                send("trouble", str(error))
             except MemoryError:
-                tell("trouble", "not enough memory")
+                send("trouble", "not enough memory")
             except Exception as error:  # the worker survives any failure of a job
-                tell("trouble", f"{type(error).__name__}: {error}")
-            tell("over")
+                send("trouble", f"{type(error).__name__}: {error}")
+            send("over")
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return
 
@@ -55,80 +55,88 @@ def warm_up() -> None:
     problems.all()
     schemes.all()
     run = simulate(problems.load("simple-pendulum"), h=0.01, t_end=0.1)
-    Worker._picture(run)
+    Worker._frame(run)
     run.report()
 
 
 class Worker:
     """Execution of one job."""
 
-    def __init__(self, pipe: Connection, tell: Tell, folder: Path, seconds: float) -> None:
-        self._pipe, self._tell, self._folder, self._seconds = pipe, tell, folder, seconds
-        self._done: list[dict[str, Any]] = []  # animation data of the finished runs of the job
+    def __init__(self, pipe: Connection, send: Send, folder: Path, seconds: float) -> None:
+        self._pipe, self._send, self._folder, self._seconds = pipe, send, folder, seconds
+        self._finished_frames: list[dict[str, Any]] = []  # animation data of the finished runs of the job
         self._stopped = False
 
-    def do(self, asked: Asked, kept: Path) -> None:
+    def execute(self, request: RunRequest, output_folder: Path) -> None:
         """Execute all runs of a request: show, save and report them."""
         results = []
-        if asked.file.endswith(RESULTS):
+        if request.file.endswith(RESULTS):
             import livens as lv
 
-            results.append(lv.load(inside(self._folder, asked.file)))
-            self._done.append(self._picture(results[-1]))
+            results.append(lv.load(resolve_in_folder(self._folder, request.file)))
+            self._finished_frames.append(self._frame(results[-1]))
         else:
-            for plan in asked.plans(self._folder):
+            for plan in request.plans(self._folder):
                 if not self._stopped:
                     results.append(self._run(plan))
-                    self._done.append(self._picture(results[-1]))
-        self._tell("picture", json.dumps({"runs": self._done, "waiting": False}))
+                    self._finished_frames.append(self._frame(results[-1]))
+        self._send("picture", json.dumps({"runs": self._finished_frames, "waiting": False}))
         for i, result in enumerate(results):
-            if not asked.file.endswith(RESULTS):
-                result.save(kept / f"{result.facts.problem or 'run'}{'-other' if i else ''}.h5", force=True)
-        self._tell("kept", sorted(path.name for path in kept.iterdir()))
+            if not request.file.endswith(RESULTS):
+                result.save(output_folder / f"{result.info.problem or 'run'}{'-other' if i else ''}.h5", force=True)
+        self._send("kept", sorted(path.name for path in output_folder.iterdir()))
         for result in results:
-            report = result.report(accuracy=result.status == "complete" and not self._asked_to_stop())
-            self._tell("report", report._repr_html_())
+            report = result.report(accuracy=result.status == "complete" and not self._stop_requested())
+            self._send("report", report._repr_html_())
 
     def _run(self, plan: Any) -> Any:
         from livens.run.simulate import execute
 
-        begun = time.monotonic()
-        following = begun
+        t_start = time.monotonic()
+        next_frame_time = t_start
 
-        def look(so_far: Callable[[], Any]) -> bool:
-            nonlocal following
+        def on_progress(partial_result: Callable[[], Any]) -> bool:
+            nonlocal next_frame_time
             now = time.monotonic()
-            if now - begun > self._seconds or self._asked_to_stop():
+            if now - t_start > self._seconds or self._stop_requested():
                 self._stopped = True
                 return False
-            if now >= following:
-                shown = {"runs": [*self._done, self._picture(so_far(), _FRAMES)], "waiting": True, "until": plan.t_end}
-                self._tell("picture", json.dumps(shown))
-                following = time.monotonic() + max(_OFTEN, (time.monotonic() - now) / _SHARE)
+            if now >= next_frame_time:
+                payload = {
+                    "runs": [*self._finished_frames, self._frame(partial_result(), _FRAMES)],
+                    "waiting": True,
+                    "until": plan.t_end,
+                }
+                self._send("picture", json.dumps(payload))
+                next_frame_time = time.monotonic() + max(
+                    _MIN_FRAME_INTERVAL, (time.monotonic() - now) / _MAX_FRAME_TIME_RATIO
+                )
             return True
 
         try:
-            return execute(plan, begun=time.perf_counter(), progress=False, onlooker=look)
+            return execute(plan, t_start=time.perf_counter(), progress=False, callback=on_progress)
         except Interrupted as stop:
             if stop.result is None:
                 raise
-            if time.monotonic() - begun > self._seconds:
-                words = f"stopped at t = {stop.result.t[-1]:.6g}: time limit of {self._seconds:g} s of the lab reached"
-                self._tell("trouble", words)
+            if time.monotonic() - t_start > self._seconds:
+                message = (
+                    f"stopped at t = {stop.result.t[-1]:.6g}: time limit of {self._seconds:g} s of the lab reached"
+                )
+                self._send("trouble", message)
             return stop.result
         except IntegrationError as error:
             if error.result is None or len(error.result.t) < 2:
                 raise
-            self._tell("trouble", str(error))
+            self._send("trouble", str(error))
             return error.result
 
-    def _asked_to_stop(self) -> bool:
+    def _stop_requested(self) -> bool:
         while self._pipe.poll():
             self._stopped = self._pipe.recv() == "stop" or self._stopped
         return self._stopped
 
     @staticmethod
-    def _picture(result: Any, frames: int | None = None) -> dict[str, Any]:
-        from livens.viewer.data import run_data, scene_or_nothing
+    def _frame(result: Any, frames: int | None = None) -> dict[str, Any]:
+        from livens.viewer.payload import run_payload, scene_or_empty
 
-        return run_data(result, frames, scene=scene_or_nothing(result), offers=frames is None)
+        return run_payload(result, frames, scene=scene_or_empty(result), include_optional=frames is None)

@@ -10,13 +10,13 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import one_of, vector
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import ModelFunction, Reader
+from livens.expressions.name_parsing import Names, parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters
+from livens.expressions.tracing import FunctionTracer, ModelFunction
+from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, Promising, only
-from livens.models.scene import Look, particles
+from livens.scene.scene import Visual, default_visuals
+from livens.validation import check_choice, check_vector
 
 FORMULATIONS = ("index-3", "index-2", "ggl")
 
@@ -66,8 +66,8 @@ class ConstrainedHamiltonian(DescriptorModel):
     ('lobatto-iiia-iiib-3', True)
     """
 
-    kind = "ConstrainedHamiltonian"
-    forms = ("descriptor", "constrained phase space")
+    type_label = "ConstrainedHamiltonian"
+    formulations = ("descriptor", "constrained phase space")
 
     def __init__(
         self,
@@ -79,34 +79,36 @@ class ConstrainedHamiltonian(DescriptorModel):
         formulation: str = "index-3",
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self.formulation = one_of("formulation", formulation, FORMULATIONS)
-        self.names = names_of("coordinates", coordinates, "q")
-        n = len(self.names)
+        self.formulation = check_choice("formulation", formulation, FORMULATIONS)
+        self.coordinate_names = parse_names("coordinates", coordinates, "q")
+        n = len(self.coordinate_names)
         if not n:
             raise InputError("a Hamiltonian system needs at least one coordinate")
-        self.shared = Parameters(parameters)
+        self.model_parameters = Parameters(parameters)
         q, p, v = (ca.SX.sym(name, n) for name in "qpv")
-        t, k = ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
-        read = Reader({"q": q, "p": p, "v": v, "t": t, "k": Namespace(self.shared.symbols(k))})
+        t, k = ca.SX.sym("t"), ca.SX.sym("k", self.model_parameters.size)
+        trace = FunctionTracer(
+            {"q": q, "p": p, "v": v, "t": t, "k": ParameterNamespace(self.model_parameters.unpack_symbols(k))}
+        )
         for role, function in (("hamiltonian", hamiltonian), ("constraints", constraints)):
             if not callable(function):
                 raise ModelError(f"{role} must be a function, got {function!r}")
-        self.H = read("hamiltonian", hamiltonian, (), "qptk")
+        self.H = trace("hamiltonian", hamiltonian, (), "qptk")
         if not ca.depends_on(self.H, p):
             raise ModelError("the energy does not depend on the momenta, so nothing moves")
-        self.g = ca.densify(read("constraints", constraints, (None,), "qtk"))
+        self.g = ca.densify(trace("constraints", constraints, (None,), "qtk"))
         self.velocity = ca.densify(ca.gradient(self.H, p))
-        force = ca.SX.zeros(n) if forces is None else read("forces", forces, (n,), "qvtk")
+        force = ca.SX.zeros(n) if forces is None else trace("forces", forces, (n,), "qvtk")
         self.F = ca.densify(ca.substitute(force, v, self.velocity))
         self.q, self.p, self.t, self.k, self.m = q, p, t, k, int(self.g.numel())
         self.lam = ca.SX.sym("lam", self.m)
-        both = [f"mu[{i}]" for i in range(self.m)] if formulation == "ggl" else []
-        self.algebraic = (*(f"lam[{i}]" for i in range(self.m)), *both)
-        self.coordinates = (*self.names, *(f"p_{name}" for name in self.names))
+        mu_names = [f"mu[{i}]" for i in range(self.m)] if formulation == "ggl" else []
+        self.algebraic_names = (*(f"lam[{i}]" for i in range(self.m)), *mu_names)
+        self.coordinates = (*self.coordinate_names, *(f"p_{name}" for name in self.coordinate_names))
         self.n = len(self.coordinates)
 
     @property
-    def usual_scheme(self) -> str:  # type: ignore[override]
+    def default_scheme(self) -> str:  # type: ignore[override]
         return "lobatto-iiia-iiib-3" if self.formulation == "index-3" else "radau-iia-3"
 
     @functools.cached_property
@@ -115,7 +117,7 @@ class ConstrainedHamiltonian(DescriptorModel):
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
-    def hidden(self) -> Any:
+    def hidden_constraint(self) -> Any:
         """Hidden constraint: time derivative ``G dH/dp + dg/dt`` of the constraints."""
         return ca.densify(self.G @ self.velocity + ca.jacobian(self.g, self.t))
 
@@ -126,69 +128,73 @@ class ConstrainedHamiltonian(DescriptorModel):
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
-        half = len(self.names)
+        n_q = len(self.coordinate_names)
         mu = ca.SX.sym("mu", self.m if self.formulation == "ggl" else 0)
-        x, rate = ca.vertcat(self.q, self.p, self.lam, mu), ca.SX.sym("x'", self.n + len(self.algebraic))
-        drift = self.G.T @ mu if self.formulation == "ggl" else 0
-        rows = [rate[:half] - self.velocity - drift, rate[half : 2 * half] - self.momentum_rate]
-        rows += [self.g] if self.formulation != "index-2" else []
-        rows += [self.hidden] if self.formulation != "index-3" else []
-        moving = ca.dot(self.lam, ca.jacobian(self.g, self.t))
-        supplied = ca.dot(self.F, self.velocity) + ca.gradient(self.H, self.t) + moving
-        return Descriptor(x, rate, self.t, self.k, ca.densify(ca.vertcat(*rows)), stored=self.H, supplied=supplied)
+        x, xdot = ca.vertcat(self.q, self.p, self.lam, mu), ca.SX.sym("x'", self.n + len(self.algebraic_names))
+        ggl_term = self.G.T @ mu if self.formulation == "ggl" else 0
+        residual = [xdot[:n_q] - self.velocity - ggl_term, xdot[n_q : 2 * n_q] - self.momentum_rate]
+        residual += [self.g] if self.formulation != "index-2" else []
+        residual += [self.hidden_constraint] if self.formulation != "index-3" else []
+        rheonomic_power = ca.dot(self.lam, ca.jacobian(self.g, self.t))
+        supplied = ca.dot(self.F, self.velocity) + ca.gradient(self.H, self.t) + rheonomic_power
+        return Descriptor(x, xdot, self.t, self.k, ca.densify(ca.vertcat(*residual)), stored=self.H, supplied=supplied)
 
     @property
-    def unmeasured(self) -> tuple[str, ...]:
+    def excluded_from_error_norm(self) -> tuple[str, ...]:
         """Multipliers mu of the GGL formulation, which vanish for exact solutions."""
-        return tuple(name for name in self.algebraic if name.startswith("mu["))
+        return tuple(name for name in self.algebraic_names if name.startswith("mu["))
 
     @property
     def observables(self) -> Mapping[str, Any]:
-        return {"total_energy": self.H, "constraint": self.g, "velocity_constraint": self.hidden}
+        return {"total_energy": self.H, "constraint": self.g, "velocity_constraint": self.hidden_constraint}
 
-    def watched_constraints(self) -> tuple[Any, Any]:
-        return self.g, self.hidden
+    def monitored_constraints(self) -> tuple[Any, Any]:
+        return self.g, self.hidden_constraint
 
-    def velocities(self) -> Any:
+    def velocity_expression(self) -> Any:
         return self.velocity
 
-    def looks(self, k: np.ndarray) -> list[Look]:
+    def visuals(self, k: np.ndarray) -> list[Visual]:
         """Return default visuals: spheres at coordinates named x and y."""
-        return particles(self.coordinates)
+        return default_visuals(self.coordinates)
 
-    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+    def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether a quantity is guaranteed; constraints only at the levels that the formulation imposes.
 
         The symplectic pair preserves constraints at both levels.
         """
         imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
         if name not in imposed or scheme is None:
-            return super().promised(scheme, name, k)
-        if "velocity_constraint" in scheme.conserves and self.formulation == "index-3":
+            return super().is_guaranteed_by(scheme, name, k)
+        if "velocity_constraint" in scheme.is_invariant and self.formulation == "index-3":
             return True
-        return "constraint" in scheme.conserves and self.formulation in imposed[name]
+        return "constraint" in scheme.is_invariant and self.formulation in imposed[name]
 
-    def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        half = len(self.names)
-        return {"q0": values["x"][:half], "p0": values["x"][half:]}
+    def initial_values_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        n_q = len(self.coordinate_names)
+        return {"q0": values["x"][:n_q], "p0": values["x"][n_q:]}
 
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
         """Return the initial state for q0 and p0; the multipliers are computed."""
-        only(given, ("q0", "p0"), "Hamiltonian system with constraints")
-        state = np.concatenate([vector(name, given.get(name), self.names, "coordinate") for name in ("q0", "p0")])
-        w = np.concatenate([state, np.zeros(len(self.algebraic))])
+        check_initial_value_names(initial_values, ("q0", "p0"), "Hamiltonian system with constraints")
+        state = np.concatenate(
+            [check_vector(name, initial_values.get(name), self.coordinate_names, "coordinate") for name in ("q0", "p0")]
+        )
+        w = np.concatenate([state, np.zeros(len(self.algebraic_names))])
         d = self.descriptor
-        right = ca.Function("r", [d.x, d.xdot, d.t, d.k], [d.residual])
-        if not np.all(np.isfinite(np.array(right(w, np.zeros(w.size), t0, k)))):
+        residual = ca.Function("r", [d.x, d.xdot, d.t, d.k], [d.residual])
+        if not np.all(np.isfinite(np.array(residual(w, np.zeros(w.size), t0, k)))):
             raise InputError("the energy or its derivatives cannot be evaluated at q0, p0: the result is not finite")
-        w = self.consistent(w, range(self.n), k, t0, project)
+        w = self.consistent_initial_values(w, range(self.n), k, t0, project)
         return InitialState(t0, {"x": w[: self.n], "y": w[self.n :]})
 
-    def equation_name(self, i: int) -> str:
+    def equation_label(self, i: int) -> str:
         return f"constraint {(i - self.n) % self.m}" if i >= self.n else f"equation {i} (of '{self.coordinates[i]}')"
 
-    def content(self) -> Sequence[Any]:
-        return self.formulation, *super().content()
+    def fingerprint_data(self) -> Sequence[Any]:
+        return self.formulation, *super().fingerprint_data()
 
     def __repr__(self) -> str:
-        return f"<livens.ConstrainedHamiltonian: coordinates {' '.join(self.names)}, {self.m} constraints>"
+        return f"<livens.ConstrainedHamiltonian: coordinates {' '.join(self.coordinate_names)}, {self.m} constraints>"

@@ -19,8 +19,8 @@ class Controller:
     """
 
     name: str
-    every: float
-    function: Callable[..., Any]
-    measure: Callable[..., Any]
-    commands: tuple[int, ...]
+    sample_time: float
+    law: Callable[..., Any]
+    measurement: Callable[..., Any]
+    control_indices: tuple[int, ...]
     state: np.ndarray

@@ -11,12 +11,20 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, suggestion
-from livens.expressions.layout import Layout
-from livens.expressions.numbers import vector
 from livens.expressions.probe import Probe
-from livens.models.consistent import ConsistentStart, derivative_array
-from livens.models.index import Pencil, pencil_of
-from livens.models.model import InitialState, Model, Promising, View, only, serialized, size_of_terms
+from livens.expressions.state_layout import Layout
+from livens.models.base import (
+    ConservationGuarantees,
+    InitialState,
+    Model,
+    SymbolicState,
+    check_initial_value_names,
+    energy_term_scale,
+    serialize_expressions,
+)
+from livens.models.dae_index import Pencil, matrix_pencil
+from livens.models.initialization.derivative_array import ConsistentInitialization, derivative_array
+from livens.validation import check_vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +50,12 @@ class Descriptor:
 class DescriptorModel(Model):
     """Base class of first-order models in descriptor form; the last states may be algebraic variables y."""
 
-    forms: tuple[str, ...] = ("descriptor",)
+    formulations: tuple[str, ...] = ("descriptor",)
 
     @property
-    def usual_scheme(self) -> str:  # type: ignore[override]  # a property of the instance here
+    def default_scheme(self) -> str:  # type: ignore[override]  # a property of the instance here
         """Default scheme: a Gauss method for ODEs, a stiffly accurate Radau IIA method for DAEs."""
-        return "gauss-2" if self.regular_flow else "radau-iia-3"
+        return "gauss-2" if self.is_ode else "radau-iia-3"
 
     @property
     def descriptor(self) -> Descriptor:
@@ -55,17 +63,17 @@ class DescriptorModel(Model):
         raise NotImplementedError
 
     @functools.cached_property
-    def regular_flow(self) -> bool:
+    def is_ode(self) -> bool:
         """Whether the model is an ODE: ``d residual / d x'`` is regular at a generic state."""
         d = self.descriptor
-        probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, given={3: self.parameter_vector()})
-        values = probe.first(ca.jacobian(d.residual, d.xdot))
+        probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, fixed={3: self.parameter_vector()})
+        values = probe.evaluate_once(ca.jacobian(d.residual, d.xdot))
         return values is not None and bool(np.linalg.matrix_rank(values) == d.x.numel())
 
     @functools.cached_property
     def pencil(self) -> Pencil:
         """Matrix pencil of the linearised equations: algebraic variables and their indices."""
-        return pencil_of(self)
+        return matrix_pencil(self)
 
     @functools.cached_property
     def derivative_array(self) -> ca.Function:
@@ -73,26 +81,26 @@ class DescriptorModel(Model):
         return derivative_array(self)
 
     @property
-    def unmeasured(self) -> tuple[str, ...]:
+    def excluded_from_error_norm(self) -> tuple[str, ...]:
         """Names of the variables that are excluded from error norms and step size control."""
         return ()
 
     #: Indices of the states that form the second part of a partitioned system.
-    second: tuple[int, ...] = ()
+    partition: tuple[int, ...] = ()
     #: Whether velocities are part of the state or follow from it.
-    known_velocities = True
+    velocities_from_state = True
 
     @property
     def index(self) -> int:
         """Differentiation index of the equations: 0 for an ODE, otherwise the largest index of a variable."""
-        return 0 if self.regular_flow else max(self.pencil.indices, default=0)
+        return 0 if self.is_ode else max(self.pencil.indices, default=0)
 
     @functools.cached_property
-    def field(self) -> Any:
+    def vector_field(self) -> Any:
         """Vector field ``x' = f(x, t)`` of an ODE whose residual is linear in x'."""
         d = self.descriptor
-        still = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
-        return ca.solve(ca.jacobian(d.residual, d.xdot), -still)
+        residual_at_zero = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
+        return ca.solve(ca.jacobian(d.residual, d.xdot), -residual_at_zero)
 
     @functools.cached_property
     def autonomous(self) -> bool:
@@ -102,28 +110,32 @@ class DescriptorModel(Model):
 
     @property
     def layout(self) -> Layout:
-        parts = {"x": len(self.coordinates)} | ({"y": len(self.algebraic)} if self.algebraic else {})
+        parts = {"x": len(self.coordinates)} | ({"y": len(self.algebraic_names)} if self.algebraic_names else {})
         if self.descriptor.stored is not None:
             parts |= {"supplied_energy": 1, "dissipated_energy": 1}
         return Layout(**parts)
 
     @property
-    def error_variables(self) -> tuple[str, ...]:
+    def error_norm_variables(self) -> tuple[str, ...]:
         return ("x",)
 
-    def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def initial_values_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {f"{name}0": values[name] for name in ("x", "y") if name in values}
 
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
         """Return the initial state for x0, for models without algebraic variables."""
-        only(given, ("x0",), self.kind)
-        x, d = vector("x0", given.get("x0"), self.coordinates, "state"), self.descriptor
-        right = ca.Function("f", [d.x, d.xdot, d.t, d.k], [d.residual])
-        if not np.all(np.isfinite(np.array(right(x, np.zeros(x.size), t0, k)))):
+        check_initial_value_names(initial_values, ("x0",), self.type_label)
+        x, d = check_vector("x0", initial_values.get("x0"), self.coordinates, "state"), self.descriptor
+        residual = ca.Function("f", [d.x, d.xdot, d.t, d.k], [d.residual])
+        if not np.all(np.isfinite(np.array(residual(x, np.zeros(x.size), t0, k)))):
             raise InputError("the equations cannot be evaluated at the initial values: the result is not finite")
-        return InitialState(t0, {"x": self.consistent(x, range(x.size), k, t0, project)})
+        return InitialState(t0, {"x": self.consistent_initial_values(x, range(x.size), k, t0, project)})
 
-    def consistent(self, x: np.ndarray, given: Sequence[int], k: np.ndarray, t0: float, project: bool) -> np.ndarray:
+    def consistent_initial_values(
+        self, x: np.ndarray, prescribed: Sequence[int], k: np.ndarray, t0: float, project: bool
+    ) -> np.ndarray:
         """Return consistent initial values of a DAE near x.
 
         Parameters
@@ -149,9 +161,11 @@ class DescriptorModel(Model):
         InputError
             If the prescribed values are inconsistent and `project` is False.
         """
-        return x if self.pencil.regular else ConsistentStart(self, t0, k).checked(x, given, project)
+        return (
+            x if self.pencil.is_ode else ConsistentInitialization(self, t0, k).check_or_project(x, prescribed, project)
+        )
 
-    def without(self, dropped: Collection[int]) -> DescriptorModel:
+    def without_constraints(self, removed_constraints: Collection[int]) -> DescriptorModel:
         """Return the model without redundant constraints, for model types that have constraints.
 
         Parameters
@@ -166,7 +180,7 @@ class DescriptorModel(Model):
         """
         return self
 
-    def equation_name(self, i: int) -> str:
+    def equation_label(self, i: int) -> str:
         """Return the label of an equation in messages.
 
         Parameters
@@ -179,64 +193,68 @@ class DescriptorModel(Model):
         str
             Label.
         """
-        return f"equation {i} (row of '{(*self.coordinates, *self.algebraic)[i]}')"
+        return f"equation {i} (row of '{(*self.coordinates, *self.algebraic_names)[i]}')"
 
     @functools.cached_property
-    def view(self) -> View:
-        return DescriptorView(self, self.observables)
+    def view(self) -> SymbolicState:
+        return DescriptorSymbols(self, self.observables)
 
     @property
     def observables(self) -> Mapping[str, Any]:
         """Observables by name, as expressions of the descriptor's symbols."""
         return {}
 
-    def watched_energy(self, conserved: tuple[str, ...]) -> str:
+    def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         return "hamiltonian" if self.descriptor.stored is not None else ""
 
-    def magnitude(self) -> Any:
+    def energy_scale(self) -> Any:
         stored = self.descriptor.stored
-        return 0.0 if stored is None else size_of_terms(stored, self.descriptor.x)
+        return 0.0 if stored is None else energy_term_scale(stored, self.descriptor.x)
 
-    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+    def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether a scheme is guaranteed to conserve an observable, by name or as a quadratic invariant.
 
         Schemes with "quadratic_invariants" conserve every invariant that is quadratic in x. They also preserve the
         energy balance of a quadratic Hamiltonian, with supplied and dissipated power (S002 thm. 4.2).
         """
-        if super().promised(scheme, name, k):
+        if super().is_guaranteed_by(scheme, name, k):
             return True
-        if scheme is None or "quadratic_invariants" not in scheme.conserves or name not in self.view.names:
+        if (
+            scheme is None
+            or "quadratic_invariants" not in scheme.is_invariant
+            or name not in self.view.observable_names
+        ):
             return False
-        x, value = self.view.state, self.view.expression(name)
+        x, value = self.view.state, self.view.observable(name)
         if ca.depends_on(value, self.view.t) or ca.depends_on(ca.hessian(value, x)[0], x):
             return False
-        return name == "hamiltonian" or self._invariant(value, self.parameter_vector() if k is None else k)
+        return name == "hamiltonian" or self._is_invariant(value, self.parameter_vector() if k is None else k)
 
-    def _invariant(self, value: Any, k: np.ndarray) -> bool:
+    def _is_invariant(self, value: Any, k: np.ndarray) -> bool:
         """Return whether the time derivative along the vector field vanishes; False for DAEs, where it is undecided."""
-        if not self.regular_flow:
+        if not self.is_ode:
             return False
         d = self.descriptor
-        terms = ca.densify(ca.gradient(value, d.x)) * self.field
-        probe = Probe([d.x, d.t, d.k], seed=7, given={2: k})
-        return probe.vanishes(ca.sum1(terms), 1 + ca.sum1(ca.fabs(terms)), 1e-10) is True
+        terms = ca.densify(ca.gradient(value, d.x)) * self.vector_field
+        probe = Probe([d.x, d.t, d.k], seed=7, fixed={2: k})
+        return probe.is_zero(ca.sum1(terms), 1 + ca.sum1(ca.fabs(terms)), 1e-10) is True
 
-    def content(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[Any]:
         d = self.descriptor
         symbols = ("x", "xdot", "t", "k")
         terms = {name: term for name, term in vars(d).items() if name not in symbols and term is not None}
         terms |= self.observables
-        terms |= {f"guard: {words}": guard for words, guard in self.guards.items()}
+        terms |= {f"guard: {condition}": guard for condition, guard in self.guards.items()}
         # a zero mass changes the step equations, for example those of the error estimate
-        return list(terms), serialized([d.x, d.xdot, d.t, d.k], list(terms.values())), self.regular_flow
+        return list(terms), serialize_expressions([d.x, d.xdot, d.t, d.k], list(terms.values())), self.is_ode
 
 
-class DescriptorView(View):
+class DescriptorSymbols(SymbolicState):
     """Symbols of a descriptor model, with x and y separate, and its observables."""
 
     def __init__(self, model: DescriptorModel, observables: Mapping[str, Any]) -> None:
         d, n = model.descriptor, len(model.coordinates)
-        self.symbols = {"x": d.x[:n]} | ({"y": d.x[n:]} if model.algebraic else {})
+        self.symbols = {"x": d.x[:n]} | ({"y": d.x[n:]} if model.algebraic_names else {})
         self.t, self.k = d.t, d.k
         self._expressions = dict(observables)
         if d.stored is not None:
@@ -247,11 +265,11 @@ class DescriptorView(View):
     def state(self) -> Any:
         return ca.vertcat(*self.symbols.values())
 
-    def expression(self, name: str) -> Any:
+    def observable(self, name: str) -> Any:
         if name not in self._expressions:
             raise InputError(f"unknown observable '{name}'{suggestion(str(name), self._expressions)}")
         return self._expressions[name]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def observable_names(self) -> tuple[str, ...]:
         return tuple(self._expressions)

@@ -12,24 +12,29 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.numbers import number
-from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.function_key import function_key
+from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.probe import Probe
-from livens.expressions.pure import pure_key
-from livens.expressions.read import ModelFunction, Reader
-from livens.models.model import digest_of, serialized
-from livens.models.rates import Rates, Rubbing, Turning, read_rates
+from livens.expressions.tracing import FunctionTracer, ModelFunction
+from livens.models.base import serialize_expressions, sha256_of
+from livens.models.velocity_constraints import (
+    AngleRateConstraint,
+    FrictionalConstraint,
+    VelocityConstraints,
+    trace_velocity_constraints,
+)
+from livens.validation import check_number
 
 
 @dataclass(frozen=True)
-class Through:
+class InvariantForm:
     """Energy or forces as a function of invariants; see `of_invariants`."""
 
     invariants: ModelFunction
     energy: ModelFunction
 
 
-def through(invariants: ModelFunction, energy: ModelFunction) -> Through:
+def of_invariants(invariants: ModelFunction, energy: ModelFunction) -> InvariantForm:
     """Define an energy, or forces, as a function of invariants that are at most quadratic in (q, v).
 
     Energy-momentum schemes use the equivariant discrete gradient for such energies: the momentum maps of all symmetries
@@ -58,24 +63,24 @@ def through(invariants: ModelFunction, energy: ModelFunction) -> Through:
     >>> brake = lv.through(lambda q: [q @ q / 2], lambda u: [-0.1 * u[0]])  # opposes the rate of w
     >>> braked = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, forces=brake, parameters=dict(c=3))
     """
-    return Through(invariants, energy)
+    return InvariantForm(invariants, energy)
 
 
 @dataclass(frozen=True, eq=False)
-class Invariants:
+class InvariantExpressions:
     """Symbolic energy as a function of invariants: ``law(w, k)`` with ``w = w_of_q(q, v, k)``.
 
     For dissipation and forces, `law` also depends on the time derivatives `w_dot` of the invariants, and on t.
     """
 
     w: Any
-    of: Any
-    energy: Any
-    u: Any = None
+    w_of_q: Any
+    law: Any
+    w_dot: Any = None
 
 
 #: Allowed arguments of a model function, by role.
-_ARGUMENTS = {
+_ROLE_ARGUMENTS = {
     "kinetic": "qvk",
     "mass": "qk",
     "potential": "qtk",
@@ -85,7 +90,7 @@ _ARGUMENTS = {
     "velocity_constraints": "qvtk",
 }
 #: Roles that may be given by invariants, with the allowed arguments of their laws.
-_THROUGH = {"kinetic": "wk", "potential": "wk", "dissipation": "wutk", "forces": "wutk"}
+_INVARIANT_ARGUMENTS = {"kinetic": "wk", "potential": "wk", "dissipation": "wutk", "forces": "wutk"}
 
 
 class Element:
@@ -146,19 +151,19 @@ class Element:
         self,
         coordinates: Sequence[int | str],
         *,
-        kinetic: ModelFunction | Through | None = None,
+        kinetic: ModelFunction | InvariantForm | None = None,
         mass: ModelFunction | None = None,
-        potential: ModelFunction | Through | None = None,
+        potential: ModelFunction | InvariantForm | None = None,
         constraints: ModelFunction | None = None,
-        dissipation: ModelFunction | Through | None = None,
-        forces: ModelFunction | Through | None = None,
-        velocity_constraints: ModelFunction | Turning | Rubbing | None = None,
+        dissipation: ModelFunction | InvariantForm | None = None,
+        forces: ModelFunction | InvariantForm | None = None,
+        velocity_constraints: ModelFunction | AngleRateConstraint | FrictionalConstraint | None = None,
         parameters: Mapping[str, Any] | None = None,
         name: str = "",
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int]] = (),
         frames: Sequence[Sequence[Sequence[int]]] = (),
-        look: ModelFunction | None = None,
+        visual: ModelFunction | None = None,
         constants: Mapping[str, Any] | None = None,
         expensive: bool | None = None,
         beta: float | None = None,
@@ -168,38 +173,40 @@ class Element:
             if not isinstance(expensive, bool):
                 raise ModelError(f"expensive must be True or False, got {expensive!r}")
             self.expensive = expensive
-        self.beta = None if beta is None else number("beta", beta, text=False)
+        self.beta = None if beta is None else check_number("beta", beta, allow_strings=False)
         if self.beta is not None and not 0 <= self.beta <= 1:
             raise ModelError(f"beta must be between 0 (the start of a step) and 1 (its end), got {self.beta:g}")
         self.constants = Parameters(constants).values
         try:
-            self.quaternions = tuple(tuple(four) for four in quaternions)
+            self.quaternions = tuple(tuple(quat) for quat in quaternions)
             self.frames = tuple(tuple(tuple(part) for part in frame) for frame in frames)
         except TypeError:
             raise ModelError("quaternions and frames must be lists of indices of coordinates") from None
         functions = (kinetic, mass, potential, constraints, dissipation, forces, velocity_constraints)
-        given = dict(zip(_ARGUMENTS, functions, strict=True))
-        self.functions: dict[str, ModelFunction | Through | Turning | Rubbing] = {
-            role: function for role, function in given.items() if function is not None
+        functions_by_role = dict(zip(_ROLE_ARGUMENTS, functions, strict=True))
+        self.functions: dict[str, ModelFunction | InvariantForm | AngleRateConstraint | FrictionalConstraint] = {
+            role: function for role, function in functions_by_role.items() if function is not None
         }
         self.parameters = Parameters(parameters)
         self.name = name
         if constraint_names is not None and not isinstance(constraint_names, (str, list, tuple)):
             raise ModelError(f"constraint_names must be a list of names, got {constraint_names!r}")
-        if look is not None and not callable(look):
-            raise ModelError(f"visual must be a function of q, t, k that returns shapes, got {look!r}")
-        self.look = look
+        if visual is not None and not callable(visual):
+            raise ModelError(f"visual must be a function of q, t, k that returns shapes, got {visual!r}")
+        self.visual = visual
         self.constraint_names = tuple(constraint_names) if constraint_names is not None else None
         for role, function in self.functions.items():
-            given_through = isinstance(function, Through) and role in _THROUGH
-            given_turning = isinstance(function, (Turning, Rubbing)) and role == "velocity_constraints"
-            if not (callable(function) or given_through or given_turning):
-                raise ModelError(f"{role} must be a function of {', '.join(_ARGUMENTS[role])}, got {function!r}")
+            is_invariant_form = isinstance(function, InvariantForm) and role in _INVARIANT_ARGUMENTS
+            is_angle_rate = (
+                isinstance(function, (AngleRateConstraint, FrictionalConstraint)) and role == "velocity_constraints"
+            )
+            if not (callable(function) or is_invariant_form or is_angle_rate):
+                raise ModelError(f"{role} must be a function of {', '.join(_ROLE_ARGUMENTS[role])}, got {function!r}")
         if "kinetic" in self.functions and "mass" in self.functions:
             raise ModelError("give either kinetic or mass, not both: mass M stands for the kinetic energy v.M v/2")
 
     @property
-    def kind(self) -> Hashable:
+    def type_key(self) -> Hashable:
         """Key of the element type in addition to the functions: sizes and values of constants."""
         fixed = tuple((name, value.shape, value.tobytes()) for name, value in self.constants.items())
         return len(self.coordinates), self.parameters.shapes, self.quaternions, fixed
@@ -209,12 +216,12 @@ class Element:
         """Whether all forces have a potential: no dissipation, applied forces or velocity constraints."""
         return not {"dissipation", "forces", "velocity_constraints"} & self.functions.keys()
 
-    def more(self) -> Any:
+    def extra_fingerprint(self) -> Any:
         """Return additional data of the element for the fingerprint of the model."""
         return None
 
 
-class ElementModel:
+class ElementType:
     """Element type: the expressions of its model functions in local symbols ``q v t k``.
 
     k contains the system's parameters, followed by the element's parameters. `invariant_forms` contains the energies
@@ -234,46 +241,46 @@ class ElementModel:
         R: Any,
         F: Any,
         g: Any,
-        through: dict[str, Invariants],
-        rates: Rates | None = None,
+        invariant_forms: dict[str, InvariantExpressions],
+        velocity_constraints: VelocityConstraints | None = None,
     ) -> None:
         self.q, self.v, self.t, self.k = q, v, t, k
         #: Number of position-level constraints.
-        self.on_position, self.rates = int(g.numel()), rates
-        g = g if rates is None else ca.vertcat(g, ca.SX.zeros(rates.count))
+        self.n_position_constraints, self.velocity_constraints = int(g.numel()), velocity_constraints
+        g = g if velocity_constraints is None else ca.vertcat(g, ca.SX.zeros(velocity_constraints.count))
         self.n, self.m = int(q.numel()), int(g.numel())
         self.quaternions = quaternions
         self.T, self.V, self.R, self.F, self.g = T, V, R, F, g
-        self.through = through
+        self.invariant_forms = invariant_forms
 
     @functools.cached_property
-    def digest(self) -> str:
+    def fingerprint(self) -> str:
         """Fingerprint of all expressions."""
         inputs, outputs = [self.q, self.v, self.t, self.k], [self.T, self.V, self.R, self.F, self.g]
-        for given in self.through.values():
-            inputs += [given.w] if given.u is None else [given.w, given.u]
-            outputs += [given.of, given.energy]
-        if self.rates is not None:
-            outputs.append(self.rates.a)
-            if self.rates.angles is not None:
-                inputs.append(self.rates.angles.w)
-                outputs += [self.rates.angles.of, self.rates.angles.law]
-            if self.rates.drag is not None:
-                outputs.append(self.rates.drag)
-        return digest_of([serialized(inputs, outputs), list(self.through), self.quaternions])
+        for form in self.invariant_forms.values():
+            inputs += [form.w] if form.w_dot is None else [form.w, form.w_dot]
+            outputs += [form.w_of_q, form.law]
+        if self.velocity_constraints is not None:
+            outputs.append(self.velocity_constraints.a)
+            if self.velocity_constraints.angles is not None:
+                inputs.append(self.velocity_constraints.angles.rates)
+                outputs += [self.velocity_constraints.angles.cos_sin, self.velocity_constraints.angles.law]
+            if self.velocity_constraints.friction_direction is not None:
+                outputs.append(self.velocity_constraints.friction_direction)
+        return sha256_of([serialize_expressions(inputs, outputs), list(self.invariant_forms), self.quaternions])
 
     @functools.cached_property
-    def driven(self) -> bool:
+    def is_driven(self) -> bool:
         """Whether velocity-level constraints do work: not all residuals vanish at zero velocity."""
-        if self.rates is None:
+        if self.velocity_constraints is None:
             return False
-        at_rest = ca.substitute(self.rates.a, self.v, ca.SX.zeros(self.n))
-        return Probe([self.q, self.t, self.k], seed=6).vanishes(at_rest) is False
+        at_rest = ca.substitute(self.velocity_constraints.a, self.v, ca.SX.zeros(self.n))
+        return Probe([self.q, self.t, self.k], seed=6).is_zero(at_rest) is False
 
     @property
-    def rubs(self) -> bool:
+    def has_constraint_friction(self) -> bool:
         """Whether a constraint has friction proportional to its multiplier."""
-        return self.rates is not None and self.rates.drag is not None
+        return self.velocity_constraints is not None and self.velocity_constraints.friction_direction is not None
 
     @functools.cached_property
     def mass(self) -> Any:
@@ -281,107 +288,119 @@ class ElementModel:
         return ca.hessian(self.T, self.v)[0]
 
     @functools.cached_property
-    def mass_at(self) -> ca.Function:
+    def mass_function(self) -> ca.Function:
         """Compiled mass matrix at (q, v, k)."""
         return ca.Function("M", [self.q, self.v, self.k], [ca.densify(self.mass)])
 
-    def unit_length(self, four: Sequence[int]) -> int | None:
+    def unit_norm_constraint(self, quat: Sequence[int]) -> int | None:
         """Return the index of the constraint (q.q - 1)/2 = 0 of a quaternion with these dofs, or None."""
-        four = tuple(four)
-        if four not in self._unit_lengths:
-            q = self.q[list(four)]
-            gap = self.g - (ca.dot(q, q) - 1) / 2
-            found = Probe([self.q, self.t, self.k], seed=4).vanishing(gap, tolerance=1e-13)
-            zero = [] if found is None else found.ravel().nonzero()[0].tolist()
-            self._unit_lengths[four] = zero[0] if zero else None
-        return self._unit_lengths[four]
+        quat = tuple(quat)
+        if quat not in self._unit_norm_constraints:
+            q = self.q[list(quat)]
+            residual = self.g - (ca.dot(q, q) - 1) / 2
+            vanishing = Probe([self.q, self.t, self.k], seed=4).zero_entries(residual, tolerance=1e-13)
+            matches = [] if vanishing is None else vanishing.ravel().nonzero()[0].tolist()
+            self._unit_norm_constraints[quat] = matches[0] if matches else None
+        return self._unit_norm_constraints[quat]
 
     @functools.cached_property
-    def _unit_lengths(self) -> dict[tuple[int, ...], int | None]:
+    def _unit_norm_constraints(self) -> dict[tuple[int, ...], int | None]:
         return {}
 
 
 #: Element types in use, by fingerprint.
-_types: weakref.WeakValueDictionary[str, ElementModel] = weakref.WeakValueDictionary()
+_types_by_fingerprint: weakref.WeakValueDictionary[str, ElementType] = weakref.WeakValueDictionary()
 #: Element types of deterministic, closure-free functions, by these functions: they are not traced again.
-_pure_types: weakref.WeakValueDictionary[Any, ElementModel] = weakref.WeakValueDictionary()
+_types_by_functions: weakref.WeakValueDictionary[Any, ElementType] = weakref.WeakValueDictionary()
 
 
-def read_type(element: Element, shared: Parameters) -> ElementModel:
+def element_type(element: Element, shared: Parameters) -> ElementType:
     """Return the type of an element: trace its functions, or return the cached type."""
-    key = pure_key(element.functions)
+    key = function_key(element.functions)
     if key is None:
-        read = _read(element, shared)
-        return _types.setdefault(read.digest, read)
-    key = key, element.kind, shared.shapes
-    known = _pure_types.get(key)
-    if known is None:
-        read = _read(element, shared)
-        known = _pure_types[key] = _types.setdefault(read.digest, read)
-    return known
+        traced = _trace(element, shared)
+        return _types_by_fingerprint.setdefault(traced.fingerprint, traced)
+    key = key, element.type_key, shared.shapes
+    cached = _types_by_functions.get(key)
+    if cached is None:
+        traced = _trace(element, shared)
+        cached = _types_by_functions[key] = _types_by_fingerprint.setdefault(traced.fingerprint, traced)
+    return cached
 
 
-def _read(element: Element, shared: Parameters) -> ElementModel:
+def _trace(element: Element, shared: Parameters) -> ElementType:
     n = len(element.coordinates)
     q, v, t = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("t")
     k = ca.SX.sym("k", shared.size + element.parameters.size)
-    symbols = m.symbols(k)
-    named = shared.named(symbols[: shared.size]) | element.parameters.named(symbols[shared.size :])
+    symbols = m.from_casadi(k)
+    named = shared.unpack(symbols[: shared.size]) | element.parameters.unpack(symbols[shared.size :])
     named |= element.constants
     where = f" of element '{element.name}'" if element.name else ""
-    read = Reader({"q": q, "v": v, "t": t, "k": Namespace(named)}, where, must="return")
-    functions, found = element.functions, dict[str, Invariants]()
+    trace = FunctionTracer({"q": q, "v": v, "t": t, "k": ParameterNamespace(named)}, where, verb="return")
+    functions, invariant_forms = element.functions, dict[str, InvariantExpressions]()
 
-    def number(role: str) -> Any:
-        given = functions.get(role)
-        if isinstance(given, Through):
-            one = found[role] = _invariants(read, role, given, ca.vertcat(q, v), where)
-            energy = one.energy if one.u is None else ca.substitute(one.energy, one.u, ca.jtimes(one.of, q, v))
-            return ca.substitute(energy, one.w, one.of)
-        return ca.SX(0) if given is None else read(role, given, (), _ARGUMENTS[role])
+    def scalar(role: str) -> Any:
+        function = functions.get(role)
+        if isinstance(function, InvariantForm):
+            form = invariant_forms[role] = _trace_invariants(trace, role, function, ca.vertcat(q, v), where)
+            energy = (
+                form.law if form.w_dot is None else ca.substitute(form.law, form.w_dot, ca.jtimes(form.w_of_q, q, v))
+            )
+            return ca.substitute(energy, form.w, form.w_of_q)
+        return ca.SX(0) if function is None else trace(role, function, (), _ROLE_ARGUMENTS[role])
 
     if "mass" in functions:
-        matrix = read("mass", functions["mass"], (n, n), _ARGUMENTS["mass"])
-        if Probe([q, k], seed=0).vanishes(matrix - matrix.T, ca.norm_inf(ca.vec(matrix))) is False:
+        matrix = trace("mass", functions["mass"], (n, n), _ROLE_ARGUMENTS["mass"])
+        if Probe([q, k], seed=0).is_zero(matrix - matrix.T, ca.norm_inf(ca.vec(matrix))) is False:
             raise ModelError(f"mass{where} must return a symmetric matrix")
         T = ca.dot(v, matrix @ v) / 2
     else:
-        T = number("kinetic")
-    V, R, F, g = number("potential"), number("dissipation"), ca.SX(n, 1), ca.SX(0, 1)
-    if isinstance(functions.get("forces"), Through):
-        on_invariants = number("forces")
-        F = ca.jtimes(found["forces"].of, q, on_invariants, True)
+        T = scalar("kinetic")
+    V, R, F, g = scalar("potential"), scalar("dissipation"), ca.SX(n, 1), ca.SX(0, 1)
+    if isinstance(functions.get("forces"), InvariantForm):
+        invariant_forces = scalar("forces")
+        F = ca.jtimes(invariant_forms["forces"].w_of_q, q, invariant_forces, True)
     elif "forces" in functions:
-        F = read("forces", functions["forces"], (n,), _ARGUMENTS["forces"])
+        F = trace("forces", functions["forces"], (n,), _ROLE_ARGUMENTS["forces"])
     if "constraints" in functions:
-        g = read.listed("constraints", read.value("constraints", functions["constraints"], _ARGUMENTS["constraints"]))
-    rates = None
+        g = trace.as_column(
+            "constraints", trace.trace("constraints", functions["constraints"], _ROLE_ARGUMENTS["constraints"])
+        )
+    velocity_constraints = None
     if "velocity_constraints" in functions:
-        rates = read_rates(read, functions["velocity_constraints"], q, v, where)  # type: ignore[arg-type]  # checked
-    return ElementModel(q, v, t, k, element.quaternions, T, V, R, F, g, found, rates)
+        velocity_constraints = trace_velocity_constraints(trace, functions["velocity_constraints"], q, v, where)  # type: ignore[arg-type]  # checked
+    return ElementType(q, v, t, k, element.quaternions, T, V, R, F, g, invariant_forms, velocity_constraints)
 
 
-def _invariants(read: Reader, role: str, given: Through, state: Any, where: str) -> Invariants:
-    what = f"invariants of {role}"
-    of = read.listed(what, read.value(what, given.invariants, "qvk" if role == "kinetic" else "qk"))
-    if not of.numel():
-        raise ModelError(f"{what}{where} must return a list of numbers")
-    if ca.depends_on(ca.jacobian(ca.jacobian(of, state), state), state):
-        raise ModelError(f"{what}{where} must be at most quadratic in q and v")
-    w, what = ca.SX.sym("w", of.numel()), f"{'law' if role == 'forces' else 'energy'} of {role}"
+def _trace_invariants(
+    trace: FunctionTracer, role: str, form: InvariantForm, state: Any, where: str
+) -> InvariantExpressions:
+    label = f"invariants of {role}"
+    w_of_q = trace.as_column(label, trace.trace(label, form.invariants, "qvk" if role == "kinetic" else "qk"))
+    if not w_of_q.numel():
+        raise ModelError(f"{label}{where} must return a list of numbers")
+    if ca.depends_on(ca.jacobian(ca.jacobian(w_of_q, state), state), state):
+        raise ModelError(f"{label}{where} must be at most quadratic in q and v")
+    w, label = ca.SX.sym("w", w_of_q.numel()), f"{'law' if role == 'forces' else 'energy'} of {role}"
     if role in ("kinetic", "potential"):
-        return Invariants(w, of, read.shaped(what, read.value(what, given.energy, _THROUGH[role], w=w), ()))
-    u = ca.SX.sym("u", of.numel())
-    value = read.value(what, given.energy, _THROUGH[role], w=w, u=u)
+        return InvariantExpressions(
+            w, w_of_q, trace.check_shape(label, trace.trace(label, form.energy, _INVARIANT_ARGUMENTS[role], w=w), ())
+        )
+    w_dot = ca.SX.sym("u", w_of_q.numel())
+    value = trace.trace(label, form.energy, _INVARIANT_ARGUMENTS[role], w=w, u=w_dot)
     if role == "dissipation":
-        return Invariants(w, of, read.shaped(what, value, ()), u)
-    law = read.listed(what, value)
-    if law.numel() != of.numel():
-        raise ModelError(f"{what}{where} must return a force for each of {of.numel()} invariants, got {law.numel()}")
-    return Invariants(w, of, law, u)
+        return InvariantExpressions(w, w_of_q, trace.check_shape(label, value, ()), w_dot)
+    law = trace.as_column(label, value)
+    if law.numel() != w_of_q.numel():
+        raise ModelError(
+            f"{label}{where} must return a force for each of {w_of_q.numel()} invariants, got {law.numel()}"
+        )
+    return InvariantExpressions(w, w_of_q, law, w_dot)
 
 
-def resolve(coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str, int], where: str) -> tuple[int, ...]:
+def resolve_indices(
+    coordinates: Sequence[int | str], names: Sequence[str] | Mapping[str, int], where: str
+) -> tuple[int, ...]:
     """Return indices of coordinates given by name or index, among all `names` (or a map from names to indices)."""
     position = names if isinstance(names, Mapping) else {name: i for i, name in enumerate(names)}
     indices = []

@@ -10,12 +10,12 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import vector
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import ModelFunction, Reader
+from livens.expressions.name_parsing import Names, parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters
+from livens.expressions.tracing import FunctionTracer, ModelFunction
+from livens.models.base import InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, only
+from livens.validation import check_vector
 
 
 class FirstOrder(DescriptorModel):
@@ -65,7 +65,7 @@ class FirstOrder(DescriptorModel):
     ((101, 2), True)
     """
 
-    kind = "FirstOrder"
+    type_label = "FirstOrder"
 
     def __init__(
         self,
@@ -77,40 +77,50 @@ class FirstOrder(DescriptorModel):
         mass: Any = None,
         invariants: Mapping[str, Callable[..., Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
-        look: ModelFunction | None = None,
-        second: Names = (),
+        visual: ModelFunction | None = None,
+        partition: Names = (),
     ) -> None:
-        self.look = look
-        self.coordinates = names_of("states", states, "x")
-        self.second = self._second_part(second)
-        self.algebraic = names_of("algebraic", algebraic, "y")
-        self.n, self.m = len(self.coordinates), len(self.algebraic)
+        self.visual = visual
+        self.coordinates = parse_names("states", states, "x")
+        self.partition = self._partition_indices(partition)
+        self.algebraic_names = parse_names("algebraic", algebraic, "y")
+        self.n, self.m = len(self.coordinates), len(self.algebraic_names)
         if not self.n:
             raise InputError("a system of first order needs at least one state")
-        self.shared = Parameters(parameters)
-        if self.second:
+        self.model_parameters = Parameters(parameters)
+        if self.partition:
             if self.m or mass is not None:
                 raise ModelError("a partitioned system has no algebraic variables and no mass matrix")
-            self.forms = ("descriptor", "partitioned")
-        w, self._t, self._k = ca.SX.sym("x", self.n + self.m), ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
-        self._w, self._dot = w, ca.SX.sym("xdot", self.n + self.m)
-        named = Namespace(self.shared.symbols(self._k))
-        read = Reader({"x": w[: self.n], "y": w[self.n :], "t": self._t, "k": named})
+            self.formulations = ("descriptor", "partitioned")
+        w, self._t, self._k = (
+            ca.SX.sym("x", self.n + self.m),
+            ca.SX.sym("t"),
+            ca.SX.sym("k", self.model_parameters.size),
+        )
+        self._xy, self._xdot = w, ca.SX.sym("xdot", self.n + self.m)
+        named = ParameterNamespace(self.model_parameters.unpack_symbols(self._k))
+        trace = FunctionTracer({"x": w[: self.n], "y": w[self.n :], "t": self._t, "k": named})
         allowed = "xytk" if self.m else "xtk"
         if not callable(rhs):
             raise ModelError(f"rhs must be a function of {', '.join(allowed)}, got {rhs!r}")
         if bool(self.m) != (constraints is not None):
             raise ModelError("give algebraic variables together with as many constraints")
-        self.f = ca.densify(read("rhs", rhs, (self.n,), allowed))
-        self.g = ca.densify(read("constraints", constraints, (self.m,), allowed)) if self.m else ca.SX(0, 1)
-        self.E = ca.SX.eye(self.n) if mass is None else read("mass", mass, (self.n, self.n), allowed)
-        self.symmetries = {name: read(name, function, (), allowed) for name, function in (invariants or {}).items()}
+        self.f = ca.densify(trace("rhs", rhs, (self.n,), allowed))
+        self.g = ca.densify(trace("constraints", constraints, (self.m,), allowed)) if self.m else ca.SX(0, 1)
+        self.E = ca.SX.eye(self.n) if mass is None else trace("mass", mass, (self.n, self.n), allowed)
+        self.symmetries = {name: trace(name, function, (), allowed) for name, function in (invariants or {}).items()}
 
-    def _second_part(self, second: Any) -> tuple[int, ...]:
+    def _partition_indices(self, partition: Any) -> tuple[int, ...]:
         """Return the indices of the states in the second part."""
-        names = second.split() if isinstance(second, str) else list(second) if isinstance(second, Sequence) else None
+        names = (
+            partition.split()
+            if isinstance(partition, str)
+            else list(partition)
+            if isinstance(partition, Sequence)
+            else None
+        )
         if names is None:
-            raise InputError(f"partition must name states, such as 'v w', got {second!r}")
+            raise InputError(f"partition must name states, such as 'v w', got {partition!r}")
         for name in names:
             if name not in self.coordinates:
                 raise InputError(f"partition names the unknown state '{name}'{suggestion(str(name), self.coordinates)}")
@@ -118,33 +128,35 @@ class FirstOrder(DescriptorModel):
             raise InputError("partition names all states: then there is no first part")
         return tuple(i for i, name in enumerate(self.coordinates) if name in names)
 
-    def content(self) -> Sequence[Any]:
-        return (*super().content(), *((self.second,) if self.second else ()))
+    def fingerprint_data(self) -> Sequence[Any]:
+        return (*super().fingerprint_data(), *((self.partition,) if self.partition else ()))
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
-        residual = ca.vertcat(self.E @ self._dot[: self.n] - self.f, -self.g)
-        return Descriptor(self._w, self._dot, self._t, self._k, ca.densify(residual))
+        residual = ca.vertcat(self.E @ self._xdot[: self.n] - self.f, -self.g)
+        return Descriptor(self._xy, self._xdot, self._t, self._k, ca.densify(residual))
 
     @property
     def observables(self) -> Mapping[str, Any]:
         return {**self.symmetries, "constraint": self.g} if self.m else dict(self.symmetries)
 
-    def watched_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Any, Any]:
         return self.g, ca.SX(0, 1)
 
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        only(given, ("x0", "y0") if self.m else ("x0",), "system of first order")
-        x = vector("x0", given.get("x0"), self.coordinates, "state")
-        y = given.get("y0") if self.m else None
-        guess = np.zeros(self.m) if y is None else vector("y0", y, self.algebraic, "algebraic variable")
-        w = np.concatenate([x, guess])
-        everything = ca.Function("f", [self._w, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
-        if not np.all(np.isfinite(np.array(everything(w, t0, k)))):
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
+        check_initial_value_names(initial_values, ("x0", "y0") if self.m else ("x0",), "system of first order")
+        x = check_vector("x0", initial_values.get("x0"), self.coordinates, "state")
+        y = initial_values.get("y0") if self.m else None
+        y_initial = np.zeros(self.m) if y is None else check_vector("y0", y, self.algebraic_names, "algebraic variable")
+        w = np.concatenate([x, y_initial])
+        terms = ca.Function("f", [self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
+        if not np.all(np.isfinite(np.array(terms(w, t0, k)))):
             raise InputError("the right-hand side cannot be evaluated at the initial values: the result is not finite")
-        fixed = range(self.n if y is None else self.n + self.m)
-        w = self.consistent(w, fixed, k, t0, project)
+        prescribed = range(self.n if y is None else self.n + self.m)
+        w = self.consistent_initial_values(w, prescribed, k, t0, project)
         return InitialState(t0, {"x": w[: self.n]} | ({"y": w[self.n :]} if self.m else {}))
 
-    def equation_name(self, i: int) -> str:
+    def equation_label(self, i: int) -> str:
         return f"constraint {i - self.n}" if i >= self.n else f"equation {i} (of '{self.coordinates[i]}')"

@@ -10,25 +10,25 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import one_of, vector
-from livens.expressions.parameters import Namespace, Parameters, ParameterTable
-from livens.expressions.read import Reader
+from livens.expressions.name_parsing import Names, parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
+from livens.expressions.tracing import FunctionTracer
+from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
+from livens.models.constraint_regularity import IndexTest, index_test
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.index_test import IndexTest, index_test
-from livens.models.model import InitialState, Promising, only
-from livens.models.redundancy import dependent_rows
-from livens.models.scene import Look, particles
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.initialization.redundancy import dependent_rows
 from livens.models.system import System
+from livens.scene.scene import Visual, default_visuals
+from livens.validation import check_choice, check_vector
 
 FORMULATIONS = ("index-3", "index-2", "ggl", "ggl-principle", "index-1")
 #: Stabilized formulations: constraints at both levels, with multipliers mu.
-_BOTH_LEVELS = ("ggl", "ggl-principle")
+STABILIZED = ("ggl", "ggl-principle")
 #: Relative tolerance of constraint residuals, with respect to the magnitude of their terms.
 _TOLERANCE = 1e-10
 #: Reciprocal condition number below which the kinematic matrix is singular.
-_NEARLY_SINGULAR = 1e-8
+_RCOND_MIN = 1e-8
 
 
 class MultibodyEquations:
@@ -100,13 +100,13 @@ class MultibodyEquations:
         conditions: Callable[..., Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self.coordinates = names_of("coordinates", coordinates, "q")
+        self.coordinates = parse_names("coordinates", coordinates, "q")
         n = self.n = len(self.coordinates)
         default = [f"v_{name}" for name in self.coordinates]
-        self.velocities = names_of("velocities", default if velocities is None else velocities, "v")
-        self.auxiliary = names_of("auxiliary", auxiliary, "s")
-        self.shared = Parameters(parameters)
-        self.parameter_table = ParameterTable(self.shared)
+        self.velocities = parse_names("velocities", default if velocities is None else velocities, "v")
+        self.auxiliary = parse_names("auxiliary", auxiliary, "s")
+        self.model_parameters = Parameters(parameters)
+        self.parameter_table = ParameterTable(self.model_parameters)
         if not n or len(self.velocities) != n:
             raise InputError(f"there must be as many velocities as coordinates, got {len(self.velocities)} and {n}")
         if (kinetic is None) == (mass is None):
@@ -114,27 +114,29 @@ class MultibodyEquations:
         if bool(self.auxiliary) != (conditions is not None):
             raise ModelError("give auxiliary variables together with as many conditions")
         q, v, s = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("s", len(self.auxiliary))
-        t, k = ca.SX.sym("t"), ca.SX.sym("k", self.shared.size)
-        read = Reader({"q": q, "v": v, "s": s, "t": t, "k": Namespace(self.shared.symbols(k))})
+        t, k = ca.SX.sym("t"), ca.SX.sym("k", self.model_parameters.size)
+        trace = FunctionTracer(
+            {"q": q, "v": v, "s": s, "t": t, "k": ParameterNamespace(self.model_parameters.unpack_symbols(k))}
+        )
         if kinetic is None:
-            T = ca.dot(v, read("mass", mass, (n, n), "qk") @ v) / 2
+            T = ca.dot(v, trace("mass", mass, (n, n), "qk") @ v) / 2
         else:
-            T = read("kinetic", kinetic, (), "qvk")
-        V = ca.SX(0) if potential is None else read("potential", potential, (), "qtk")
-        Z = ca.SX.eye(n) if kinematics is None else read("kinematics", kinematics, (n, n), "qk")
+            T = trace("kinetic", kinetic, (), "qvk")
+        V = ca.SX(0) if potential is None else trace("potential", potential, (), "qtk")
+        Z = ca.SX.eye(n) if kinematics is None else trace("kinematics", kinematics, (n, n), "qk")
         c = ca.SX(0, 1)
         if conditions is not None:
-            c = ca.densify(read("conditions", conditions, (len(self.auxiliary),), "qstk"))
+            c = ca.densify(trace("conditions", conditions, (len(self.auxiliary),), "qstk"))
         g = ca.SX(0, 1)
         if constraints is not None:
-            g = ca.densify(read("constraints", constraints, (None,), "qstk" if self.auxiliary else "qtk"))
+            g = ca.densify(trace("constraints", constraints, (None,), "qstk" if self.auxiliary else "qtk"))
         lam, F = ca.SX.sym("lam", g.numel()), ca.SX(n, 1)
         if forces is not None:
-            may = [*"qv", *("s" if self.auxiliary else ""), *(["lam"] if g.numel() else []), *"tk"]
-            F = read.shaped("forces", read.value("forces", forces, may, lam=lam), (n,))
-        self._adopt(q, v, s, t, k, T, V, Z, F, c, g, lam)
+            arguments = [*"qv", *("s" if self.auxiliary else ""), *(["lam"] if g.numel() else []), *"tk"]
+            F = trace.check_shape("forces", trace.trace("forces", forces, arguments, lam=lam), (n,))
+        self._initialize(q, v, s, t, k, T, V, Z, F, c, g, lam)
 
-    def _adopt(
+    def _initialize(
         self, q: Any, v: Any, s: Any, t: Any, k: Any, T: Any, V: Any, Z: Any, F: Any, c: Any, g: Any, lam: Any
     ) -> None:
         self.q, self.v, self.s, self.t, self.k, self.lam = q, v, s, t, k, lam
@@ -146,15 +148,15 @@ class MultibodyEquations:
             force += ca.gradient(T, q) - ca.jtimes(momentum, q, v)
         else:
             # Z^T [d/dt (Z^-T dT/dv) - d/dq T(q, Z^-1 q')], without the term M v'
-            rate = ca.SX.sym("rate", self.n)
-            canonical = ca.solve(Z.T, momentum)
-            kinetic = ca.Function("T", [q, v, k], [T])(q, ca.solve(Z, rate), k)
-            turning = ca.substitute(ca.gradient(kinetic, q), rate, Z @ v)
-            force += Z.T @ (turning - ca.jtimes(canonical, q, Z @ v))
+            q_dot = ca.SX.sym("rate", self.n)
+            p_canonical = ca.solve(Z.T, momentum)
+            kinetic = ca.Function("T", [q, v, k], [T])(q, ca.solve(Z, q_dot), k)
+            dT_dq = ca.substitute(ca.gradient(kinetic, q), q_dot, Z @ v)
+            force += Z.T @ (dT_dq - ca.jtimes(p_canonical, q, Z @ v))
         self.f = ca.densify(force)
 
     @classmethod
-    def of(cls, system: System) -> MultibodyEquations:
+    def from_system(cls, system: System) -> MultibodyEquations:
         """Return the multibody equations of a system: ``Z = I`` and no auxiliary variables.
 
         Parameters
@@ -181,13 +183,13 @@ class MultibodyEquations:
         """
         if not system.regular_mass:
             raise ModelError("accelerations need a regular mass matrix; that of the system is singular")
-        d = dynamics(system)
-        made = cls.__new__(cls)
-        made.coordinates, made.n, made.auxiliary = system.coordinates, system.n, ()
-        made.velocities = tuple(f"v_{name}" for name in system.coordinates)
-        made.shared, made.parameter_table = system.shared, system.parameter_table
+        d = equations_of_motion(system)
+        equations = cls.__new__(cls)
+        equations.coordinates, equations.n, equations.auxiliary = system.coordinates, system.n, ()
+        equations.velocities = tuple(f"v_{name}" for name in system.coordinates)
+        equations.model_parameters, equations.parameter_table = system.model_parameters, system.parameter_table
         force = d.F - ca.gradient(d.R, d.v)
-        made._adopt(
+        equations._initialize(
             d.q,
             d.v,
             ca.SX(0, 1),
@@ -201,9 +203,9 @@ class MultibodyEquations:
             d.g,
             ca.SX.sym("lam", d.g.numel()),
         )
-        return made
+        return equations
 
-    def transformed(self) -> MultibodyEquations:
+    def with_coordinate_velocities(self) -> MultibodyEquations:
         """Return the equations with ``w = q' = Z(q) v`` instead of quasi-velocities (S002 eq. 2.22).
 
         The mass matrix becomes ``Z^-T M Z^-1``, which depends on q even if M is constant. Forces become ``Z^-T f``, and
@@ -221,15 +223,15 @@ class MultibodyEquations:
         >>> swing.transformed().Z.is_eye()
         True
         """
-        made = type(self).__new__(type(self))
-        made.coordinates, made.n, made.auxiliary = self.coordinates, self.n, self.auxiliary
-        made.velocities = tuple(f"v_{name}" for name in self.coordinates)
-        made.shared, made.parameter_table = self.shared, self.parameter_table
-        rate = ca.SX.sym("v", self.n)
-        T, force = (ca.substitute(part, self.v, ca.solve(self.Z, rate)) for part in (self.T, self.F))
-        made._adopt(
+        equations = type(self).__new__(type(self))
+        equations.coordinates, equations.n, equations.auxiliary = self.coordinates, self.n, self.auxiliary
+        equations.velocities = tuple(f"v_{name}" for name in self.coordinates)
+        equations.model_parameters, equations.parameter_table = self.model_parameters, self.parameter_table
+        q_dot = ca.SX.sym("v", self.n)
+        T, force = (ca.substitute(part, self.v, ca.solve(self.Z, q_dot)) for part in (self.T, self.F))
+        equations._initialize(
             self.q,
-            rate,
+            q_dot,
             self.s,
             self.t,
             self.k,
@@ -241,7 +243,7 @@ class MultibodyEquations:
             self.g,
             self.lam,
         )
-        return made
+        return equations
 
     def index_test(self, q: Any, t: float = 0.0, **changes: Any) -> IndexTest:
         """Return the index test at a configuration: index 3 if ``G Z M^-1 Z^T G^T`` is regular (S002 thm. 2.2).
@@ -275,9 +277,9 @@ class MultibodyEquations:
         >>> print(rod.index_test([0.0, 0.0]))
         Gamma is singular: constraint 0 has no unique multiplier here, so the index is not 3
         """
-        where, k = vector("q", q, self.coordinates), self.parameter_table.vector(changes)
-        model = Formulation(self, "index-3")
-        return index_test(self, where, model._auxiliary_at(where, t, k), t, k)
+        position, k = check_vector("q", q, self.coordinates), self.parameter_table.vector(changes)
+        model = MultibodyDAE(self, "index-3")
+        return index_test(self, position, model._solve_auxiliary(position, t, k), t, k)
 
     # -- hidden constraints -------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -285,29 +287,29 @@ class MultibodyEquations:
         """Constraint Jacobian: total derivative ``g_q - g_s c_s^-1 c_q`` of g with respect to q."""
         G = ca.jacobian(self.g, self.q)
         if self.auxiliary:
-            slope = ca.solve(ca.jacobian(self.c, self.s), ca.jacobian(self.c, self.q))
-            G -= ca.jacobian(self.g, self.s) @ slope
+            ds_dq = ca.solve(ca.jacobian(self.c, self.s), ca.jacobian(self.c, self.q))
+            G -= ca.jacobian(self.g, self.s) @ ds_dq
         return G
 
-    def _total_rate(self, expression: Any) -> Any:
+    def _total_derivative(self, expression: Any) -> Any:
         """Return the total time derivative along q' = Z v for fixed v, with the auxiliary variables eliminated."""
-        rate = ca.jtimes(expression, self.q, self.Z @ self.v) + ca.jacobian(expression, self.t)
+        derivative = ca.jtimes(expression, self.q, self.Z @ self.v) + ca.jacobian(expression, self.t)
         if self.auxiliary:
-            right = ca.jtimes(self.c, self.q, self.Z @ self.v) + ca.jacobian(self.c, self.t)
-            rate -= ca.jtimes(expression, self.s, ca.solve(ca.jacobian(self.c, self.s), right))
-        return rate
+            rhs = ca.jtimes(self.c, self.q, self.Z @ self.v) + ca.jacobian(self.c, self.t)
+            derivative -= ca.jtimes(expression, self.s, ca.solve(ca.jacobian(self.c, self.s), rhs))
+        return derivative
 
     @functools.cached_property
     def velocity_constraint(self) -> Any:
         """Hidden constraint ``G Z v + dg/dt`` at velocity level."""
-        return ca.densify(self._total_rate(self.g))
+        return ca.densify(self._total_derivative(self.g))
 
     @functools.cached_property
     def acceleration_constraint(self) -> tuple[Any, Any]:
         """A and b of the hidden constraint ``A v' + b = 0`` at acceleration level."""
-        return self.G @ self.Z, self._total_rate(self.velocity_constraint)
+        return self.G @ self.Z, self._total_derivative(self.velocity_constraint)
 
-    def formulate(self, formulation: str = "index-3") -> Formulation:
+    def formulate(self, formulation: str = "index-3") -> MultibodyDAE:
         """Return a DAE model with x = (q, v) and y = (s, lam), for GGL y = (s, lam, mu).
 
         Parameters
@@ -342,78 +344,80 @@ class MultibodyEquations:
                 "the GGL principle needs a constant mass matrix, velocities q', no auxiliary variables and "
                 "constraints that do not depend on time; formulation 'ggl' does not"
             )
-        return Formulation(self, formulation)
+        return MultibodyDAE(self, formulation)
 
 
-def _with_row(rows: Any, i: int, row: Any) -> Any:
+def _replace_row(residual: Any, i: int, row: Any) -> Any:
     """Return the residual with row i replaced."""
-    changed = ca.SX(ca.densify(rows))
+    changed = ca.SX(ca.densify(residual))
     changed[i] = row
     return changed
 
 
-class Formulation(DescriptorModel):
+class MultibodyDAE(DescriptorModel):
     """Multibody DAE of first order in a chosen formulation; see `MultibodyEquations.formulate`."""
 
-    kind = "FirstOrder"
+    type_label = "FirstOrder"
 
     @property
-    def usual_scheme(self) -> str:  # type: ignore[override]  # also without constraints
+    def default_scheme(self) -> str:  # type: ignore[override]  # also without constraints
         return "radau-iia-3"
 
-    def __init__(self, equations: MultibodyEquations, formulation: str, dropped: tuple[int, ...] = ()) -> None:
-        self.equations, self.formulation, self.dropped = equations, formulation, dropped
+    def __init__(
+        self, equations: MultibodyEquations, formulation: str, removed_constraints: tuple[int, ...] = ()
+    ) -> None:
+        self.equations, self.formulation, self.removed_constraints = equations, formulation, removed_constraints
         e = equations
-        self.coordinates, self.shared = (*e.coordinates, *e.velocities), e.shared
+        self.coordinates, self.model_parameters = (*e.coordinates, *e.velocities), e.model_parameters
         self.parameter_table = e.parameter_table
         multipliers = [f"lam[{i}]" for i in range(e.m)]
-        multipliers += [f"mu[{i}]" for i in range(e.m)] if formulation in _BOTH_LEVELS else []
-        self.algebraic = (*e.auxiliary, *multipliers)
+        multipliers += [f"mu[{i}]" for i in range(e.m)] if formulation in STABILIZED else []
+        self.algebraic_names = (*e.auxiliary, *multipliers)
         self.n = len(self.coordinates)
 
     @functools.cached_property
     def descriptor(self) -> Descriptor:
         e = self.equations
-        both = self.formulation in _BOTH_LEVELS
-        lam, mu = e.lam, ca.SX.sym("mu", e.m if both else 0)
-        q_rate, v_rate = ca.SX.sym("q'", e.n), ca.SX.sym("v'", e.n)
+        is_stabilized = self.formulation in STABILIZED
+        lam, mu = e.lam, ca.SX.sym("mu", e.m if is_stabilized else 0)
+        q_dot, v_dot = ca.SX.sym("q'", e.n), ca.SX.sym("v'", e.n)
         x = ca.vertcat(e.q, e.v, e.s, lam, mu)
-        xdot = ca.vertcat(q_rate, v_rate, ca.SX.sym("y'", len(self.algebraic)))
-        drift = e.G.T @ mu if self.formulation == "ggl" else 0
-        rows = [q_rate - e.Z @ e.v - drift, e.M @ v_rate - e.f + e.Z.T @ (e.G.T @ lam), e.c]
+        xdot = ca.vertcat(q_dot, v_dot, ca.SX.sym("y'", len(self.algebraic_names)))
+        ggl_term = e.G.T @ mu if self.formulation == "ggl" else 0
+        residuals = [q_dot - e.Z @ e.v - ggl_term, e.M @ v_dot - e.f + e.Z.T @ (e.G.T @ lam), e.c]
         if self.formulation == "ggl-principle":
             # M q' = p + G^T mu with the force sum_k mu_k D^2 g_k v
-            rows[0] = e.M @ (q_rate - e.v) - e.G.T @ mu
-            rows[1] += ca.gradient(ca.dot(mu, e.G @ e.v), e.q)
-        if both or self.formulation == "index-3":
-            rows.append(e.g)
-        if both or self.formulation == "index-2":
-            rows.append(e.velocity_constraint)
+            residuals[0] = e.M @ (q_dot - e.v) - e.G.T @ mu
+            residuals[1] += ca.gradient(ca.dot(mu, e.G @ e.v), e.q)
+        if is_stabilized or self.formulation == "index-3":
+            residuals.append(e.g)
+        if is_stabilized or self.formulation == "index-2":
+            residuals.append(e.velocity_constraint)
         if self.formulation == "index-1":
             A, b = e.acceleration_constraint
-            rows.append(A @ v_rate + b)
-        for i in self.dropped:
-            rows[3] = _with_row(rows[3], i, lam[i])
-            if both:
-                rows[4] = _with_row(rows[4], i, mu[i])
-        return Descriptor(x, xdot, e.t, e.k, ca.densify(ca.vertcat(*rows)))
+            residuals.append(A @ v_dot + b)
+        for i in self.removed_constraints:
+            residuals[3] = _replace_row(residuals[3], i, lam[i])
+            if is_stabilized:
+                residuals[4] = _replace_row(residuals[4], i, mu[i])
+        return Descriptor(x, xdot, e.t, e.k, ca.densify(ca.vertcat(*residuals)))
 
     @property
-    def unmeasured(self) -> tuple[str, ...]:
+    def excluded_from_error_norm(self) -> tuple[str, ...]:
         """Multipliers mu of the GGL formulation, which vanish for exact solutions."""
-        return tuple(name for name in self.algebraic if name.startswith("mu["))
+        return tuple(name for name in self.algebraic_names if name.startswith("mu["))
 
     @property
     def guards(self) -> Mapping[str, Any]:
         e = self.equations
         if e.Z.is_eye():
             return {}
-        words = "the kinematic matrix Z is singular: other angles (another rotation sequence) are needed"
-        return {words: 1 / ca.det(e.Z)}
+        message = "the kinematic matrix Z is singular: other angles (another rotation sequence) are needed"
+        return {message: 1 / ca.det(e.Z)}
 
-    def looks(self, k: np.ndarray) -> list[Look]:
+    def visuals(self, k: np.ndarray) -> list[Visual]:
         """Return default visuals: spheres at coordinates named x and y."""
-        return particles(self.coordinates)
+        return default_visuals(self.coordinates)
 
     @property
     def observables(self) -> Mapping[str, Any]:
@@ -426,107 +430,124 @@ class Formulation(DescriptorModel):
             "velocity_constraint": e.velocity_constraint,
         }
 
-    def watched_energy(self, conserved: tuple[str, ...]) -> str:
+    def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         return "total_energy"
 
-    def magnitude(self) -> Any:
+    def energy_scale(self) -> Any:
         return self.equations.T
 
-    def watched_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Any, Any]:
         return self.equations.g, self.equations.velocity_constraint
 
-    def velocities(self) -> Any:
+    def velocity_expression(self) -> Any:
         return self.equations.v
 
-    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+    def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether a quantity is guaranteed; constraints only at the levels that the formulation imposes."""
-        imposed = {"constraint": ("index-3", *_BOTH_LEVELS), "velocity_constraint": ("index-2", *_BOTH_LEVELS)}
+        imposed = {"constraint": ("index-3", *STABILIZED), "velocity_constraint": ("index-2", *STABILIZED)}
         if name not in imposed:
-            return super().promised(scheme, name, k)
-        return scheme is not None and "constraint" in scheme.conserves and self.formulation in imposed[name]
+            return super().is_guaranteed_by(scheme, name, k)
+        return scheme is not None and "constraint" in scheme.is_invariant and self.formulation in imposed[name]
 
-    def start_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def initial_values_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         n = self.equations.n
         return {"q0": values["x"][:n], "v0": values["x"][n:]}
 
-    def content(self) -> Sequence[Any]:
-        return self.formulation, *((self.dropped,) if self.dropped else ()), *super().content()
+    def fingerprint_data(self) -> Sequence[Any]:
+        return (
+            self.formulation,
+            *((self.removed_constraints,) if self.removed_constraints else ()),
+            *super().fingerprint_data(),
+        )
 
     # -- initial state ------------------------------------------------------------------------------------------------
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
         """Return the initial state for q0 and v0; multipliers of redundant constraints are zero."""
-        only(given, ("q0", "v0"), "formulation of a multibody system")
-        one_of("redundant", redundant, ("error", "remove", "auto"))
+        check_initial_value_names(initial_values, ("q0", "v0"), "formulation of a multibody system")
+        check_choice("redundant", redundant, ("error", "remove", "auto"))
         e = self.equations
-        q = vector("q0", given.get("q0"), e.coordinates, "coordinate")
-        v = vector("v0", given.get("v0"), e.velocities, "velocity")
-        trouble = self.trouble(q, t0, k)
-        if trouble:
-            raise InputError(f"cannot start at q0: {trouble}")
+        q = check_vector("q0", initial_values.get("q0"), e.coordinates, "coordinate")
+        v = check_vector("v0", initial_values.get("v0"), e.velocities, "velocity")
+        message = self.singularity_message(q, t0, k)
+        if message:
+            raise InputError(f"cannot start at q0: {message}")
         if project:
-            q, v = self._nearest(q, v, t0, k)
-        s = self._auxiliary_at(q, t0, k)
-        g, rate, G, M, f, A, b = self._at(q, v, s, t0, k)
-        for what, gap, weights in (("position", g, np.abs(G) @ np.abs(q)), ("velocity", rate, np.abs(A) @ np.abs(v))):
-            relative = np.abs(gap.ravel()) / (1 + weights)
-            if gap.size and not relative.max() <= _TOLERANCE:
+            q, v = self._project(q, v, t0, k)
+        s = self._solve_auxiliary(q, t0, k)
+        g, g_dot, G, M, f, A, b = self._evaluate(q, v, s, t0, k)
+        for level, residual, weights in (
+            ("position", g, np.abs(G) @ np.abs(q)),
+            ("velocity", g_dot, np.abs(A) @ np.abs(v)),
+        ):
+            relative = np.abs(residual.ravel()) / (1 + weights)
+            if residual.size and not relative.max() <= _TOLERANCE:
                 worst = int(np.argmax(relative))
                 raise InputError(
-                    f"inconsistent initial values: constraint {worst} is violated on {what} level by "
-                    f"{gap.ravel()[worst]:.3g}; {self._offered(q, v, t0, k)}"
+                    f"inconsistent initial values: constraint {worst} is violated on {level} level by "
+                    f"{residual.ravel()[worst]:.3g}; {self._consistent_hint(q, v, t0, k)}"
                 )
-        dropped = self._redundant(q, A, t0, k)
-        if dropped and redundant == "error":
+        removed = self._redundant_constraints(q, A, t0, k)
+        if removed and redundant == "error":
             raise InputError(
-                f"constraints are redundant: {', '.join(f'constraint {i}' for i in dropped)} "
-                f"follow{'s' if len(dropped) == 1 else ''} from the others; pass redundant='remove' to leave "
-                f"{'it' if len(dropped) == 1 else 'them'} out"
+                f"constraints are redundant: {', '.join(f'constraint {i}' for i in removed)} "
+                f"follow{'s' if len(removed) == 1 else ''} from the others; pass redundant='remove' to leave "
+                f"{'it' if len(removed) == 1 else 'them'} out"
             )
-        kept = [i for i in range(e.m) if i not in dropped]
-        matrix = np.block([[M, A[kept].T], [A[kept], np.zeros((len(kept), len(kept)))]])
+        independent = [i for i in range(e.m) if i not in removed]
+        matrix = np.block([[M, A[independent].T], [A[independent], np.zeros((len(independent), len(independent)))]])
         if not np.all(np.isfinite(matrix)):
             raise InputError("the equations cannot be evaluated at q0, v0: the result is not finite")
         lam = np.zeros(e.m)
-        lam[kept] = np.linalg.lstsq(matrix, np.concatenate([f.ravel(), -b.ravel()[kept]]), rcond=None)[0][e.n :]
-        if self._reacting:
-            lam = self._with_reactions(q, v, s, lam, t0, k)
-        y = np.concatenate([s, lam, np.zeros(len(self.algebraic) - len(s) - e.m)])
-        return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic else {}), dropped)
+        lam[independent] = np.linalg.lstsq(matrix, np.concatenate([f.ravel(), -b.ravel()[independent]]), rcond=None)[0][
+            e.n :
+        ]
+        if self._forces_depend_on_multipliers:
+            lam = self._multipliers_with_friction(q, v, s, lam, t0, k)
+        y = np.concatenate([s, lam, np.zeros(len(self.algebraic_names) - len(s) - e.m)])
+        return InitialState(t0, {"x": np.concatenate([q, v])} | ({"y": y} if self.algebraic_names else {}), removed)
 
-    def without(self, dropped: Collection[int]) -> Formulation:
+    def without_constraints(self, removed_constraints: Collection[int]) -> MultibodyDAE:
         """Return the model with the equation ``lam_i = 0`` in place of each removed constraint."""
-        return Formulation(self.equations, self.formulation, tuple(dropped)) if dropped else self
+        return (
+            MultibodyDAE(self.equations, self.formulation, tuple(removed_constraints)) if removed_constraints else self
+        )
 
-    def _at(self, q: np.ndarray, v: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> list[np.ndarray]:
+    def _evaluate(self, q: np.ndarray, v: np.ndarray, s: np.ndarray, t: float, k: np.ndarray) -> list[np.ndarray]:
         """Return g, its time derivative, G, M, f, and A and b of the acceleration-level constraint."""
-        return [np.array(value) for value in self._levels(q, v, s, t, k)]
+        return [np.array(value) for value in self._level_function(q, v, s, t, k)]
 
     @functools.cached_property
-    def _levels(self) -> ca.Function:
+    def _level_function(self) -> ca.Function:
         e = self.equations
         f = ca.substitute(e.f, e.lam, ca.SX.zeros(e.m))
-        return ca.Function("at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, f, *self._level()])
+        return ca.Function(
+            "at", [e.q, e.v, e.s, e.t, e.k], [e.g, e.velocity_constraint, e.G, e.M, f, *self._acceleration_level()]
+        )
 
     @functools.cached_property
-    def _reacting(self) -> bool:
+    def _forces_depend_on_multipliers(self) -> bool:
         """Whether forces depend on the multipliers."""
         return bool(ca.depends_on(self.equations.f, self.equations.lam))
 
-    def _with_reactions(
+    def _multipliers_with_friction(
         self, q: np.ndarray, v: np.ndarray, s: np.ndarray, lam: np.ndarray, t: float, k: np.ndarray
     ) -> np.ndarray:
         """Return the multipliers for forces that depend on them, by Newton's method from the given multipliers."""
-        e, (A, b) = self.equations, self._level()
+        e, (A, b) = self.equations, self._acceleration_level()
         a = ca.SX.sym("a", e.n)
-        rows = ca.vertcat(e.M @ a + A.T @ e.lam - e.f, A @ a + b)
+        residual = ca.vertcat(e.M @ a + A.T @ e.lam - e.f, A @ a + b)
         unknown = ca.vertcat(a, e.lam)
-        both = ca.Function("both", [unknown, e.q, e.v, e.s, e.t, e.k], [rows, ca.jacobian(rows, unknown)])
+        residual_and_jacobian = ca.Function(
+            "both", [unknown, e.q, e.v, e.s, e.t, e.k], [residual, ca.jacobian(residual, unknown)]
+        )
         x = np.concatenate([np.zeros(e.n), lam])
         for _ in range(50):
-            value, slope = (np.array(part) for part in both(x, q, v, s, t, k))
-            if not np.all(np.isfinite(slope)):
+            value, jacobian = (np.array(part) for part in residual_and_jacobian(x, q, v, s, t, k))
+            if not np.all(np.isfinite(jacobian)):
                 break
-            step = np.linalg.lstsq(slope, value.ravel(), rcond=1e-12)[0]
+            step = np.linalg.lstsq(jacobian, value.ravel(), rcond=1e-12)[0]
             x = x - step
             if np.abs(step).max() <= 1e-13 * (1 + np.abs(x).max()):
                 return x[e.n :]
@@ -534,49 +555,51 @@ class Formulation(DescriptorModel):
             "no multipliers were found that fulfil the equations at q0, v0 with forces that depend on them"
         )
 
-    def _nearest(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _project(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return positions on the constraints by Gauss-Newton steps, and the nearest consistent velocities."""
         for _ in range(50):
-            g, _, G, *_ = self._at(q, v, self._auxiliary_at(q, t, k), t, k)
+            g, _, G, *_ = self._evaluate(q, v, self._solve_auxiliary(q, t, k), t, k)
             if not g.size or not np.all(np.isfinite(G)):
                 return q, v
             step = np.linalg.lstsq(G, g.ravel(), rcond=1e-10)[0]
             q = q - step
             if np.abs(step).max() <= 1e-15 * (1 + np.abs(q).max()):
                 break
-        _, rate, _, _, _, A, _ = self._at(q, v, self._auxiliary_at(q, t, k), t, k)
-        return q, v - np.linalg.lstsq(A, rate.ravel(), rcond=1e-10)[0]
+        _, g_dot, _, _, _, A, _ = self._evaluate(q, v, self._solve_auxiliary(q, t, k), t, k)
+        return q, v - np.linalg.lstsq(A, g_dot.ravel(), rcond=1e-10)[0]
 
-    def _offered(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> str:
+    def _consistent_hint(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> str:
         """Return a message with consistent values nearby."""
-        near = self._nearest(q, v, t, k)
-        if not all(np.all(np.isfinite(part)) for part in near):
+        projected = self._project(q, v, t, k)
+        if not all(np.all(np.isfinite(part)) for part in projected):
             return "no consistent start was found nearby"
         shown = ", ".join(
-            f"{name} = {value:.9g}" for name, value in zip(self.coordinates, np.hstack(near), strict=True)
+            f"{name} = {value:.9g}" for name, value in zip(self.coordinates, np.hstack(projected), strict=True)
         )
         return f"a consistent start nearby is ({shown}); pass project=True to start there"
 
-    def _redundant(self, q: np.ndarray, A: np.ndarray, t: float, k: np.ndarray) -> tuple[int, ...]:
+    def _redundant_constraints(self, q: np.ndarray, A: np.ndarray, t: float, k: np.ndarray) -> tuple[int, ...]:
         """Return the redundant constraints, which are dependent at an offset from the initial position as well."""
-        dropped = dependent_rows(A)
-        if not dropped:
+        dependent = dependent_rows(A)
+        if not dependent:
             return ()
         free = np.linalg.svd(A)[2][np.linalg.matrix_rank(A, tol=1e-9) :]
-        way = free.T @ np.random.default_rng(7).standard_normal(len(free))
-        if not way.size or not np.abs(way).max() > 0:
-            return dropped
+        direction = free.T @ np.random.default_rng(7).standard_normal(len(free))
+        if not direction.size or not np.abs(direction).max() > 0:
+            return dependent
         e = self.equations
         Z = np.array(ca.Function("Z", [e.q, e.k], [e.Z])(q, k))
-        away, v = self._nearest(q + 0.02 * (1 + np.abs(q).max()) * (Z @ way) / np.abs(way).max(), 0 * q, t, k)
-        there = self._at(away, v, self._auxiliary_at(away, t, k), t, k)
-        return dependent_rows(there[5]) if np.abs(there[0]).max(initial=0.0) < 1e-8 else dropped
+        q_offset, v = self._project(
+            q + 0.02 * (1 + np.abs(q).max()) * (Z @ direction) / np.abs(direction).max(), 0 * q, t, k
+        )
+        values = self._evaluate(q_offset, v, self._solve_auxiliary(q_offset, t, k), t, k)
+        return dependent_rows(values[5]) if np.abs(values[0]).max(initial=0.0) < 1e-8 else dependent
 
-    def _level(self) -> tuple[Any, Any]:
+    def _acceleration_level(self) -> tuple[Any, Any]:
         e = self.equations
         return e.acceleration_constraint if e.m else (ca.SX(0, e.n), ca.SX(0, 1))
 
-    def _auxiliary_at(self, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+    def _solve_auxiliary(self, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
         """Return s with c(q, s) = 0, by Newton's method from zero."""
         e = self.equations
         s = np.zeros(len(e.auxiliary))
@@ -584,23 +607,23 @@ class Formulation(DescriptorModel):
             return s
         conditions = ca.Function("c", [e.q, e.s, e.t, e.k], [e.c, ca.jacobian(e.c, e.s)])
         for _ in range(50):
-            value, slope = (np.array(part) for part in conditions(q, s, t, k))
-            if not np.all(np.isfinite(slope)) or np.linalg.matrix_rank(slope) < s.size:
+            value, jacobian = (np.array(part) for part in conditions(q, s, t, k))
+            if not np.all(np.isfinite(jacobian)) or np.linalg.matrix_rank(jacobian) < s.size:
                 raise InputError("the conditions c(q, s) = 0 do not determine the auxiliary variables at q0")
-            step = np.linalg.solve(slope, value.ravel())
+            step = np.linalg.solve(jacobian, value.ravel())
             s = s - step
             if np.abs(step).max() <= 1e-15 * (1 + np.abs(s).max()):
                 return s
         raise InputError("no auxiliary variables were found that fulfil the conditions c(q, s) = 0 at q0")
 
-    def trouble(self, q: np.ndarray, t: float, k: np.ndarray) -> str:
+    def singularity_message(self, q: np.ndarray, t: float, k: np.ndarray) -> str:
         """Return a message if the kinematic matrix is singular at q, otherwise an empty string."""
         e = self.equations
         if e.Z.is_eye():
             return ""
         Z = np.array(ca.Function("Z", [e.q, e.k], [e.Z])(q, k))
-        smallest = 0.0 if not np.all(np.isfinite(Z)) else 1 / np.linalg.cond(Z)
-        if smallest > _NEARLY_SINGULAR:
+        rcond = 0.0 if not np.all(np.isfinite(Z)) else 1 / np.linalg.cond(Z)
+        if rcond > _RCOND_MIN:
             return ""
         angles = ", ".join(f"{name} = {value:.6g}" for name, value in zip(e.coordinates, q, strict=True))
         return f"the kinematic matrix Z is singular at {angles}; other angles (another rotation sequence) are needed"

@@ -10,13 +10,13 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import vector
-from livens.expressions.parameters import Namespace, Parameters
+from livens.expressions.name_parsing import Names, parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.probe import Probe
-from livens.expressions.read import ModelFunction, Reader
+from livens.expressions.tracing import FunctionTracer, ModelFunction
+from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, Promising, only
+from livens.validation import check_vector
 
 
 class Nambu(DescriptorModel):
@@ -56,8 +56,8 @@ class Nambu(DescriptorModel):
     array([-0.5,  1.5, -1. ])
     """
 
-    kind = "Nambu"
-    forms = ("nambu", "descriptor")
+    type_label = "Nambu"
+    formulations = ("nambu", "descriptor")
     separable = False
 
     def __init__(
@@ -66,12 +66,12 @@ class Nambu(DescriptorModel):
         *,
         hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
         parameters: Mapping[str, Any] | None = None,
-        look: ModelFunction | None = None,
+        visual: ModelFunction | None = None,
     ) -> None:
-        self.look = look
-        self.coordinates = names_of("states", states, "x")
+        self.visual = visual
+        self.coordinates = parse_names("states", states, "x")
         self.n = len(self.coordinates)
-        self.shared = Parameters(parameters)
+        self.model_parameters = Parameters(parameters)
         if self.n < 2:
             raise InputError(f"a Nambu system needs at least two states, got {self.n}")
         names: Sequence[str] = ()
@@ -84,9 +84,9 @@ class Nambu(DescriptorModel):
                 f"a Nambu system with {self.n} states has {self.n - 1} Hamiltonian{'s' if self.n > 2 else ''}, "
                 f"got {len(hamiltonians)}"
             )
-        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        read = Reader({"x": self.x, "k": Namespace(self.shared.symbols(self.k))})
-        self.hamiltonians = tuple(read(f"Hamiltonian {i + 1}", f, (), "xk") for i, f in enumerate(hamiltonians))
+        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.model_parameters.size)
+        trace = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.model_parameters.unpack_symbols(self.k))})
+        self.hamiltonians = tuple(trace(f"Hamiltonian {i + 1}", f, (), "xk") for i, f in enumerate(hamiltonians))
         for i, H in enumerate(self.hamiltonians):
             if not ca.depends_on(H, self.x):
                 raise ModelError(f"Hamiltonian {i + 1} does not depend on the state, so nothing moves")
@@ -95,33 +95,37 @@ class Nambu(DescriptorModel):
     # -- interface to a run -------------------------------------------------------------------------------------------
     @functools.cached_property
     def descriptor(self) -> Descriptor:
-        rate = ca.SX.sym("xdot", self.n)
-        return Descriptor(self.x, rate, ca.SX.sym("t"), self.k, ca.densify(rate - self.field))
+        xdot = ca.SX.sym("xdot", self.n)
+        return Descriptor(self.x, xdot, ca.SX.sym("t"), self.k, ca.densify(xdot - self.vector_field))
 
     @property
     def observables(self) -> Mapping[str, Any]:
         return self.symmetries
 
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        only(given, ("x0",), "Nambu system")
-        x = vector("x0", given.get("x0"), self.coordinates, "state")
-        if not np.all(np.isfinite(np.array(self.function(self.field)(x, k)))):
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
+        check_initial_value_names(initial_values, ("x0",), "Nambu system")
+        x = check_vector("x0", initial_values.get("x0"), self.coordinates, "state")
+        if not np.all(np.isfinite(np.array(self.function(self.vector_field)(x, k)))):
             raise InputError(
                 "the Hamiltonians cannot be differentiated at the initial values: the result is not finite"
             )
         return InitialState(t0, {"x": x})
 
-    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+    def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether a scheme conserves an observable; some schemes conserve the first or second Hamiltonian."""
-        kept = () if scheme is None else scheme.conserves
-        words = zip(("first Hamiltonian", "second Hamiltonian"), self.symmetries, strict=False)
-        return any(word in kept and name == own for word, own in words) or super().promised(scheme, name, k)
+        conserved = () if scheme is None else scheme.is_invariant
+        claims = zip(("first Hamiltonian", "second Hamiltonian"), self.symmetries, strict=False)
+        return any(
+            claim in conserved and name == hamiltonian for claim, hamiltonian in claims
+        ) or super().is_guaranteed_by(scheme, name, k)
 
     # -- vector field -------------------------------------------------------------------------------------------------
     @functools.cached_property
-    def field(self) -> Any:
+    def vector_field(self) -> Any:
         """Vector field ``x' = f(x)``."""
-        return _normal([ca.gradient(H, self.x) for H in self.hamiltonians])
+        return _generalized_cross_product([ca.gradient(H, self.x) for H in self.hamiltonians])
 
     def bracket(self, *functions: Any) -> Any:
         """Return the Nambu bracket ``det(grad f_1, .., grad f_n)``.
@@ -174,7 +178,7 @@ class Nambu(DescriptorModel):
         for j in range(self.n):
             unit = ca.SX.zeros(self.n)
             unit[j] = 1
-            columns.append(_normal([*gradients[: which - 1], unit, *gradients[which:]]))
+            columns.append(_generalized_cross_product([*gradients[: which - 1], unit, *gradients[which:]]))
         return ca.horzcat(*columns)
 
     def function(self, expression: Any) -> ca.Function:
@@ -192,7 +196,7 @@ class Nambu(DescriptorModel):
         """
         return ca.Function("f", [self.x, self.k], [expression])
 
-    def rate(self, x: Any, **changes: Any) -> np.ndarray:
+    def evaluate(self, x: Any, **changes: Any) -> np.ndarray:
         """Return the value of the vector field ``x'`` in a state.
 
         Parameters
@@ -207,28 +211,32 @@ class Nambu(DescriptorModel):
         ndarray of shape (n,)
             Time derivative of the state.
         """
-        state = vector("x", x, self.coordinates)
-        return np.array(self.function(self.field)(state, self.parameter_vector(changes))).ravel()
+        state = check_vector("x", x, self.coordinates)
+        return np.array(self.function(self.vector_field)(state, self.parameter_vector(changes))).ravel()
 
     # -- properties ---------------------------------------------------------------------------------------------------
     @functools.cached_property
-    def componentwise(self) -> bool:
+    def is_divergence_free_componentwise(self) -> bool:
         """Whether ``df_i/dx_i = 0`` for every component, as for Hamiltonians that are sums of functions of one state.
 
         The flow of every single component is then linear in time, as are the parts of `nambu-mt` (S003 4.1).
         """
-        return not any(ca.depends_on(self.field[i], self.x[i]) for i in range(self.n))
+        return not any(ca.depends_on(self.vector_field[i], self.x[i]) for i in range(self.n))
 
     @functools.cached_property
-    def diagonal(self) -> Any:
+    def diagonal_coefficients(self) -> Any:
         """Coefficients d of Hamiltonians ``sum_i d_i x_i^2/2``, of shape (n - 1, n); None for other Hamiltonians."""
         rows = []
         for H in self.hamiltonians:
-            hessian, slope = ca.hessian(H, self.x)
+            hessian, gradient = ca.hessian(H, self.x)
             d = ca.diag(hessian)
-            off = ca.sparsify(hessian - ca.diag(d))
-            still = ca.substitute(slope, self.x, ca.SX.zeros(self.n))
-            if off.nnz() or ca.depends_on(hessian, self.x) or not ca.sparsify(ca.simplify(still)).is_zero():
+            off_diagonal = ca.sparsify(hessian - ca.diag(d))
+            gradient_at_zero = ca.substitute(gradient, self.x, ca.SX.zeros(self.n))
+            if (
+                off_diagonal.nnz()
+                or ca.depends_on(hessian, self.x)
+                or not ca.sparsify(ca.simplify(gradient_at_zero)).is_zero()
+            ):
                 return None
             rows.append(ca.densify(d).T)
         return ca.vertcat(*rows)
@@ -255,14 +263,14 @@ class Nambu(DescriptorModel):
         i = self.coordinates.index(state) if isinstance(state, str) else int(state)
         mirror = np.ones(self.n)
         mirror[i] = -1
-        back = ca.substitute(self.field, self.x, mirror * self.x)
-        probe = Probe([self.x, self.k], seed=5, given={1: self.parameter_vector()})
-        return probe.vanishes(mirror * self.field + back, 1 + ca.fabs(self.field)) is True
+        reflected = ca.substitute(self.vector_field, self.x, mirror * self.x)
+        probe = Probe([self.x, self.k], seed=5, fixed={1: self.parameter_vector()})
+        return probe.is_zero(mirror * self.vector_field + reflected, 1 + ca.fabs(self.vector_field)) is True
 
     def __str__(self) -> str:
         lines = [f"Nambu system with {self.n} states ({' '.join(self.coordinates)})"]
-        lines += [f"  componentwise    {'yes' if self.componentwise else 'no'}"]
-        if self.shared.values:
+        lines += [f"  componentwise    {'yes' if self.is_divergence_free_componentwise else 'no'}"]
+        if self.model_parameters.values:
             lines += [f"  parameters       {', '.join(f'{name} = {v}' for name, v in self.parameters.items())}"]
         return "\n".join(lines)
 
@@ -270,7 +278,7 @@ class Nambu(DescriptorModel):
         return f"<livens.Nambu: states {' '.join(self.coordinates)}>"
 
 
-def _normal(gradients: Sequence[Any]) -> Any:
+def _generalized_cross_product(gradients: Sequence[Any]) -> Any:
     """Return the generalized cross product of n - 1 vectors; its components are the signed minors."""
     matrix = ca.densify(ca.horzcat(*gradients)).T
     n = matrix.shape[1]

@@ -7,20 +7,22 @@ from typing import Any
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.parameters import Namespace
-from livens.expressions.read import Reader
-from livens.models.model import Model
+from livens.expressions.parameters import ParameterNamespace
+from livens.expressions.tracing import FunctionTracer
+from livens.models.base import Model
 
 
-def read(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ...]]:
+def trace_observable(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ...]]:
     """Trace a user-defined observable; return its expression and the shape of its value."""
-    view, shared = model.view, model.shared
-    reader = Reader({**view.symbols, "t": view.t, "k": Namespace(shared.symbols(view.k[: shared.size]))})
-    value = reader.value("the observable", function)
+    view, shared = model.view, model.model_parameters
+    reader = FunctionTracer(
+        {**view.symbols, "t": view.t, "k": ParameterNamespace(shared.unpack_symbols(view.k[: shared.size]))}
+    )
+    value = reader.trace("the observable", function)
     try:
         if value is None:
             raise TypeError
         items = m.array(value)
-        return m.expression(items.ravel()), tuple(items.shape)
+        return m.to_casadi(items.ravel()), tuple(items.shape)
     except (TypeError, ValueError, AttributeError, NotImplementedError):
         raise InputError(f"the observable must return a number or an array of numbers, got {value!r}") from None

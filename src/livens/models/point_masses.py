@@ -8,14 +8,14 @@ from typing import Any
 
 from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.names import Names, words
-from livens.expressions.numbers import whole_number
-from livens.expressions.read import ModelFunction
+from livens.expressions.name_parsing import Names, split_names
+from livens.expressions.tracing import ModelFunction
 from livens.models.symmetry import rotations, translations
 from livens.models.system import System
+from livens.validation import check_integer
 
 #: Maximum number of bodies; every pair is a term of the energy.
-_MOST = 1000
+_MAX_BODIES = 1000
 
 
 class PointMasses(System):
@@ -65,11 +65,11 @@ class PointMasses(System):
         *,
         dimension: int = 3,
         coordinates: Sequence[str] | None = None,
-        look: ModelFunction | None = None,
+        visual: ModelFunction | None = None,
     ) -> None:
         if isinstance(bodies, int):
-            bodies = [f"body{i + 1}" for i in range(whole_number("bodies", bodies, 2, _MOST))]
-        names = words(bodies)
+            bodies = [f"body{i + 1}" for i in range(check_integer("bodies", bodies, 2, _MAX_BODIES))]
+        names = split_names(bodies)
         count = len(names)
         if dimension not in (2, 3):
             raise InputError(f"dimension must be 2 or 3, got {dimension!r}")
@@ -89,7 +89,7 @@ class PointMasses(System):
         def kinetic(v: Any, k: Any) -> Any:
             return sum(0.5 * k.masses[i] * (v[part] @ v[part]) for i, part in enumerate(parts))
 
-        places = [list(range(part.start, part.stop)) for part in parts]
+        point_dofs = [list(range(part.start, part.stop)) for part in parts]
         super().__init__(
             list(coordinates)
             if coordinates is not None
@@ -97,17 +97,17 @@ class PointMasses(System):
             kinetic=kinetic,
             potential=potential,
             parameters=dict(G=G, masses=list(masses)),
-            symmetries=dict(momentum=translations(places), angular_momentum=rotations(places)),
-            look=look,
+            symmetries=dict(momentum=translations(point_dofs), angular_momentum=rotations(point_dofs)),
+            visual=visual,
         )
         self.count, self.dimension = count, dimension
 
     @property
-    def planetary(self) -> bool:
+    def is_nbody(self) -> bool:
         """Whether the system is a gravitational N-body problem without other forces: always."""
         return True
 
-    def gravity(self, k: Any) -> tuple[Any, list[Any]]:
+    def gravity_parameters(self, k: Any) -> tuple[Any, list[Any]]:
         """Return G and the masses from a parameter vector.
 
         Parameters

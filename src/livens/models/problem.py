@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from livens.models import html
-from livens.models.scene import Scene
-from livens.models.sketch import svg
+from livens.scene import html
+from livens.scene.scene import Scene
+from livens.scene.sketch import svg
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Problem:
     """
 
     name: str
-    system: Any  # a Model
+    model: Any  # a Model
     q0: np.ndarray | None
     v0: np.ndarray | None
     scheme: str
@@ -56,40 +56,41 @@ class Problem:
     t0: float = 0.0
     reference: Callable[[float], dict[str, np.ndarray]] | None = None
     scaling: Any = None
-    start: Mapping[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
+    initial_values: Mapping[str, Any] = field(default_factory=dict)
+    factory_options: dict[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def start_values(self) -> dict[str, Any]:
         """Initial values by the names of the arguments of `livens.simulate`."""
-        return dict(self.start) if self.start else {"q0": self.q0, "v0": self.v0}
+        return dict(self.initial_values) if self.initial_values else {"q0": self.q0, "v0": self.v0}
 
     @property
-    def pose(self) -> tuple[Scene, np.ndarray, float]:
+    def initial_scene(self) -> tuple[Scene, np.ndarray, float]:
         """Scene at the initial time, with the initial coordinates or states and the time."""
-        model = self.system
+        model = self.model
         state = self.start_values.get("q0", self.start_values.get("x0"))
         if state is None:
             return Scene(), np.zeros(0), self.t0
-        return model.scene_with(model.parameter_vector(self.parameters)), np.asarray(state, dtype=float), self.t0
+        return model.scene_for(model.parameter_vector(self.parameters)), np.asarray(state, dtype=float), self.t0
 
     def _repr_html_(self) -> str:
         """Return the summary and the picture of the initial configuration for notebooks."""
-        model = self.system
-        start = {name: value for name, value in self.start_values.items() if value is not None}
-        table = html.listing(
+        model = self.model
+        initial_values = {name: value for name, value in self.start_values.items() if value is not None}
+        table = html.definition_table(
             {
                 "problem": self.name,
-                "model": f"{model.kind}, {len(model.coordinates)} coordinates: {html.some(model.coordinates, 8)}",
+                "model": f"{model.kind}, {len(model.coordinates)} coordinates: {html.abbreviate(model.coordinates, 8)}",
                 "default run": f"{self.scheme}, h = {self.h:g}, t = {self.t0:g} to {self.t_end:g}",
-                "options": ", ".join(f"{name}={html.cell(value)}" for name, value in self.options.items()),
+                "options": ", ".join(f"{name}={html.escape(value)}" for name, value in self.factory_options.items()),
                 "initial values": "; ".join(
-                    f"{name} = {html.some([f'{x:.4g}' for x in np.ravel(value)], 8)}" for name, value in start.items()
+                    f"{name} = {html.abbreviate([f'{x:.4g}' for x in np.ravel(value)], 8)}"
+                    for name, value in initial_values.items()
                 ),
             }
         )
-        picture = svg(*self.pose)
+        picture = svg(*self.initial_scene)
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
-class Acting(NamedTuple):
+class AppliedForce(NamedTuple):
     """Point of application of a force: the loaded body, the body that exerts it, and the point (an expression)."""
 
     on: str
@@ -23,17 +23,17 @@ class Quantity:
     one.
     """
 
-    words: str
+    description: str
     unit: str
     expression: Callable[[Any, Any, Any, Any, Any], Any]
     #: An angle, unwrapped over full revolutions.
-    angle: bool = False
+    is_angle: bool = False
     #: Computed from multipliers, which belong to the midpoint of a step: nodes show the mean of adjacent steps.
-    force: bool = False
+    from_multipliers: bool = False
     shape: tuple[int, ...] = ()
     #: Point of application of a force in space, where animations draw it.
-    acts: Acting | None = None
+    applied: AppliedForce | None = None
     #: Index of the command of a sampled controller among the controls.
-    command: int | None = None
+    control_index: int | None = None
     #: Postprocessing of the values at all times, such as unwrapping angles and summing them.
-    after: Callable[[Any], Any] | None = None
+    postprocess: Callable[[Any], Any] | None = None

@@ -10,38 +10,42 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.read import Reader
+from livens.expressions.tracing import FunctionTracer
 
 __all__ = ["rotations", "translations"]
 
 
-def momentum_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
+def trace_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
     """Trace a user-defined symmetry; return its generators as the columns of a function of q."""
     q, role = ca.SX.sym("q", n), f"symmetry '{name}'"
-    value = Reader({"q": q}, must="return").value(role, function)
+    value = FunctionTracer({"q": q}, verb="return").trace(role, function)
     try:
         rows = m.array(value)
     except (TypeError, ValueError):
         rows = np.zeros(0)
     if rows.ndim not in (1, 2) or rows.shape[-1] != n:
         raise ModelError(f"{role} must return a vector of length {n}, or a list of them")
-    return ca.Function("xi", [q], [ca.densify(m.expression(rows.reshape(-1, n))).T])
+    return ca.Function("xi", [q], [ca.densify(m.to_casadi(rows.reshape(-1, n))).T])
 
 
-def has_linear_generators(generator: ca.Function) -> bool:
+def is_linear_generator(generator: ca.Function) -> bool:
     """Return whether the generators are affine in q, as those of translations and rotations."""
     q = ca.SX.sym("q", generator.numel_in(0))
     return not ca.depends_on(ca.jacobian(ca.vec(generator(q)), q), q)
 
 
-def _groups(what: str, given: Any) -> list[list[int]]:
+def _point_dofs(argument: str, dofs: Any) -> list[list[int]]:
     """Return the coordinate indices of points, one to three per point, checked."""
-    listed = isinstance(given, (list, tuple, range)) and all(isinstance(one, (list, tuple, range)) for one in given)
-    groups = [list(one) for one in given] if listed else []
-    if not groups or any(not isinstance(i, (int, np.integer)) or isinstance(i, bool) for one in groups for i in one):
-        raise InputError(f"{what} must be lists of indices of coordinates, such as [[0, 1, 2]], got {given!r}")
-    if len({len(one) for one in groups}) > 1 or len(groups[0]) not in (1, 2, 3):
-        raise InputError(f"{what} must all be of one, two or three coordinates, got {given!r}")
+    is_nested = isinstance(dofs, (list, tuple, range)) and all(
+        isinstance(point, (list, tuple, range)) for point in dofs
+    )
+    groups = [list(point) for point in dofs] if is_nested else []
+    if not groups or any(
+        not isinstance(i, (int, np.integer)) or isinstance(i, bool) for point in groups for i in point
+    ):
+        raise InputError(f"{argument} must be lists of indices of coordinates, such as [[0, 1, 2]], got {dofs!r}")
+    if len({len(point) for point in groups}) > 1 or len(groups[0]) not in (1, 2, 3):
+        raise InputError(f"{argument} must all be of one, two or three coordinates, got {dofs!r}")
     return groups
 
 
@@ -63,7 +67,7 @@ def translations(points: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.n
     InputError
         If `points` is not a list of lists of indices of equal length.
     """
-    groups = _groups("points", points)
+    groups = _point_dofs("points", points)
 
     def generator(q: np.ndarray) -> np.ndarray:
         xi = np.zeros((len(groups[0]), len(q)))
@@ -94,7 +98,7 @@ def rotations(vectors: Sequence[Sequence[int]]) -> Callable[[np.ndarray], np.nda
     InputError
         If `vectors` is not a list of lists of indices of equal length.
     """
-    groups = _groups("vectors", vectors)
+    groups = _point_dofs("vectors", vectors)
 
     def generator(q: np.ndarray) -> np.ndarray:
         planes = [(0, 1)] if len(groups[0]) == 2 else [(1, 2), (2, 0), (0, 1)]

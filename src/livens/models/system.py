@@ -11,36 +11,36 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
-from livens.expressions.layout import Layout
-from livens.expressions.names import Names, names_of
+from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import Parameters, ParameterTable
-from livens.expressions.read import ModelFunction
-from livens.models.black_box import BlackBox
-from livens.models.capabilities import Capabilities
+from livens.expressions.state_layout import Layout
+from livens.expressions.tracing import ModelFunction
+from livens.models.base import ConservationGuarantees, InitialState, Model, SymbolicState, check_initial_value_names
 from livens.models.controller import Controller
-from livens.models.element import Element, ElementModel, Through, read_type, resolve
-from livens.models.frames import frames_of
-from livens.models.groups import TypeGroup, grouped
-from livens.models.model import InitialState, Model, Promising, View, only
+from livens.models.director_bodies import director_bodies
+from livens.models.element import Element, ElementType, InvariantForm, element_type, resolve_indices
+from livens.models.element_groups import ElementGroup, group_elements
+from livens.models.external_force import ExternalForce
+from livens.models.guarded_event import GuardedEvent
 from livens.models.quantity import Quantity
-from livens.models.rates import Turning
-from livens.models.scene import Look, particles
-from livens.models.stop import Stop
-from livens.models.symmetry import has_linear_generators, momentum_generator
+from livens.models.symmetry import is_linear_generator, trace_generator
+from livens.models.system_properties import SystemProperties
+from livens.models.velocity_constraints import AngleRateConstraint
+from livens.scene.scene import Visual, default_visuals
 
 #: Number of coordinates above which a system is set up with sparse matrices and one kernel per element type.
-LARGE = 250
+SPARSE_THRESHOLD = 250
 
 
 @functools.cache
 def _initial_state() -> Callable[..., InitialState]:
     """Return `initial_state`; the import is deferred (circular) and cached for speed."""
-    from livens.models.start import initial_state
+    from livens.models.initialization.dense import initial_state
 
     return initial_state
 
 
-class System(Capabilities, Model):
+class System(SystemProperties, Model):
     """Mechanical system, given by energies and constraints.
 
     Model functions take any of ``q v t k`` (coordinates, velocities, time, parameters) by argument name. Derivatives
@@ -109,34 +109,34 @@ class System(Capabilities, Model):
       parameters       m = 1.0, c = 4.0
     """
 
-    kind = "System"
+    type_label = "System"
     #: Compiled external force on all coordinates, treated as expensive.
-    box: BlackBox | None = None
+    external_force: ExternalForce | None = None
 
     def __init__(
         self,
         coordinates: Names,
         *,
-        kinetic: ModelFunction | Through | None = None,
+        kinetic: ModelFunction | InvariantForm | None = None,
         mass: ModelFunction | None = None,
-        potential: ModelFunction | Through | None = None,
+        potential: ModelFunction | InvariantForm | None = None,
         constraints: ModelFunction | None = None,
         dissipation: ModelFunction | None = None,
         forces: ModelFunction | None = None,
-        velocity_constraints: ModelFunction | Turning | None = None,
+        velocity_constraints: ModelFunction | AngleRateConstraint | None = None,
         parameters: Mapping[str, Any] | None = None,
         elements: Sequence[Element] | None = None,
         symmetries: Mapping[str, Callable[..., Any]] | None = None,
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int | str]] | None = None,
         frames: bool = False,
-        look: ModelFunction | None = None,
-        black_box: BlackBox | None = None,
+        visual: ModelFunction | None = None,
+        external_force: ExternalForce | None = None,
     ) -> None:
-        self.coordinates = names_of("coordinates", coordinates, "q", one="coordinate")
-        if black_box is not None and not isinstance(black_box, BlackBox):
-            raise ModelError(f"external_force must be a livens.ExternalForce, got {black_box!r}")
-        self.box = black_box
+        self.coordinates = parse_names("coordinates", coordinates, "q", singular="coordinate")
+        if external_force is not None and not isinstance(external_force, ExternalForce):
+            raise ModelError(f"external_force must be a livens.ExternalForce, got {external_force!r}")
+        self.external_force = external_force
         self.n = len(self.coordinates)
         if not self.n:
             raise InputError("a system needs at least one coordinate")
@@ -154,216 +154,226 @@ class System(Capabilities, Model):
         if elements is not None and not isinstance(elements, (list, tuple)):
             raise ModelError(f"elements must be a list of elements, got {elements!r}")
         if elements is None:
-            fours = [resolve(four, self.coordinates, "a quaternion") for four in quaternions or ()]
-            given: dict[str, Any] = dict(constraint_names=constraint_names, quaternions=fours, look=look)
-            elements = [Element(range(self.n), **given, **functions)]
-            quaternions = look = None  # now declared by the element
+            quaternion_dofs = [resolve_indices(quat, self.coordinates, "a quaternion") for quat in quaternions or ()]
+            element_arguments: dict[str, Any] = dict(
+                constraint_names=constraint_names, quaternions=quaternion_dofs, look=visual
+            )
+            elements = [Element(range(self.n), **element_arguments, **functions)]
+            quaternions = visual = None  # now declared by the element
         elif any(f is not None for f in functions.values()) or constraint_names is not None:
             raise ModelError("give either model functions or elements, not both")
         if not elements:
             raise ModelError("a system needs at least one element")
-        if strange := [one for one in elements if not isinstance(one, Element)]:
-            raise ModelError(f"elements must be a list of elements, but one is {strange[0]!r}")
+        if invalid := [element for element in elements if not isinstance(element, Element)]:
+            raise ModelError(f"elements must be a list of elements, but one is {invalid[0]!r}")
         self.elements = tuple(elements)
-        self._look = look
-        self.shared = Parameters(parameters)
-        self.models = self._read()
-        places = {name: i for i, name in enumerate(self.coordinates)}
-        self.indices = tuple(
-            resolve(e.coordinates, places, e.name or f"element {i}") for i, e in enumerate(self.elements)
+        self._visual = visual
+        self.model_parameters = Parameters(parameters)
+        self.element_types = self._trace_types()
+        index_by_name = {name: i for i, name in enumerate(self.coordinates)}
+        self.element_dofs = tuple(
+            resolve_indices(e.coordinates, index_by_name, e.name or f"element {i}") for i, e in enumerate(self.elements)
         )
-        if all(model.T.is_zero() for model in self.models):
+        if all(model.T.is_zero() for model in self.element_types):
             raise ModelError("the system has no kinetic energy: give kinetic or mass")
         self.constraint_names = self._constraint_names()
         self.m = len(self.constraint_names)
         self.quaternions = self._quaternions(quaternions)
         #: Index of the unit-norm constraint of each quaternion.
-        self.quaternion_constraints = self._unit_lengths()
+        self.quaternion_constraints = self._unit_norm_constraints()
         if symmetries is not None and not isinstance(symmetries, Mapping):
             raise ModelError(f"symmetries must map names to functions, got {symmetries!r}")
         if not isinstance(frames, bool):
             raise ModelError(f"frames must be True or False, got {frames!r}")
-        self.frames = frames_of(self) if frames else ()
+        self.frames = director_bodies(self) if frames else ()
         #: Named outputs in results, in addition to the coordinates.
         self.quantities: dict[str, Quantity] = {}
         #: Default treatment of redundant constraints in a run: "error" or "auto".
-        self.redundant = "error"
+        self.redundancy_policy = "error"
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
-        self.controls: tuple[int, ...] = ()
+        self.control_indices: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
         #: Events of the model, such as impacts at joint stops.
-        self.stops: tuple[Stop, ...] = ()
+        self.model_events: tuple[GuardedEvent, ...] = ()
         #: Names of rigid contacts, whose events must be passed to the run.
-        self.bounces: Sequence[str] = ()
+        self.impact_contacts: Sequence[str] = ()
         self.symmetries = {
-            name: momentum_generator(name, function, self.n) for name, function in (symmetries or {}).items()
+            name: trace_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def _read(self) -> tuple[ElementModel, ...]:
+    def _trace_types(self) -> tuple[ElementType, ...]:
         """Return the type of each element; elements with the same functions are traced once."""
-        read: dict[Any, ElementModel] = {}
-        found = []
+        types_by_key: dict[Any, ElementType] = {}
+        types = []
         for e in self.elements:
             key = tuple(e.functions.items()), e.kind
-            if key not in read:
-                read[key] = read_type(e, self.shared)
-            found.append(read[key])
-        return tuple(found)
+            if key not in types_by_key:
+                types_by_key[key] = element_type(e, self.model_parameters)
+            types.append(types_by_key[key])
+        return tuple(types)
 
     def _constraint_names(self) -> tuple[str, ...]:
         names: list[str] = []
-        for i, (element, model) in enumerate(zip(self.elements, self.models, strict=True)):
-            own = element.constraint_names
-            if own is not None and len(own) != model.m:
-                raise ModelError(f"{len(own)} constraint names for {model.m} constraints")
+        for i, (element, model) in enumerate(zip(self.elements, self.element_types, strict=True)):
+            element_names = element.constraint_names
+            if element_names is not None and len(element_names) != model.m:
+                raise ModelError(f"{len(element_names)} constraint names for {model.m} constraints")
             if len(self.elements) == 1:
-                names += own or [f"g[{j}]" for j in range(model.m)]
+                names += element_names or [f"g[{j}]" for j in range(model.m)]
             else:
                 prefix = element.name or f"element {i}"
-                names += [f"{prefix}: {own[j] if own else f'g[{j}]'}" for j in range(model.m)]
+                names += [f"{prefix}: {element_names[j] if element_names else f'g[{j}]'}" for j in range(model.m)]
         return tuple(names)
 
-    def _quaternions(self, given: Sequence[Sequence[int | str]] | None) -> tuple[tuple[int, ...], ...]:
-        if given is None:
-            declared = zip(self.elements, self.indices, strict=True)
-            found = [tuple(index[i] for i in four) for element, index in declared for four in element.quaternions]
+    def _quaternions(self, quaternions: Sequence[Sequence[int | str]] | None) -> tuple[tuple[int, ...], ...]:
+        if quaternions is None:
+            declared = zip(self.elements, self.element_dofs, strict=True)
+            dofs = [tuple(index[i] for i in quat) for element, index in declared for quat in element.quaternions]
         else:
-            found = [resolve(four, self.coordinates, "a quaternion") for four in given]
-        if any(len(four) != 4 for four in found):
+            dofs = [resolve_indices(quat, self.coordinates, "a quaternion") for quat in quaternions]
+        if any(len(quat) != 4 for quat in dofs):
             raise ModelError("a quaternion has four coordinates, scalar first")
-        return tuple(found)
+        return tuple(dofs)
 
-    def _unit_lengths(self) -> tuple[int, ...]:
+    def _unit_norm_constraints(self) -> tuple[int, ...]:
         """Return the index of the unit-norm constraint (q.q - 1)/2 = 0 of each quaternion."""
         if not self.quaternions:
             return ()
-        touching: dict[int, list[int]] = {}  # elements with constraints, by coordinate
-        for e, (model, index) in enumerate(zip(self.models, self.indices, strict=True)):
+        elements_at_dof: dict[int, list[int]] = {}  # elements with constraints, by coordinate
+        for e, (model, index) in enumerate(zip(self.element_types, self.element_dofs, strict=True)):
             for i in index if model.m else ():
-                touching.setdefault(i, []).append(e)
-        return tuple(self._unit_length(four, touching.get(four[0], [])) for four in self.quaternions)
+                elements_at_dof.setdefault(i, []).append(e)
+        return tuple(self._unit_norm_constraint(quat, elements_at_dof.get(quat[0], [])) for quat in self.quaternions)
 
-    def _unit_length(self, four: tuple[int, ...], elements: Sequence[int]) -> int:
+    def _unit_norm_constraint(self, quat: tuple[int, ...], elements: Sequence[int]) -> int:
         for e in elements:
-            index = self.indices[e]
-            if set(four) <= set(index):
-                found = self.models[e].unit_length([index.index(i) for i in four])
-                if found is not None:
-                    return self.multiplier_slices[e].start + found
-        names = " ".join(self.coordinates[i] for i in four)
+            index = self.element_dofs[e]
+            if set(quat) <= set(index):
+                constraint = self.element_types[e].unit_norm_constraint([index.index(i) for i in quat])
+                if constraint is not None:
+                    return self.element_constraints[e].start + constraint
+        names = " ".join(self.coordinates[i] for i in quat)
         raise ModelError(f"the quaternion ({names}) needs the unit-norm constraint (q.q - 1)/2 = 0")
 
     @functools.cached_property
-    def multiplier_slices(self) -> tuple[slice, ...]:
+    def element_constraints(self) -> tuple[slice, ...]:
         """Slices of the constraints of each element."""
-        ends = np.cumsum([0] + [model.m for model in self.models])
-        return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
+        offsets = np.cumsum([0] + [model.m for model in self.element_types])
+        return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(offsets))
 
     @property
-    def large(self) -> bool:
-        return self.n > LARGE and not self.rolls
+    def uses_sparse_path(self) -> bool:
+        return self.n > SPARSE_THRESHOLD and not self.has_velocity_constraints
 
     @property
-    def planetary(self) -> bool:
+    def is_nbody(self) -> bool:
         """Whether the system is a gravitational N-body problem without other forces, see `PointMasses`."""
         return False
 
     @functools.cached_property
-    def groups(self) -> tuple[TypeGroup, ...]:
+    def element_groups(self) -> tuple[ElementGroup, ...]:
         """Elements grouped by type, with dof maps."""
-        return grouped(self)
+        return group_elements(self)
 
     @functools.cached_property
     def position_constraints(self) -> tuple[int, ...]:
         """Indices of the position-level constraints; all other constraints are at velocity level."""
-        both = zip(self.models, self.multiplier_slices, strict=True)
-        return tuple(own.start + i for model, own in both for i in range(model.on_position))
+        types_and_constraints = zip(self.element_types, self.element_constraints, strict=True)
+        return tuple(
+            constraints.start + i
+            for model, constraints in types_and_constraints
+            for i in range(model.n_position_constraints)
+        )
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def parameter_table(self) -> ParameterTable:
         """Table of the model parameters, followed by the parameters of each element."""
-        return ParameterTable(self.shared, [(e.name, e.parameters) for e in self.elements])
+        return ParameterTable(self.model_parameters, [(e.name, e.parameters) for e in self.elements])
 
     @functools.cached_property
-    def parameter_indices(self) -> tuple[tuple[int, ...], ...]:
+    def element_parameters(self) -> tuple[tuple[int, ...], ...]:
         """Indices of each element's parameters in the parameter vector."""
-        first, found = self.shared.size, []
+        offset, indices = self.model_parameters.size, []
         for element in self.elements:
-            found.append((*range(self.shared.size), *range(first, first + element.parameters.size)))
-            first += element.parameters.size
-        return tuple(found)
+            indices.append((*range(self.model_parameters.size), *range(offset, offset + element.parameters.size)))
+            offset += element.parameters.size
+        return tuple(indices)
 
     # -- interface to a run -------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
         parts = Layout(q=self.n, v=self.n, p=self.n, supplied_energy=1, dissipated_energy=1, multipliers=self.m)
-        return parts.with_(control=len(self.controls)) if self.controls else parts
+        return parts.extended(control=len(self.control_indices)) if self.control_indices else parts
 
     @property
-    def view(self) -> View:
-        from livens.models.summed import dynamics
+    def view(self) -> SymbolicState:
+        from livens.models.equations_of_motion import equations_of_motion
 
-        return dynamics(self)
+        return equations_of_motion(self)
 
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        only(given, ("q0", "v0"), "mechanical system")
-        redundant = self.redundant if redundant == "error" else redundant
-        return _initial_state()(self, given.get("q0"), given.get("v0"), k, t0=t0, project=project, redundant=redundant)
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
+        check_initial_value_names(initial_values, ("q0", "v0"), "mechanical system")
+        redundant = self.redundancy_policy if redundant == "error" else redundant
+        return _initial_state()(
+            self, initial_values.get("q0"), initial_values.get("v0"), k, t0=t0, project=project, redundant=redundant
+        )
 
-    def watched_energy(self, conserved: tuple[str, ...]) -> str:
+    def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         energies = ("generalized_energy", "hamiltonian", "total_energy")
         return next((name for name in energies if name in conserved), "total_energy")
 
-    def magnitude(self) -> Any:
-        return self.view.expression("kinetic_energy")
+    def energy_scale(self) -> Any:
+        return self.view.observable("kinetic_energy")
 
-    def watched_constraints(self) -> tuple[Any, Any]:
-        return self.view.expression("constraint"), self.view.expression("velocity_constraint")
+    def monitored_constraints(self) -> tuple[Any, Any]:
+        return self.view.observable("constraint"), self.view.observable("velocity_constraint")
 
-    def velocities(self) -> Any:
+    def velocity_expression(self) -> Any:
         return self.view.symbols["v"]
 
-    def observable_sums(self, name: str) -> Any:
-        from livens.models import columns
+    def observable_element_sums(self, name: str) -> Any:
+        from livens.models import element_sums
 
-        return columns.named(self, name) if self.large else None
+        return element_sums.observable_sums(self, name) if self.uses_sparse_path else None
 
-    def watched_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
-        from livens.models import columns
+    def monitored_element_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
+        from livens.models import element_sums
 
-        return columns.watched(self, energy, momenta) if self.large else None
+        return element_sums.monitored_sums(self, energy, momenta) if self.uses_sparse_path else None
 
-    def term_sums(self, names: Sequence[str]) -> Any:
-        from livens.models import columns
+    def roundoff_element_sums(self, names: Sequence[str]) -> Any:
+        from livens.models import element_sums
 
-        return columns.term_columns(self, names) if self.large else None
+        return element_sums.roundoff_sums(self, names) if self.uses_sparse_path else None
 
-    error_variables = ("q", "v")
+    error_norm_variables = ("q", "v")
 
     @functools.cached_property
     def bodies(self) -> dict[str, list[str]]:
         """Coordinate names of the named elements with kinetic energy."""
         return {
             element.name: [self.coordinates[i] for i in index]
-            for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
+            for element, model, index in zip(self.elements, self.element_types, self.element_dofs, strict=True)
             if element.name and not model.T.is_zero()
         }
 
-    def looks(self, k: np.ndarray) -> list[Look]:
+    def visuals(self, k: np.ndarray) -> list[Visual]:
         """Return the visuals of the elements; moving elements with coordinates x and y are spheres by default."""
-        shared = self.shared.named(k[: self.shared.size])
-        found = []
-        for element, model, index, where in zip(
-            self.elements, self.models, self.indices, self.parameter_indices, strict=True
+        shared = self.model_parameters.unpack(k[: self.model_parameters.size])
+        visuals = []
+        for element, model, index, parameter_indices in zip(
+            self.elements, self.element_types, self.element_dofs, self.element_parameters, strict=True
         ):
             if element.look is not None:
-                own = element.parameters.named(k[list(where[self.shared.size :])])
-                found.append(Look(element.look, index, shared | own, element.name))
+                local_parameters = element.parameters.named(k[list(parameter_indices[self.model_parameters.size :])])
+                visuals.append(Visual(element.look, index, shared | local_parameters, element.name))
             elif not model.T.is_zero():
-                found += particles(self.coordinates, index)
-        return found if self._look is None else [*found, Look(self._look, range(self.n), shared)]
+                visuals += default_visuals(self.coordinates, index)
+        return visuals if self._visual is None else [*visuals, Visual(self._visual, range(self.n), shared)]
 
     def velocity_derivatives(self, state: InitialState, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of v(q, p), defined by ``p = dT/dv(q, v)``, with respect to q and p.
@@ -385,55 +395,70 @@ class System(Capabilities, Model):
         InputError
             If the mass matrix is singular.
         """
-        from livens.models.summed import dynamics
+        from livens.models.equations_of_motion import equations_of_motion
 
         if not self.regular_mass:
             raise InputError("symplecticity is not defined: the mass matrix is singular, (q, p) does not determine v")
-        d = dynamics(self)
-        both = d.function(ca.horzcat(ca.jacobian(d.fibre_derivative, d.v), ca.jacobian(d.fibre_derivative, d.q)))
-        mass, turning = np.split(np.array(both(state["q"], state["v"], state["p"], state.t, k)), 2, axis=1)
-        return -np.linalg.solve(mass, turning), np.linalg.inv(mass)
+        d = equations_of_motion(self)
+        derivatives = d.function(ca.horzcat(ca.jacobian(d.fibre_derivative, d.v), ca.jacobian(d.fibre_derivative, d.q)))
+        mass, dp_dq = np.split(np.array(derivatives(state["q"], state["v"], state["p"], state.t, k)), 2, axis=1)
+        return -np.linalg.solve(mass, dp_dq), np.linalg.inv(mass)
 
-    def conserves(self, name: str, k: np.ndarray) -> bool:
-        from livens.models.noether import is_symmetry
+    def is_invariant(self, name: str, k: np.ndarray) -> bool:
+        from livens.models.symmetry_check import has_symmetry
 
-        return is_symmetry(self, name, k)
+        return has_symmetry(self, name, k)
 
-    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+    def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether an observable is conserved, by name or as a momentum map with generators linear in q."""
         if self.has_rotors and name.endswith("energy"):
             return False  # the conserved energy contains the corrected kinetic energy of the rotors
-        if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
-            return super().promised(scheme, name, k)
-        return name in self.symmetries and has_linear_generators(self.symmetries[name])
+        if scheme is None or name in scheme.is_invariant or "momentum_maps" not in scheme.is_invariant:
+            return super().is_guaranteed_by(scheme, name, k)
+        return name in self.symmetries and is_linear_generator(self.symmetries[name])
 
-    def content(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[Any]:
         """Return the element types, their dof maps, the symmetry generators and the quaternions."""
-        number = {digest: i for i, digest in enumerate(dict.fromkeys(model.digest for model in self.models))}
+        type_index = {
+            digest: i for i, digest in enumerate(dict.fromkeys(model.fingerprint for model in self.element_types))
+        }
         elements = [
-            (number[model.digest], index, element.name, bool(getattr(element, "expensive", False)), element.more())
-            for element, model, index in zip(self.elements, self.models, self.indices, strict=True)
+            (
+                type_index[model.fingerprint],
+                index,
+                element.name,
+                bool(getattr(element, "expensive", False)),
+                element.more(),
+            )
+            for element, model, index in zip(self.elements, self.element_types, self.element_dofs, strict=True)
         ]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        told: tuple[Any, ...] = list(number), elements, symmetries, self.quaternions, bool(self.frames), self.redundant
+        data: tuple[Any, ...] = (
+            list(type_index),
+            elements,
+            symmetries,
+            self.quaternions,
+            bool(self.frames),
+            self.redundancy_policy,
+        )
         if any(element.beta is not None for element in self.elements):
-            told = (*told, [element.beta for element in self.elements])
-        if self.box is not None:
-            told = (*told, *self.box.content())
-        return (*told, self.controls) if self.controls else told
+            data = (*data, [element.beta for element in self.elements])
+        if self.external_force is not None:
+            data = (*data, *self.external_force.fingerprint_data())
+        return (*data, self.control_indices) if self.control_indices else data
 
     @functools.cached_property
-    def forms(self) -> tuple[str, ...]:
+    def formulations(self) -> tuple[str, ...]:
         """Formulations: elements, and phase space for unconstrained systems with quadratic T and regular mass."""
         if self.m or not self.quadratic_kinetic_energy or not self.regular_mass:
             return ("elements",)
         return ("elements", "phase space")
 
     @property
-    def usual_scheme(self) -> str:  # type: ignore[override]
+    def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
 
-    def momentum_symmetry(self, name: str) -> Any:
+    def symmetry_generator(self, name: str) -> Any:
         """Return the generator of a named symmetry.
 
         Parameters
@@ -462,15 +487,15 @@ class System(Capabilities, Model):
         head = f"System with {_count(self.n, 'coordinate')} ({names}) and {_count(self.m, 'constraint')}"
         lines = [head]
         if len(self.elements) > 1:
-            lines.append(f"  elements         {len(self.elements)} of {_count(len(self._distinct), 'type')}")
+            lines.append(f"  elements         {len(self.elements)} of {_count(len(self.distinct_types), 'type')}")
         mass = f"{'constant' if self.constant_mass else 'configuration-dependent'}, "
         lines.append(f"  mass matrix      {mass}{'regular' if self.regular_mass else 'singular'}")
         lines.append(f"  separable        {'yes' if self.separable else 'no'}")
-        lines.append(f"  conservative     {self._why_not_conservative()}")
+        lines.append(f"  conservative     {self._conservative_text()}")
         if self.symmetries:
             lines.append(f"  symmetries       {', '.join(self.symmetries)}")
-        if self.shared.values:
-            values = ", ".join(f"{name} = {value}" for name, value in self.shared.plain().items())
+        if self.model_parameters.values:
+            values = ", ".join(f"{name} = {value}" for name, value in self.model_parameters.to_python().items())
             lines.append(f"  parameters       {values}")
         return "\n".join(lines)
 

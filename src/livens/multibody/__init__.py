@@ -29,29 +29,30 @@ unstable, so this is not the default. Mechanisms therefore use director bodies, 
 serve for single bodies and for comparison.
 """
 
-from livens.multibody.bodies import (
-    Body,
+from livens.multibody.body_elements import (
+    BodyElement,
     coordinates,
     director_body,
+    fixed_point_body,
     particle,
     planar_body,
     quaternion_body,
-    rotation_body,
 )
-from livens.multibody.contact import sphere_in_box, sphere_plane, sphere_sphere
-from livens.multibody.forces import damper, gravitation, spring, torsion_spring
 from livens.multibody.inertia import Inertia
-from livens.multibody.joints import rigid_link, spherical_joint
 from livens.multibody.loads import force, gravity, torque
 from livens.multibody.momenta import angular_momentum, linear_momentum
+from livens.multibody.point_constraints import rigid_link, spherical_joint
+from livens.multibody.point_forces import damper, gravitation, spring, torsion_spring
+from livens.multibody.sphere_contacts import sphere_in_box, sphere_plane, sphere_sphere
 
 __all__ = [
-    "Body",
+    "BodyElement",
     "Inertia",
     "angular_momentum",
     "coordinates",
     "damper",
     "director_body",
+    "fixed_point_body",
     "force",
     "gravitation",
     "gravity",
@@ -60,7 +61,6 @@ __all__ = [
     "planar_body",
     "quaternion_body",
     "rigid_link",
-    "rotation_body",
     "sphere_in_box",
     "sphere_plane",
     "sphere_sphere",

@@ -10,18 +10,18 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.numbers import number
-from livens.expressions.parameters import Namespace
+from livens.expressions.parameters import ParameterNamespace
 from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.models.system import System
-from livens.multibody import beams
-from livens.multibody.beams import End
-from livens.multibody.parts import Part
+from livens.multibody import beam_element
+from livens.multibody.beam_element import BeamEnd
+from livens.multibody.body import Body
 from livens.multibody.sections import Section
+from livens.validation import check_number
 
 #: Tolerance of arc lengths of nodes, relative to the length of the beam.
-_NEAR = 1e-6
+_STATION_TOL = 1e-6
 
 
 @dataclass(eq=False)
@@ -32,21 +32,21 @@ class Beam:
 
     name: str
     section: Section
-    nodes: list[Part]
+    nodes: list[Body]
     stations: np.ndarray
     closed: bool = False
     elements: list[Element] = field(default_factory=list)
     #: Ends of each element: node, or offset point with frame.
-    ends: list[tuple[End, End]] = field(default_factory=list)
+    ends: list[tuple[BeamEnd, BeamEnd]] = field(default_factory=list)
     curved: bool = False
 
     @property
-    def a(self) -> Part:
+    def a(self) -> Body:
         """First node."""
         return self.nodes[0]
 
     @property
-    def b(self) -> Part:
+    def b(self) -> Body:
         """Last node."""
         return self.nodes[-1]
 
@@ -54,64 +54,64 @@ class Beam:
     def length(self) -> float:
         return float(self.stations[-1])
 
-    def at(self, s: float) -> Part:
+    def at(self, s: float) -> Body:
         """Return the node at an arc length from the first end; `stations` of the beam guarantee one."""
-        where = number(f"{self.name}: the arc length", s)
-        near = int(np.argmin(np.abs(self.stations - where)))
-        if abs(self.stations[near] - where) > _NEAR * self.length:
-            if not 0 <= where <= self.length:
-                raise InputError(f"{self.name}: {where:g} is not on the beam, which is {self.length:.6g} long")
+        arc_length = check_number(f"{self.name}: the arc length", s)
+        nearest = int(np.argmin(np.abs(self.stations - arc_length)))
+        if abs(self.stations[nearest] - arc_length) > _STATION_TOL * self.length:
+            if not 0 <= arc_length <= self.length:
+                raise InputError(f"{self.name}: {arc_length:g} is not on the beam, which is {self.length:.6g} long")
             raise InputError(
-                f"{self.name}: there is no node at {where:g}, the nearest is at {self.stations[near]:.6g}; "
-                f"request one with stations=[{where:g}]"
+                f"{self.name}: there is no node at {arc_length:g}, the nearest is at {self.stations[nearest]:.6g}; "
+                f"request one with stations=[{arc_length:g}]"
             )
-        return self.nodes[near]
+        return self.nodes[nearest]
 
     def __repr__(self) -> str:
         return f"<beam {self.name}: {len(self.elements)} elements, length {self.length:.6g}>"
 
 
-def beam_quantities(system: System, beam: Beam, numbers: dict[int, int]) -> dict[str, Quantity]:
+def beam_outputs(system: System, beam: Beam, element_index: dict[int, int]) -> dict[str, Quantity]:
     """Return the outputs of a beam: node positions, and section forces and moments in section axes."""
-    place = {name: i for i, name in enumerate(system.coordinates)}
+    index = {name: i for i, name in enumerate(system.coordinates)}
     d = beam.nodes[0].dimension
-    own = [numbers[id(element)] for element in beam.elements]
+    element_numbers = [element_index[id(element)] for element in beam.elements]
 
     def position(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
-        found = []
+        positions = []
         for node in beam.nodes:
-            i = [place[str(c)] for c in node.coordinates]
-            found.append(q[i[:d]] if i else ca.SX(ca.DM(node.position)))
-        return ca.vertcat(*found)
+            i = [index[str(c)] for c in node.coordinates]
+            positions.append(q[i[:d]] if i else ca.SX(ca.DM(node.reference_position)))
+        return ca.vertcat(*positions)
 
-    def carried(q: Any, k: Any, first: int, count: int) -> Any:
-        found = []
-        for element, (a, b), number_ in zip(beam.elements, beam.ends, own, strict=True):
-            at = m.symbols(q[list(system.indices[number_])])
-            mine = k[list(system.parameter_indices[number_])][-element.parameters.size :]
-            named = Namespace(element.parameters.named(m.symbols(mine)))
-            e = beams.strains(beams.invariants(a, b, at, named), named, beam.curved)
+    def section_forces(q: Any, k: Any, start: int, count: int) -> Any:
+        components = []
+        for element, (a, b), number_ in zip(beam.elements, beam.ends, element_numbers, strict=True):
+            at = m.from_casadi(q[list(system.element_dofs[number_])])
+            parameters = k[list(system.element_parameters[number_])][-element.parameters.size :]
+            named = ParameterNamespace(element.parameters.unpack(m.from_casadi(parameters)))
+            e = beam_element.element_strains(beam_element.strain_invariants(a, b, at, named), named, beam.curved)
             force = (
                 named.stiffness @ m.array(e)
-                if beam.section.full
+                if beam.section.is_coupled
                 else [c * x for c, x in zip(named.stiffness, e, strict=True)]
             )
-            found += [x / named.length for x in list(force)[first : first + count]]
-        return m.expression(m.array(found))
+            components += [x / named.length for x in list(force)[start : start + count]]
+        return m.to_casadi(m.array(components))
 
-    n, turning = len(beam.elements), 3 if d == 3 else 1
+    n, n_moments = len(beam.elements), 3 if d == 3 else 1
     return {
         "position": Quantity(f"nodes of {beam.name}", "m", position, shape=(len(beam.nodes), d)),
         "force": Quantity(
             f"forces in {beam.name}, axial and shear, element by element",
             "N",
-            lambda q, v, lam, t, k: carried(q, k, 0, d),
+            lambda q, v, lam, t, k: section_forces(q, k, 0, d),
             shape=(n, d),
         ),
         "moment": Quantity(
             f"moments in {beam.name}, {'torsion and ' if d == 3 else ''}bending, element by element",
             "N m",
-            lambda q, v, lam, t, k: carried(q, k, d, turning),
-            shape=(n, turning) if d == 3 else (n,),
+            lambda q, v, lam, t, k: section_forces(q, k, d, n_moments),
+            shape=(n, n_moments) if d == 3 else (n,),
         ),
     }

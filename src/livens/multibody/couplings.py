@@ -14,123 +14,131 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens import math as m
-from livens.expressions.read import ModelFunction
+from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
-from livens.models.rates import Turning, turning
-from livens.multibody.joint_table import split, turn
-from livens.multibody.placement import Placement
+from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
+from livens.multibody.joint_types import cos_sin_angle, split_pair
+from livens.multibody.parametrisation import Parametrisation
 
 if TYPE_CHECKING:
     from livens.multibody.joint import Joint
 
 
-def slide_rate(a: Placement, b: Placement, q: Any, v: Any, X: Any, Y: Any, axis: Any) -> Any:
+def displacement_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, X: Any, Y: Any, axis: Any) -> Any:
     """Return the rate of ``axis . (x_b - x_a)``, which is bilinear: at the midpoint of a step, its increment."""
-    (qa, qb), (va, vb) = split(a, q), split(a, v)
+    (qa, qb), (va, vb) = split_pair(a, q), split_pair(a, v)
     gap = b.point(qb, Y) - a.point(qa, X)
     rate = b.velocity(qb, vb, Y) - a.velocity(qa, va, X)
-    turned = 0.0 if not len(qa) else m.dot(a.vector(va, axis), gap)
-    return m.dot(a.vector(qa, axis), rate) + turned
+    rotation_rate = 0.0 if not len(qa) else m.dot(a.vector(va, axis), gap)
+    return m.dot(a.vector(qa, axis), rate) + rotation_rate
 
 
 @functools.cache
-def screw(a: Placement, b: Placement) -> Turning:
+def screw(a: Parametrisation, b: Parametrisation) -> AngleRateConstraint:
     """Return the screw constraint: displacement rate equals pitch times angular rate."""
 
     def angles(q: Any, k: Any) -> Any:
-        return list(turn(a, b, q, k.A, k.B))
+        return list(cos_sin_angle(a, b, q, k.A, k.B))
 
     def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
-        return [slide_rate(a, b, q, v, k.X, k.Y, k.A[:, 2]) - k.pitch * w[0]]
+        return [displacement_rate(a, b, q, v, k.X, k.y0, k.A[:, 2]) - k.pitch * w[0]]
 
-    return turning(angles, rates)
+    return angle_rate_constraint(angles, rates)
 
 
 @dataclass(frozen=True)
-class Term:
+class CouplingTerm:
     """Joint coordinate in a coupling: parametrisations of its bodies and indices of their coordinates."""
 
-    a: Placement
-    b: Placement
-    first: tuple[int, ...]
-    second: tuple[int, ...]
-    angle: bool
+    a: Parametrisation
+    b: Parametrisation
+    indices_a: tuple[int, ...]
+    indices_b: tuple[int, ...]
+    is_angle: bool
 
-    def of(self, q: Any) -> Any:
+    def coordinates(self, q: Any) -> Any:
         """Return the coordinates of both bodies."""
-        return q[[*self.first, *self.second]]
+        return q[[*self.indices_a, *self.indices_b]]
 
 
 @functools.cache
-def coupled(terms: tuple[Term, ...]) -> Turning | ModelFunction:
+def coupling_constraint(terms: tuple[CouplingTerm, ...]) -> AngleRateConstraint | ModelFunction:
     """Return the coupling constraint; k has ``weight1, A1, B1`` of angles, ``weight1, X1, Y1, axis1`` of slides."""
-    turns = [i for i, term in enumerate(terms) if term.angle]
+    rotational_terms = [i for i, term in enumerate(terms) if term.is_angle]
 
     def angles(q: Any, k: Any) -> Any:
         return [
             value
-            for i in turns
-            for value in turn(terms[i].a, terms[i].b, terms[i].of(q), getattr(k, f"A{i}"), getattr(k, f"B{i}"))
+            for i in rotational_terms
+            for value in cos_sin_angle(
+                terms[i].a, terms[i].b, terms[i].coordinates(q), getattr(k, f"A{i}"), getattr(k, f"B{i}")
+            )
         ]
 
     def slides(q: Any, v: Any, k: Any) -> Any:
         total: Any = 0.0
         for i, term in enumerate(terms):
-            if not term.angle:
-                where = [getattr(k, f"{name}{i}") for name in ("X", "Y", "axis")]
-                rate = slide_rate(term.a, term.b, term.of(q), term.of(v), *where)
+            if not term.is_angle:
+                geometry = [getattr(k, f"{name}{i}") for name in ("X", "Y", "axis")]
+                rate = displacement_rate(term.a, term.b, term.coordinates(q), term.coordinates(v), *geometry)
                 total = total + getattr(k, f"weight{i}") * rate
         return total
 
     def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
-        return [slides(q, v, k) + sum(getattr(k, f"weight{i}") * w[j] for j, i in enumerate(turns))]
+        return [slides(q, v, k) + sum(getattr(k, f"weight{i}") * w[j] for j, i in enumerate(rotational_terms))]
 
-    return turning(angles, rates) if turns else lambda q, v, k: [slides(q, v, k)]
+    return angle_rate_constraint(angles, rates) if rotational_terms else lambda q, v, k: [slides(q, v, k)]
 
 
 class Coupling:
     """Linear coupling of joint coordinates, with terms ``(joint, "angle" or "position", coefficient)``."""
 
-    def __init__(self, name: str, what: str, members: Sequence[tuple[Joint, str, float]]) -> None:
-        self.name, self.what, self.members = name, what, tuple(members)
-        self.coordinates = list(dict.fromkeys(str(c) for joint, _, _ in members for c in joint.coordinates))
-        place = {c: i for i, c in enumerate(self.coordinates)}
-        terms: list[Term] = []
-        given: dict[str, Any] = {}
-        for i, (joint, quantity, weight) in enumerate(members):
-            angle = quantity == "angle"
-            first = tuple(place[str(c)] for c in joint.first.coordinates)
-            terms.append(Term(joint.a, joint.b, first, tuple(place[str(c)] for c in joint.second.coordinates), angle))
-            given[f"weight{i}"] = float(weight)
-            if angle:
-                given |= {f"A{i}": joint.parameters["A"], f"B{i}": joint.parameters["B"]}
+    def __init__(self, name: str, coupling_type: str, terms: Sequence[tuple[Joint, str, float]]) -> None:
+        self.name, self.coupling_type, self.terms = name, coupling_type, tuple(terms)
+        self.coordinates = list(dict.fromkeys(str(c) for joint, _, _ in terms for c in joint.coordinates))
+        index = {c: i for i, c in enumerate(self.coordinates)}
+        constraint_terms: list[CouplingTerm] = []
+        parameters: dict[str, Any] = {}
+        for i, (joint, quantity, coefficient) in enumerate(terms):
+            is_angle = quantity == "angle"
+            indices_a = tuple(index[str(c)] for c in joint.body_a.coordinates)
+            constraint_terms.append(
+                CouplingTerm(
+                    joint.a, joint.b, indices_a, tuple(index[str(c)] for c in joint.body_b.coordinates), is_angle
+                )
+            )
+            parameters[f"weight{i}"] = float(coefficient)
+            if is_angle:
+                parameters |= {f"A{i}": joint.parameters["A"], f"B{i}": joint.parameters["B"]}
             else:
-                given |= {f"X{i}": joint.parameters["X"], f"Y{i}": joint.parameters["Y"], f"axis{i}": joint.axis}
+                parameters |= {f"X{i}": joint.parameters["X"], f"Y{i}": joint.parameters["Y"], f"axis{i}": joint.axis}
         self.element = Element(
             self.coordinates,
-            velocity_constraints=coupled(tuple(terms)),
-            parameters=given,
+            velocity_constraints=coupling_constraint(tuple(constraint_terms)),
+            parameters=parameters,
             name=name,
-            constraint_names=[what],
+            constraint_names=[coupling_type],
         )
 
     def values(self, q: Any) -> Any:
         """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""
-        place = {c: i for i, c in enumerate(self.coordinates)}
-        found = []
-        for joint, quantity, _ in self.members:
-            own = q[[place[str(c)] for c in joint.coordinates]]
-            found.append(joint.angle(own) if quantity == "angle" else joint.position(own))
-        return found
+        index = {c: i for i, c in enumerate(self.coordinates)}
+        values = []
+        for joint, quantity, _ in self.terms:
+            joint_coordinates = q[[index[str(c)] for c in joint.coordinates]]
+            values.append(
+                joint.angle(joint_coordinates) if quantity == "angle" else joint.displacement(joint_coordinates)
+            )
+        return values
 
     def violation(self, values: np.ndarray) -> np.ndarray:
         """Return the drift of the weighted sum since the initial time, from a table of `values` over time."""
         columns = [
-            weight * (np.unwrap(column) if quantity == "angle" else column)
-            for column, (_, quantity, weight) in zip(values.T, self.members, strict=True)
+            coefficient * (np.unwrap(column) if quantity == "angle" else column)
+            for column, (_, quantity, coefficient) in zip(values.T, self.terms, strict=True)
         ]
         total = np.sum(columns, axis=0)
         return np.asarray(total - total[0])
 
     def __repr__(self) -> str:
-        return f"<{self.what} {self.name}: {', '.join(joint.name for joint, _, _ in self.members)}>"
+        return f"<{self.coupling_type} {self.name}: {', '.join(joint.name for joint, _, _ in self.terms)}>"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.numbers import array, positive
+from livens.validation import check_array, check_positive
 
 
 class Inertia:
@@ -41,23 +41,23 @@ class Inertia:
 
     def __init__(self, mass: float, tensor: Any, centre: Any = (0.0, 0.0, 0.0), about: Any = None) -> None:
         try:
-            self.mass = positive("the mass", mass)
-            self.centre = array("centre", centre, (3,))
-            moments = array("tensor", tensor)
-            given = array("tensor", np.diag(moments) if moments.shape == (3,) else moments, (3, 3))
-            shift = np.zeros(3) if about is None else self.centre - array("about", about, (3,))
+            self.mass = check_positive("the mass", mass)
+            self.centre = check_array("centre", centre, (3,))
+            moments = check_array("tensor", tensor)
+            full_tensor = check_array("tensor", np.diag(moments) if moments.shape == (3,) else moments, (3, 3))
+            shift = np.zeros(3) if about is None else self.centre - check_array("about", about, (3,))
         except InputError as error:
             raise ModelError(f"inertia: {error}") from None
-        scale = np.abs(given).max()
-        if np.abs(given - given.T).max() > 1e-12 * scale:
+        scale = np.abs(full_tensor).max()
+        if np.abs(full_tensor - full_tensor.T).max() > 1e-12 * scale:
             raise ModelError("inertia: the tensor must be symmetric")
-        self.tensor = (given + given.T) / 2 - self.mass * _steiner(shift)
+        self.tensor = (full_tensor + full_tensor.T) / 2 - self.mass * _parallel_axis(shift)
         moments = np.linalg.eigvalsh(self.tensor)
         # triangle inequality of the principal moments: otherwise the mass density would be negative somewhere
         if moments[0] + moments[1] < moments[2] - 1e-12 * scale or moments[0] < -1e-12 * scale:
-            shown = ", ".join(f"{moment:.6g}" for moment in moments)
+            moments_text = ", ".join(f"{moment:.6g}" for moment in moments)
             raise ModelError(
-                f"inertia: no body has principal moments {shown} about its centre: none may be negative, nor greater "
+                f"inertia: no body has principal moments {moments_text} about its centre: none may be negative, nor greater "
                 "than the sum of the two others"
             )
 
@@ -74,7 +74,7 @@ class Inertia:
         ndarray of shape (3, 3)
             Inertia tensor in kg m^2.
         """
-        return np.asarray(self.tensor + self.mass * _steiner(self.centre - array("point", point, (3,))))
+        return np.asarray(self.tensor + self.mass * _parallel_axis(self.centre - check_array("point", point, (3,))))
 
     @property
     def euler_tensor(self) -> np.ndarray:
@@ -91,5 +91,5 @@ class Inertia:
         return f"Inertia(mass={self.mass}, tensor={self.tensor.tolist()}, centre={self.centre.tolist()})"
 
 
-def _steiner(shift: np.ndarray) -> np.ndarray:
+def _parallel_axis(shift: np.ndarray) -> np.ndarray:
     return np.asarray((shift @ shift) * np.eye(3) - np.outer(shift, shift))

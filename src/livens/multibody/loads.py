@@ -10,24 +10,24 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.numbers import array, one_of
-from livens.expressions.parameters import same_as
-from livens.expressions.read import ModelFunction
+from livens.expressions.parameters import shared
+from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
-from livens.multibody.bodies import Body, Point, a_body
-from livens.multibody.placement import Placement
+from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
+from livens.multibody.parametrisation import Parametrisation
+from livens.validation import check_array, check_choice
 
 TimeFunction = Callable[[Any], Any]
 
 
 @functools.cache
-def weight(placement: Placement) -> ModelFunction:
+def gravity_potential(parametrisation: Parametrisation) -> ModelFunction:
     """Return the gravitational potential: at most quadratic in q, so its discrete gradient keeps the symmetry about
     the vertical (S004 eq. 115)."""
-    return lambda q, k: -k.mass * m.dot(k.gravity, placement.point(q, k.X))
+    return lambda q, k: -k.mass * m.dot(k.gravity, parametrisation.point(q, k.X))
 
 
-def gravity(body: Body, g: Any = None) -> Element:
+def gravity(body: BodyElement, g: Any = None) -> Element:
     """Return the weight of a body.
 
     Parameters
@@ -48,32 +48,34 @@ def gravity(body: Body, g: Any = None) -> Element:
     >>> gravity(particle("a", 2.0)).name
     'weight of a'
     """
-    d = a_body("gravity", body).placement.dimension
-    downwards = array(f"gravity on '{body.name}'", [0.0] * (d - 1) + [-9.81] if g is None else g, (d,))
-    centre = Point((body, body.centre))
+    d = check_body("gravity", body).parametrisation.dimension
+    acceleration = check_array(f"gravity on '{body.name}'", [0.0] * (d - 1) + [-9.81] if g is None else g, (d,))
+    centre = AttachmentPoint((body, body.centre))
     return Element(
         centre.coordinates,
-        potential=weight(centre.placement),
+        potential=gravity_potential(centre.parametrisation),
         name=f"weight of {body.name}",
-        parameters=dict(mass=_mass(body), gravity=downwards, X=centre.lever),
+        parameters=dict(mass=_mass(body), gravity=acceleration, X=centre.local_position),
     )
 
 
-def _mass(body: Body) -> Any:
+def _mass(body: BodyElement) -> Any:
     """Return the mass parameter of the body, or its value for a body that only rotates, which has no such parameter."""
-    return same_as(body, "mass") if "mass" in body.parameters.values else body.mass
+    return shared(body, "mass") if "mass" in body.parameters.values else body.mass
 
 
 @functools.cache
-def _force(placement: Placement, f: TimeFunction, turns: bool) -> ModelFunction:
+def _force(parametrisation: Parametrisation, f: TimeFunction, body_axes: bool) -> ModelFunction:
     def forces(q: Any, t: Any, k: Any) -> Any:
-        given = m.array(f(t))
-        return placement.force(q, k.X, placement.frame(q) @ given if turns else given)
+        components = m.array(f(t))
+        return parametrisation.generalised_force(
+            q, k.X, parametrisation.rotation_matrix(q) @ components if body_axes else components
+        )
 
     return forces
 
 
-def force(body: Body, f: TimeFunction, at: Any = None, frame: str = "space") -> Element:
+def force(body: BodyElement, f: TimeFunction, at: Any = None, frame: str = "space") -> Element:
     """Return an applied force at a point of a body.
 
     Parameters
@@ -102,27 +104,27 @@ def force(body: Body, f: TimeFunction, at: Any = None, frame: str = "space") -> 
     >>> from livens.bodies import particle
     >>> push = force(particle("a", 2.0), lambda t: [m.sin(t), 0, 0])
     """
-    one_of("frame", frame, ("space", "body"))
-    a_body("a force", body)
-    f = _of_time("a force", f)
-    turns = frame == "body"
-    if turns and not body.placement.turns:
+    check_choice("frame", frame, ("space", "body"))
+    check_body("a force", body)
+    f = time_function("a force", f)
+    body_axes = frame == "body"
+    if body_axes and not body.parametrisation.has_orientation:
         raise InputError(f"'{body.name}' is a particle: it has no body frame")
-    point = Point((body, body.centre if at is None else at), whole=turns)
+    point = AttachmentPoint((body, body.centre if at is None else at), with_orientation=body_axes)
     return Element(
         point.coordinates,
-        forces=_force(point.placement, f, turns),
+        forces=_force(point.parametrisation, f, body_axes),
         name=f"force on {body.name}",
-        parameters=dict(X=point.lever),
+        parameters=dict(X=point.local_position),
     )
 
 
 @functools.cache
-def _torque(placement: Placement, tau: TimeFunction) -> ModelFunction:
-    return lambda q, t: placement.torque(q, m.array(tau(t)))
+def _torque(parametrisation: Parametrisation, tau: TimeFunction) -> ModelFunction:
+    return lambda q, t: parametrisation.generalised_torque(q, m.array(tau(t)))
 
 
-def torque(body: Body, tau: TimeFunction) -> Element:
+def torque(body: BodyElement, tau: TimeFunction) -> Element:
     """Return an applied torque on a body.
 
     Parameters
@@ -147,17 +149,17 @@ def torque(body: Body, tau: TimeFunction) -> Element:
     >>> from livens.bodies import Inertia, rotation_body
     >>> motor = torque(rotation_body("top", Inertia(1.0, [1, 1, 1])), lambda t: [0, 0, 2 * t])
     """
-    if not a_body("a torque", body).placement.turns:
+    if not check_body("a torque", body).parametrisation.has_orientation:
         raise InputError(f"'{body.name}' is a particle: no torque acts on it")
-    tau = _of_time("a torque", tau)
-    return Element(body.coordinates, forces=_torque(body.placement, tau), name=f"torque on {body.name}")
+    tau = time_function("a torque", tau)
+    return Element(body.coordinates, forces=_torque(body.parametrisation, tau), name=f"torque on {body.name}")
 
 
-def _of_time(what: str, given: Any) -> TimeFunction:
+def time_function(context: str, value: Any) -> TimeFunction:
     """Return a function of time; numbers become constant functions."""
-    if callable(given):
-        return given
-    values = tuple(np.atleast_1d(array(what, given)).ravel().tolist())
+    if callable(value):
+        return value
+    values = tuple(np.atleast_1d(check_array(context, value)).ravel().tolist())
     return _constant(values)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
-from livens.multibody.connection import Connection
+from livens.multibody.body_constraint import BodyConstraint
 
 
 @dataclass(frozen=True)
-class Report:
+class MobilityReport:
     """Mobility report, returned by `Multibody.check`."""
 
     bodies: int
@@ -21,14 +21,14 @@ class Report:
     rank: int  # of the constraint Jacobian at a generic configuration
     rank_at_start: int
     mobility: int
-    gruebler: int  # mobility by the Gruebler count
+    gruebler_count: int  # mobility by the Gruebler count
     #: Elements with indeterminate reactions, because their constraints are linearly dependent.
-    undetermined: tuple[str, ...]
+    indeterminate_reactions: tuple[str, ...]
     targets: tuple[tuple[str, float, float], ...]
     #: Loop-closing joints; the last joint of each loop in the order of definition.
     loops: tuple[str, ...] = ()
     #: Import warnings.
-    notes: tuple[str, ...] = ()
+    import_warnings: tuple[str, ...] = ()
 
     @property
     def redundant(self) -> int:
@@ -39,7 +39,7 @@ class Report:
         lines = [
             f"bodies           {self.bodies}",
             f"constraints      {self.constraints}, of rank {self.rank}",
-            f"mobility         {self.mobility} by rank, {self.gruebler} by Gruebler's count",
+            f"mobility         {self.mobility} by rank, {self.gruebler_count} by Gruebler's count",
         ]
         if not self.mobility:
             lines.append("mobility         no motion: as many independent constraints as degrees of freedom")
@@ -49,37 +49,39 @@ class Report:
             lines.append(f"start            singular configuration, of rank {self.rank_at_start}")
         if self.redundant:
             lines.append(
-                f"redundant        {self.redundant}; indeterminate reactions: {', '.join(self.undetermined)}"
+                f"redundant        {self.redundant}; indeterminate reactions: {', '.join(self.indeterminate_reactions)}"
             )
         lines += [
             f"start            {name} = {reached:.6g} (target {asked:.6g})" for name, asked, reached in self.targets
         ]
-        lines += [f"note             {note}" for note in self.notes]
+        lines += [f"note             {note}" for note in self.import_warnings]
         return "\n".join(lines)
 
 
-def report(system: System, assembly: Assembly, joints: Mapping[str, Connection]) -> Report:
+def mobility_report(system: System, assembly: Assembly, joints: Mapping[str, BodyConstraint]) -> MobilityReport:
     """Return the mobility report, with ranks at the initial and at a generic configuration."""
-    rows = assembly.joint_rows(assembly.generic())
-    rank, left = _rank(rows)
-    at_start, _ = _rank(assembly.joint_rows(assembly.position))
-    owners = [system.constraint_names[i].rsplit(":", 1)[0] for i in assembly.motion.constraints]
-    involved = np.abs(left).max(axis=0) > 1e-6 if len(left) else np.zeros(len(owners), dtype=bool)
-    free = assembly.motion.size
-    return Report(
-        bodies=len(assembly.parts),
+    jacobian = assembly.normalised_constraint_jacobian(assembly.generic_configuration())
+    rank, null_rows = _rank(jacobian)
+    at_start, _ = _rank(assembly.normalised_constraint_jacobian(assembly.position))
+    owners = [system.constraint_names[i].rsplit(":", 1)[0] for i in assembly.twist.joint_constraints]
+    involved = np.abs(null_rows).max(axis=0) > 1e-6 if len(null_rows) else np.zeros(len(owners), dtype=bool)
+    n_twists = assembly.twist.size
+    return MobilityReport(
+        bodies=len(assembly.bodies),
         constraints=len(owners),
         rank=rank,
         rank_at_start=at_start,
-        mobility=free - rank,
-        gruebler=free - len(owners),
-        undetermined=tuple(dict.fromkeys(name for name, one in zip(owners, involved, strict=True) if one)),
-        targets=tuple(assembly.reached()),
-        loops=tuple(closing(joints)),
+        mobility=n_twists - rank,
+        gruebler_count=n_twists - len(owners),
+        indeterminate_reactions=tuple(
+            dict.fromkeys(name for name, is_involved in zip(owners, involved, strict=True) if is_involved)
+        ),
+        targets=tuple(assembly.target_report()),
+        loops=tuple(loop_closing_joints(joints)),
     )
 
 
-def closing(joints: Mapping[str, Connection]) -> list[str]:
+def loop_closing_joints(joints: Mapping[str, BodyConstraint]) -> list[str]:
     """Return the loop-closing joints: those between bodies that other joints already connect."""
     root: dict[str, str] = {}
 
@@ -88,19 +90,19 @@ def closing(joints: Mapping[str, Connection]) -> list[str]:
             name = root[name]
         return name
 
-    found = []
+    closing = []
     for joint in joints.values():
-        ends = [find(part.name) for part in (joint.first, joint.second)]
-        if ends[0] == ends[1]:
-            found.append(joint.name)
-        root[ends[0]] = ends[1]
-    return found
+        roots = [find(body.name) for body in (joint.body_a, joint.body_b)]
+        if roots[0] == roots[1]:
+            closing.append(joint.name)
+        root[roots[0]] = roots[1]
+    return closing
 
 
-def _rank(rows: np.ndarray) -> tuple[int, np.ndarray]:
+def _rank(jacobian: np.ndarray) -> tuple[int, np.ndarray]:
     """Return the rank and a basis of the left null space."""
-    if not rows.size:
+    if not jacobian.size:
         return 0, np.zeros((0, 0))
-    u, sizes, _ = np.linalg.svd(rows)
-    rank = int((sizes > 1e-7 * sizes[0]).sum())
+    u, singular_values, _ = np.linalg.svd(jacobian)
+    rank = int((singular_values > 1e-7 * singular_values[0]).sum())
     return rank, u[:, rank:].T

@@ -9,10 +9,10 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.multibody.bodies import Body, all_bodies
+from livens.multibody.body_elements import BodyElement, check_bodies
 
 
-def linear_momentum(bodies: Sequence[Body]) -> Callable[[Any], Any]:
+def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
     """Return the generator of translations of all bodies along each axis (linear momentum).
 
     Parameters
@@ -36,16 +36,16 @@ def linear_momentum(bodies: Sequence[Body]) -> Callable[[Any], Any]:
     >>> linear_momentum([particle("a", 1.0), particle("b", 1.0)])(np.zeros(6)).tolist()[0]
     [1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     """
-    bodies = all_bodies(bodies)
-    fixed = [body.name for body in bodies if not body.placement.translates]
+    bodies = check_bodies(bodies)
+    fixed = [body.name for body in bodies if not body.parametrisation.has_translation]
     if fixed:
         raise InputError(f"linear momentum is not conserved: '{fixed[0]}' rotates about a fixed point")
-    d = bodies[0].placement.dimension
+    d = bodies[0].parametrisation.dimension
     blocks = [np.eye(d, len(body.coordinates)) for body in bodies]
     return lambda q: np.hstack(blocks)
 
 
-def angular_momentum(bodies: Sequence[Body], axis: Any = None) -> Callable[[Any], Any]:
+def angular_momentum(bodies: Sequence[BodyElement], axis: Any = None) -> Callable[[Any], Any]:
     """Return the generator of rotations of all bodies about the axes through the origin (S004 eq. 65).
 
     Parameters
@@ -68,10 +68,10 @@ def angular_momentum(bodies: Sequence[Body], axis: Any = None) -> Callable[[Any]
     """
 
     def generator(q: Any) -> Any:
-        blocks, first = [], 0
+        blocks, start = [], 0
         for body in bodies:
-            blocks.append(body.placement.turned(q[first : first + len(body.coordinates)]))
-            first += len(body.coordinates)
+            blocks.append(body.parametrisation.rotation_generator(q[start : start + len(body.coordinates)]))
+            start += len(body.coordinates)
         rows = m.array(np.hstack(blocks))
         return rows if axis is None else np.asarray(axis, dtype=float) @ rows
 

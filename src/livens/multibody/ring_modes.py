@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.multibody.placement import Directors
+from livens.multibody.parametrisation import DirectorParametrisation
 
 #: Lower bound of a squared radius in m^2: avoids division by zero at the centre.
-_TINY = 1e-300
+_MIN_SQUARED_RADIUS = 1e-300
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class RingModes:
     """
 
     radius: float
-    bending: float
-    line: float
-    waves: tuple[int, ...] = ()
+    EI: float
+    mass_per_length: float
+    wave_numbers: tuple[int, ...] = ()
 
     def mass(self, n: int) -> float:
         """Return the modal mass of each of the two coordinates with n waves: ``pi rho A R (1 + 1/n^2)``."""
-        return float(np.pi * self.line * self.radius * (1 + 1 / n**2))
+        return float(np.pi * self.mass_per_length * self.radius * (1 + 1 / n**2))
 
     def stiffness(self, n: int) -> float:
         """Return the modal stiffness ``pi E I (n^2 - 1)^2/R^3``."""
-        return float(np.pi * self.bending * (n**2 - 1) ** 2 / self.radius**3)
+        return float(np.pi * self.EI * (n**2 - 1) ** 2 / self.radius**3)
 
     def frequency(self, n: int) -> float:
         """Return the natural frequency in Hz."""
@@ -50,86 +50,86 @@ class RingModes:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the modal coordinates."""
-        return tuple(f"{letter}{n}" for n in self.waves for letter in "ab")
+        return tuple(f"{letter}{n}" for n in self.wave_numbers for letter in "ab")
 
 
-def around(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
+def harmonics(c: Any, s: Any, wave_numbers: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return ``cos(n theta)`` and ``sin(n theta)`` for every n, by the addition theorem."""
-    found, last = [], (c, s)
-    for n in range(2, max(waves, default=1) + 1):
-        last = last[0] * c - last[1] * s, last[1] * c + last[0] * s
-        if n in waves:
-            found.append(last)
-    return found
+    values, harmonic = [], (c, s)
+    for n in range(2, max(wave_numbers, default=1) + 1):
+        harmonic = harmonic[0] * c - harmonic[1] * s, harmonic[1] * c + harmonic[0] * s
+        if n in wave_numbers:
+            values.append(harmonic)
+    return values
 
 
-def moves(c: Any, s: Any, waves: Sequence[int]) -> list[tuple[Any, Any]]:
+def mode_shapes(c: Any, s: Any, wave_numbers: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return the mode shapes at an angle: radial and tangential displacement per modal coordinate."""
-    found = []
-    for n, (cosine, sine) in zip(waves, around(c, s, waves), strict=True):
-        found += [(cosine, -sine / n), (sine, cosine / n)]
-    return found
+    shapes = []
+    for n, (cosine, sine) in zip(wave_numbers, harmonics(c, s, wave_numbers), strict=True):
+        shapes += [(cosine, -sine / n), (sine, cosine / n)]
+    return shapes
 
 
 @dataclass(frozen=True)
-class RingPlacement(Directors):
+class ModalRingParametrisation(DirectorParametrisation):
     """Floating frame of a ring with modal coordinates; its first two axes are in the plane of the ring.
 
     ``x = phi + (X_i + sum_j r_j D_ji(theta)) d_i`` with the modal coordinates r and the angle theta of the point X.
     The centre, which is not a point of the ring, is fixed in the frame.
     """
 
-    waves: tuple[int, ...] = ()
+    wave_numbers: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*super().names, *(f"{letter}{n}" for n in self.waves for letter in "ab"))
+        return (*super().names, *(f"{letter}{n}" for n in self.wave_numbers for letter in "ab"))
 
     @property
-    def linear(self) -> bool:
+    def is_linear(self) -> bool:
         return False
 
     @property
-    def rigid(self) -> int:
+    def frame_size(self) -> int:
         """Number of coordinates of the frame."""
         return self.dimension * (1 + self.directors)
 
-    def _moves(self, X: Any) -> list[Any]:
+    def _shapes_at(self, X: Any) -> list[Any]:
         """Return the mode shapes at the point X, in the frame."""
-        away = m.sqrt(X[0] ** 2 + X[1] ** 2 + _TINY)
-        c, s = X[0] / away, X[1] / away
-        level = [0.0] * (self.dimension - 2)
-        return [m.array([w * c - u * s, w * s + u * c, *level]) for w, u in moves(c, s, self.waves)]
+        radius = m.sqrt(X[0] ** 2 + X[1] ** 2 + _MIN_SQUARED_RADIUS)
+        c, s = X[0] / radius, X[1] / radius
+        out_of_plane = [0.0] * (self.dimension - 2)
+        return [m.array([w * c - u * s, w * s + u * c, *out_of_plane]) for w, u in mode_shapes(c, s, self.wave_numbers)]
 
-    def _bent(self, r: Any, X: Any) -> Any:
+    def _modal_displacement(self, r: Any, X: Any) -> Any:
         """Return the modal displacement of the point X."""
-        return sum((r[j] * one for j, one in enumerate(self._moves(X))), m.array([0.0] * self.dimension))
+        return sum((r[j] * shape for j, shape in enumerate(self._shapes_at(X))), m.array([0.0] * self.dimension))
 
     def point(self, q: Any, X: Any) -> Any:
-        place = m.array(list(X)) + self._bent(q[self.rigid :], X)
-        return super().point(q, place)
+        deformed_point = m.array(list(X)) + self._modal_displacement(q[self.frame_size :], X)
+        return super().point(q, deformed_point)
 
     def velocity(self, q: Any, v: Any, X: Any) -> Any:
-        place = m.array(list(X)) + self._bent(q[self.rigid :], X)
-        return super().point(v, place) + self.vector(q, self._bent(v[self.rigid :], X))
+        deformed_point = m.array(list(X)) + self._modal_displacement(q[self.frame_size :], X)
+        return super().point(v, deformed_point) + self.vector(q, self._modal_displacement(v[self.frame_size :], X))
 
-    def force(self, q: Any, X: Any, f: Any) -> Any:
-        place = m.array(list(X)) + self._bent(q[self.rigid :], X)
-        on_modes = [m.dot(self.vector(q, one), m.array(list(f))) for one in self._moves(X)]
-        return np.concatenate([super().force(q, place, f), m.array(on_modes)])
+    def generalised_force(self, q: Any, X: Any, f: Any) -> Any:
+        deformed_point = m.array(list(X)) + self._modal_displacement(q[self.frame_size :], X)
+        modal_forces = [m.dot(self.vector(q, shape), m.array(list(f))) for shape in self._shapes_at(X)]
+        return np.concatenate([super().generalised_force(q, deformed_point, f), m.array(modal_forces)])
 
-    def pull(self, X: Any, f: Any) -> Any:
-        return np.concatenate([super().pull(X, f), np.zeros(2 * len(self.waves))])
+    def generalised_force_on_vector(self, X: Any, f: Any) -> Any:
+        return np.concatenate([super().generalised_force_on_vector(X, f), np.zeros(2 * len(self.wave_numbers))])
 
-    def torque(self, q: Any, tau: Any) -> Any:
-        return np.concatenate([super().torque(q, tau), np.zeros(2 * len(self.waves))])
+    def generalised_torque(self, q: Any, tau: Any) -> Any:
+        return np.concatenate([super().generalised_torque(q, tau), np.zeros(2 * len(self.wave_numbers))])
 
-    def turned(self, q: Any) -> Any:
-        rows = super().turned(q)
-        return np.hstack([rows, np.zeros((len(rows), 2 * len(self.waves)))])
+    def rotation_generator(self, q: Any) -> Any:
+        rows = super().rotation_generator(q)
+        return np.hstack([rows, np.zeros((len(rows), 2 * len(self.wave_numbers)))])
 
-    def coordinates(self, position: Any, R: np.ndarray) -> np.ndarray:
-        return np.concatenate([super().coordinates(position, R), np.zeros(2 * len(self.waves))])
+    def from_pose(self, position: Any, R: np.ndarray) -> np.ndarray:
+        return np.concatenate([super().from_pose(position, R), np.zeros(2 * len(self.wave_numbers))])
 
-    def rates(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
-        return np.concatenate([super().rates(q, velocity, omega), np.zeros(2 * len(self.waves))])
+    def from_twist(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
+        return np.concatenate([super().from_twist(q, velocity, omega), np.zeros(2 * len(self.wave_numbers))])

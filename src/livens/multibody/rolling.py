@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.expressions.read import ModelFunction
+from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
-from livens.multibody.actuators import angular_velocity
-from livens.multibody.connection import Connection, clean
-from livens.multibody.joint_table import Kind
-from livens.multibody.parts import Part, axes_about
-from livens.multibody.placement import Placement
+from livens.multibody.body import Body, frame_from_z
+from livens.multibody.body_constraint import BodyConstraint, snap_to_axes
+from livens.multibody.joint_forces import angular_velocity
+from livens.multibody.joint_types import JointType
+from livens.multibody.parametrisation import Parametrisation
 
-_ROLLING = Kind((), axis=False)
+_NO_JOINT_TYPE = JointType((), axis=False)
 
 
 @functools.cache
-def _height(b: Placement, thin: bool) -> ModelFunction:
+def _touching_constraint(b: Parametrisation, is_disc: bool) -> ModelFunction:
     """Return the touching constraint of a disc or a ball on the plane."""
 
     def constraints(q: Any, k: Any) -> Any:
         z = m.dot(k.plane[2], q[:3] - k.origin)
-        if not thin:
+        if not is_disc:
             return [z - k.radius]
         tilt = m.dot(k.plane[2], b.vector(q, k.axle))
         return [(z**2 / k.radius + k.radius * (tilt**2 - 1)) / 2]
@@ -38,67 +38,67 @@ def _height(b: Placement, thin: bool) -> ModelFunction:
     return constraints
 
 
-def contact_arm(b: Placement, q: Any, k: Any, thin: bool) -> Any:
+def contact_arm(b: Parametrisation, q: Any, k: Any, is_disc: bool) -> Any:
     """Return the vector from the centre to the contact point."""
     n = k.plane[2]
-    if not thin:
+    if not is_disc:
         return -k.radius * n
-    axle = b.vector(q, k.axle)
-    return k.radius**2 / m.dot(n, q[:3] - k.origin) * (m.dot(n, axle) * axle - n)
+    disc_axis = b.vector(q, k.axle)
+    return k.radius**2 / m.dot(n, q[:3] - k.origin) * (m.dot(n, disc_axis) * disc_axis - n)
 
 
 @functools.cache
-def _no_slip(b: Placement, thin: bool) -> ModelFunction:
+def _no_slip(b: Parametrisation, is_disc: bool) -> ModelFunction:
     """Return the tangential velocity components of the contact point."""
 
     def rates(q: Any, v: Any, k: Any) -> Any:
-        slip = v[:3] + m.cross(angular_velocity(b, q, v), contact_arm(b, q, k, thin))
+        slip = v[:3] + m.cross(angular_velocity(b, q, v), contact_arm(b, q, k, is_disc))
         return [m.dot(k.plane[0], slip), m.dot(k.plane[1], slip)]
 
     return rates
 
 
 @functools.cache
-def _blade(b: Placement) -> ModelFunction:
+def _no_lateral_velocity(b: Parametrisation) -> ModelFunction:
     def rates(q: Any, v: Any, k: Any) -> Any:
-        return [m.dot(b.vector(q, k.across), b.velocity(q, v, k.Y))]
+        return [m.dot(b.vector(q, k.across), b.velocity(q, v, k.y0))]
 
     return rates
 
 
-class Rolling(Connection):
+class Rolling(BodyConstraint):
     """Ball, or thin disc about its axis, rolling without slip on a plane of the ground."""
 
     def __init__(
-        self, name: str, first: Part, second: Part, *, radius: float, at: Any, normal: np.ndarray, axle: Any
+        self, name: str, body_a: Body, body_b: Body, *, radius: float, at: Any, normal: np.ndarray, disc_axis: Any
     ) -> None:
-        super().__init__(name, "rolling", _ROLLING, first, second)
-        thin = axle is not None
-        plane = clean(axes_about(normal).T)  # rows: two tangents of the plane and its normal
-        given: dict[str, Any] = dict(radius=radius, origin=at, plane=plane)
-        if thin:
-            given["axle"] = clean(second.inwards(axle))
+        super().__init__(name, "rolling", _NO_JOINT_TYPE, body_a, body_b)
+        is_disc = disc_axis is not None
+        plane = snap_to_axes(frame_from_z(normal).T)  # rows: two tangents of the plane and its normal
+        parameters: dict[str, Any] = dict(radius=radius, origin=at, plane=plane)
+        if is_disc:
+            parameters["axle"] = snap_to_axes(body_b.in_body_axes(disc_axis))
         self.element = Element(
             self.coordinates,
-            constraints=_height(self.b, thin),
-            velocity_constraints=_no_slip(self.b, thin),
-            parameters=given,
+            constraints=_touching_constraint(self.b, is_disc),
+            velocity_constraints=_no_slip(self.b, is_disc),
+            parameters=parameters,
             name=name,
             constraint_names=["touches", "slip 1", "slip 2"],
         )
 
 
-class KnifeEdge(Connection):
+class KnifeEdge(BodyConstraint):
     """Knife-edge constraint: a point of the second body has no velocity along a body-fixed direction."""
 
-    def __init__(self, name: str, first: Part, second: Part, *, at: Any, across: np.ndarray) -> None:
-        super().__init__(name, "knife edge", _ROLLING, first, second)
-        lever = clean(second.lever(at))
-        self.parameters["Y"] = lever
+    def __init__(self, name: str, body_a: Body, body_b: Body, *, at: Any, lateral: np.ndarray) -> None:
+        super().__init__(name, "knife edge", _NO_JOINT_TYPE, body_a, body_b)
+        local_position = snap_to_axes(body_b.to_local(at))
+        self.parameters["Y"] = local_position
         self.element = Element(
             self.coordinates,
-            velocity_constraints=_blade(self.b),
-            parameters=dict(Y=lever, across=clean(second.inwards(across))),
+            velocity_constraints=_no_lateral_velocity(self.b),
+            parameters=dict(Y=local_position, across=snap_to_axes(body_b.in_body_axes(lateral))),
             name=name,
             constraint_names=["across"],
         )

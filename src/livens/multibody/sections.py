@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import array, number, positive
+from livens.validation import check_array, check_number, check_positive
 
 #: Largest size of a section in m; its fourth power must not overflow.
-_LONGEST = 1e60
+_MAX_LENGTH = 1e60
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +52,20 @@ class Section:
     radius: float
 
     def __post_init__(self) -> None:
-        values = array("the stiffness of a section", self.stiffness)
+        values = check_array("the stiffness of a section", self.stiffness)
         if values.shape not in ((6,), (6, 6)):
             raise InputError(f"the stiffness of a section is six numbers or a 6x6 matrix, got shape {values.shape}")
-        whole = np.diag(values) if values.ndim == 1 else values
-        size = float(np.abs(whole).max())
-        if np.abs(whole - whole.T).max() > 1e-9 * size:
+        matrix = np.diag(values) if values.ndim == 1 else values
+        size = float(np.abs(matrix).max())
+        if np.abs(matrix - matrix.T).max() > 1e-9 * size:
             raise InputError("the stiffness of a section must be symmetric")
-        if not np.linalg.eigvalsh(whole)[0] > 0:
-            words = "EA GA2 GA3 GJ EI2 EI3 must all be positive" if values.ndim == 1 else "it must be positive definite"
-            raise InputError(f"the stiffness of a section is not positive definite: {words}, got {values.tolist()}")
-        inertia = np.diag(array("the inertia of a section", self.inertia, (3,)))
-        mass, radius = positive("the mass of a section", self.mass), positive("the radius", self.radius)
+        if not np.linalg.eigvalsh(matrix)[0] > 0:
+            reason = (
+                "EA GA2 GA3 GJ EI2 EI3 must all be positive" if values.ndim == 1 else "it must be positive definite"
+            )
+            raise InputError(f"the stiffness of a section is not positive definite: {reason}, got {values.tolist()}")
+        inertia = np.diag(check_array("the inertia of a section", self.inertia, (3,)))
+        mass, radius = check_positive("the mass of a section", self.mass), check_positive("the radius", self.radius)
         moments = np.sort(np.diag(inertia))
         if not moments[0] > 0 or moments[2] > (moments[0] + moments[1]) * (1 + 1e-12):
             raise InputError(
@@ -74,7 +76,7 @@ class Section:
             object.__setattr__(self, name, value)
 
     @property
-    def full(self) -> bool:
+    def is_coupled(self) -> bool:
         """True if the stiffnesses are coupled by a 6x6 matrix.
 
         Returns
@@ -84,7 +86,7 @@ class Section:
         """
         return bool(np.ndim(self.stiffness) == 2)
 
-    def planar(self) -> np.ndarray:
+    def planar_stiffness(self) -> np.ndarray:
         """Return the stiffnesses ``EA GA EI`` in the plane of the first two axes.
 
         Returns
@@ -97,7 +99,7 @@ class Section:
         InputError
             If the stiffness is a 6x6 matrix.
         """
-        if self.full:
+        if self.is_coupled:
             raise InputError("a section in the plane has three stiffnesses, EA, GA and EI: it takes no 6x6 matrix")
         return np.asarray(self.stiffness[[0, 1, 5]])
 
@@ -129,13 +131,13 @@ class Section:
         Section
             Cross-section.
         """
-        shear, bending = _for_both_axes("GA", GA), _for_both_axes("EI", EI)
-        stiffness = [number("EA", EA), *shear, number("GJ", GJ), *bending]
-        moments = array("the inertia", inertia)
-        about = np.broadcast_to(moments, (3,)) if moments.ndim == 0 else moments
+        shear, bending = _two_values("GA", GA), _two_values("EI", EI)
+        stiffness = [check_number("EA", EA), *shear, check_number("GJ", GJ), *bending]
+        moments = check_array("the inertia", inertia)
+        moments_3 = np.broadcast_to(moments, (3,)) if moments.ndim == 0 else moments
         if radius is None:  # radius of the homogeneous round section with these stiffnesses
             radius = 2 * float(np.sqrt(abs(bending[0] / stiffness[0]))) if stiffness[0] else 1.0
-        return cls(stiffness, mass, about, radius)
+        return cls(stiffness, mass, moments_3, radius)
 
     @classmethod
     def circular(
@@ -170,12 +172,12 @@ class Section:
         Section
             Cross-section.
         """
-        r, hole = _length("radius", radius), number("inner", inner)
+        r, hole = _checked_length("radius", radius), check_number("inner", inner)
         if not 0 <= hole < r:
             raise InputError(f"inner must be at least 0 and below the radius {r:g}, got {hole:g}")
         A, I = np.pi * (r**2 - hole**2), np.pi / 4 * (r**4 - hole**4)  # noqa: E741
         usual = 0.5 if hole else 6 * (1 + nu) / (7 + 6 * nu)
-        return cls._of(E, nu, density, A, 2 * I, (I, I), usual if shear_factor is None else shear_factor, r)
+        return cls._homogeneous(E, nu, density, A, 2 * I, (I, I), usual if shear_factor is None else shear_factor, r)
 
     @classmethod
     def rectangular(
@@ -203,13 +205,13 @@ class Section:
         Section
             Cross-section.
         """
-        b, h = _length("width", width), _length("height", height)
+        b, h = _checked_length("width", width), _checked_length("height", height)
         torsion = _rectangle_torsion(b, h)
         bending = b * h**3 / 12, h * b**3 / 12
-        return cls._of(E, nu, density, b * h, torsion, bending, shear_factor, float(np.sqrt(b * h / np.pi)))
+        return cls._homogeneous(E, nu, density, b * h, torsion, bending, shear_factor, float(np.sqrt(b * h / np.pi)))
 
     @classmethod
-    def _of(
+    def _homogeneous(
         cls,
         E: float,
         nu: float,
@@ -221,8 +223,12 @@ class Section:
         radius: float,
     ) -> Section:
         """Return a homogeneous section; `torsion` is the torsion constant, `bending` the second moments of area."""
-        E, rho, factor = positive("E", E), positive("density", density), positive("shear_factor", factor)
-        if not -1 < number("nu", nu) <= 0.5:
+        E, rho, factor = (
+            check_positive("E", E),
+            check_positive("density", density),
+            check_positive("shear_factor", factor),
+        )
+        if not -1 < check_number("nu", nu) <= 0.5:
             raise InputError(f"nu must be above -1 and at most 0.5, got {nu!r}")
         G = E / (2 * (1 + nu))
         I2, I3 = bending
@@ -230,18 +236,18 @@ class Section:
         return cls(stiffness, rho * A, [rho * (I2 + I3), rho * I2, rho * I3], radius)
 
 
-def _for_both_axes(name: str, given: Any) -> np.ndarray:
-    values = array(name, given)
+def _two_values(name: str, value: Any) -> np.ndarray:
+    values = check_array(name, value)
     if values.shape not in ((), (1,), (2,)):
-        raise InputError(f"{name} must be one number, or two for the two axes of the section, got {given!r}")
+        raise InputError(f"{name} must be one number, or two for the two axes of the section, got {value!r}")
     return np.broadcast_to(values, (2,))
 
 
-def _length(name: str, value: float) -> float:
+def _checked_length(name: str, value: float) -> float:
     """Return a checked length whose powers do not overflow."""
-    length = positive(name, value)
-    if length > _LONGEST:
-        raise InputError(f"{name} must be at most {_LONGEST:g}, got {length:g}")
+    length = check_positive(name, value)
+    if length > _MAX_LENGTH:
+        raise InputError(f"{name} must be at most {_MAX_LENGTH:g}, got {length:g}")
     return length
 
 

@@ -9,12 +9,12 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
 from livens.models.system import System
-from livens.multibody.assembly import Assembly, Motion, null_space
+from livens.multibody.assembly import Assembly, TwistCoordinates, null_space
 
 #: Largest number of iterations, largest step (rad, m), relative force tolerance, largest number of step halvings.
-_STEPS, _STRIDE, _STILL, _HALVINGS = 200, 0.3, 1e-9, 30
+_MAX_ITERATIONS, _MAX_STEP, _FORCE_TOL, _MAX_BACKTRACKING = 200, 0.3, 1e-9, 30
 
 
 @dataclass(frozen=True)
@@ -37,87 +37,97 @@ class Equilibrium:
     position: np.ndarray
     residual: float
     stable: bool
-    steps: int
+    iterations: int
 
 
-class Statics:
+class StaticEquations:
     """Static residual and tangent stiffness of a system in twist coordinates."""
 
-    def __init__(self, system: System, motion: Motion) -> None:
-        self.system, self.motion = system, motion
-        d = dynamics(system)
-        still = ca.SX.zeros(system.n)
-        q, y = ca.SX.sym("q", system.n), ca.SX.sym("y", motion.size)
+    def __init__(self, system: System, twist: TwistCoordinates) -> None:
+        self.system, self.twist = system, twist
+        d = equations_of_motion(system)
+        zero_velocity = ca.SX.zeros(system.n)
+        q, y = ca.SX.sym("q", system.n), ca.SX.sym("y", twist.size)
         lam = ca.SX.sym("lam", system.m) if system.m else ca.SX(0, 1)
         force = d.F - ca.gradient(d.R, d.v) - ca.gradient(d.V, d.q)
-        acting = ca.Function("force", [d.q, d.t, d.k], [ca.substitute(force, d.v, still), d.V, d.G])
-        moved = self._moved(q, y)
-        f, V, _ = acting(moved, d.t, d.k)
-        G = acting(moved, d.t, d.k)[2]
-        spread = ca.jacobian(moved, y)
+        force_function = ca.Function("force", [d.q, d.t, d.k], [ca.substitute(force, d.v, zero_velocity), d.V, d.G])
+        retracted = self._retract(q, y)
+        f, V, _ = force_function(retracted, d.t, d.k)
+        G = force_function(retracted, d.t, d.k)[2]
+        kinematic_matrix = ca.jacobian(retracted, y)
         # the retraction is accurate to second order, so forces and their derivatives at y = 0 are exact
-        balance = spread.T @ (f - G.T @ lam) if system.m else spread.T @ f
-        rows = [balance, ca.jacobian(balance, y), V]
-        at_zero = [ca.densify(ca.substitute(row, y, ca.SX.zeros(motion.size))) for row in rows]
+        balance = kinematic_matrix.T @ (f - G.T @ lam) if system.m else kinematic_matrix.T @ f
+        outputs = [balance, ca.jacobian(balance, y), V]
+        at_zero = [ca.densify(ca.substitute(output, y, ca.SX.zeros(twist.size))) for output in outputs]
         self._function = ca.Function("statics", [q, lam, d.t, d.k], at_zero)
         self._k = system.parameter_vector()
 
-    def at(self, q: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def evaluate(self, q: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return generalised forces, their Jacobian, and the potential energy."""
-        balance, slopes, V = self._function(q, lam, 0.0, self._k)
-        return np.array(balance).ravel(), np.array(slopes), float(V)
+        balance, jacobian, V = self._function(q, lam, 0.0, self._k)
+        return np.array(balance).ravel(), np.array(jacobian), float(V)
 
-    def _moved(self, q: Any, y: Any) -> Any:
+    def _retract(self, q: Any, y: Any) -> Any:
         """Return the coordinates after a small motion, accurate to second order (retraction)."""
-        new, first = ca.SX(q), 0
-        for frame in self.motion.frames:
-            d, turning = frame.dimension, frame.turning
-            new[list(frame.position)] += y[first : first + d]
-            w = y[first + d : first + d + turning]
+        new, start = ca.SX(q), 0
+        for frame in self.twist.frames:
+            d, n_rotations = frame.dimension, frame.n_rot
+            new[list(frame.position)] += y[start : start + d]
+            w = y[start + d : start + d + n_rotations]
             for director in frame.directors:
                 x = q[list(director)]
-                once = ca.cross(w, x) if d == 3 else w * ca.vertcat(-x[1], x[0])
-                twice = ca.cross(w, once) if d == 3 else -(w**2) * x
-                new[list(director)] = x + once + twice / 2
-            first += d + turning
+                first_order = ca.cross(w, x) if d == 3 else w * ca.vertcat(-x[1], x[0])
+                second_order = ca.cross(w, first_order) if d == 3 else -(w**2) * x
+                new[list(director)] = x + first_order + second_order / 2
+            start += d + n_rotations
         return new
 
 
 def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
     """Solve for a static equilibrium by Newton's method in the null space of the constraints, with |stiffness|."""
-    statics, motion = Statics(system, assembly.motion), assembly.motion
+    equations, twist = StaticEquations(system, assembly.twist), assembly.twist
     q = assembly.position
-    between = list(motion.constraints)
-    lam, downhill = np.zeros(system.m), not any(model.F.nnz() for model in system.models)
-    for step in range(_STEPS):
-        rows = assembly.rows(q)
-        free = null_space(rows)
-        force, _, V = statics.at(q, np.zeros(system.m))
-        if between:
-            lam[between] = np.linalg.lstsq(rows.T, force, rcond=1e-9)[0]
-        balance, slopes, _ = statics.at(q, lam)
-        push, stiffness = free.T @ balance, -(free.T @ slopes @ free)
+    joint_constraints = list(twist.joint_constraints)
+    lam, is_conservative = np.zeros(system.m), not any(model.F.nnz() for model in system.element_types)
+    for step in range(_MAX_ITERATIONS):
+        constraint_jacobian = assembly.constraint_jacobian(q)
+        null_basis = null_space(constraint_jacobian)
+        force, _, V = equations.evaluate(q, np.zeros(system.m))
+        if joint_constraints:
+            lam[joint_constraints] = np.linalg.lstsq(constraint_jacobian.T, force, rcond=1e-9)[0]
+        balance, jacobian, _ = equations.evaluate(q, lam)
+        reduced_force, stiffness = null_basis.T @ balance, -(null_basis.T @ jacobian @ null_basis)
         scale = max(1.0, float(np.abs(force).max(initial=0.0)))
-        values, vectors = np.linalg.eigh((stiffness + stiffness.T) / 2) if free.shape[1] else (np.zeros(0), free)
-        if np.abs(push).max(initial=0.0) <= _STILL * scale:
-            least = 1e-9 * max(1.0, float(np.abs(values).max(initial=0.0)))
-            return Equilibrium(q, float(np.abs(push).max(initial=0.0)), bool(np.all(values > -least)), step)
-        floor = 1e-6 * max(float(np.abs(values).max()), 1e-12)
-        y = free @ (vectors @ ((vectors.T @ push) / np.maximum(np.abs(values), floor)))
-        y *= min(1.0, _STRIDE / float(np.abs(y).max()))
-        q = _downhill(statics, assembly, q, y, V) if downhill else assembly.closed(motion.moved(q, y))
+        values, vectors = (
+            np.linalg.eigh((stiffness + stiffness.T) / 2) if null_basis.shape[1] else (np.zeros(0), null_basis)
+        )
+        if np.abs(reduced_force).max(initial=0.0) <= _FORCE_TOL * scale:
+            stability_tol = 1e-9 * max(1.0, float(np.abs(values).max(initial=0.0)))
+            return Equilibrium(
+                q, float(np.abs(reduced_force).max(initial=0.0)), bool(np.all(values > -stability_tol)), step
+            )
+        min_stiffness = 1e-6 * max(float(np.abs(values).max()), 1e-12)
+        y = null_basis @ (vectors @ ((vectors.T @ reduced_force) / np.maximum(np.abs(values), min_stiffness)))
+        y *= min(1.0, _MAX_STEP / float(np.abs(y).max()))
+        q = (
+            _energy_line_search(equations, assembly, q, y, V)
+            if is_conservative
+            else assembly.project(twist.retract(q, y))
+        )
     raise InputError(
-        f"no equilibrium found in {_STEPS} iterations: the forces may have none, or it is far from the initial "
+        f"no equilibrium found in {_MAX_ITERATIONS} iterations: the forces may have none, or it is far from the initial "
         "configuration; set other initial values"
     )
 
 
-def _downhill(statics: Statics, assembly: Assembly, q: np.ndarray, y: np.ndarray, energy: float) -> np.ndarray:
+def _energy_line_search(
+    equations: StaticEquations, assembly: Assembly, q: np.ndarray, y: np.ndarray, energy: float
+) -> np.ndarray:
     """Return a step that lowers the energy, by step halving (line search)."""
-    found, none = q, np.zeros(statics.system.m)
-    for _ in range(_HALVINGS):
-        found = assembly.closed(assembly.motion.moved(q, y))
-        if statics.at(found, none)[2] <= energy:
+    candidate, no_multipliers = q, np.zeros(equations.system.m)
+    for _ in range(_MAX_BACKTRACKING):
+        candidate = assembly.project(assembly.twist.retract(q, y))
+        if equations.evaluate(candidate, no_multipliers)[2] <= energy:
             break
         y = y / 2
-    return found
+    return candidate

@@ -20,7 +20,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from livens.analysis.step_sizes import differ
+from livens.analysis.step_sizes import has_variable_steps
 from livens.errors import InputError, suggestion
 from livens.plot import style
 from livens.plot.conserved import (
@@ -34,7 +34,6 @@ from livens.plot.conserved import (
     momenta,
 )
 from livens.plot.curves import has_model, thin
-from livens.plot.findings import band, eigenvalues, exponents, fit
 from livens.plot.mechanism import has_mechanism, snapshots
 from livens.plot.motion import (
     algebraic,
@@ -42,17 +41,18 @@ from livens.plot.motion import (
     forces,
     has_forces,
     has_plane,
-    motion,
     multipliers,
     phase_portrait,
+    position_variable,
 )
-from livens.plot.paths import has_paths, trajectory
-from livens.plot.within import within
-from livens.plot.work import newton, step_sizes
+from livens.plot.solver import newton, step_sizes
+from livens.plot.study_results import band, eigenvalues, exponents, fit
+from livens.plot.trajectories import has_paths, trajectory
+from livens.plot.user_axes import use_axes
 from livens.results.result import Result
 
 __all__ = [
-    "PICTURES",
+    "PLOTS",
     "Plots",
     "algebraic",
     "balance",
@@ -79,41 +79,41 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Kind:
+class PlotType:
     """Plot type: drawing function, required variables, and the runs to which it applies.
 
     Among the required variables, "state" stands for all state variables of the model.
     """
 
     draw: Callable[[Any], Figure]
-    needs: str
-    sensible: Callable[[Result], bool] = lambda result: True
+    required_variables: str
+    applicable: Callable[[Result], bool] = lambda result: True
 
-    def fits(self, result: Result) -> bool:
-        needs = set(self.needs.split())
-        if "state" in needs:
+    def is_applicable(self, result: Result) -> bool:
+        required = set(self.required_variables.split())
+        if "state" in required:
             if not has_model(result):
                 return False
-            needs = needs - {"state"} | set(result.system.view.symbols)
-        return needs <= set(result.stored) and self.sensible(result)
+            required = required - {"state"} | set(result.system.view.symbols)
+        return required <= set(result.stored) and self.applicable(result)
 
 
 #: Plot types by name.
-PICTURES = {
-    "energy": Kind(energy, "state", has_energy),
-    "balance": Kind(balance, "state", has_exchange),
-    "energy_increments": Kind(energy_increments, "state", lambda r: has_energy(r) and len(r.t) > 1),
-    "constraints": Kind(constraints, "state", has_constraints),
-    "momenta": Kind(momenta, "state", lambda r: bool(r.summary.momentum_drift)),
-    "forces": Kind(forces, "multipliers", has_forces),
-    "multipliers": Kind(multipliers, "multipliers", lambda r: bool(r.facts.constraint_names) and not has_forces(r)),
-    "algebraic": Kind(algebraic, "y"),
-    "coordinates": Kind(coordinates, "", lambda r: bool(motion(r))),
-    "phase_portrait": Kind(phase_portrait, "", has_plane),
-    "newton": Kind(newton, "newton_iterations step_size", lambda r: bool(r.newton_iterations.any())),
-    "step_sizes": Kind(step_sizes, "step_size", lambda r: differ(r) and len(r.t) > 1),
-    "trajectory": Kind(trajectory, "", has_paths),
-    "snapshots": Kind(snapshots, "q", has_mechanism),
+PLOTS = {
+    "energy": PlotType(energy, "state", has_energy),
+    "balance": PlotType(balance, "state", has_exchange),
+    "energy_increments": PlotType(energy_increments, "state", lambda r: has_energy(r) and len(r.t) > 1),
+    "constraints": PlotType(constraints, "state", has_constraints),
+    "momenta": PlotType(momenta, "state", lambda r: bool(r.summary.momentum_drift)),
+    "forces": PlotType(forces, "multipliers", has_forces),
+    "multipliers": PlotType(multipliers, "multipliers", lambda r: bool(r.info.constraint_names) and not has_forces(r)),
+    "algebraic": PlotType(algebraic, "y"),
+    "coordinates": PlotType(coordinates, "", lambda r: bool(position_variable(r))),
+    "phase_portrait": PlotType(phase_portrait, "", has_plane),
+    "newton": PlotType(newton, "newton_iterations step_size", lambda r: bool(r.newton_iterations.any())),
+    "step_sizes": PlotType(step_sizes, "step_size", lambda r: has_variable_steps(r) and len(r.t) > 1),
+    "trajectory": PlotType(trajectory, "", has_paths),
+    "snapshots": PlotType(snapshots, "q", has_mechanism),
 }
 
 
@@ -147,7 +147,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(energy, path, ax)
+        return self._render(energy, path, ax)
 
     def balance(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot stored, supplied and dissipated energy since the initial time, and the defect of the energy balance.
@@ -164,7 +164,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(balance, path, ax)
+        return self._render(balance, path, ax)
 
     def energy_increments(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the relative change of energy per step, with a band that marks round-off.
@@ -181,7 +181,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(energy_increments, path, ax)
+        return self._render(energy_increments, path, ax)
 
     def constraints(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the largest constraint violation on position and on velocity level.
@@ -198,7 +198,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(constraints, path, ax)
+        return self._render(constraints, path, ax)
 
     def momenta(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the deviation of momenta and other invariants from their initial values.
@@ -215,7 +215,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(momenta, path, ax)
+        return self._render(momenta, path, ax)
 
     def forces(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the reaction forces of joints in newtons, at most the eight largest.
@@ -232,7 +232,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(forces, path, ax)
+        return self._render(forces, path, ax)
 
     def multipliers(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the Lagrange multipliers, at most the eight largest.
@@ -249,7 +249,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(multipliers, path, ax)
+        return self._render(multipliers, path, ax)
 
     def coordinates(
         self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None, *, ax: Any = None
@@ -270,7 +270,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(coordinates, path, ax, chosen)
+        return self._render(coordinates, path, ax, chosen)
 
     def algebraic(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the algebraic variables of a first-order model, at most the eight largest.
@@ -287,7 +287,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(algebraic, path, ax)
+        return self._render(algebraic, path, ax)
 
     def phase_portrait(
         self,
@@ -315,7 +315,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(phase_portrait, path, ax, coordinate, against)
+        return self._render(phase_portrait, path, ax, coordinate, against)
 
     def newton(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot Newton corrections and step sizes over time.
@@ -332,7 +332,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(newton, path, ax)
+        return self._render(newton, path, ax)
 
     def step_sizes(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot variable step sizes on a logarithmic axis.
@@ -349,7 +349,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(step_sizes, path, ax)
+        return self._render(step_sizes, path, ax)
 
     def trajectory(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
         """Plot the trajectories of points in the plane or in space; for three states, the orbit.
@@ -366,7 +366,7 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(trajectory, path, ax)
+        return self._render(trajectory, path, ax)
 
     def snapshots(
         self, times: Sequence[float] | None = None, path: str | Path | None = None, *, ax: Any = None
@@ -387,10 +387,10 @@ class Plots:
         matplotlib.figure.Figure
             The figure.
         """
-        return self._drawn(snapshots, path, ax, times)
+        return self._render(snapshots, path, ax, times)
 
-    def _drawn(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: Any) -> Figure:
-        with style.windows(path is None), within(ax):
+    def _render(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: Any) -> Figure:
+        with style.windows(path is None), use_axes(ax):
             figure = draw(self._result, *options)
         if ax is not None:
             figure = ax.get_figure()
@@ -399,7 +399,7 @@ class Plots:
         return figure
 
 
-def check_names(what: str | Sequence[str]) -> list[str]:
+def check_names(names: str | Sequence[str]) -> list[str]:
     """Return plot names as in `PLOTS`, from a list or a comma-separated string; a dash equals an underscore.
 
     Parameters
@@ -417,16 +417,16 @@ def check_names(what: str | Sequence[str]) -> list[str]:
     InputError
         If a plot is unknown.
     """
-    listed = what.split(",") if isinstance(what, str) else what
+    listed = names.split(",") if isinstance(names, str) else names
     checked = [name.strip().replace("-", "_") for name in listed]
     for name in checked:
-        if name not in PICTURES:
-            raise InputError(f"unknown plot '{name}'{suggestion(name, PICTURES)}")
+        if name not in PLOTS:
+            raise InputError(f"unknown plot '{name}'{suggestion(name, PLOTS)}")
     return checked
 
 
 def save_all(
-    result: Result, folder: str | Path, what: str | Sequence[str] | None = None, suffix: str = "png"
+    result: Result, folder: str | Path, names: str | Sequence[str] | None = None, suffix: str = "png"
 ) -> list[Path]:
     """Save all applicable plots of a run, or the requested ones, and return the files written.
 
@@ -455,14 +455,18 @@ def save_all(
     """
     folder, suffix = Path(folder), suffix.removeprefix(".")
     style.check_suffix(suffix)
-    chosen = check_names(what) if what is not None else [name for name, kind in PICTURES.items() if kind.fits(result)]
+    chosen = (
+        check_names(names)
+        if names is not None
+        else [name for name, plot_type in PLOTS.items() if plot_type.is_applicable(result)]
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot create the folder '{folder}': {error.strerror}") from None
-    stem = result.path.stem if result.path is not None else result.facts.problem or "run"
+    stem = result.path.stem if result.path is not None else result.info.problem or "run"
     return [
-        style.save(PICTURES[name].draw(result), folder / f"{stem}-{name.replace('_', '-')}.{suffix}") for name in chosen
+        style.save(PLOTS[name].draw(result), folder / f"{stem}-{name.replace('_', '-')}.{suffix}") for name in chosen
     ]
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from livens.analysis.conservation import conserved_by_scheme
 from livens.analysis.energy_balance import balance as balance_of
-from livens.analysis.energy_balance import exchanged, recorded, scale
+from livens.analysis.energy_balance import has_energy_record, net_supplied_energy, reference_scale
 from livens.analysis.observables import expression
-from livens.analysis.verdicts import promises
 from livens.errors import InputError
-from livens.plot import names
-from livens.plot.curves import curve, has_model, log_curves, need_steps, round_off, time_axis
+from livens.plot import axis_labels
+from livens.plot.curves import curve, has_model, log_curves, require_steps, round_off, time_axis
 from livens.plot.style import COLUMN, PALETTE, caption, house_style, legend, new_figure
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ def energy(result: Result) -> Figure:
     matplotlib.figure.Figure
         The figure.
     """
-    name = _watched(result)
+    name = _monitored_energy(result)
     figure = new_figure(COLUMN, 2.5)
     axes = figure.add_subplot()
     for i, (part, dashes) in enumerate({"kinetic": "-", "potential": "--"}.items()):
         if f"{part}_energy" in result.system.view.names:
             y = result.observe(f"{part}_energy")
             curve(axes, result.t, y, label=part, color=PALETTE[i], linestyle=dashes)
-    curve(axes, result.t, result.observe(name), label=names.quantity(name), color=PALETTE[6], linewidth=1.4)
-    if np.any(exchanged(result)):
+    curve(axes, result.t, result.observe(name), label=axis_labels.quantity(name), color=PALETTE[6], linewidth=1.4)
+    if np.any(net_supplied_energy(result)):
         curve(axes, result.t, balance_of(result), label="balance", color=PALETTE[2], dashes=(4, 1.5))
     axes.set_ylabel("energy (J)")
     time_axis(axes, result)
@@ -72,10 +72,10 @@ def balance(result: Result) -> Figure:
     InputError
         If the run records no supplied or dissipated energy.
     """
-    name = _watched(result)
+    name = _monitored_energy(result)
     if result.system.conservative or "supplied_energy" not in result.system.layout:
         raise InputError("the run records no supplied or dissipated energy: there is nothing to draw")
-    stored, unit = result.observe(name), scale(result)
+    stored, reference = result.observe(name), reference_scale(result)
     figure = new_figure(COLUMN, 3.6)
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 2])
     # wide and light: without losses the stored energy equals the supplied energy and lies below it
@@ -84,10 +84,10 @@ def balance(result: Result) -> Figure:
     curve(upper, result.t, result.dissipated_energy, label="dissipated", color=PALETTE[1], linestyle="--")
     upper.set_ylabel("energy since the start (J)")
     legend(upper)
-    defect = np.abs(stored - stored[0] - exchanged(result)) / unit[0]
-    rounding = round_off(result, name) / unit[0]
-    band = log_curves(lower, result.t, {"defect": defect}, rounding, _walk(result, rounding))
-    lower.set_ylabel(f"defect $/\\; {unit[1]}$")
+    defect = np.abs(stored - stored[0] - net_supplied_energy(result)) / reference[0]
+    rounding = round_off(result, name) / reference[0]
+    band = log_curves(lower, result.t, {"defect": defect}, rounding, _random_walk_bound(result, rounding))
+    lower.set_ylabel(f"defect $/\\; {reference[1]}$")
     legend(lower, band)
     time_axis(lower, result)
     figure.align_ylabels()
@@ -109,18 +109,18 @@ def energy_increments(result: Result) -> Figure:
     matplotlib.figure.Figure
         The figure.
     """
-    need_steps(result)
-    name = _watched(result)
-    size, words = scale(result)
+    require_steps(result)
+    name = _monitored_energy(result)
+    size, symbol = reference_scale(result)
     figure = new_figure(COLUMN, 2.4)
     axes = figure.add_subplot()
     increments = np.abs(np.diff(balance_of(result))) / size
     band = log_curves(axes, result.t[1:], {"increment": increments}, round_off(result, name) / size)
-    axes.set_ylabel(f"$|E_{{n+1}} - E_n|\\; /\\; {words}$")
+    axes.set_ylabel(f"$|E_{{n+1}} - E_n|\\; /\\; {symbol}$")
     time_axis(axes, result)
     legend(axes, band)
-    every = result.facts.every
-    caption(figure, result, f"every {every} steps" if every > 1 else "")
+    stride = result.info.every
+    caption(figure, result, f"every {stride} steps" if stride > 1 else "")
     return figure
 
 
@@ -145,18 +145,18 @@ def constraints(result: Result) -> Figure:
     """
     if not has_constraints(result):
         raise InputError("the system has no constraints: there is nothing to draw")
-    labels = {"constraint": "max $|g|$" if result.facts.algebraic else "max $|g(q)|$"}
+    labels = {"constraint": "max $|g|$" if result.info.algebraic else "max $|g(q)|$"}
     if "velocity_constraint" in result.system.view.names:
         labels["velocity_constraint"] = r"max $|\mathrm{d}g/\mathrm{d}t|$"
     figure = new_figure(COLUMN, 0.6 + 1.4 * len(labels))
     panels = figure.subplots(len(labels), sharex=True, squeeze=False)[:, 0]
     rounding = round_off(result, "constraint")
     # if only position constraints are enforced, their round-off divided by h appears in the velocities
-    held = "velocity_constraint" in promises(result)
+    velocities_guaranteed = "velocity_constraint" in conserved_by_scheme(result)
     for axes, (name, label) in zip(panels, labels.items(), strict=True):
         worst = np.abs(result.observe(name)).max(axis=1)
-        passed_on = 0.0 if held or name == "constraint" else rounding / result.facts.h
-        band = log_curves(axes, result.t, {label: worst}, round_off(result, name), passed_on)
+        propagated = 0.0 if velocities_guaranteed or name == "constraint" else rounding / result.info.h
+        band = log_curves(axes, result.t, {label: worst}, round_off(result, name), propagated)
         axes.set_ylabel(label)
     time_axis(panels[-1], result)
     legend(panels[0], band)
@@ -190,11 +190,11 @@ def momenta(result: Result) -> Figure:
     for name in symmetries:
         momentum = result.observe(name).reshape(len(result.t), -1)
         size = float(np.linalg.norm(momentum, axis=1).max()) or 1.0
-        curves[names.quantity(name)] = np.linalg.norm(momentum - momentum[0], axis=1) / size
+        curves[axis_labels.quantity(name)] = np.linalg.norm(momentum - momentum[0], axis=1) / size
         rounding = max(rounding, round_off(result, name) / size)
     figure = new_figure(COLUMN, 2.4)
     axes = figure.add_subplot()
-    band = log_curves(axes, result.t, curves, rounding, _walk(result, rounding))
+    band = log_curves(axes, result.t, curves, rounding, _random_walk_bound(result, rounding))
     axes.set_ylabel("change since the start, relative")
     time_axis(axes, result)
     legend(axes, *axes.get_lines(), band)
@@ -204,7 +204,7 @@ def momenta(result: Result) -> Figure:
 
 def has_energy(result: Result) -> bool:
     """Return True if the run stores everything needed for its energy."""
-    return has_model(result) and bool(result.summary.energy) and recorded(result)
+    return has_model(result) and bool(result.summary.energy) and has_energy_record(result)
 
 
 def has_exchange(result: Result) -> bool:
@@ -217,12 +217,12 @@ def has_constraints(result: Result) -> bool:
     return "constraint" in result.system.view.names and bool(expression(result.system, "constraint").numel())
 
 
-def _watched(result: Result) -> str:
+def _monitored_energy(result: Result) -> str:
     if not result.summary.energy:
         raise InputError("the model has no energy: there is nothing to draw")
     return result.summary.energy
 
 
-def _walk(result: Result, rounding: float) -> float:
+def _random_walk_bound(result: Result, rounding: float) -> float:
     """Return the random-walk bound of accumulated round-off."""
     return float(rounding * np.sqrt(max(result.statistics.steps, 100) / 100))

@@ -22,8 +22,8 @@ __all__ = [
     "few_ticks",
     "has_model",
     "log_curves",
-    "need_steps",
     "path",
+    "require_steps",
     "round_off",
     "steady_limits",
     "thin",
@@ -36,7 +36,7 @@ COLUMNS = 2000
 #: Number of points above which a curve is rasterised in pdf and svg files.
 _VECTOR_POINTS = 20_000
 #: Upper end of the round-off band, in units of a single rounding.
-_ROUNDINGS = 100
+_ROUND_OFF_FACTOR = 100
 
 
 def thin(t: np.ndarray, y: np.ndarray, columns: int = COLUMNS) -> tuple[np.ndarray, np.ndarray]:
@@ -80,8 +80,8 @@ def thin_path(points: np.ndarray, cells: int = COLUMNS) -> np.ndarray:
     extent = np.ptp(points, axis=0)
     extent = np.maximum(extent, 1e-9 * extent.max()) if extent.any() else np.ones_like(extent)
     pixel = np.floor((points - points.min(axis=0)) / extent * cells)
-    moved = np.any(np.diff(pixel, axis=0) != 0, axis=1)
-    return points[np.r_[True, moved] | (np.arange(len(points)) == len(points) - 1)]
+    changed = np.any(np.diff(pixel, axis=0) != 0, axis=1)
+    return points[np.r_[True, changed] | (np.arange(len(points)) == len(points) - 1)]
 
 
 def curve(axes: Axes, t: np.ndarray, y: np.ndarray, **style: Any) -> None:
@@ -91,8 +91,8 @@ def curve(axes: Axes, t: np.ndarray, y: np.ndarray, **style: Any) -> None:
 
 def path(axes: Any, points: np.ndarray, **style: Any) -> None:
     """Draw a path in the plane or in space."""
-    few = thin_path(points)
-    axes.plot(*few.T, rasterized=len(few) > _VECTOR_POINTS, **style)
+    thinned = thin_path(points)
+    axes.plot(*thinned.T, rasterized=len(thinned) > _VECTOR_POINTS, **style)
 
 
 def steady_limits(axes: Axes, y: np.ndarray) -> None:
@@ -105,10 +105,10 @@ def steady_limits(axes: Axes, y: np.ndarray) -> None:
 
 def has_model(result: Result) -> bool:
     """Return True if the model is available; the file of a user-defined system does not contain it."""
-    return result._system is not None or result.facts.problem is not None
+    return result._system is not None or result.info.problem is not None
 
 
-def need_steps(result: Result) -> None:
+def require_steps(result: Result) -> None:
     """Raise an InputError if the run has no steps."""
     if len(result.t) < 2:
         raise InputError("the run has no steps: there is nothing to draw")
@@ -135,7 +135,7 @@ def log_curves(
     whichever is larger. Zeros and values far below `rounding` lie on a floor with the tick label "0". Returns the band
     for a legend.
     """
-    band = _ROUNDINGS * max(rounding, largest_rounding)
+    band = _ROUND_OFF_FACTOR * max(rounding, largest_rounding)
     floor = 10.0 ** np.floor(np.log10(rounding / 50))
     largest = max(float(y.max(initial=0)) for y in curves.values())
     top = 10.0 ** np.ceil(np.log10(max(3 * largest, 100 * band)))
@@ -145,8 +145,8 @@ def log_curves(
     axes.set_yscale("log")
     axes.set_ylim(floor / 2.5, top)
     highest, lowest = round(np.log10(top)), round(np.log10(floor))
-    every = -(-(highest - lowest) // 6)
-    decades = [k for k in range(highest, lowest, -every) if k - lowest >= every / 2]
+    stride = -(-(highest - lowest) // 6)
+    decades = [k for k in range(highest, lowest, -stride) if k - lowest >= stride / 2]
     axes.set_yticks([floor, *(10.0**k for k in decades)], ["0", *(f"$10^{{{k}}}$" for k in decades)])
     axes.minorticks_off()
     return Patch(color=BAND, linewidth=0, label="round-off")

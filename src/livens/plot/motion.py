@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from livens.analysis.joint_forces import internal, joint_forces, sizes
+from livens.analysis.reaction_forces import force_magnitudes, joint_forces, rigidity_multipliers
 from livens.errors import InputError, suggestion
-from livens.plot import names
+from livens.plot import axis_labels
 from livens.plot.curves import curve, few_ticks, has_model, path, steady_limits, time_axis
 from livens.plot.style import COLUMN, PAGE, PALETTE, caption, escaped, house_style, new_figure
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from livens.results.result import Result
 
 #: Maximum number of panels on a page.
-_PANELS = 8
+_MAX_PANELS = 8
 
 
-def motion(result: Result) -> str:
+def position_variable(result: Result) -> str:
     """Return the name of the position variable: q, or x of a first-order model; empty if not stored."""
     return next((name for name in ("q", "x") if name in result.stored), "")
 
@@ -48,14 +48,14 @@ def coordinates(result: Result, chosen: str | Sequence[str] | None = None) -> Fi
     InputError
         If a name is unknown.
     """
-    known, values = result.facts.coordinates, _moving(result)
-    asked = [chosen] if isinstance(chosen, str) else chosen
-    if asked is not None and not isinstance(asked, (list, tuple)):
+    known, values = result.info.coordinates, _positions(result)
+    requested = [chosen] if isinstance(chosen, str) else chosen
+    if requested is not None and not isinstance(requested, (list, tuple)):
         raise InputError(f"coordinates are chosen by their names, got {chosen!r}")
-    index = [_index(result, name) for name in asked] if asked else _some_coordinates(result)
+    index = [_index(result, name) for name in requested] if requested else _default_coordinates(result)
     figure = _panels(result, [_label(result, i) for i in index], values[:, index])
-    words = "coordinates" if motion(result) == "q" else "states"
-    caption(figure, result, f"{len(index)} of {len(known)} {words}" if len(index) < len(known) else "")
+    noun = "coordinates" if position_variable(result) == "q" else "states"
+    caption(figure, result, f"{len(index)} of {len(known)} {noun}" if len(index) < len(known) else "")
     return figure
 
 
@@ -78,10 +78,10 @@ def algebraic(result: Result) -> Figure:
     InputError
         If the model has no algebraic variables.
     """
-    known = result.facts.algebraic
+    known = result.info.algebraic
     if not known:
         raise InputError("the model has no algebraic variables: there is nothing to draw")
-    return _largest(result, "algebraic variables", [escaped(name) for name in known], result.y)
+    return _largest_panels(result, "algebraic variables", [escaped(name) for name in known], result.y)
 
 
 @house_style()
@@ -105,12 +105,12 @@ def multipliers(result: Result) -> Figure:
     InputError
         If the system has no constraints.
     """
-    known = result.facts.constraint_names
+    known = result.info.constraint_names
     if not known:
         raise InputError("the system has no constraints, so it has no multipliers: there is nothing to draw")
     labels = [rf"$\lambda$ of {escaped(name)}" for name in known]
-    hidden = internal(result.system) if has_model(result) else set()
-    return _largest(result, "multipliers", labels, result.multipliers, hidden)
+    hidden = rigidity_multipliers(result.system) if has_model(result) else set()
+    return _largest_panels(result, "multipliers", labels, result.multipliers, hidden)
 
 
 @house_style()
@@ -132,30 +132,30 @@ def forces(result: Result) -> Figure:
     InputError
         If no constraint acts on a point.
     """
-    found = sizes(joint_forces(result))
-    if not found:
+    magnitudes = force_magnitudes(joint_forces(result))
+    if not magnitudes:
         raise InputError("no constraint of the system acts on a point: there are no forces to draw")
-    labels = [f"{escaped(name)} (N)" for name in found]
-    return _largest(result, "forces", labels, np.column_stack(list(found.values())))
+    labels = [f"{escaped(name)} (N)" for name in magnitudes]
+    return _largest_panels(result, "forces", labels, np.column_stack(list(magnitudes.values())))
 
 
 def has_forces(result: Result) -> bool:
     """Return True if joints act on points of bodies."""
     if not has_model(result) or "q" not in result.stored:
         return False
-    count = len(result.facts.constraint_names)
-    return bool(names.points(result.facts.coordinates)) and len(internal(result.system)) < count
+    count = len(result.info.constraint_names)
+    return bool(axis_labels.named_points(result.info.coordinates)) and len(rigidity_multipliers(result.system)) < count
 
 
-def _largest(
-    result: Result, words: str, labels: Sequence[str], values: np.ndarray, hidden: Collection[int] = ()
+def _largest_panels(
+    result: Result, noun: str, labels: Sequence[str], values: np.ndarray, hidden: Collection[int] = ()
 ) -> Figure:
     """Draw one panel per column, at most the eight largest columns, those in `hidden` last."""
     order = sorted(range(len(labels)), key=lambda i: (i in hidden, -float(np.abs(values[:, i]).max())))
     shown = [i for i in order if i not in hidden] or order
-    index = sorted(shown[:_PANELS])
+    index = sorted(shown[:_MAX_PANELS])
     figure = _panels(result, [labels[i] for i in index], values[:, index])
-    caption(figure, result, f"the {len(index)} largest of {len(shown)} {words}" if len(index) < len(shown) else "")
+    caption(figure, result, f"the {len(index)} largest of {len(shown)} {noun}" if len(index) < len(shown) else "")
     return figure
 
 
@@ -186,16 +186,16 @@ def phase_portrait(result: Result, coordinate: str | None = None, against: str |
     InputError
         If a name is unknown, or if the model has a single state.
     """
-    values = _moving(result)
-    i = _index(result, coordinate) if coordinate else _liveliest(result) if motion(result) == "q" else 0
+    values = _positions(result)
+    i = _index(result, coordinate) if coordinate else _most_varying(result) if position_variable(result) == "q" else 0
     xlabel = _label(result, i)
-    if against is not None or motion(result) == "x":
+    if against is not None or position_variable(result) == "x":
         j = _index(result, against) if against is not None else _partner(result, i)
         other, ylabel = values[:, j], _label(result, j)
     elif _canonical(result):
-        other, ylabel = result.p[:, i], names.momentum(result.facts.coordinates[i])
+        other, ylabel = result.p[:, i], axis_labels.momentum(result.info.coordinates[i])
     else:
-        other, ylabel = result.v[:, i], names.label(result.facts.coordinates[i], rate=True)
+        other, ylabel = result.v[:, i], axis_labels.label(result.info.coordinates[i], rate=True)
     figure = new_figure(COLUMN, 2.8)
     axes = figure.add_subplot()
     state = np.column_stack([values[:, i], other])
@@ -211,38 +211,38 @@ def phase_portrait(result: Result, coordinate: str | None = None, against: str |
 
 def has_plane(result: Result) -> bool:
     """Return True if there are two variables to plot against each other."""
-    if motion(result) == "x":
-        return len(result.facts.coordinates) > 1
-    return motion(result) == "q" and ("p" if _canonical(result) else "v") in result.stored
+    if position_variable(result) == "x":
+        return len(result.info.coordinates) > 1
+    return position_variable(result) == "q" and ("p" if _canonical(result) else "v") in result.stored
 
 
 def _canonical(result: Result) -> bool:
     """Return True if the model is formulated in momenta; False if the model is not available."""
-    return has_model(result) and "p" in result.system.error_variables
+    return has_model(result) and "p" in result.system.error_norm_variables
 
 
 def _partner(result: Result, i: int) -> int:
     """Return the index of the variable of the vertical axis: rate or momentum of the state, or the next state."""
-    known = result.facts.coordinates
+    known = result.info.coordinates
     if len(known) < 2:
         raise InputError("the model has only one state: there is no second one to draw it against")
-    own = [known.index(f"{letter}_{known[i]}") for letter in "vp" if f"{letter}_{known[i]}" in known]
-    return own[0] if own else (i + 1) % len(known)
+    conjugates = [known.index(f"{letter}_{known[i]}") for letter in "vp" if f"{letter}_{known[i]}" in known]
+    return conjugates[0] if conjugates else (i + 1) % len(known)
 
 
-def _moving(result: Result) -> np.ndarray:
-    return np.asarray(getattr(result, motion(result) or "q"))
+def _positions(result: Result) -> np.ndarray:
+    return np.asarray(getattr(result, position_variable(result) or "q"))
 
 
 def _label(result: Result, i: int) -> str:
     """Return the label of a coordinate with unit, or of a state without: its unit is unknown."""
-    name = result.facts.coordinates[i]
-    return names.label(name) if motion(result) == "q" else names.symbol(name)
+    name = result.info.coordinates[i]
+    return axis_labels.label(name) if position_variable(result) == "q" else axis_labels.symbol(name)
 
 
 def _panels(result: Result, labels: Sequence[str], values: np.ndarray) -> Figure:
     """Return a figure with one panel per column of values."""
-    wide = len(labels) > _PANELS // 2
+    wide = len(labels) > _MAX_PANELS // 2
     rows = -(-len(labels) // 2) if wide else len(labels)
     figure = new_figure(PAGE if wide else COLUMN, 0.6 + (1.15 if rows > 1 else 1.8) * rows)
     grid = figure.subplots(rows, 2 if wide else 1, sharex=True, squeeze=False)
@@ -260,31 +260,33 @@ def _panels(result: Result, labels: Sequence[str], values: np.ndarray) -> Figure
     return figure
 
 
-def _some_coordinates(result: Result) -> list[int]:
+def _default_coordinates(result: Result) -> list[int]:
     """Return the indices of all changing coordinates if there are few, otherwise of some points or some coordinates."""
-    known = result.facts.coordinates
-    reach = np.ptp(_moving(result), axis=0)
-    changing = [int(i) for i in np.flatnonzero(reach > 1e-9 * reach.max())] or list(range(len(known)))
-    if len(changing) <= _PANELS:
+    known = result.info.coordinates
+    ranges = np.ptp(_positions(result), axis=0)
+    changing = [int(i) for i in np.flatnonzero(ranges > 1e-9 * ranges.max())] or list(range(len(known)))
+    if len(changing) <= _MAX_PANELS:
         return changing
-    found = list(names.points(known).values())
-    if found:
-        some = names.spread(range(len(found)), _PANELS // max(map(len, found)))
-        return [i for j in some for i in found[j]]
-    return names.spread(changing, _PANELS)
+    point_coordinates = list(axis_labels.named_points(known).values())
+    if point_coordinates:
+        selected = axis_labels.evenly_spaced(
+            range(len(point_coordinates)), _MAX_PANELS // max(map(len, point_coordinates))
+        )
+        return [i for j in selected for i in point_coordinates[j]]
+    return axis_labels.evenly_spaced(changing, _MAX_PANELS)
 
 
-def _liveliest(result: Result) -> int:
+def _most_varying(result: Result) -> int:
     """Return the index of the coordinate with the largest range; among equals, that of a point."""
-    reach = np.ptp(result.q, axis=0)
-    most = np.flatnonzero(reach >= 0.99 * reach.max())
-    located = {i for where in names.points(result.facts.coordinates).values() for i in where}
-    return next((int(i) for i in most if i in located), int(most[0]))
+    ranges = np.ptp(result.q, axis=0)
+    largest = np.flatnonzero(ranges >= 0.99 * ranges.max())
+    located = {i for axes in axis_labels.named_points(result.info.coordinates).values() for i in axes}
+    return next((int(i) for i in largest if i in located), int(largest[0]))
 
 
 def _index(result: Result, name: str) -> int:
-    known = result.facts.coordinates
+    known = result.info.coordinates
     if not isinstance(name, str) or name not in known:
-        words = "coordinate" if motion(result) == "q" else "state"
-        raise InputError(f"the system has no {words} '{name}'{suggestion(str(name), known)}")
+        noun = "coordinate" if position_variable(result) == "q" else "state"
+        raise InputError(f"the system has no {noun} '{name}'{suggestion(str(name), known)}")
     return known.index(name)

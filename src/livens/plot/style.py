@@ -18,10 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from livens.analysis.step_sizes import fictive
+from livens.analysis.step_sizes import uses_fictive_time
 from livens.errors import InputError, suggestion
-from livens.expressions.numbers import path_of
-from livens.plot.within import given
+from livens.plot.user_axes import active_axes
+from livens.validation import check_path
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -76,7 +76,7 @@ def house_style() -> Iterator[None]:
         yield
 
 
-class Picture(Figure):
+class StyledFigure(Figure):
     """Figure that is saved in the house style and shown in notebooks."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
@@ -93,16 +93,16 @@ _windows: ContextVar[bool] = ContextVar("windows", default=False)
 
 
 @contextmanager
-def windows(wanted: bool) -> Iterator[None]:
+def windows(enabled: bool) -> Iterator[None]:
     """Create figures in this context with pyplot, so that ``plt.show()`` opens windows for them."""
-    token = _windows.set(wanted and _display())
+    token = _windows.set(enabled and _has_display())
     try:
         yield
     finally:
         _windows.reset(token)
 
 
-def _display() -> bool:
+def _has_display() -> bool:
     """Return True if there is a display other than a notebook, which would show a pyplot figure twice."""
     screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     return screen and "ipykernel" not in sys.modules
@@ -110,21 +110,21 @@ def _display() -> bool:
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches; only pyplot figures need to be closed."""
-    axes = given()
+    axes = active_axes()
     if axes is not None:
         return axes
     if _windows.get():
         from matplotlib import pyplot
 
-        return pyplot.figure(figsize=(width, height), layout="constrained", FigureClass=Picture)
-    figure = Picture(figsize=(width, height), layout="constrained")
+        return pyplot.figure(figsize=(width, height), layout="constrained", FigureClass=StyledFigure)
+    figure = StyledFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)  # off-screen, independent of the selected backend
     return figure
 
 
 def save(figure: Figure, path: str | Path) -> Path:
     """Write a figure to a file: png, pdf or svg by its suffix."""
-    path = Path(path_of("the path of a figure", path))
+    path = Path(check_path("the path of a figure", path))
     check_suffix(path.suffix.removeprefix("."))
     try:
         figure.savefig(path)
@@ -140,10 +140,14 @@ def check_suffix(suffix: str) -> None:
 
 def caption(figure: Figure, result: Result, note: str = "") -> None:
     """Add a caption with problem, scheme and step size above the plot."""
-    facts = result.facts
-    step = "controlled steps" if facts.control else f"h = {facts.h:g}" + (" (fictive)" if fictive(result) else " s")
-    words = [escaped(facts.problem) if facts.problem else "", facts.scheme, step, note]
-    figure.suptitle(", ".join(word for word in words if word), x=0.01, ha="left", color=GREY)
+    info = result.info
+    step = (
+        "controlled steps"
+        if info.control
+        else f"h = {info.h:g}" + (" (fictive)" if uses_fictive_time(result) else " s")
+    )
+    parts = [escaped(info.problem) if info.problem else "", info.scheme, step, note]
+    figure.suptitle(", ".join(part for part in parts if part), x=0.01, ha="left", color=GREY)
 
 
 def legend(axes: Axes, *entries: Artist) -> None:
@@ -158,8 +162,8 @@ def legend(axes: Axes, *entries: Artist) -> None:
 def legend_columns(labels: Sequence[str]) -> int:
     """Return the number of legend entries side by side in a paper's column."""
     widths = [0.36 + 0.05 * len(label.replace("$", "")) for label in labels]  # estimated, in inches
-    room = COLUMN - 0.7
-    fitting = max(1, len(labels) if sum(widths) <= room else int(room / max(widths)))
+    available = COLUMN - 0.7
+    fitting = max(1, len(labels) if sum(widths) <= available else int(available / max(widths)))
     rows = -(-len(labels) // fitting)
     return -(-len(labels) // rows)
 

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, answer_with_words, suggestion
-from livens.expressions.stages import stage
 from livens.models.problem import Problem
+from livens.progress import report_progress
 
-__all__ = ["Entry", "Problem", "all", "entry", "load", "problem"]
+__all__ = ["Problem", "ProblemEntry", "all", "entry", "load", "problem"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ProblemEntry:
     """Registered built-in problem before its options are chosen.
 
     Parameters
@@ -49,8 +49,8 @@ class Entry:
     name: str
     summary: str
     source: str
-    build: Callable[..., Problem]
-    declared: str = ""
+    factory: Callable[..., Problem]
+    default_scheme: str = ""
 
     @functools.cached_property
     def scheme(self) -> str:
@@ -61,7 +61,7 @@ class Entry:
         str
             Name of the scheme: `default_scheme`, or the scheme of the built problem if `default_scheme` is empty.
         """
-        return self.declared or self.build().scheme
+        return self.default_scheme or self.factory().scheme
 
     @functools.cached_property
     def options(self) -> Mapping[str, Any]:
@@ -72,11 +72,11 @@ class Entry:
         Mapping of str to object
             Read-only mapping from the name of the option to its default value.
         """
-        found = {name: p.default for name, p in inspect.signature(self.build).parameters.items()}
-        return MappingProxyType(found)
+        defaults = {name: p.default for name, p in inspect.signature(self.factory).parameters.items()}
+        return MappingProxyType(defaults)
 
 
-_entries: dict[str, Entry] = {}
+_entries: dict[str, ProblemEntry] = {}
 
 
 def problem(
@@ -103,9 +103,9 @@ def problem(
         Decorator that returns the function unchanged.
     """
 
-    def register(build: Callable[..., Problem]) -> Callable[..., Problem]:
-        _entries[name] = Entry(name, summary, source, build, scheme)
-        return build
+    def register(factory: Callable[..., Problem]) -> Callable[..., Problem]:
+        _entries[name] = ProblemEntry(name, summary, source, factory, scheme)
+        return factory
 
     return register
 
@@ -116,12 +116,12 @@ def _discover() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-def _found_alone(name: str) -> bool:
+def _import_module_of(name: str) -> bool:
     """Import the module that defines the problem; return whether the problem is registered.
 
     The module is the file of the same name, or else the first file that contains the quoted name of the problem.
     """
-    files = _files()
+    files = _module_files()
     for path in files:
         if name not in _entries and path.stem == name.replace("-", "_"):
             importlib.import_module(f"{__name__}.{path.stem}")
@@ -131,17 +131,17 @@ def _found_alone(name: str) -> bool:
     return name in _entries
 
 
-def _files() -> list[Path]:
+def _module_files() -> list[Path]:
     return sorted(path for folder in __path__ for path in Path(folder).glob("[a-z]*.py"))
 
 
-def _registry() -> dict[str, Entry]:
+def _registry() -> dict[str, ProblemEntry]:
     """Return all registered problems, sorted by name; user-defined problems may be registered at any time."""
     _discover()
     return dict(sorted(_entries.items()))
 
 
-def all() -> list[Entry]:
+def all() -> list[ProblemEntry]:
     """Return all registered problems, sorted by name.
 
     Returns
@@ -152,7 +152,7 @@ def all() -> list[Entry]:
     return list(_registry().values())
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> ProblemEntry:
     """Return the registered problem of a given name.
 
     Parameters
@@ -170,7 +170,7 @@ def entry(name: str) -> Entry:
     InputError
         If no problem has this name.
     """
-    known = isinstance(name, str) and (name in _entries or _found_alone(name))
+    known = isinstance(name, str) and (name in _entries or _import_module_of(name))
     if not known:
         _discover()
     if not isinstance(name, str) or name not in _entries:
@@ -203,17 +203,17 @@ def load(name: str, *, h: float | None = None, t_end: float | None = None, **opt
         If the problem or an option does not exist, or if the value of an option is invalid.
     """
     changes: dict[str, Any] = {key: value for key, value in dict(h=h, t_end=t_end).items() if value is not None}
-    found = entry(name)
+    registered = entry(name)
     for option, value in options.items():
-        if option not in found.options:
-            raise InputError(f"problem '{name}' has no option '{option}'{suggestion(option, found.options)}")
-        options[option] = _checked(option, value, found.options[option])
-    stage(f"building {name}")
-    built = found.build(**options)
-    return dataclasses.replace(built, name=name, options=options, **changes)
+        if option not in registered.options:
+            raise InputError(f"problem '{name}' has no option '{option}'{suggestion(option, registered.options)}")
+        options[option] = _validate_option(option, value, registered.options[option])
+    report_progress(f"building {name}")
+    loaded = registered.factory(**options)
+    return dataclasses.replace(loaded, name=name, factory_options=options, **changes)
 
 
-def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split changes into options of the problem and parameters of its model, such as ``door.mass``.
 
     >>> split("simple-pendulum", {"l": 2.0, "door.mass": 5.0})
@@ -226,39 +226,39 @@ def split(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
     """Build a problem with changed options and changed parameters of its model."""
-    options, parameters = split(name, changes)
-    found = load(name, **options)
-    own = found.system.parameters if parameters else {}
+    options, parameters = split_options(name, changes)
+    base = load(name, **options)
+    model_parameters = base.model.parameters if parameters else {}
     for parameter in parameters:
-        if parameter not in own:
-            known = dict.fromkeys([*entry(name).options, *own])
+        if parameter not in model_parameters:
+            known = dict.fromkeys([*entry(name).options, *model_parameters])
             raise InputError(
                 f"problem '{name}' has no option '{parameter}', and its model no such parameter"
                 f"{suggestion(parameter, known)}"
             )
-    return found.with_parameters(parameters)
+    return base.with_parameters(parameters)
 
 
-def _checked(option: str, value: Any, default: Any) -> Any:
+def _validate_option(option: str, value: Any, default: Any) -> Any:
     """Return the value as the type of the default: string, integer, float or tuple of floats of the same length."""
     if isinstance(default, str):
         if not isinstance(value, str):
             raise InputError(f"option '{option}' must be a string such as '{default}', got {value!r}")
         return value
-    whole = isinstance(default, int)
+    is_integer = isinstance(default, int)
     try:
-        numbers = np.array(value, dtype=float)
+        array = np.array(value, dtype=float)
     except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if numbers.shape != np.shape(default) or not np.all(np.isfinite(numbers)):
+        array = np.array(np.nan)
+    if array.shape != np.shape(default) or not np.all(np.isfinite(array)):
         size = np.size(default)
-        wanted = "a whole number" if whole else "a finite number" if size == 1 else f"{size} finite numbers"
-        raise InputError(f"option '{option}' must be {wanted}, got {value!r}")
-    if whole:
-        if numbers != np.floor(numbers):
+        expected = "a whole number" if is_integer else "a finite number" if size == 1 else f"{size} finite numbers"
+        raise InputError(f"option '{option}' must be {expected}, got {value!r}")
+    if is_integer:
+        if array != np.floor(array):
             raise InputError(f"option '{option}' must be a whole number, got {value!r}")
-        return int(numbers)
-    return float(numbers) if numbers.ndim == 0 else tuple(map(float, numbers))
+        return int(array)
+    return float(array) if array.ndim == 0 else tuple(map(float, array))
 
 
 answer_with_words(globals(), __all__)

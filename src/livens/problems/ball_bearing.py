@@ -7,19 +7,19 @@ import dataclasses
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import one_of, positive
 from livens.models.problem import Problem
 from livens.problems import problem
-from livens.problems.bearing.data import Bearing
-from livens.problems.bearing.model import bearing_system, start
-from livens.problems.bearing.roller_model import roller_start, roller_system
-from livens.problems.bearing.roller_start import roller_seat
-from livens.problems.bearing.rollers import RollerBearing
-from livens.problems.bearing.start import axial_seat, radial_seat
+from livens.problems.bearing.dimensions import Bearing
+from livens.problems.bearing.initial_state import axial_equilibrium, radial_equilibrium
+from livens.problems.bearing.model import bearing_system, initial_state
+from livens.problems.bearing.roller.contact import RollerBearing
+from livens.problems.bearing.roller.initial_state import roller_equilibrium
+from livens.problems.bearing.roller.model import roller_initial_state, roller_system
+from livens.validation import check_choice, check_positive
 
 CASES = ("axial", "axial-step", "radial", "radial-step", "elastic", "rollers")
 #: Load before a load step, relative to the load after the step; used for the initial equilibrium.
-_BEFORE = 0.1
+_INITIAL_LOAD_FRACTION = 0.1
 
 
 @problem(
@@ -34,15 +34,15 @@ def ball_bearing(
     rpm: float = 1e4,
     load: float = 1000.0,
     friction: float = 0.05,
-    damping: float = 0.0,
+    contact_dissipation: float = 0.0,
     clearance: float = 15e-6,
     modes: int = 0,
     inner_modes: int = 0,
     cage_modes: int = 0,
-    oval: float = 0.0,
+    ovality: float = 0.0,
     slices: int = 8,
     scale: float = 1.0,
-    penalty: float = 1e6,
+    penalty_frequency: float = 1e6,
 ) -> Problem:
     """Build a deep-groove ball bearing or a spherical roller bearing.
 
@@ -60,16 +60,18 @@ def ball_bearing(
     the amplitude of the radial deviation of the inner race, with two waves. `penalty_frequency` in Hz is the natural
     frequency of the penalty springs of housing and drive.
     """
-    one_of("case", case, CASES)
-    step = case.endswith("-step")
-    positive("option 'load'", load)
+    check_choice("case", case, CASES)
+    is_load_step = case.endswith("-step")
+    check_positive("option 'load'", load)
     if case == "rollers":
-        given = dict(friction=friction, damping=damping or 0.25, clearance=clearance, slices=slices)
-        stiff = positive("option 'penalty'", penalty)
-        if modes or inner_modes or cage_modes or oval or scale != 1:
+        contact_options = dict(
+            friction=friction, damping=contact_dissipation or 0.25, clearance=clearance, slices=slices
+        )
+        frequency = check_positive("option 'penalty'", penalty_frequency)
+        if modes or inner_modes or cage_modes or ovality or scale != 1:
             raise InputError("case 'rollers' has rigid and round rings of one size: remove modes, oval and scale")
-        r = RollerBearing(balls, speed=rpm * np.pi / 30, radial=-load, penalty_frequency=stiff, **given)  # type: ignore[arg-type]
-        q0, v0 = roller_start(r, roller_seat(r))
+        r = RollerBearing(balls, speed=rpm * np.pi / 30, radial=-load, penalty_frequency=frequency, **contact_options)  # type: ignore[arg-type]
+        q0, v0 = roller_initial_state(r, roller_equilibrium(r))
         return Problem("ball-bearing", roller_system(r), q0, v0, "semi-explicit:0.5,0.8", 1e-6, 6e-4)
     if case == "elastic" and not (modes or inner_modes or cage_modes):
         modes = 16
@@ -77,24 +79,26 @@ def ball_bearing(
         balls=balls,
         speed=rpm * np.pi / 30,
         friction=friction,
-        damping=damping or (0.02 if step else 0.25),
+        damping=contact_dissipation or (0.02 if is_load_step else 0.25),
         clearance=clearance,
-        penalty_frequency=positive("option 'penalty'", penalty),
+        penalty_frequency=check_positive("option 'penalty'", penalty_frequency),
         axial=load if case.startswith("axial") else 0.0,
         radial=0.0 if case.startswith("axial") else -load,
         modes=modes,
         inner_modes=inner_modes,
         cage_modes=cage_modes,
-        oval=oval,
+        ovality=ovality,
     )
-    b = _scaled(b, positive("option 'scale'", scale))
-    before = load * _BEFORE if step else load
-    seat = axial_seat(b, before) if case.startswith("axial") else radial_seat(b, -before)
-    q0, v0 = start(b, seat, cage=0.95)
+    b = _scale_dimensions(b, check_positive("option 'scale'", scale))
+    initial_load = load * _INITIAL_LOAD_FRACTION if is_load_step else load
+    equilibrium = (
+        axial_equilibrium(b, initial_load) if case.startswith("axial") else radial_equilibrium(b, -initial_load)
+    )
+    q0, v0 = initial_state(b, equilibrium, cage=0.95)
     return Problem("ball-bearing", bearing_system(b), q0, v0, "semi-explicit:0.5,0.8", 1e-6, 6e-4)
 
 
-def _scaled(b: Bearing, scale: float) -> Bearing:
+def _scale_dimensions(b: Bearing, scale: float) -> Bearing:
     """Return a bearing scaled in all lengths, and in its masses with the cube; the clearance is not scaled."""
     if scale == 1:
         return b
@@ -109,5 +113,5 @@ def _scaled(b: Bearing, scale: float) -> Bearing:
         "ring_thickness",
     )
     masses = ("inner_mass", "outer_mass", "cage_mass")
-    changed = {name: getattr(b, name) * scale for name in lengths}
-    return dataclasses.replace(b, **changed, **{name: getattr(b, name) * scale**3 for name in masses})
+    scaled_lengths = {name: getattr(b, name) * scale for name in lengths}
+    return dataclasses.replace(b, **scaled_lengths, **{name: getattr(b, name) * scale**3 for name in masses})

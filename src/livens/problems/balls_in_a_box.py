@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from livens.errors import InputError
-from livens.models.crowd import Crowd
+from livens.models.granular_box import GranularBox
 from livens.models.problem import Problem
 from livens.problems import problem
 
 _RADIUS, _MASS = 0.01, 0.01
 #: Distance of neighbouring balls in the initial grid, in ball diameters.
-_APART = 1.15
+_SPACING = 1.15
 
 
 @problem(
@@ -28,23 +28,23 @@ def balls_in_a_box(N: int = 100, friction: float = 0.3, damping: float = 0.5, st
     """
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
-    step = 2 * _RADIUS * _APART
+    spacing = 2 * _RADIUS * _SPACING
     side = max(1, int(np.ceil(np.sqrt(N / 5))))
-    number = np.arange(N)
-    cells = np.column_stack([number % side, number // side % side, number // side**2])
+    index = np.arange(N)
+    cells = np.column_stack([index % side, index // side % side, index // side**2])
     random = np.random.default_rng(7)
-    places = (cells + 0.5) * step + random.uniform(-0.06, 0.06, (N, 3)) * _RADIUS
-    height = 2 * (cells[-1, 2] + 2) * step
-    crowd = Crowd(
-        places,
+    positions = (cells + 0.5) * spacing + random.uniform(-0.06, 0.06, (N, 3)) * _RADIUS
+    height = 2 * (cells[-1, 2] + 2) * spacing
+    model = GranularBox(
+        positions,
         radius=_RADIUS,
         mass=_MASS,
         lower=[0, 0, 0],
-        upper=[side * step, side * step, height],
+        upper=[side * spacing, side * spacing, height],
         stiffness=stiffness,
         damping=damping,
         friction=friction,
     )
     v0 = np.zeros((N, 6))
     v0[:, :3] = random.normal(0.0, 0.05, (N, 3))
-    return Problem("balls-in-a-box", crowd, crowd.q0, v0.ravel(), "semi-explicit-2:0.5", 5e-5, 0.5)
+    return Problem("balls-in-a-box", model, model.q0, v0.ravel(), "semi-explicit-2:0.5", 5e-5, 0.5)

@@ -9,19 +9,19 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.first_order import FirstOrder
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 
-class _Segments:
+class _SegmentedBeam:
     """Equations of motion of n segment angles, with the tridiagonal matrices C and D of the angle differences."""
 
     def __init__(self, n: int, released: bool) -> None:
         self.n, self._released = n, released
 
-    def _bending(self, angle: Any, t: Any, k: Any) -> list[Any]:
+    def _segment_moments(self, angle: Any, t: Any, k: Any) -> list[Any]:
         """Return the moments of the springs between segments and of the tip force ``(-phi, phi)``."""
         n = self.n
         load = k.F * m.sin(t) ** 2
@@ -34,54 +34,57 @@ class _Segments:
             moments.append(n**4 * (before - 2 * angle[i] + after) + n**2 * load * (m.cos(angle[i]) + m.sin(angle[i])))
         return moments
 
-    def _matrices(self, angle: Any) -> tuple[Any, Any]:
+    def _matrix_products(self, angle: Any) -> tuple[Any, Any]:
         """Return the functions x -> C x and x -> D x."""
         n = self.n
-        apart = [b - a for a, b in itertools.pairwise(angle[i] for i in range(n))]
-        cosine, sine = [m.cos(a) for a in apart], [m.sin(a) for a in apart]
+        angle_differences = [b - a for a, b in itertools.pairwise(angle[i] for i in range(n))]
+        cosine, sine = [m.cos(a) for a in angle_differences], [m.sin(a) for a in angle_differences]
         diagonal = [1.0, *[2.0] * (n - 2), 3.0]
 
-        def product(C: list[float] | None, left: list[Any], right: list[Any], x: Any) -> list[Any]:
-            found = []
+        def product(C: list[float] | None, subdiagonal: list[Any], superdiagonal: list[Any], x: Any) -> list[Any]:
+            entries = []
             for i in range(n):
                 total = C[i] * x[i] if C is not None else 0.0
-                total = total - left[i - 1] * x[i - 1] if i else total
-                found.append(total + right[i] * x[i + 1] if i < n - 1 else total)
-            return found
+                total = total - subdiagonal[i - 1] * x[i - 1] if i else total
+                entries.append(total + superdiagonal[i] * x[i + 1] if i < n - 1 else total)
+            return entries
 
-        def even(x: Any) -> list[Any]:
+        def c_product(x: Any) -> list[Any]:
             return product(diagonal, cosine, [-c for c in cosine], x)
 
-        def odd(x: Any) -> list[Any]:
+        def d_product(x: Any) -> list[Any]:
             return product(None, sine, sine, x)
 
-        return even, odd
+        return c_product, d_product
 
     def rates(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
         """Return ``theta'`` and ``theta'' = C v + D w``."""
         angle = x[: self.n]
-        v = self._bending(angle, t, k)
-        even, odd = self._matrices(angle)
-        return [*(x[self.n + i] for i in range(self.n)), *(a + b for a, b in zip(even(v), odd(y), strict=True))]
+        v = self._segment_moments(angle, t, k)
+        c_product, d_product = self._matrix_products(angle)
+        return [
+            *(x[self.n + i] for i in range(self.n)),
+            *(a + b for a, b in zip(c_product(v), d_product(y), strict=True)),
+        ]
 
     def forces(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
         """Return the residual of the internal forces w, ``C w = D v + theta'^2``."""
         angle = x[: self.n]
-        v = self._bending(angle, t, k)
-        even, odd = self._matrices(angle)
-        pulled = odd(v)
-        return [a - b - x[self.n + i] ** 2 for i, (a, b) in enumerate(zip(even(y), pulled, strict=True))]
+        v = self._segment_moments(angle, t, k)
+        c_product, d_product = self._matrix_products(angle)
+        transverse = d_product(v)
+        return [a - b - x[self.n + i] ** 2 for i, (a, b) in enumerate(zip(c_product(y), transverse, strict=True))]
 
-    def look(self, x: Any) -> list[shapes.Shape]:
-        at = m.array([0.0, 0.0])
-        line = [at]
+    def visual(self, x: Any) -> list[shapes.Shape]:
+        position = m.array([0.0, 0.0])
+        line = [position]
         for i in range(self.n):
-            at = at + m.array([m.cos(x[i]), m.sin(x[i])]) / self.n
-            line.append(at)
+            position = position + m.array([m.cos(x[i]), m.sin(x[i])]) / self.n
+            line.append(position)
         return [
             shapes.ground([0.0, 0.0]),
             shapes.cable(line, name="beam"),
-            shapes.sphere(at, 0.02, name="tip"),
+            shapes.sphere(position, 0.02, name="tip"),
         ]
 
 
@@ -99,13 +102,13 @@ def beam_bari(n: int = 40, released: bool = True) -> Problem:
     """
     if n < 3:
         raise InputError(f"option 'n' must be at least 3, got {n}")
-    beam = _Segments(n, released)
+    beam = _SegmentedBeam(n, released)
     model = FirstOrder(
         [*(f"theta{i + 1}" for i in range(n)), *(f"rate{i + 1}" for i in range(n))],
         rhs=beam.rates,
         algebraic=[f"w{i + 1}" for i in range(n)],
         constraints=beam.forces,
         parameters=dict(F=1.5),
-        look=beam.look,
+        visual=beam.visual,
     )
-    return Problem("beam-bari", model, None, None, "radau-iia-2", 1e-3, 5.0, start={"x0": np.zeros(2 * n)})
+    return Problem("beam-bari", model, None, None, "radau-iia-2", 1e-3, 5.0, initial_values={"x0": np.zeros(2 * n)})

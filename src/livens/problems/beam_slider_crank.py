@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
@@ -22,17 +22,17 @@ def beam_slider_crank_mechanism(N: int = 8, damping: float = 1e-6) -> Multibody:
     mb = Multibody(planar=True)
     crank = mb.body("crank", mass=0.36, inertia=0.002727 - 0.36 * (CRANK / 2) ** 2, position=[CRANK / 2, 0])
     steel = Section.rectangular(0.008, 0.008, E=2e11, nu=0.3, density=7870.0)
-    rod = mb.beam("rod", points=[[CRANK, 0], [CRANK + ROD, 0]], section=steel, elements=N, damping=damping)
+    rod = mb.beam("rod", points=[[CRANK, 0], [CRANK + ROD, 0]], section=steel, elements=N, damping_time=damping)
     slider = mb.box("slider", at=[CRANK + ROD, 0], size=[0.04, 0.02], mass=0.075552)
     hinge = mb.revolute("hinge", mb.ground, crank, at=[0, 0])
     mb.revolute("pin", crank, rod.a, at=[CRANK, 0])
     mb.revolute("wrist", rod.b, slider, at=[CRANK + ROD, 0])
     mb.prismatic("guide", mb.ground, slider, axis="x")
     mb.drive(hinge, angle=lambda t: RATE * t)
-    tip = CRANK * RATE
+    pin_speed = CRANK * RATE
     for node in rod.nodes:
-        left = (CRANK + ROD - float(node.position[0])) / ROD
-        mb.start(node, velocity=[0, tip * left], omega=-tip / ROD)
+        fraction = (CRANK + ROD - float(node.reference_position[0])) / ROD
+        mb.initial(node, velocity=[0, pin_speed * fraction], omega=-pin_speed / ROD)
     return mb
 
 

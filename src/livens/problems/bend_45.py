@@ -9,7 +9,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
@@ -28,7 +28,9 @@ def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
         return [100 * (1 - np.cos(np.pi / 4 * s)), 100 * np.sin(np.pi / 4 * s), 0.0]
 
     mb = Multibody()
-    beam = mb.beam("bend", points=arc, section=section, elements=N, first=mb.ground, across="z", damping=1.0)
+    beam = mb.beam(
+        "bend", points=arc, section=section, elements=N, clamp_first=mb.ground, section_axis="z", damping_time=1.0
+    )
 
     def push(t: Any) -> Any:
         return [0.0, 0.0, force * m.minimum(t / RAMP, 1.0)]

@@ -9,16 +9,16 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.element import Element
-from livens.models.penalty import Contact
+from livens.models.penalty_contact import PenaltyContact
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 _RADIUS, _STIFFNESS = 0.1, 1e4
 #: Initial positions of the balls on the path of the first ball: travel times along the path without collisions.
-_PLACES = np.array([0.02, 1.1, 1.26, 1.42])
+_PATH_TIMES = np.array([0.02, 1.1, 1.26, 1.42])
 
 
 def _kinetic(v: Any) -> Any:
@@ -29,7 +29,7 @@ def _ball(q: Any, k: Any) -> shapes.Shape:
     return shapes.sphere(q, k.r)
 
 
-def _place(q: Any, k: Any) -> Any:
+def _position(q: Any, k: Any) -> Any:
     return q
 
 
@@ -69,23 +69,25 @@ def billiard(smooth: float = 1e-4) -> Problem:
     system = System(
         [c for ball in balls for c in ball],
         elements=[
-            *(Element(ball, kinetic=_kinetic, name=f"ball {i + 1}", look=_ball) for i, ball in enumerate(balls)),
+            *(Element(ball, kinetic=_kinetic, name=f"ball {i + 1}", visual=_ball) for i, ball in enumerate(balls)),
             *(
-                Contact(ball, _place, _walls, stiffness=_STIFFNESS, name=f"walls {i + 1}")
+                PenaltyContact(ball, _position, _walls, stiffness=_STIFFNESS, name=f"walls {i + 1}")
                 for i, ball in enumerate(balls)
             ),
             *(
-                Contact(balls[i] + balls[j], _distance, _gap, stiffness=_STIFFNESS, name=f"contact {i + 1}-{j + 1}")
+                PenaltyContact(
+                    balls[i] + balls[j], _distance, _gap, stiffness=_STIFFNESS, name=f"contact {i + 1}-{j + 1}"
+                )
                 for i in range(4)
                 for j in range(i + 1, 4)
             ),
         ],
         parameters=dict(r=_RADIUS),
-        look=lambda: shapes.path([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]], name="box"),
+        visual=lambda: shapes.path([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]], name="box"),
     )
     depth = np.pi / (2 * np.sqrt(_STIFFNESS))
     side = 1 - 2 * _RADIUS + 2 * depth
-    waves = [side - np.abs((_PLACES + shift) % (2 * side) - side) for shift in (side / 4, 0.0)]
+    waves = [side - np.abs((_PATH_TIMES + shift) % (2 * side) - side) for shift in (side / 4, 0.0)]
     q0 = (_RADIUS - depth + np.array(waves)).T.ravel()
     return Problem(
         "billiard",
@@ -95,5 +97,5 @@ def billiard(smooth: float = 1e-4) -> Problem:
         "livens-em",
         1e-4,
         2.0,
-        scaling=scaling.stiffness(0.0, smooth, simplified=True),
+        scaling=scaling.stiffness(0.0, smooth, diagonal=True),
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
 from livens.multibody.contacts import Friction, Hertz
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
@@ -14,9 +14,9 @@ def bouncing_ball_mechanism(
     """Build a ball of radius 5 cm and mass 100 g; its lowest point is at `height` (m)."""
     mb = Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, height + 0.05], radius=0.05, mass=0.1)
-    rubbing = Friction(friction, smooth=0.02) if friction > 0 else 0.0
-    mb.contact(ball, mb.ground, law=Hertz(3e5), damping=damping, friction=rubbing, name="floor")
-    mb.start(ball, velocity=[speed, 0, 0], omega=[0, spin, 0])
+    friction_law = Friction(friction, slip_tolerance=0.02) if friction > 0 else 0.0
+    mb.contact(ball, mb.ground, law=Hertz(3e5), dissipation=damping, friction=friction_law, name="floor")
+    mb.initial(ball, velocity=[speed, 0, 0], omega=[0, spin, 0])
     return mb
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
-from livens.problems.accurate import accurate_motion
+from livens.problems.reference_solution import reference_motion
+from livens.scene import shapes
 
 
 def _right_wheel(t: Any, k: Any) -> Any:
@@ -33,7 +33,7 @@ def _guides(q: Any, t: Any, k: Any) -> Any:
     return [m.dot(q[:2], _right_wheel(t, k)), m.dot(axis, axis) - k.L**2]
 
 
-def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
     """Return wheels, springs and axis."""
     left, right, wheel, road = q[:2], q[2:], [0.0, 0.0], _right_wheel(t, k)
     return [
@@ -74,8 +74,8 @@ def car_axis(
         constraints=_guides,
         constraint_names=["left spring across the wheels", "length of the axis"],
         parameters=dict(M=M, eps=eps, L=L, L0=L0, r=r, omega=omega, g=g),
-        look=_look,
+        visual=_visual,
     )
     speed = -L0 * r * omega / L
     q0, v0 = np.array([0.0, L0, L, L0]), np.array([speed, 0.0, speed, 0.0])
-    return Problem("car-axis", system, q0, v0, "livens-em", 1e-3, 3.0, reference=accurate_motion(system, q0, v0))
+    return Problem("car-axis", system, q0, v0, "livens-em", 1e-3, 3.0, reference=reference_motion(system, q0, v0))

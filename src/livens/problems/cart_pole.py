@@ -9,17 +9,17 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any, k: Any) -> list[shapes.Shape]:
-    cart, reach = [q[0], 0.0], 1.5 * k.length
+def _visual(q: Any, k: Any) -> list[shapes.Shape]:
+    cart, half_length = [q[0], 0.0], 1.5 * k.length
     end = [q[0] + k.length * m.sin(q[1]), -k.length * m.cos(q[1])]
     return [
-        shapes.path([[-reach, 0.0], [reach, 0.0]], name="rail"),
+        shapes.path([[-half_length, 0.0], [half_length, 0.0]], name="rail"),
         shapes.box(cart, [0.3 * k.length, 0.15 * k.length], name="cart"),
         shapes.rod(cart, end),
         shapes.sphere(end, name="end of the pole"),
@@ -55,7 +55,7 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
         hamiltonian=energy,
         parameters=dict(ratio=ratio, g=g, length=length),
         symmetries=dict(momentum=lambda q: [1, 0]),
-        look=_look,
+        visual=_visual,
     )
 
     def inertia(q: Any, k: Any) -> Any:
@@ -69,13 +69,13 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
         "kahan-li-8:adaptive-variational:0.5,0.5",
         0.05,
         10.0,
-        reference=_Exact(ratio, theta0, g, length),
-        scaling=scaling.written(inertia),
-        start={"q0": np.array([0.0, theta0]), "p0": np.zeros(2)},
+        reference=_ExactMotion(ratio, theta0, g, length),
+        scaling=scaling.user_scaling(inertia),
+        initial_values={"q0": np.array([0.0, theta0]), "p0": np.zeros(2)},
     )
 
 
-class _Exact:
+class _ExactMotion:
     """Exact motion by quadrature: with ``sin(theta/2) = sin(theta0/2) sin(phi)``, time is an integral over phi.
 
     The total horizontal momentum is zero, so one degree of freedom remains, ``T = length^2 I(theta) theta'^2/2``.
@@ -83,38 +83,51 @@ class _Exact:
 
     def __init__(self, ratio: float, theta0: float, g: float, length: float) -> None:
         self.ratio, self.theta0, self.length = ratio, theta0, length
-        self.k, self.rate = np.sin(theta0 / 2), np.sqrt(g / length)
+        self.modulus, self.frequency = np.sin(theta0 / 2), np.sqrt(g / length)
         # the substitution phi = width sinh(u) resolves the narrow velocity peak at phi = 0
-        self.width = np.sqrt(ratio / (1 + ratio)) / (2 * self.k)
-        self.top = np.arcsinh(np.pi / 2 / self.width)
+        self.width = np.sqrt(ratio / (1 + ratio)) / (2 * self.modulus)
+        self.u_max = np.arcsinh(np.pi / 2 / self.width)
         self.nodes, self.weights = np.polynomial.legendre.leggauss(320)
-        self.quarter = self._time(self.top)
+        self.quarter_period = self._time_from_bottom(self.u_max)
 
     def inertia(self, theta: Any) -> Any:
         return (self.ratio + np.sin(theta) ** 2) / (1 + self.ratio)
 
     def theta(self, u: Any) -> Any:
-        return 2 * np.arcsin(self.k * np.sin(self.width * np.sinh(u)))
+        return 2 * np.arcsin(self.modulus * np.sin(self.width * np.sinh(u)))
 
-    def _time(self, u: float) -> float:
+    def _time_from_bottom(self, u: float) -> float:
         """Return the time since the lowest point, by Gauss-Legendre quadrature."""
-        at = u / 2 * (1 + self.nodes)
-        theta = self.theta(at)
-        density = np.sqrt(self.inertia(theta)) / np.cos(theta / 2) * self.width * np.cosh(at) / self.rate
+        points = u / 2 * (1 + self.nodes)
+        theta = self.theta(points)
+        density = np.sqrt(self.inertia(theta)) / np.cos(theta / 2) * self.width * np.cosh(points) / self.frequency
         return float(u / 2 * (self.weights @ density))
 
     def __call__(self, t: float) -> dict[str, np.ndarray]:
-        after = (t + self.quarter) % (4 * self.quarter)  # time since the upward passage of the lowest point
-        falling = self.quarter < after < 3 * self.quarter
-        since = 2 * self.quarter - after if falling else after - 4 * self.quarter * (after >= 3 * self.quarter)
-        sign = np.sign(since)
+        phase = (t + self.quarter_period) % (
+            4 * self.quarter_period
+        )  # time since the upward passage of the lowest point
+        falling = self.quarter_period < phase < 3 * self.quarter_period
+        time_from_bottom = (
+            2 * self.quarter_period - phase
+            if falling
+            else phase - 4 * self.quarter_period * (phase >= 3 * self.quarter_period)
+        )
+        sign = np.sign(time_from_bottom)
         from scipy.optimize import brentq  # imported here because the import is slow
 
-        u = sign * brentq(lambda u: self._time(u) - abs(since), 0.0, self.top, xtol=1e-15, rtol=1e-15) if since else 0.0
+        u = (
+            sign
+            * brentq(
+                lambda u: self._time_from_bottom(u) - abs(time_from_bottom), 0.0, self.u_max, xtol=1e-15, rtol=1e-15
+            )
+            if time_from_bottom
+            else 0.0
+        )
         theta = self.theta(u)
         phi = self.width * np.sinh(u)
         inertia = self.inertia(theta)
-        speed = 2 * self.rate * self.k * abs(np.cos(phi)) / np.sqrt(inertia) * (-1 if falling else 1)
+        speed = 2 * self.frequency * self.modulus * abs(np.cos(phi)) / np.sqrt(inertia) * (-1 if falling else 1)
         shift = self.length / (1 + self.ratio)
         q = np.array([shift * (np.sin(self.theta0) - np.sin(theta)), theta])
         return {"q": q, "v": np.array([-shift * np.cos(theta) * speed, speed])}

@@ -14,11 +14,11 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.element import Element
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 _COORDINATES = tuple(f"{part}{axis}" for part in ("", "d1", "d2", "d3") for axis in "xyz")
 
@@ -26,33 +26,33 @@ _COORDINATES = tuple(f"{part}{axis}" for part in ("", "d1", "d2", "d3") for axis
 def _kinetic(v: Any, k: Any) -> Any:
     """Return the kinetic energy of a cylinder of length l, radius l/10; director inertia m l^2/12 and m r^2/4."""
     along, across = k.l**2 / 12, (k.l / 10) ** 2 / 4
-    turning = along * m.dot(v[3:6], v[3:6]) + across * m.dot(v[6:], v[6:])
-    return 0.5 * k.m * (m.dot(v[:3], v[:3]) + turning)
+    rotation = along * m.dot(v[3:6], v[3:6]) + across * m.dot(v[6:], v[6:])
+    return 0.5 * k.m * (m.dot(v[:3], v[:3]) + rotation)
 
 
 def _weight(q: Any, k: Any) -> Any:
     return k.m * k.g * q[2]
 
 
-def _rigid(q: Any) -> Any:
+def _orthonormality(q: Any) -> Any:
     d = [q[3:6], q[6:9], q[9:12]]
     lengths = [0.5 * (m.dot(di, di) - 1) for di in d]
     return [*lengths, m.dot(d[0], d[1]), m.dot(d[0], d[2]), m.dot(d[1], d[2])]
 
 
-def _hung(q: Any, k: Any) -> Any:
+def _fixed_end(q: Any, k: Any) -> Any:
     """Return the constraint that fixes the first end of a rod, with coordinates (x, d1), at the origin."""
     return q[:3] - k.l / 2 * q[3:6]
 
 
-def _ball(q: Any, k: Any) -> Any:
+def _spherical_joint(q: Any, k: Any) -> Any:
     """Return the spherical joint between second and first end of two rods, each with coordinates (x, d1)."""
     return q[:3] + k.l / 2 * q[3:6] - q[6:9] + k.l / 2 * q[9:12]
 
 
-def _hinge_on_ground(q: Any, k: Any) -> Any:
+def _ground_hinge(q: Any, k: Any) -> Any:
     """Return the revolute joint of a rod, with coordinates (x, d1, d2), about the y axis through the origin."""
-    return [*_hung(q, k), q[3 + 1], q[6 + 0]]
+    return [*_fixed_end(q, k), q[3 + 1], q[6 + 0]]
 
 
 def _hinge(q: Any, k: Any) -> Any:
@@ -74,28 +74,30 @@ def _system(parents: list[int], revolute: bool, frames: bool, parameters: dict[s
     rigid = ["|d1| = 1", "|d2| = 1", "|d3| = 1", "d1.d2 = 0", "d1.d3 = 0", "d2.d3 = 0"]
     frame = [[(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11)]]
     joint = ["x", "y", "z", "axis.d1", "axis.d3"] if revolute else ["x", "y", "z"]
-    before, after = ([*range(9)], [*range(6), 9, 10, 11]) if revolute else ([*range(6)], [*range(6)])
+    parent_dofs, child_dofs = ([*range(9)], [*range(6), 9, 10, 11]) if revolute else ([*range(6)], [*range(6)])
     elements = [
         Element(
             range(12 * i, 12 * i + 12),
             kinetic=_kinetic,
             potential=_weight,
-            constraints=_rigid,
+            constraints=_orthonormality,
             name=rod,
             constraint_names=rigid,
             frames=frame,
-            look=_rod,
+            visual=_rod,
         )
         for i, rod in enumerate(rods)
     ]
-    first = _hinge_on_ground if revolute else _hung
-    on_ground = ["x", "y", "z", "d1.y", "d2.x"] if revolute else joint
-    elements.append(Element(before, constraints=first, name="ground-rod0", constraint_names=on_ground))
-    between = _hinge if revolute else _ball
+    ground_joint = _ground_hinge if revolute else _fixed_end
+    ground_joint_names = ["x", "y", "z", "d1.y", "d2.x"] if revolute else joint
+    elements.append(
+        Element(parent_dofs, constraints=ground_joint, name="ground-rod0", constraint_names=ground_joint_names)
+    )
+    body_joint = _hinge if revolute else _spherical_joint
     elements += [
         Element(
-            [*(12 * parents[i] + c for c in before), *(12 * i + c for c in after)],
-            constraints=between,
+            [*(12 * parents[i] + c for c in parent_dofs), *(12 * i + c for c in child_dofs)],
+            constraints=body_joint,
             name=f"{rods[parents[i]]}-{rods[i]}",
             constraint_names=joint,
         )
@@ -104,11 +106,11 @@ def _system(parents: list[int], revolute: bool, frames: bool, parameters: dict[s
     return System(names, elements=elements, parameters=parameters, frames=frames)
 
 
-def _placed(parents: list[int], l: float, angle: np.ndarray) -> np.ndarray:  # noqa: E741
+def _initial_configuration(parents: list[int], l: float, angle: np.ndarray) -> np.ndarray:  # noqa: E741
     """Return positions and directors of all rods; rod i has the angle ``angle[i]`` below x in the x, z plane."""
-    zero, one = np.zeros(len(parents)), np.ones(len(parents))
-    d1 = np.stack([np.cos(angle), zero, -np.sin(angle)], axis=1)
-    d2 = np.stack([zero, one, zero], axis=1)
+    zeros, ones = np.zeros(len(parents)), np.ones(len(parents))
+    d1 = np.stack([np.cos(angle), zeros, -np.sin(angle)], axis=1)
+    d2 = np.stack([zeros, ones, zeros], axis=1)
     ends = l * d1
     for i in range(1, len(parents)):
         ends[i] += ends[parents[i]]
@@ -142,7 +144,7 @@ def chain(
         random = np.random.default_rng(int(tree))
         parents[1:] = (random.random(N - 1) * np.arange(1, N)).astype(int).tolist()
         angle = fold * random.uniform(-1.0, 1.0, N)
-    q = _placed(parents, l, angle).reshape(N, 4, 3)
+    q = _initial_configuration(parents, l, angle).reshape(N, 4, 3)
     v = np.zeros_like(q)
     if not revolute:  # about d1: d2' = spin d1 x d2 = spin d3, d3' = -spin d2
         v[:, 2], v[:, 3] = spin * q[:, 3], -spin * q[:, 2]

@@ -23,7 +23,7 @@ from livens.problems import problem
 
 #: Initial centres of the bars, in half bar lengths, and the coordinate axis of each bar: a square around the origin.
 _CENTRES = ((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0, -1, 0))
-_ALONG = (1, 0, 1, 0)
+_BAR_AXES = (1, 0, 1, 0)
 
 
 def _ramp(t: Any) -> Any:
@@ -31,20 +31,20 @@ def _ramp(t: Any) -> Any:
     return m.where(t < 0.5, 2 * t, m.where(t < 1, 2 * (1 - t), 0.0))
 
 
-def _ring(
+def _bar_loop(
     name: str,
-    body: Callable[[str, bodies.Inertia], bodies.Body],
+    body: Callable[[str, bodies.Inertia], bodies.BodyElement],
     l: float,  # noqa: E741
     width: float,
     rho: float,
     f_m: float,
 ) -> Problem:
     mass = rho * width**2 * l
-    thick, long = mass / 12 * 2 * width**2, mass / 12 * (l**2 + width**2)
+    axial_moment, transverse_moment = mass / 12 * 2 * width**2, mass / 12 * (l**2 + width**2)
     bars = []
-    for i, axis in enumerate(_ALONG):
-        moments = [long, long, long]
-        moments[axis] = thick
+    for i, axis in enumerate(_BAR_AXES):
+        moments = [transverse_moment, transverse_moment, transverse_moment]
+        moments[axis] = axial_moment
         bars.append(body(f"bar{i + 1}", bodies.Inertia(mass, moments)))
     corners = [(l / 2, l / 2, 0), (-l / 2, l / 2, 0), (-l / 2, -l / 2, 0), (l / 2, -l / 2, 0)]
     centres = l / 2 * np.array(_CENTRES)
@@ -74,7 +74,9 @@ def _ring(
 )
 def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741
     """Build the loop; `f_m` is the maximum of the load function, force and torque are 8 and 6 times as large."""
-    return _ring("closed-loop-bars", functools.partial(bodies.quaternion_body, equivariant=False), l, width, rho, f_m)
+    return _bar_loop(
+        "closed-loop-bars", functools.partial(bodies.quaternion_body, equivariant=False), l, width, rho, f_m
+    )
 
 
 @problem(
@@ -90,4 +92,4 @@ def closed_loop_bars_directors(
     f_m: float = 100.0,
 ) -> Problem:
     """Build the loop of `closed-loop-bars` with directors instead of quaternions."""
-    return _ring("closed-loop-bars-directors", bodies.director_body, l, width, rho, f_m)
+    return _bar_loop("closed-loop-bars-directors", bodies.director_body, l, width, rho, f_m)

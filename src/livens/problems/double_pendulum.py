@@ -8,33 +8,33 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
-from livens.problems.accurate import Reference, accurate_motion, accurate_solution
+from livens.problems.reference_solution import Reference, reference_motion, reference_ode_solution
+from livens.scene import shapes
 
 #: Smallest ratio of the masses for the explicit reference solution; smaller ratios are too stiff.
-_LIGHT = 1e-3
+_MIN_MASS_RATIO = 1e-3
 
 
 def _rods(q: Any, k: Any) -> Any:
-    first, second = q[:2], q[2:] - q[:2]
-    return [0.5 * (m.dot(first, first) - k.l1**2), 0.5 * (m.dot(second, second) - k.l2**2)]
+    first_rod, second_rod = q[:2], q[2:] - q[:2]
+    return [0.5 * (m.dot(first_rod, first_rod) - k.l1**2), 0.5 * (m.dot(second_rod, second_rod) - k.l2**2)]
 
 
-def _look(q: Any) -> list[shapes.Shape]:
-    first, second = q[:2], q[2:]
+def _visual(q: Any) -> list[shapes.Shape]:
+    first_mass, second_mass = q[:2], q[2:]
     return [
         shapes.ground([0, 0]),
-        shapes.rod([0, 0], first),
-        shapes.rod(first, second),
-        shapes.sphere(first, name="first"),
-        shapes.sphere(second, name="second"),
+        shapes.rod([0, 0], first_mass),
+        shapes.rod(first_mass, second_mass),
+        shapes.sphere(first_mass, name="first"),
+        shapes.sphere(second_mass, name="second"),
     ]
 
 
-def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: float) -> Reference:
+def _massless_end_reference(mass: float, l1: float, l2: float, g: float, u1: float, kappa: float) -> Reference:
     """Return the reference motion for ``m2 = 0`` in the angles of the rods.
 
     The tension of the second rod balances the viscous force, so its end moves along the rod: ``v2 = (v1.e2) e2``.
@@ -49,20 +49,20 @@ def _follower(mass: float, l1: float, l2: float, g: float, u1: float, kappa: flo
     def rate(_: float, y: np.ndarray) -> np.ndarray:
         e1, e2, v1, v2 = rods(y)
         across = np.array([-e1[1], e1[0]])
-        turning = (v2 - v1) @ [-e2[1], e2[0]] / l2
-        return np.array([y[2], turning, -(mass * g * e1[0] + kappa * (v1 + v2) @ across) / (mass * l1)])
+        rod_rate = (v2 - v1) @ [-e2[1], e2[0]] / l2
+        return np.array([y[2], rod_rate, -(mass * g * e1[0] + kappa * (v1 + v2) @ across) / (mass * l1)])
 
-    state = accurate_solution(rate, np.array([0.0, 0.0, u1 / l1]))
+    state = reference_ode_solution(rate, np.array([0.0, 0.0, u1 / l1]))
 
     def reference(t: float) -> dict[str, np.ndarray]:
         y = state(t)
         e1, e2, v1, v2 = rods(y)
-        second = -kappa * (v2 @ e2)  # tension
-        first = mass * (l1 * y[2] ** 2 - g * e1[1]) + second * (e1 @ e2)
+        second_tension = -kappa * (v2 @ e2)  # tension
+        first_tension = mass * (l1 * y[2] ** 2 - g * e1[1]) + second_tension * (e1 @ e2)
         return {
             "q": np.concatenate([l1 * e1, l1 * e1 + l2 * e2]),
             "v": np.concatenate([v1, v2]),
-            "multipliers": np.array([first / l1, second / l2]),
+            "multipliers": np.array([first_tension / l1, second_tension / l2]),
         }
 
     return reference
@@ -104,12 +104,12 @@ def double_pendulum(
         dissipation=(lambda v, k: 0.5 * k.kappa * (v @ v)) if kappa else None,
         constraint_names=["length of the first rod", "length of the second rod"],
         parameters=dict(m1=m1, m2=m2, l1=l1, l2=l2, g=g, kappa=kappa),
-        look=_look,
+        visual=_visual,
     )
     q0, v0 = np.array([l1, 0.0, l1 + l2, 0.0]), np.array([0.0, u1, 0.0, 0.0])
     reference = None
-    if min(m1, m2) >= _LIGHT * max(m1, m2):
-        reference = accurate_motion(system, q0, v0)
+    if min(m1, m2) >= _MIN_MASS_RATIO * max(m1, m2):
+        reference = reference_motion(system, q0, v0)
     elif m2 == 0:
-        reference = _follower(m1, l1, l2, g, u1, kappa)
+        reference = _massless_end_reference(m1, l1, l2, g, u1, kappa)
     return Problem("double-pendulum", system, q0, v0, "livens-em", 0.01, 240.0, reference=reference)

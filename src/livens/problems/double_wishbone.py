@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
@@ -22,7 +22,7 @@ def wishbone_mechanism(
     mb.spherical("upper ball", upper, upright, at=top)
     mb.distance("tie rod", upright.point("steering arm", at=[-0.12, 0.7, 0.25]), [-0.12, 0.3, 0.24])
     foot = lower.point("spring foot", at=[0, 0.6, 0.22])
-    mb.spring_damper("spring", foot, [0, 0.45, 0.65], stiffness=stiffness, viscosity=damping)
+    mb.spring_damper("spring", foot, [0, 0.45, 0.65], stiffness=stiffness, damping=damping)
     mb.wrench("road", upright, force=[0, 0, load], at=[0, 0.8, 0.1])
     return mb
 

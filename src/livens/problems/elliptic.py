@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 #: Relative tolerance of the arithmetic-geometric mean iteration.
-_ALIKE = 1e-16
+_AGM_TOLERANCE = 1e-16
 
 
 def quarter_period(m: float) -> float:
@@ -21,7 +21,7 @@ def quarter_period(m: float) -> float:
     """
     if not 0 <= m < 1:
         return math.nan
-    return math.pi / 2 / _means(m)[-1][0]
+    return math.pi / 2 / _agm_sequence(m)[-1][0]
 
 
 def jacobi(u: float, m: float) -> tuple[float, float, float]:
@@ -35,7 +35,7 @@ def jacobi(u: float, m: float) -> tuple[float, float, float]:
     """
     if not (0 <= m < 1 and math.isfinite(u)):
         return math.nan, math.nan, math.nan
-    means = _means(m)
+    means = _agm_sequence(m)
     angle = 2.0 ** (len(means) - 1) * means[-1][0] * u
     for a, c in reversed(means[1:]):
         angle = (angle + math.asin(c * math.sin(angle) / a)) / 2
@@ -43,11 +43,11 @@ def jacobi(u: float, m: float) -> tuple[float, float, float]:
     return sn, math.cos(angle), math.sqrt((1 - m) + m * math.cos(angle) ** 2)
 
 
-def _means(m: float) -> list[tuple[float, float]]:
+def _agm_sequence(m: float) -> list[tuple[float, float]]:
     """Return the arithmetic-geometric mean sequence: arithmetic means, each with half the previous difference."""
     a, b, c = 1.0, math.sqrt(1 - m), math.sqrt(m)
-    found = [(a, c)]
-    while c > _ALIKE * a:
+    sequence = [(a, c)]
+    while c > _AGM_TOLERANCE * a:
         a, b, c = (a + b) / 2, math.sqrt(a * b), (a - b) / 2
-        found.append((a, c))
-    return found
+        sequence.append((a, c))
+    return sequence

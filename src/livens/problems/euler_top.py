@@ -9,7 +9,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.nambu import Nambu
 from livens.models.problem import Problem
-from livens.problems import problem, sketches
+from livens.problems import port_hamiltonian_visuals, problem
 from livens.problems.elliptic import jacobi, quarter_period
 from livens.schemes.scaling import speed
 
@@ -35,9 +35,9 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
         "x1 x2 x3",
         hamiltonians=dict(momentum=lambda x: x @ x / 2, kinetic_energy=kinetic),
         parameters=dict(I=inertia),
-        look=sketches.momentum,
+        visual=port_hamiltonian_visuals.momentum,
     )
-    start = np.array([0.0, np.cos(angle), np.sin(angle)])
+    initial_momentum = np.array([0.0, np.cos(angle), np.sin(angle)])
     return Problem(
         "euler-top",
         model,
@@ -47,20 +47,20 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
         0.05,
         150.0,
         scaling=speed(0.01),
-        start={"x0": start},
-        reference=_exact(inertia, start) if inertia[0] < inertia[1] < inertia[2] else None,
+        initial_values={"x0": initial_momentum},
+        reference=_exact_motion(inertia, initial_momentum) if inertia[0] < inertia[1] < inertia[2] else None,
     )
 
 
-def _exact(inertia: np.ndarray, start: np.ndarray) -> Any:
+def _exact_motion(inertia: np.ndarray, initial_momentum: np.ndarray) -> Any:
     """Return the exact motion for ``I1 < I2 < I3`` by Jacobi elliptic functions: x1, x2, x3 vary as cn, sn, dn."""
     rate = 1 / np.roll(inertia, 1) - 1 / np.roll(inertia, -1)  # x1' = (1/I3 - 1/I2) x2 x3 and so on
-    _, c, s = start
-    grown = s**2 - rate[2] / rate[1] * c**2  # maximum of x3^2
-    frequency, modulus = np.sqrt(-rate[0] * rate[1] * grown), -rate[2] / rate[1] * c**2 / grown
+    _, c, s = initial_momentum
+    x3_squared_max = s**2 - rate[2] / rate[1] * c**2  # maximum of x3^2
+    frequency, modulus = np.sqrt(-rate[0] * rate[1] * x3_squared_max), -rate[2] / rate[1] * c**2 / x3_squared_max
 
     def reference(t: float) -> dict[str, np.ndarray]:
         sn, cn, dn = jacobi(frequency * t + quarter_period(modulus), modulus)
-        return {"x": np.array([np.sqrt(-rate[0] / rate[1]) * c * cn, c * sn, np.sqrt(grown) * dn])}
+        return {"x": np.array([np.sqrt(-rate[0] / rate[1]) * c * cn, c * sn, np.sqrt(x3_squared_max) * dn])}
 
     return reference

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
-from livens.problems.accurate import accurate_motion
+from livens.problems.reference_solution import reference_motion
+from livens.scene import shapes
 
 #: Initial rings of points: number of points, angular offset and latitude, angles in units of pi.
 _RINGS = ((3, 1 / 13, 3 / 8), (7, 1 / 29, 1 / 8), (6, 1 / 7, -2 / 15), (4, 1 / 17, -3 / 10))
 _POINTS = sum(count for count, _, _ in _RINGS)
 
 
-def _start() -> np.ndarray:
-    found = []
-    for ring, (count, turned, latitude) in enumerate(_RINGS):
-        first = 0 if ring == len(_RINGS) - 1 else 1  # as in the test set, where the last ring starts at index 0
-        for i in range(first, first + count):
-            a, b = np.pi * (2 * i / count + turned), np.pi * latitude
-            found.append([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)])
-    return np.array(found)
+def _initial_points() -> np.ndarray:
+    points = []
+    for ring, (count, offset, latitude) in enumerate(_RINGS):
+        first_index = 0 if ring == len(_RINGS) - 1 else 1  # as in the test set, where the last ring starts at index 0
+        for i in range(first_index, first_index + count):
+            a, b = np.pi * (2 * i / count + offset), np.pi * latitude
+            points.append([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)])
+    return np.array(points)
 
 
 def _points(q: Any) -> list[Any]:
@@ -41,12 +41,15 @@ def _repulsion(q: Any) -> Any:
     return total
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return the points and three great circles of the sphere."""
-    around = np.linspace(0.0, 2 * np.pi, 37)
-    circle = np.stack([np.cos(around), np.sin(around), np.zeros(37)], axis=1)
-    circles = [shapes.path([list(at[list(turn)]) for at in circle]) for turn in ((0, 1, 2), (2, 0, 1), (1, 2, 0))]
-    points = [shapes.sphere(at, 0.07, name=f"point {i + 1}") for i, at in enumerate(_points(q))]
+    angles = np.linspace(0.0, 2 * np.pi, 37)
+    circle = np.stack([np.cos(angles), np.sin(angles), np.zeros(37)], axis=1)
+    circles = [
+        shapes.path([list(point[list(permutation)]) for point in circle])
+        for permutation in ((0, 1, 2), (2, 0, 1), (1, 2, 0))
+    ]
+    points = [shapes.sphere(point, 0.07, name=f"point {i + 1}") for i, point in enumerate(_points(q))]
     return [*circles, *points]
 
 
@@ -69,7 +72,7 @@ def fekete(alpha: float = 0.5) -> Problem:
         constraints=lambda q: [m.dot(p, p) - 1 for p in _points(q)],
         constraint_names=[f"point {i + 1} on the sphere" for i in range(_POINTS)],
         parameters=dict(alpha=alpha),
-        look=_look,
+        visual=_visual,
     )
-    q0, v0 = _start().ravel(), np.zeros(3 * _POINTS)
-    return Problem("fekete", system, q0, v0, "rattle", 0.05, 40.0, reference=accurate_motion(system, q0, v0))
+    q0, v0 = _initial_points().ravel(), np.zeros(3 * _POINTS)
+    return Problem("fekete", system, q0, v0, "rattle", 0.05, 40.0, reference=reference_motion(system, q0, v0))

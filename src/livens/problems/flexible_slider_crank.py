@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
-from livens.problems.accurate import accurate_motion
+from livens.problems.reference_solution import reference_motion
+from livens.scene import shapes
 
 #: Data of the test set in kg and m, with its value of pi.
 _ROD, _SLIDER = 0.151104, 0.075552
@@ -28,10 +28,10 @@ _VOLUME = _SIDE**2 * _L2
 
 
 def _matrix(*entries: tuple[int, int, float]) -> np.ndarray:
-    found = np.zeros((4, 4))
+    matrix = np.zeros((4, 4))
     for i, j, value in entries:
-        found[i, j] = value
-    return found
+        matrix[i, j] = value
+    return matrix
 
 
 #: Mass, stiffness and coupling matrices of the rod: two sine modes for bending, a quadratic element for extension.
@@ -51,15 +51,15 @@ _C12, _C21 = _VOLUME * _L2 * np.array([0, 0, 1 / 3, 1 / 6]), _VOLUME * _L2 * np.
 def _kinetic(q: Any, v: Any) -> Any:
     """Return the kinetic energy; the rod is described in a floating frame through its joints."""
     d, rate = q[3:], v[3:]
-    between = q[0] - q[1]
-    sine, cosine = m.sin(between), m.cos(between)
+    angle_difference = q[0] - q[1]
+    sine, cosine = m.sin(angle_difference), m.cos(angle_difference)
     crank = _CRANK_INERTIA + _ROD * _L1**2
-    both = _L1 * _L2 * _ROD / 2 * cosine + _DENSITY * _L1 * (sine * (_C2 @ d) + cosine * (_C1 @ d))
+    crank_rod_inertia = _L1 * _L2 * _ROD / 2 * cosine + _DENSITY * _L1 * (sine * (_C2 @ d) + cosine * (_C1 @ d))
     rod = _ROD_INERTIA + d @ _MASS @ d + 2 * _DENSITY * (_C12 @ d)
     with_crank = _DENSITY * _L1 * ((cosine * _C2 - sine * _C1) @ rate)
     with_rod = _DENSITY * (_C21 @ rate + d @ _COUPLING @ rate)
     energy = 0.5 * (crank * v[0] ** 2 + rod * v[1] ** 2 + _SLIDER * v[2] ** 2 + rate @ _MASS @ rate)
-    return energy + both * v[0] * v[1] + with_crank * v[0] + with_rod * v[1]
+    return energy + crank_rod_inertia * v[0] * v[1] + with_crank * v[0] + with_rod * v[1]
 
 
 def _joints(q: Any, t: Any, k: Any) -> list[Any]:
@@ -71,14 +71,14 @@ def _joints(q: Any, t: Any, k: Any) -> list[Any]:
     ]
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return the mechanism with the bending deflection magnified 50 times."""
     joint = m.array([_L1 * m.cos(q[0]), _L1 * m.sin(q[0])])
     along, across = m.array([m.cos(q[1]), m.sin(q[1])]), m.array([-m.sin(q[1]), m.cos(q[1])])
     line = []
     for s in np.linspace(0.0, 1.0, 13):
-        bent = 50 * (np.sin(np.pi * s) * q[3] + np.sin(2 * np.pi * s) * q[4])
-        line.append(joint + s * (_L2 + q[6]) * along + bent * across)
+        deflection = 50 * (np.sin(np.pi * s) * q[3] + np.sin(2 * np.pi * s) * q[4])
+        line.append(joint + s * (_L2 + q[6]) * along + deflection * across)
     return [
         shapes.ground([0.0, 0.0]),
         shapes.rod([0.0, 0.0], joint, 0.012, name="crank"),
@@ -106,10 +106,10 @@ def flexible_slider_crank(omega: float = 150.0) -> Problem:
         constraints=_joints,
         constraint_names=["slider: y", "slider: x", "speed of the crank"],
         parameters=dict(omega=omega),
-        look=_look,
+        visual=_visual,
     )
     length = _L2 + _DEFLECTION[3]
     q0 = np.array([0.0, 0.0, _L1 + length, *_DEFLECTION])
     v0 = np.array([omega, -_L1 * omega / length, _RATE[3], *_RATE])
-    reference = accurate_motion(system, q0, v0)
+    reference = reference_motion(system, q0, v0)
     return Problem("flexible-slider-crank", system, q0, v0, "livens-em", 5e-5, 0.1, reference=reference)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from livens.models.problem import Problem
-from livens.multibody import shapes
-from livens.multibody.builder import Multibody
+from livens.multibody import solid_inertia
 from livens.multibody.inertia import Inertia
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
@@ -26,7 +26,7 @@ def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: fl
         # rod and ball form one body; the moments of inertia are about the common centre of mass
         mass, ball = 0.3, 5.0
         centre = (mass * 0.5 + ball * 1.0) / (mass + ball)
-        moments = shapes.box([1.0, 0.01, 0.01], mass)
+        moments = solid_inertia.box_inertia([1.0, 0.01, 0.01], mass)
         steiner = mass * (centre - 0.5) ** 2 + ball * (1.0 - centre) ** 2
         total = Inertia(mass + ball, moments + [0, steiner, steiner])
         across = np.array([0.0, side, 0.0])
@@ -35,11 +35,11 @@ def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: fl
         arm.point("middle", at=top + 0.5 * along)
         mb.revolute(f"{name} hinge", shaft, arm, at=top, axis="y")
         eye = slider.point(f"{name} eye", at=[0.05 * side, 0, 0.5])
-        mb.spring_damper(f"{name} spring", arm.middle, eye, stiffness=stiffness, viscosity=viscosity, length=0.5)
-    mb.start(spin, rate=speed)
-    mb.start(mb.joints["right hinge"], rate=0.0)
-    mb.start(mb.joints["left hinge"], rate=0.0)
-    mb.start(mb.joints["sleeve"], speed=0.0)
+        mb.spring_damper(f"{name} spring", arm.middle, eye, stiffness=stiffness, damping=viscosity, free_length=0.5)
+    mb.initial(spin, rate=speed)
+    mb.initial(mb.joints["right hinge"], rate=0.0)
+    mb.initial(mb.joints["left hinge"], rate=0.0)
+    mb.initial(mb.joints["sleeve"], speed=0.0)
     return mb
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from livens import math as m
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
@@ -17,11 +17,11 @@ def _triangle(t: Any) -> Any:
     return m.where(t < 2.5, 80.0 * t, m.where(t < 5.0, 400.0 - 80.0 * t, 0.0))
 
 
-def _push_in_space(t: Any) -> Any:
+def _force_in_space(t: Any) -> Any:
     return [_triangle(t) / 10, 0.0, 0.0]
 
 
-def _turn_in_space(t: Any) -> Any:
+def _torque_in_space(t: Any) -> Any:
     return [0.0, _triangle(t), _triangle(t) / 2]
 
 
@@ -30,11 +30,11 @@ def _step(t: Any) -> Any:
     return m.where(t < 2.5, 1.0, 0.0)
 
 
-def _push_in_plane(t: Any) -> Any:
+def _force_in_plane(t: Any) -> Any:
     return [8.0 * _step(t), 0.0]
 
 
-def _turn_in_plane(t: Any) -> Any:
+def _torque_in_plane(t: Any) -> Any:
     # the torque of the paper is about y in the plane x, z: the opposite of the normal of x, y
     return [-80.0 * _step(t)]
 
@@ -44,9 +44,9 @@ def spaghetti_in_space(N: int = 20, EI: float = 500.0, loaded: bool = True, damp
     mb = Multibody()
     section = Section.general(EA=1e4, GA=1e4, GJ=EI, EI=EI, mass=1.0, inertia=[20.0, 10.0, 10.0], radius=0.15)
     ends = [[0, 0, 8], [6, 0, 0]]
-    beam = mb.beam("spaghetti", points=ends, section=section, elements=N, across="y", damping=damping)
+    beam = mb.beam("spaghetti", points=ends, section=section, elements=N, section_axis="y", damping_time=damping)
     if loaded:
-        mb.wrench("load", beam.b, force=_push_in_space, torque=_turn_in_space)
+        mb.wrench("load", beam.b, force=_force_in_space, torque=_torque_in_space)
     return mb
 
 
@@ -55,7 +55,7 @@ def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
     mb = Multibody(planar=True)
     section = Section.general(EA=1e4, GA=1e4, GJ=EI, EI=EI, mass=1.0, inertia=[10.0, 10.0, 10.0], radius=0.15)
     beam = mb.beam("spaghetti", points=[[0, 8], [6, 0]], section=section, elements=N)
-    mb.wrench("load", beam.b, force=_push_in_plane, torque=_turn_in_plane)
+    mb.wrench("load", beam.b, force=_force_in_plane, torque=_torque_in_plane)
     return mb
 
 
@@ -67,7 +67,7 @@ def spaghetti_in_plane(N: int = 20, EI: float = 100.0) -> Multibody:
 )
 def flying_spaghetti_3d(N: int = 10, EI: float = 500.0) -> Problem:
     """Build the spatial problem; energy and momenta are conserved exactly after the load."""
-    return spaghetti_in_space(_elements(N), EI).problem("flying-spaghetti-3d", h=0.02, t_end=10.0)
+    return spaghetti_in_space(_checked_element_count(N), EI).problem("flying-spaghetti-3d", h=0.02, t_end=10.0)
 
 
 @problem(
@@ -78,10 +78,10 @@ def flying_spaghetti_3d(N: int = 10, EI: float = 500.0) -> Problem:
 )
 def flying_spaghetti_2d(N: int = 10, EI: float = 100.0) -> Problem:
     """Build the planar problem; the beam folds with the bending stiffness 100 and undulates with 500."""
-    return spaghetti_in_plane(_elements(N), EI).problem("flying-spaghetti-2d", h=0.02, t_end=10.0)
+    return spaghetti_in_plane(_checked_element_count(N), EI).problem("flying-spaghetti-2d", h=0.02, t_end=10.0)
 
 
-def _elements(N: int) -> int:
+def _checked_element_count(N: int) -> int:
     if N < 1:
         raise InputError(f"option 'N' must be at least 1, got {N}")
     return N

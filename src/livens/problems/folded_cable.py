@@ -6,11 +6,13 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
-def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3, mass: float = 1.0) -> Multibody:
+def folded_cable_mechanism(
+    N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3, mass: float = 1.0
+) -> Multibody:
     """Build the cable with both ends at the same height; the first end is fixed, the other free.
 
     The cable consists of bars without bending stiffness, stress-free in the reference configuration.
@@ -24,7 +26,7 @@ def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3,
     mb = Multibody(planar=True, gravity=[0, -9.81])
     points = np.array([*down, *up])
     bars = [(i, i + 1) for i in range(len(points) - 1)]
-    mb.truss("cable", points=points, bars=bars, EA=EA, mass=mass, fixed=[0])
+    mb.truss("cable", points=points, bars=bars, EA=EA, mass_per_length=mass, fixed=[0])
     return mb
 
 
@@ -36,4 +38,4 @@ def folded(N: int = 40, length: float = 1.0, gap: float = 0.02, EA: float = 2e3,
 )
 def cable_drop(N: int = 24, length: float = 1.0, gap: float = 0.02, EA: float = 2e3) -> Problem:
     """Build the problem; energy conservation gives ``v^2 = g x (2 L - x)/(L - x)`` after the fall height x."""
-    return folded(N, length, gap, EA).problem("cable-drop", h=1.25e-4, t_end=0.4)
+    return folded_cable_mechanism(N, length, gap, EA).problem("cable-drop", h=1.25e-4, t_end=0.4)

@@ -15,12 +15,12 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.element import Element
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.problems.elliptic import jacobi, quarter_period
+from livens.scene import shapes
 
 _COORDINATES = ("x", "y", "d1x", "d1y", "d2x", "d2y")
 
@@ -34,12 +34,12 @@ def _weight(q: Any, k: Any) -> Any:
     return k.m * k.g * q[1]
 
 
-def _rigid(q: Any) -> Any:
+def _orthonormality(q: Any) -> Any:
     d1, d2 = q[2:4], q[4:6]
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
-def _on_ground(q: Any, k: Any) -> Any:
+def _ground_pin(q: Any, k: Any) -> Any:
     """Return the constraint that fixes the lower end of a bar (x, y, d1x, d1y) at (k.at, 0)."""
     return [q[0] - k.l / 2 * q[2] - k.at, q[1] - k.l / 2 * q[3]]
 
@@ -54,7 +54,7 @@ def _pin(a: int, b: int) -> Callable[..., Any]:
     return constraints
 
 
-def _drag(v: Any, k: Any) -> Any:
+def _damper_dissipation(v: Any, k: Any) -> Any:
     """Return the Rayleigh dissipation of a damper from the ground to the right end of an upper bar (S001 eq. 77).
 
     The other end is fixed, so the damper acts on the absolute velocity; its matrix is symmetric positive semidefinite.
@@ -89,35 +89,35 @@ def _system(N: int, parameters: dict[str, float], frames: bool = False) -> Syste
             coordinates(bar),
             kinetic=_kinetic,
             potential=_weight,
-            constraints=_rigid,
+            constraints=_orthonormality,
             name=bar,
             constraint_names=["|d1| = 1", "|d2| = 1", "d1.d2 = 0"],
             frames=[[(0, 1), (2, 3), (4, 5)]],
-            look=_bar,
+            visual=_bar,
         )
         for bar in lower + upper
     ]
     elements += [
         Element(
             coordinates(bar, 4),
-            constraints=_on_ground,
+            constraints=_ground_pin,
             parameters=dict(at=i * parameters["l"]),
             name=f"ground-{bar}",
             constraint_names=["x", "y"],
-            look=_support,
+            visual=_support,
         )
         for i, bar in enumerate(lower)
     ]
     for i, bar in enumerate(upper):
-        for name, constraint, first, second in (
+        for name, constraint, bar_a, bar_b in (
             (f"{lower[i]}-{bar}", _pin(1, -1), lower[i], bar),
             (f"{bar}-{lower[i + 1]}", _pin(1, 1), bar, lower[i + 1]),
         ):
-            both = coordinates(first, 4) + coordinates(second, 4)
-            elements.append(Element(both, constraints=constraint, name=name, constraint_names=["x", "y"]))
+            joint_coordinates = coordinates(bar_a, 4) + coordinates(bar_b, 4)
+            elements.append(Element(joint_coordinates, constraints=constraint, name=name, constraint_names=["x", "y"]))
     if "eta" in parameters:
         elements += [
-            Element(coordinates(bar, 4), dissipation=_drag, name=f"damper-{bar}", look=_dashpot(i))
+            Element(coordinates(bar, 4), dissipation=_damper_dissipation, name=f"damper-{bar}", visual=_dashpot(i))
             for i, bar in enumerate(upper)
         ]
     names = [c for bar in lower + upper for c in coordinates(bar)]
@@ -147,9 +147,9 @@ def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callabl
         # phi/2 = am(frequency t + K) is pi/2 at the upright start and grows while the bars rotate to the right
         sn, cn, dn = jacobi(frequency * t + quarter_period(modulus), modulus)
         d1 = np.array([-2 * sn * cn, sn**2 - cn**2])
-        d1_rate = -2 * frequency * dn * _turned(d1)
-        lower_q = [np.r_[[i * l, 0] + l / 2 * d1, d1, _turned(d1)] for i in range(N + 1)]
-        lower_v = [np.r_[l / 2 * d1_rate, d1_rate, _turned(d1_rate)] for _ in range(N + 1)]
+        d1_rate = -2 * frequency * dn * _rotated_by_right_angle(d1)
+        lower_q = [np.r_[[i * l, 0] + l / 2 * d1, d1, _rotated_by_right_angle(d1)] for i in range(N + 1)]
+        lower_v = [np.r_[l / 2 * d1_rate, d1_rate, _rotated_by_right_angle(d1_rate)] for _ in range(N + 1)]
         upper_q = [np.r_[[(i + 0.5) * l, 0] + l * d1, 1, 0, 0, 1] for i in range(N)]
         upper_v = [np.r_[l * d1_rate, 0, 0, 0, 0] for _ in range(N)]
         return {"q": np.concatenate(lower_q + upper_q), "v": np.concatenate(lower_v + upper_v)}
@@ -157,7 +157,7 @@ def exact_motion(N: int, m_: float, l: float, g: float, speed: float) -> Callabl
     return reference
 
 
-def _turned(d: np.ndarray) -> np.ndarray:
+def _rotated_by_right_angle(d: np.ndarray) -> np.ndarray:
     """Return the vector rotated by 90 degrees counterclockwise."""
     return np.array([-d[1], d[0]])
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
 @problem(
@@ -33,7 +33,7 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
             total = total + 0.5 * (b - a) ** 2 + k.alpha / 3 * (b - a) ** 3
         return total
 
-    def look(q: Any) -> list[shapes.Shape]:
+    def visual(q: Any) -> list[shapes.Shape]:
         """Return the masses; displacements are plotted vertically and magnified 10 times."""
         traces = [0.0 if i == n // 2 else None for i in range(n)]
         return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=trace) for i, trace in enumerate(traces)]
@@ -43,7 +43,7 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
         kinetic=lambda v: 0.5 * (v @ v),
         potential=potential,
         parameters=dict(alpha=alpha),
-        look=look,
+        visual=visual,
     )
     q0 = np.sin(np.pi * np.arange(1, springs) / springs)
     return Problem("fput", system, q0, np.zeros(n), "stormer-verlet", 0.1, 1000.0)
@@ -70,19 +70,19 @@ def fput_stiff(omega: float = 50.0) -> Problem:
             soft = soft + (x[i + 1] - y[i + 1] - x[i] - y[i]) ** 4
         return 0.5 * k.omega**2 * (y @ y) + 0.25 * soft
 
-    def look(q: Any) -> list[shapes.Shape]:
+    def visual(q: Any) -> list[shapes.Shape]:
         masses = []
         for i in range(3):
             masses += [[2.0 * i + 0.7 * (q[i] - q[3 + i]), 0.0], [2.0 * i + 1.0 + 0.7 * (q[i] + q[3 + i]), 0.0]]
         stiff = [shapes.spring(a, b, 0.3) for a, b in zip(masses[::2], masses[1::2], strict=True)]
-        return [*stiff, *(shapes.sphere(place, 0.15) for place in masses)]
+        return [*stiff, *(shapes.sphere(position, 0.15) for position in masses)]
 
     system = System(
         "x1 x2 x3 y1 y2 y3",
         kinetic=lambda v: 0.5 * (v @ v),
         potential=potential,
         parameters=dict(omega=omega),
-        look=look,
+        visual=visual,
     )
     q0, v0 = np.array([1.0, 0, 0, 1 / omega, 0, 0]), np.array([1.0, 0, 0, 1, 0, 0])
     return Problem("fput-stiff", system, q0, v0, "kahan-li-8:stormer-verlet", 0.02, 200.0)

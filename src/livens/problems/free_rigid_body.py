@@ -21,7 +21,7 @@ def free_rigid_body(
     J: tuple[float, float, float] = (6.0, 8.0, 3.0), Omega: tuple[float, float, float] = (10.0, 20.0, 20.0)
 ) -> Problem:
     """Build the body with principal moments `J` and initial angular velocity `Omega`, both in the body frame."""
-    body = bodies.rotation_body("body", bodies.Inertia(1.0, J))  # the mass has no effect on the rotation
+    body = bodies.fixed_point_body("body", bodies.Inertia(1.0, J))  # the mass has no effect on the rotation
     system = System(
         bodies.coordinates([body]), elements=[body], symmetries=dict(angular_momentum=bodies.angular_momentum([body]))
     )

@@ -11,10 +11,10 @@ import numpy as np
 
 from livens import bodies
 from livens import rotations as rot
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 _UP = np.array([0.0, 0.0, 1.0])
 
@@ -41,11 +41,11 @@ class _Cone:
     def spin(self) -> float:
         """Spin rate of steady precession (118), with the moments of inertia about the tip."""
         J1, _, J3 = np.diag(self.inertia.about([0, 0, 0]))
-        turning = self.inertia.mass * self.g * self.inertia.centre[2]
-        return float(turning / (J3 * self.omega_p) + (J1 - J3) / J3 * self.omega_p * np.cos(self.theta0))
+        gravity_torque = self.inertia.mass * self.g * self.inertia.centre[2]
+        return float(gravity_torque / (J3 * self.omega_p) + (J1 - J3) / J3 * self.omega_p * np.cos(self.theta0))
 
     @property
-    def look(self) -> shapes.Shape:
+    def visual(self) -> shapes.Shape:
         return shapes.cone([0, 0, 0], [0, 0, self.a], self.a / 2, np.eye(3))
 
     def motion(self, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +65,7 @@ def heavy_top(
 ) -> Problem:
     """Build the problem; `theta0` is the nutation angle, `omega_p` the precession rate, which determine the spin."""
     cone = _Cone(rho, a, g, theta0, omega_p)
-    top = bodies.rotation_body("top", cone.inertia, look=cone.look)
+    top = bodies.fixed_point_body("top", cone.inertia, visual=cone.visual)
 
     def reference(t: float) -> dict[str, np.ndarray]:
         q, omega = cone.motion(t)
@@ -75,10 +75,10 @@ def heavy_top(
         bodies.coordinates([top]),
         elements=[top, bodies.gravity(top, [0, 0, -g])],
         symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
-        look=lambda: shapes.ground([0, 0, 0]),
+        visual=lambda: shapes.ground([0, 0, 0]),
     )
-    start = reference(0.0)
-    return Problem("heavy-top", system, start["q"], start["v"], "livens-em", 5e-4, 2.0, reference=reference)
+    initial = reference(0.0)
+    return Problem("heavy-top", system, initial["q"], initial["v"], "livens-em", 5e-4, 2.0, reference=reference)
 
 
 @problem(
@@ -92,7 +92,7 @@ def gyroscopic_top(
 ) -> Problem:
     """Build `heavy-top` with directors; a spherical joint fixes the tip (S001 eq. 64)."""
     cone = _Cone(rho, a, g, theta0, omega_p)
-    top = bodies.director_body("top", cone.inertia, look=cone.look)
+    top = bodies.director_body("top", cone.inertia, visual=cone.visual)
 
     def reference(t: float) -> dict[str, np.ndarray]:
         quaternion, omega = cone.motion(t)
@@ -105,5 +105,7 @@ def gyroscopic_top(
         elements=[top, bodies.gravity(top, [0, 0, -g]), bodies.spherical_joint((top, [0, 0, 0]), [0, 0, 0])],
         symmetries=dict(L3=bodies.angular_momentum([top], axis=_UP)),
     )
-    start = reference(0.0)
-    return Problem("gyroscopic-top", system, start["q"], start["v"], "ggl-variational", 1e-4, 2.0, reference=reference)
+    initial = reference(0.0)
+    return Problem(
+        "gyroscopic-top", system, initial["q"], initial["v"], "ggl-variational", 1e-4, 2.0, reference=reference
+    )

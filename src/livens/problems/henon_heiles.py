@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
 def _potential(q: Any) -> Any:
     return 0.5 * (q @ q) + q[0] ** 2 * q[1] - q[1] ** 3 / 3
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return the star and the triangle that bounds its motion for energies below 1/6."""
     corners = [[0.0, 1.0], [-np.sqrt(0.75), -0.5], [np.sqrt(0.75), -0.5], [0.0, 1.0]]
     return [shapes.path(corners, name="edge"), shapes.sphere(q, 0.03, name="star")]
@@ -32,8 +32,10 @@ def _look(q: Any) -> list[shapes.Shape]:
 def henon_heiles(energy: float = 0.15) -> Problem:
     """Build the problem; the star starts at (0, 0.1) along x with the given energy and may escape above 1/6."""
     q0 = np.array([0.0, 0.1])
-    rest = 2 * (energy - float(_potential(q0)))
-    if not rest >= 0 or energy > 1 / 6:
+    speed_squared = 2 * (energy - float(_potential(q0)))
+    if not speed_squared >= 0 or energy > 1 / 6:
         raise InputError(f"option 'energy' must be between {float(_potential(q0)):.4g} and 1/6, got {energy:g}")
-    system = System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=_potential, look=_look)
-    return Problem("henon-heiles", system, q0, np.array([np.sqrt(rest), 0.0]), "kahan-li-8:stormer-verlet", 0.25, 200.0)
+    system = System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=_potential, visual=_visual)
+    return Problem(
+        "henon-heiles", system, q0, np.array([np.sqrt(speed_squared), 0.0]), "kahan-li-8:stormer-verlet", 0.25, 200.0
+    )

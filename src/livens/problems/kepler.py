@@ -7,12 +7,12 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models import shapes
-from livens.models.element import through
+from livens.models.element import of_invariants
 from livens.models.problem import Problem
 from livens.models.symmetry import rotations
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
 def _eccentric_anomaly(mean: float, e: float) -> float:
@@ -34,9 +34,9 @@ def kepler(e: float = 0.8) -> Problem:
     system = System(
         "x y",
         kinetic=lambda v: 0.5 * (v @ v),
-        potential=through(lambda q: [q @ q], lambda w: -1 / m.sqrt(w[0])),
+        potential=of_invariants(lambda q: [q @ q], lambda w: -1 / m.sqrt(w[0])),
         symmetries=dict(angular_momentum=rotations([[0, 1]])),
-        look=lambda q: [shapes.sphere([0, 0], 0.08, name="sun", trace=None), shapes.sphere(q, 0.04, name="planet")],
+        visual=lambda q: [shapes.sphere([0, 0], 0.08, name="sun", trace=None), shapes.sphere(q, 0.04, name="planet")],
     )
     b = np.sqrt(1 - e**2)
 
@@ -46,12 +46,12 @@ def kepler(e: float = 0.8) -> Problem:
         q = np.array([np.cos(E) - e, b * np.sin(E)])
         return {"q": q, "v": rate * np.array([-np.sin(E), b * np.cos(E)])}
 
-    start = reference(0.0)
+    initial = reference(0.0)
     return Problem(
         "kepler",
         system,
-        start["q"],
-        start["v"],
+        initial["q"],
+        initial["v"],
         "livens-em",
         0.002,
         20 * np.pi,

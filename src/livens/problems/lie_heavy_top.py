@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
@@ -20,7 +20,7 @@ def lie_heavy_top_mechanism(spin: float = 150.0, drift: float = -4.61538) -> Mul
         points=dict(tip=np.zeros(3)),
     )
     mb.spherical("tip", mb.ground, top, at=[0, 0, 0])
-    mb.start(top, omega=[0, spin, drift])
+    mb.initial(top, omega=[0, spin, drift])
     return mb
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Any, k: Any) -> list[shapes.Shape]:
     """Return the pendulum and the magnet at the height of the pivot."""
     bob, magnet = [m.sin(q[0]), -m.cos(q[0])], [1 + k.delta + 0.06, 0.0]
     return [
@@ -45,7 +45,7 @@ def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> P
         kinetic=lambda p: p[0] ** 2 / 2,
         potential=lambda q, k: k.g * (1 - m.cos(q[0])) + k.mu / (m.cos(q[0]) ** 2 + (1 + k.delta - m.sin(q[0])) ** 2),
         parameters=dict(g=g, delta=delta, mu=mu),
-        look=_look,
+        visual=_visual,
     )
     return Problem(
         "magnetic-pendulum",
@@ -56,5 +56,5 @@ def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> P
         1e-4,
         73.0,
         scaling=scaling.potential(0.5, sign=1),
-        start={"q0": np.array([np.pi / 2]), "p0": np.array([0.5])},
+        initial_values={"q0": np.array([np.pi / 2]), "p0": np.array([0.5])},
     )

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 #: Largest entry (1/s) of the system matrix for which the matrix exponential is accurate enough as a reference.
-_FASTEST = 1e5
+_MAX_RATE = 1e5
 
 
 def _potential(q: Any, k: Any) -> Any:
@@ -23,11 +23,11 @@ def _potential(q: Any, k: Any) -> Any:
     return 0.5 * sum(stiffness * x**2 for stiffness, x in zip(k.k, stretched, strict=True))
 
 
-def _look(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Any, k: Any) -> list[shapes.Shape]:
     """Return two boxes between two walls, with dampers below the springs."""
     end, side = sum(k.r), 0.08 * sum(k.r)
     floor = -side
-    found = [
+    parts = [
         shapes.path([[0, floor], [0, side]], name="wall"),
         shapes.path([[end, floor], [end, side]], name="wall"),
         shapes.path([[0, floor / 2], [end, floor / 2]], name="floor"),
@@ -37,10 +37,10 @@ def _look(q: Any, k: Any) -> list[shapes.Shape]:
         shapes.box([q[0], 0], [side, side], name="first"),
         shapes.box([q[1], 0], [side, side], name="second"),
     ]
-    for place, wall, viscosity in ((q[0], 0.0, k.d[0]), (q[1], end, k.d[1])):
+    for position, wall, viscosity in ((q[0], 0.0, k.d[0]), (q[1], end, k.d[1])):
         if viscosity > 0:
-            found.append(shapes.damper([wall, -0.35 * side], [place, -0.35 * side], 0.2 * side))
-    return found
+            parts.append(shapes.damper([wall, -0.35 * side], [position, -0.35 * side], 0.2 * side))
+    return parts
 
 
 def _problem(
@@ -51,7 +51,7 @@ def _problem(
     r: tuple[float, ...],
     alpha: float,
     p0: tuple[float, float],
-    balanced: list[bool],
+    starts_balanced: list[bool],
     h: float,
     t_end: float,
     scheme: str = "livens-em",
@@ -60,7 +60,7 @@ def _problem(
     if min(m + d) < 0 or max(m) == 0:
         raise InputError("masses and dampers must not be negative, and one mass must be greater than 0")
     for i in (0, 1):
-        if balanced[i] and d[i] == 0:
+        if starts_balanced[i] and d[i] == 0:
             raise InputError(f"a mass of zero needs a damper: set d{i + 1} greater than 0")
     system = System(
         "p1 p2",
@@ -69,18 +69,18 @@ def _problem(
         dissipation=lambda v, k: 0.5 * (k.d @ v**2),
         forces=lambda k: [k.alpha, 0],
         parameters=dict(m=m, d=d, k=k, r=r, alpha=alpha),
-        look=_look,
+        visual=_visual,
     )
     K = np.array([[k[0] + k[1], -k[1]], [-k[1], k[1] + k[2]]])
-    middle = np.array([r[0], r[0] + r[1]]) + np.linalg.solve(K, [alpha, 0.0])
-    force = K @ (middle - p0)
-    v0 = np.array([force[i] / d[i] if balanced[i] else 0.0 for i in (0, 1)])
-    reference = _exact(np.array(m), np.array(d), K, middle, np.array(p0), v0)
+    equilibrium = np.array([r[0], r[0] + r[1]]) + np.linalg.solve(K, [alpha, 0.0])
+    force = K @ (equilibrium - p0)
+    v0 = np.array([force[i] / d[i] if starts_balanced[i] else 0.0 for i in (0, 1)])
+    reference = _exact_motion(np.array(m), np.array(d), K, equilibrium, np.array(p0), v0)
     return Problem(name, system, np.array(p0), v0, scheme, h, t_end, reference=reference)
 
 
-def _exact(
-    m: np.ndarray, d: np.ndarray, K: np.ndarray, middle: np.ndarray, p0: np.ndarray, v0: np.ndarray
+def _exact_motion(
+    m: np.ndarray, d: np.ndarray, K: np.ndarray, equilibrium: np.ndarray, p0: np.ndarray, v0: np.ndarray
 ) -> Callable[[float], dict[str, np.ndarray]] | None:
     """Return the exact motion by the matrix exponential of ``x' = A x``, x: offsets from equilibrium and velocities."""
     A = np.zeros((4, 4))
@@ -89,15 +89,15 @@ def _exact(
             A[i, 2 + i], A[2 + i, :2], A[2 + i, 2 + i] = 1.0, -K[i] / m[i], -d[i] / m[i]
         else:  # the velocity follows from the force balance and is not a state
             A[i, :2] = -K[i] / d[i]
-    if np.abs(A).max() > _FASTEST:
+    if np.abs(A).max() > _MAX_RATE:
         return None
-    start = np.concatenate([p0 - middle, v0])
+    initial_state = np.concatenate([p0 - equilibrium, v0])
 
     def reference(t: float) -> dict[str, np.ndarray]:
         from scipy.linalg import expm  # imported here because the import is slow
 
-        x = expm(t * A) @ start
-        return {"q": middle + x[:2], "v": (A @ x)[:2]}
+        x = expm(t * A) @ initial_state
+        return {"q": equilibrium + x[:2], "v": (A @ x)[:2]}
 
     return reference
 
@@ -122,8 +122,8 @@ def mass_spring_damper(
 
     A mass may be zero if its damper is not: it starts with the velocity at which springs and damper balance.
     """
-    light = [m1 == 0, m2 == 0]
-    return _problem("mass-spring-damper", (m1, m2), (d1, d2), k, r, alpha, p0, light, 0.01, 2000.0)
+    is_massless = [m1 == 0, m2 == 0]
+    return _problem("mass-spring-damper", (m1, m2), (d1, d2), k, r, alpha, p0, is_massless, 0.01, 2000.0)
 
 
 @problem(

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Any, k: Any) -> list[shapes.Shape]:
     """Return two springs with the free length l10 and two masses of width w."""
-    first, second = k.l10 + q[0], k.l10 + q[1] + q[2] + k.l10
+    first_edge, second_edge = k.l10 + q[0], k.l10 + q[1] + q[2] + k.l10
     return [
         shapes.path([[0, -2 * k.w], [0, 2 * k.w]], name="wall"),
         shapes.path([[0, -k.w], [4 * k.l10, -k.w]], name="floor"),
-        shapes.spring([0, 0], [first, 0]),
-        shapes.spring([first + k.w, 0], [second, 0]),
-        shapes.box([first + k.w / 2, 0], [k.w, 2 * k.w], name="first"),
-        shapes.box([second + k.w / 2, 0], [k.w, 2 * k.w], name="second"),
+        shapes.spring([0, 0], [first_edge, 0]),
+        shapes.spring([first_edge + k.w, 0], [second_edge, 0]),
+        shapes.box([first_edge + k.w / 2, 0], [k.w, 2 * k.w], name="first"),
+        shapes.box([second_edge + k.w / 2, 0], [k.w, 2 * k.w], name="second"),
     ]
 
 
@@ -48,7 +48,7 @@ def mass_spring_redundant(
         constraints=lambda q, k: [0.5 * ((q[1] - q[0]) ** 2 - (k.l10 + k.w) ** 2)],
         constraint_names=["q2 = x1 + l10 + w"],
         parameters=dict(m=m, k=k, l10=l10, w=w, potential_factor=potential_factor),
-        look=_look,
+        visual=_visual,
     )
     return Problem(
         "mass-spring-redundant",

@@ -12,11 +12,11 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
-from livens.models.element import Element, through
+from livens.models.element import Element, of_invariants
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
 def _kinetic(v: Any, k: Any) -> Any:
@@ -42,15 +42,15 @@ def _stretch(w: Any, k: Any) -> Any:
     return k.c / 8 * (w[0] - 2 * k.l**2) ** 2
 
 
-def _nailed(q: Any) -> Any:
+def _fixed_point(q: Any) -> Any:
     return q
 
 
-def _drawn(q: Any) -> shapes.Shape:
+def _rod_visual(q: Any) -> shapes.Shape:
     return shapes.rod(q[:3], q[3:])
 
 
-_SPRING = through(_square, _stretch)
+_SPRING = of_invariants(_square, _stretch)
 
 
 @problem(
@@ -69,23 +69,29 @@ def net(N: int = 12, m: float = 0.01, l: float = 1.0, g: float = 9.81, c: float 
     knot = np.arange(N * N).reshape(N, N)
     names = [f"knot{n}.{axis}" for n in range(N * N) for axis in "xyz"]
 
-    def both(a: int, b: int) -> list[int]:
+    def pair_coordinates(a: int, b: int) -> list[int]:
         return [*range(3 * a, 3 * a + 3), *range(3 * b, 3 * b + 3)]
 
     elements = [
         Element(range(3 * n, 3 * n + 3), kinetic=_kinetic, potential=_weight, name=f"knot{n}") for n in range(N * N)
     ]
-    for one, other in ((knot[:, :-1], knot[:, 1:]), (knot[:-1], knot[1:])):
+    for from_knots, to_knots in ((knot[:, :-1], knot[:, 1:]), (knot[:-1], knot[1:])):
         elements += [
-            Element(both(a, b), constraints=_rod, name=f"rod{a}-{b}", constraint_names=["length"], look=_drawn)
-            for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
+            Element(
+                pair_coordinates(a, b),
+                constraints=_rod,
+                name=f"rod{a}-{b}",
+                constraint_names=["length"],
+                visual=_rod_visual,
+            )
+            for a, b in zip(from_knots.ravel().tolist(), to_knots.ravel().tolist(), strict=True)
         ]
-    for one, other in ((knot[:-1, :-1], knot[1:, 1:]), (knot[1:, :-1], knot[:-1, 1:])):
+    for from_knots, to_knots in ((knot[:-1, :-1], knot[1:, 1:]), (knot[1:, :-1], knot[:-1, 1:])):
         elements += [
-            Element(both(a, b), potential=_SPRING, name=f"spring{a}-{b}")
-            for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
+            Element(pair_coordinates(a, b), potential=_SPRING, name=f"spring{a}-{b}")
+            for a, b in zip(from_knots.ravel().tolist(), to_knots.ravel().tolist(), strict=True)
         ]
-    elements.append(Element(range(3), constraints=_nailed, name="nail", constraint_names=["x", "y", "z"]))
+    elements.append(Element(range(3), constraints=_fixed_point, name="nail", constraint_names=["x", "y", "z"]))
     system = System(names, elements=elements, parameters=dict(m=m, l=l, g=g, c=c))
     row, column = np.divmod(np.arange(N * N), N)
     q, v = np.zeros((N * N, 3)), np.zeros((N * N, 3))

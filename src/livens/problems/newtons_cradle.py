@@ -9,8 +9,8 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
 from livens.multibody.contacts import Hertz
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 RADIUS, MASS, LENGTH = 0.02, 0.1, 0.3
@@ -22,14 +22,14 @@ def cradle_mechanism(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: f
     if not 2 <= balls <= 12 or not 1 <= raised < balls:
         raise InputError("a cradle has 2 to 12 balls; 'raised' must be at least 1 and less than 'balls'")
     mb = Multibody(gravity=[0, -9.81], planar=True)
-    drawn = []
+    hanging_balls = []
     for i in range(balls):
         pivot = np.array([i * (2 * RADIUS + gap), 0.0])
         down = np.array([-math.sin(angle), -math.cos(angle)]) if i < raised else np.array([0.0, -1.0])
-        drawn.append(mb.sphere(f"ball{i + 1}", at=pivot + LENGTH * down, radius=RADIUS, mass=MASS))
-        mb.distance(f"wire{i + 1}", pivot, drawn[-1].centre)
-    for i, (one, other) in enumerate(itertools.pairwise(drawn)):
-        mb.contact(one, other, law=Hertz(STIFFNESS), name=f"blow{i + 1}")
+        hanging_balls.append(mb.sphere(f"ball{i + 1}", at=pivot + LENGTH * down, radius=RADIUS, mass=MASS))
+        mb.distance(f"wire{i + 1}", pivot, hanging_balls[-1].centre)
+    for i, (ball, next_ball) in enumerate(itertools.pairwise(hanging_balls)):
+        mb.contact(ball, next_ball, law=Hertz(STIFFNESS), name=f"blow{i + 1}")
     return mb
 
 

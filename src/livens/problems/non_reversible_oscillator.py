@@ -8,13 +8,13 @@ import numpy as np
 
 from livens import scaling
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     return [
         shapes.path([[0, -1], [0, 1]], name="wall"),
         shapes.path([[10, -1], [10, 1]], name="wall"),
@@ -41,7 +41,7 @@ def non_reversible_oscillator(eps: float = 0.01) -> Problem:
         kinetic=lambda p, k: p[0] ** 2 / 2 - k.eps * p[0] ** 3 / 3,
         potential=lambda q, k: 1 / q[0] ** 2 + 1 / (q[0] - 10) ** 2 + k.eps * q[0],
         parameters=dict(eps=eps),
-        look=_look,
+        visual=_visual,
     )
     return Problem(
         "non-reversible-oscillator",
@@ -52,5 +52,5 @@ def non_reversible_oscillator(eps: float = 0.01) -> Problem:
         0.01,
         3600.0,
         scaling=scaling.potential(0.5, sign=1),
-        start={"q0": np.ones(1), "p0": np.zeros(1)},
+        initial_values={"q0": np.ones(1), "p0": np.zeros(1)},
     )

@@ -8,14 +8,14 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.problems.elliptic import jacobi, quarter_period
+from livens.scene import shapes
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     bob = [m.sin(q[0]), -m.cos(q[0])]
     return [shapes.ground([0, 0]), shapes.rod([0, 0], bob), shapes.sphere(bob)]
 
@@ -30,7 +30,7 @@ def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:
     """Build the problem at rest at `theta0`: ``sin(theta/2) = k sn(K - t)``, ``k = sin(theta0/2)``. Two periods."""
     if not 0 < abs(theta0) < np.pi:
         raise InputError(f"option 'theta0' must lie between -pi and pi, and not be 0, got {theta0:g}")
-    system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]), look=_look)
+    system = System("theta", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: -m.cos(q[0]), visual=_visual)
     k = np.sin(theta0 / 2)
     quarter = quarter_period(k**2)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from livens.models import shapes
 from livens.models.point_masses import PointMasses
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 _G = 2.95912208286e-4
 #: Masses, positions and velocities on September 5, 1994, at noon; the mass of the sun includes the inner planets.
@@ -24,7 +24,7 @@ _BODIES = {
 _SIZES = (1.2, 0.9, 0.8, 0.6, 0.6, 0.4)
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return the bodies as spheres, not to scale."""
     return [
         shapes.sphere(q[3 * i : 3 * i + 3], size, name=name)
@@ -41,7 +41,7 @@ def _look(q: Any) -> list[shapes.Shape]:
 def outer_solar_system() -> Problem:
     """Build the problem in astronomical units, days and solar masses; the sun starts at rest at the origin."""
     masses, positions, velocities = zip(*_BODIES.values(), strict=True)
-    system = PointMasses(list(_BODIES), masses, _G, look=_look)
+    system = PointMasses(list(_BODIES), masses, _G, visual=_visual)
     return Problem(
         "outer-solar-system",
         system,

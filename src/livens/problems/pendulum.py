@@ -21,12 +21,14 @@ _MIRROR = np.array([-1.0, 1.0])
 )
 def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741
     """Build the problem from (l, 0) at rest; the rod force is ``lam l``, where ``lam = m (v.v - g y)/l^2``."""
-    other = simple_pendulum(m, l, g)
-    exact = other.reference
+    mirrored = simple_pendulum(m, l, g)
+    exact = mirrored.reference
     assert exact is not None
 
     def reference(t: float) -> dict[str, np.ndarray]:
         q, v = _MIRROR * exact(t)["q"], _MIRROR * exact(t)["v"]
         return {"q": q, "v": v, "multipliers": np.array([m * (v @ v - g * q[1]) / l**2])}
 
-    return dataclasses.replace(other, name="pendulum", q0=_MIRROR * other.q0, h=0.005, t_end=240.0, reference=reference)
+    return dataclasses.replace(
+        mirrored, name="pendulum", q0=_MIRROR * mirrored.q0, h=0.005, t_end=240.0, reference=reference
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.hamiltonian.model import Force, Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 
 @problem(
@@ -25,9 +25,9 @@ def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:
         "x y",
         kinetic=lambda p: 0.5 * (p @ p),
         potential=lambda q, k: 0.25 * k.stiffness * (q @ q - 1) ** 2,
-        forces=Force(lambda q, k: k.weight * q[1], expensive=True, conservative=True),
+        forces=Force(lambda q, k: k.gravity * q[1], expensive=True, conservative=True),
         parameters=dict(stiffness=stiffness, weight=1.0),
-        look=lambda q: [shapes.ground([0, 0]), shapes.spring([0, 0], q), shapes.sphere(q)],
+        visual=lambda q: [shapes.ground([0, 0]), shapes.spring([0, 0], q), shapes.sphere(q)],
     )
-    start = np.array([1.0 + stretch, 0.0])
-    return Problem("pendulum-penalty", model, start, np.zeros(2), "semi-explicit:0.5,0.5", 1e-4, 10.0)
+    initial_position = np.array([1.0 + stretch, 0.0])
+    return Problem("pendulum-penalty", model, initial_position, np.zeros(2), "semi-explicit:0.5,0.5", 1e-4, 10.0)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from livens.expressions.read import ModelFunction
+from livens.expressions.tracing import ModelFunction
 from livens.models.port_hamiltonian import examples
 from livens.models.port_hamiltonian.examples import Example
 from livens.models.problem import Problem
-from livens.problems import problem, sketches
-from livens.problems.accurate import Reference
+from livens.problems import port_hamiltonian_visuals, problem
 from livens.problems.mass_spring_damper import mass_spring_damper
+from livens.problems.reference_solution import Reference
 
 
 def _problem(
     name: str,
     example: Example,
-    look: ModelFunction,
+    visual: ModelFunction,
     h: float,
     t_end: float,
     reference: Reference | None = None,
     scheme: str = "gauss-2",
 ) -> Problem:
-    example.model.look = look
-    start = {"x0": example.x0}
-    return Problem(name, example.model, None, None, scheme, h, t_end, reference=reference, start=start)
+    example.model.visual = visual
+    initial = {"x0": example.x0}
+    return Problem(name, example.model, None, None, scheme, h, t_end, reference=reference, initial_values=initial)
 
 
 @problem(
@@ -47,7 +47,7 @@ def viscous_pendulum(
     """
     example = examples.pendulum("potential" if potential else "port", m, l, g, kappa, alpha)
     # with an even number of stages s, index-2 multipliers only have order s - 1
-    return _problem("viscous-pendulum", example, sketches.pendulum, 0.01, 10.0, scheme="gauss-3")
+    return _problem("viscous-pendulum", example, port_hamiltonian_visuals.pendulum, 0.01, 10.0, scheme="gauss-3")
 
 
 @problem(
@@ -70,10 +70,17 @@ def spring_chain(
 
     def reference(t: float) -> dict[str, np.ndarray]:
         assert exact is not None
-        there = exact(t)
-        return {"x": np.concatenate([there["q"], there["v"]])}
+        exact_state = exact(t)
+        return {"x": np.concatenate([exact_state["q"], exact_state["v"]])}
 
-    return _problem("spring-chain", example, sketches.spring_chain, 0.1, 60.0, reference if exact is not None else None)
+    return _problem(
+        "spring-chain",
+        example,
+        port_hamiltonian_visuals.spring_chain,
+        0.1,
+        60.0,
+        reference if exact is not None else None,
+    )
 
 
 @problem(
@@ -94,7 +101,9 @@ def rlc_circuit(
 
     The constant `voltage` is switched on at t = 0 with all charges zero.
     """
-    return _problem("rlc-circuit", examples.circuit(L, C, R_L, R_G, R_R, voltage), sketches.circuit, 0.005, 5.0)
+    return _problem(
+        "rlc-circuit", examples.circuit(L, C, R_L, R_G, R_R, voltage), port_hamiltonian_visuals.circuit, 0.005, 5.0
+    )
 
 
 @problem(
@@ -108,7 +117,7 @@ def motor_slider_crank(
 ) -> Problem:
     """Build the problem from rest; `constant` is the motor constant (torque per current, voltage per angular speed)."""
     example = examples.motor_slider_crank(constant, voltage, L, R, friction)
-    return _problem("motor-slider-crank", example, sketches.slider_crank, 0.01, 10.0, scheme="gauss-3")
+    return _problem("motor-slider-crank", example, port_hamiltonian_visuals.slider_crank, 0.01, 10.0, scheme="gauss-3")
 
 
 @problem(
@@ -120,4 +129,4 @@ def motor_slider_crank(
 def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Problem:
     """Build the problem from rest; the Hamiltonian is of fourth degree in the displacement."""
     example = examples.loudspeaker(constant, amplitude, frequency)
-    return _problem("loudspeaker", example, sketches.loudspeaker, 2e-4, 0.2)
+    return _problem("loudspeaker", example, port_hamiltonian_visuals.loudspeaker, 2e-4, 0.2)

@@ -9,7 +9,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
@@ -24,7 +24,9 @@ def princeton_cantilever(N: int = 10, load: float = 13.345, angle: float = 45.0)
     section = Section.rectangular(3.2024e-3, 12.377e-3, E=71.7e9, nu=0.31, density=2700.0)
     mb = Multibody()
     ends = [[0, 0, 0], [0.508, 0, 0]]
-    beam = mb.beam("beam", points=ends, section=section, elements=N, first=mb.ground, across="y", damping=5e-3)
+    beam = mb.beam(
+        "beam", points=ends, section=section, elements=N, clamp_first=mb.ground, section_axis="y", damping_time=5e-3
+    )
     direction = load * np.array([0.0, np.sin(np.radians(angle)), -np.cos(np.radians(angle))])
 
     def push(t: Any) -> Any:

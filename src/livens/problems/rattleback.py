@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from livens.models import shapes
 from livens.models.problem import Problem
-from livens.models.triangles import Triangles
-from livens.multibody.builder import Multibody
 from livens.multibody.contacts import Ellipsoid, Friction
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
+from livens.scene import shapes
+from livens.scene.mesh import TriangleMesh
 
-HALF = (0.2, 0.03, 0.02)
-LOW = 0.01
+SEMI_AXES = (0.2, 0.03, 0.02)
+CENTRE_OFFSET = 0.01
 
 
 def rattleback_mechanism(spin: float = -5.0, tilt: float = 0.01, skew: float = -2e-5) -> Multibody:
@@ -22,50 +22,52 @@ def rattleback_mechanism(spin: float = -5.0, tilt: float = 0.01, skew: float = -
     """
     mb = Multibody(gravity=[0, 0, -9.81])
     inertia = np.array([[2e-4, skew, 0], [skew, 1.6e-3, 0], [0, 0, 1.7e-3]])
-    R = _tilted(tilt)
+    R = _tilt_rotation(tilt)
     stone = mb.body(
         "stone",
         mass=1.0,
         inertia=inertia,
         rotation=R,
         position=[0, 0, 0],
-        shape=("shapes", shapes.mesh([0, 0, LOW], _lower_half(), frame=np.eye(3))),
+        shape=("shapes", shapes.mesh([0, 0, CENTRE_OFFSET], _lower_half(), frame=np.eye(3))),
     )
-    centre = np.array(R @ [0, 0, LOW])
+    centre = np.array(R @ [0, 0, CENTRE_OFFSET])
     # static penetration under the weight
-    reach = float(np.sqrt(np.sum((np.array(HALF) * R[2]) ** 2)))
+    support_height = float(np.sqrt(np.sum((np.array(SEMI_AXES) * R[2]) ** 2)))
     depth = 9.81 / 1e5
-    stone.position[:] = [0, 0, reach - depth - centre[2]]
-    egg = Ellipsoid(stone, HALF, at=stone.position + centre)
-    mb.contact(egg, mb.ground, stiffness=1e5, damping=2.0, friction=Friction(1.0, smooth=2e-3), name="table")
-    mb.start(stone, omega=[0, 0, spin])
+    stone.reference_position[:] = [0, 0, support_height - depth - centre[2]]
+    surface = Ellipsoid(stone, SEMI_AXES, at=stone.reference_position + centre)
+    mb.contact(
+        surface, mb.ground, stiffness=1e5, dissipation=2.0, friction=Friction(1.0, slip_tolerance=2e-3), name="table"
+    )
+    mb.initial(stone, omega=[0, 0, spin])
     return mb
 
 
-def _tilted(angle: float) -> np.ndarray:
+def _tilt_rotation(angle: float) -> np.ndarray:
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
 
-def _lower_half(around: int = 24, down: int = 6) -> Triangles:
+def _lower_half(n_around: int = 24, n_down: int = 6) -> TriangleMesh:
     """Return the triangulated surface of the lower half of the ellipsoid with its flat top."""
     rows = [
-        [HALF[0] * np.sin(p) * np.cos(t), HALF[1] * np.sin(p) * np.sin(t), -HALF[2] * np.cos(p)]
-        for p in np.linspace(0, np.pi / 2, down + 1)[1:]
-        for t in np.linspace(0, 2 * np.pi, around, endpoint=False)
+        [SEMI_AXES[0] * np.sin(p) * np.cos(t), SEMI_AXES[1] * np.sin(p) * np.sin(t), -SEMI_AXES[2] * np.cos(p)]
+        for p in np.linspace(0, np.pi / 2, n_down + 1)[1:]
+        for t in np.linspace(0, 2 * np.pi, n_around, endpoint=False)
     ]
-    points = np.array([*rows, [0, 0, -HALF[2]], [0, 0, 0]])
+    points = np.array([*rows, [0, 0, -SEMI_AXES[2]], [0, 0, 0]])
     bottom, top = len(rows), len(rows) + 1
     faces = []
-    for j in range(around):
-        k = (j + 1) % around
+    for j in range(n_around):
+        k = (j + 1) % n_around
         faces.append([bottom, k, j])
-        for i in range(down - 1):
-            a, b = i * around, (i + 1) * around
+        for i in range(n_down - 1):
+            a, b = i * n_around, (i + 1) * n_around
             faces += [[a + j, a + k, b + k], [a + j, b + k, b + j]]
-        last = (down - 1) * around
+        last = (n_down - 1) * n_around
         faces.append([last + j, last + k, top])
-    return Triangles(points, np.array(faces), "stone")
+    return TriangleMesh(points, np.array(faces), "stone")
 
 
 @problem(

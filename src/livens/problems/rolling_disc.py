@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
 def rolling_disc_mechanism(
     tilt: float = math.radians(70),
-    falling: float = 0.2,
-    turning: float = 1.0,
+    nutation_rate: float = 0.2,
+    precession_rate: float = 1.0,
     spin: float = -12.0,
     radius: float = 0.2,
     mass: float = 5.0,
@@ -35,7 +35,7 @@ def rolling_disc_mechanism(
         shape=("cylinder", 0.02 * radius, radius),
     )
     mb.rolling("contact", mb.ground, disc, radius=radius, axis=axis)
-    mb.start(disc, omega=falling * node + turning * math.sin(tilt) * R[:, 1] + spin * axis)
+    mb.initial(disc, omega=nutation_rate * node + precession_rate * math.sin(tilt) * R[:, 1] + spin * axis)
     return mb
 
 
@@ -47,12 +47,12 @@ def rolling_disc_mechanism(
 )
 def rolling_disc(
     tilt: float = math.radians(70),
-    falling: float = 0.2,
-    turning: float = 1.0,
+    nutation_rate: float = 0.2,
+    precession_rate: float = 1.0,
     spin: float = -12.0,
     radius: float = 0.2,
     mass: float = 5.0,
 ) -> Problem:
     """Build the problem with the initial rates of nutation, precession and spin about the axis (rad/s)."""
-    drawn = rolling_disc_mechanism(tilt, falling, turning, spin, radius, mass)
-    return drawn.problem("rolling-disc", h=1e-3, t_end=2.0)
+    mechanism = rolling_disc_mechanism(tilt, nutation_rate, precession_rate, spin, radius, mass)
+    return mechanism.problem("rolling-disc", h=1e-3, t_end=2.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
 
@@ -28,7 +28,12 @@ def shaft(N: int = 8, eccentricity: float = 1e-3) -> Multibody:
     mb = Multibody()
     section = Section.circular(_RADIUS, **_MATERIAL)
     beam = mb.beam(
-        "shaft", points=[[0, 0, 0], [_LENGTH, 0, 0]], section=section, elements=N, stations=[_LENGTH / 2], across="y"
+        "shaft",
+        points=[[0, 0, 0], [_LENGTH, 0, 0]],
+        section=section,
+        elements=N,
+        stations=[_LENGTH / 2],
+        section_axis="y",
     )
     disc = mb.cylinder(
         "disc", at=[_LENGTH / 2, eccentricity, 0], axis="x", length=0.02, radius=0.1, mass=_DISC
@@ -48,12 +53,12 @@ def shaft(N: int = 8, eccentricity: float = 1e-3) -> Multibody:
 def rotating_shaft(N: int = 8, speed: float = 0.6, eccentricity: float = 1e-3) -> Problem:
     """Build the problem: initially straight, rotating as a rigid body; `speed` is relative to the critical speed."""
     mb = shaft(N, eccentricity)
-    found = mb.problem("rotating-shaft", h=5e-4, t_end=0.5)
+    base = mb.problem("rotating-shaft", h=5e-4, t_end=0.5)
     rate = speed * critical_speed()
     v = np.concatenate(
         [
-            np.concatenate([np.cross([rate, 0, 0], part) for part in part_of.reshape(-1, 3)])
-            for part_of in np.asarray(found.q0).reshape(-1, 12)
+            np.concatenate([np.cross([rate, 0, 0], vector) for vector in body_coordinates.reshape(-1, 3)])
+            for body_coordinates in np.asarray(base.q0).reshape(-1, 12)
         ]
     )
-    return dataclasses.replace(found, v0=v)
+    return dataclasses.replace(base, v0=v)

@@ -8,25 +8,25 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
     """Return the rotor in its elastic bearing, with the unbalanced mass."""
-    turned, size = k.Omega * t, 1.0
-    heavy = [q[0] + 0.7 * size * m.cos(turned), q[1] - 0.7 * size * m.sin(turned)]
-    frame = m.array([[m.cos(turned), m.sin(turned)], [-m.sin(turned), m.cos(turned)]])
+    angle, size = k.Omega * t, 1.0
+    unbalance = [q[0] + 0.7 * size * m.cos(angle), q[1] - 0.7 * size * m.sin(angle)]
+    frame = m.array([[m.cos(angle), m.sin(angle)], [-m.sin(angle), m.cos(angle)]])
     ends = [[9, 0], [0, 9], [-9, 0], [0, -9]]
     return [
         *(shapes.ground(end) for end in ends),
         *(shapes.spring(end, [q[0] + size * end[0] / 9, q[1] + size * end[1] / 9]) for end in ends),
         shapes.ring(q, size, frame),
         shapes.sphere(q, 0.1, name="rotor"),
-        shapes.rod(q, heavy),
-        shapes.sphere(heavy, 0.2, name="unbalance", trace=None),
+        shapes.rod(q, unbalance),
+        shapes.sphere(unbalance, 0.2, name="unbalance", trace=None),
     ]
 
 
@@ -46,7 +46,7 @@ def rotor(mass: float = 1.0, k: float = 1.0, Omega: float = 1.02, eps: float = 0
         potential=lambda q, k: 0.5 * k.k * (q @ q),
         forces=lambda t, k: k.eps * k.Omega**2 * m.array([-m.cos(k.Omega * t), m.sin(k.Omega * t)]),
         parameters=dict(mass=mass, k=k, Omega=Omega, eps=eps),
-        look=_look,
+        visual=_visual,
     )
     omega = np.sqrt(k / mass)
     s, d = (Omega + omega) / 2, (Omega - omega) / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
@@ -17,7 +17,7 @@ def rssr_mechanism(speed: float = 5.0, g: float = 9.81) -> Multibody:
     mb.revolute("output", mb.ground, rocker, at=rocker.a, axis="x")
     mb.spherical("first ball", crank, coupler, at=crank.b)
     mb.spherical("second ball", coupler, rocker, at=rocker.b)
-    mb.start(drive, rate=speed)
+    mb.initial(drive, rate=speed)
     return mb
 
 

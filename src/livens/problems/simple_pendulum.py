@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.problems.elliptic import jacobi, quarter_period
+from livens.scene import shapes
 
 
 @problem(
@@ -26,15 +26,15 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:
         constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
         constraint_names=["length of the rod"],
         parameters=dict(m=m, l=l, g=g),
-        look=lambda q: [shapes.ground([0, 0]), shapes.rod([0, 0], q), shapes.sphere(q)],
+        visual=lambda q: [shapes.ground([0, 0]), shapes.rod([0, 0], q), shapes.sphere(q)],
     )
 
     def reference(t: float) -> dict[str, np.ndarray]:
         """Evaluate the exact motion; the angle from the lowest position starts at -pi/2."""
         frequency, modulus = np.sqrt(g / l), 0.5
         sn, cn, _ = jacobi(frequency * t - quarter_period(modulus), modulus)
-        half, rate = np.arcsin(np.sqrt(modulus) * sn), 2 * np.sqrt(modulus) * frequency * cn
-        angle = 2 * half
+        half_angle, rate = np.arcsin(np.sqrt(modulus) * sn), 2 * np.sqrt(modulus) * frequency * cn
+        angle = 2 * half_angle
         position = l * np.array([np.sin(angle), -np.cos(angle)])
         return {"q": position, "v": rate * l * np.array([np.cos(angle), np.sin(angle)])}
 

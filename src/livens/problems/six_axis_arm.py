@@ -8,7 +8,7 @@ from typing import Any
 
 from livens import math as m
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 #: Axis, link length (m, upwards) and link mass (kg) of each joint, from base to hand.
@@ -16,7 +16,7 @@ _LINKS = (("z", 0.3, 8.0), ("y", 0.5, 6.0), ("y", 0.4, 4.0), ("z", 0.2, 2.0), ("
 
 
 @functools.cache
-def _swing(i: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def _joint_trajectory(i: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return reference angle and rate of joint i as functions of time; both start at zero."""
     size = 0.6 - 0.05 * i
     return lambda t: size * (1 - m.cos((1 + 0.2 * i) * t)), lambda t: size * (1 + 0.2 * i) * m.sin((1 + 0.2 * i) * t)
@@ -24,15 +24,15 @@ def _swing(i: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
 
 def arm_mechanism(stiffness: float = 2000.0, damping: float = 100.0) -> Multibody:
     """Build the upright arm; each joint has PD gains proportional to the mass that it carries."""
-    mb, before, height = Multibody(gravity=[0, 0, -9.81]), None, 0.0
+    mb, previous, height = Multibody(gravity=[0, 0, -9.81]), None, 0.0
     for i, (axis, length, mass) in enumerate(_LINKS):
         ends = dict(a=[0, 0, height], b=[0, 0, height + length])
         link = mb.rod(f"link{i + 1}", **ends, mass=mass, radius=0.05)
-        joint = mb.revolute(f"joint{i + 1}", before or mb.ground, link, at=link.a, axis=axis)
-        angle, rate = _swing(i)
-        carried = sum(each[2] for each in _LINKS[i:]) / _LINKS[0][2]
-        mb.pd(joint, stiffness=stiffness * carried, damping=damping * carried, angle=angle, rate=rate)
-        before, height = link, height + length
+        joint = mb.revolute(f"joint{i + 1}", previous or mb.ground, link, at=link.a, axis=axis)
+        angle, rate = _joint_trajectory(i)
+        mass_ratio = sum(link_data[2] for link_data in _LINKS[i:]) / _LINKS[0][2]
+        mb.pd(joint, kp=stiffness * mass_ratio, kd=damping * mass_ratio, reference=angle, reference_rate=rate)
+        previous, height = link, height + length
     return mb
 
 

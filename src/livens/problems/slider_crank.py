@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from livens import math as m
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.multibody.units import deg
 from livens.problems import problem
 
@@ -21,9 +21,11 @@ def slider_crank_mechanism(
     mb.revolute("pin", crank, rod, at=crank.b, axis="y")
     mb.spherical("wrist", rod, slider, at=rod.b)
     mb.prismatic("guide", mb.ground, slider, axis="x")
-    given = dict(torque=torque, friction=friction)
-    mb.motor(hinge, torque=lambda t, angle, rate, k: k.torque * m.sin(3 * t) - k.friction * rate, parameters=given)
-    mb.start(hinge, angle=angle, rate=rate)
+    motor_parameters = dict(torque=torque, friction=friction)
+    mb.motor(
+        hinge, torque=lambda t, angle, rate, k: k.torque * m.sin(3 * t) - k.friction * rate, parameters=motor_parameters
+    )
+    mb.initial(hinge, angle=angle, rate=rate)
     return mb
 
 

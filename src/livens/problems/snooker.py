@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
 from livens.multibody.contacts import Friction, Hertz
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 RADIUS, MASS = 0.02625, 0.14
@@ -19,10 +19,10 @@ def snooker_mechanism(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0
     white = mb.sphere("white", at=[-0.1, 0, height], radius=RADIUS, mass=MASS)
     red = mb.sphere("red", at=[0, offset, height], radius=RADIUS, mass=MASS)
     for ball in (white, red):
-        cloth = Friction(friction, smooth=2e-3)
-        mb.contact(ball, mb.ground, stiffness=CLOTH, damping=1.0, friction=cloth, name=f"{ball.name}-cloth")
+        cloth = Friction(friction, slip_tolerance=2e-3)
+        mb.contact(ball, mb.ground, stiffness=CLOTH, dissipation=1.0, friction=cloth, name=f"{ball.name}-cloth")
     mb.contact(white, red, law=Hertz(1e8), name="blow")
-    mb.start(white, velocity=[speed, 0, 0], omega=[0, spin * speed / RADIUS, 0])
+    mb.initial(white, velocity=[speed, 0, 0], omega=[0, spin * speed / RADIUS, 0])
     return mb
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
-from livens.multibody.parts import axes_along
+from livens.multibody.body import frame_from_x
+from livens.multibody.multibody import Multibody
 from livens.problems import problem
 
 
@@ -23,7 +23,7 @@ def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multi
         mass=0.12,
         inertia=inertia,
         position=(A + B) / 2,
-        rotation=axes_along((B - A) / 0.08),
+        rotation=frame_from_x((B - A) / 0.08),
         points=points,
         shape=("rod", 0.08, 0.006),
     )
@@ -32,16 +32,16 @@ def spatial_slider_crank_mechanism(speed: float = 6.0, g: float = 9.81) -> Multi
         mass=0.5,
         inertia=[4e-4, 4e-3, 4e-3],
         position=(B + C) / 2,
-        rotation=axes_along(along),
+        rotation=frame_from_x(along),
         shape=("rod", 0.3, 0.006),
     )
     slider = mb.body("slider", mass=2.0, inertia=[1e-4] * 3, position=C, shape=("box", 0.05, 0.03, 0.03))
     hinge = mb.revolute("hinge", mb.ground, crank, at=A, axis="x")
     mb.spherical("ball", crank, rod, at=B)
     # axis on the slider: its direction of motion; axis on the rod: normal to the slider axis and to the rod
-    mb.universal("cross", slider, rod, at=C, axis="x", other_axis=np.cross(along, [1, 0, 0]))
+    mb.universal("cross", slider, rod, at=C, axis="x", second_axis=np.cross(along, [1, 0, 0]))
     mb.prismatic("guide", mb.ground, slider, axis="x")
-    mb.start(hinge, rate=speed)
+    mb.initial(hinge, rate=speed)
     return mb
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.symmetry import rotations
 from livens.models.system import System
 from livens.problems import problem
-from livens.problems.accurate import accurate_motion
+from livens.problems.reference_solution import reference_motion
+from livens.scene import shapes
 
 
 @problem(
@@ -33,10 +33,10 @@ def spherical_pendulum(
         constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
         constraint_names=["length of the rod"],
         parameters=dict(m=m, l=l, g=g),
-        look=lambda q: [shapes.ground([0, 0, 0]), shapes.rod([0, 0, 0], q), shapes.sphere(q)],
+        visual=lambda q: [shapes.ground([0, 0, 0]), shapes.rod([0, 0, 0], q), shapes.sphere(q)],
         symmetries=dict(L3=lambda q: rotations([[0, 1, 2]])(q)[2]),
     )
     q0, v0 = l * np.array([np.sin(theta), 0.0, -np.cos(theta)]), np.array([0.0, speed, 0.0])
     return Problem(
-        "spherical-pendulum", system, q0, v0, "livens-em", 0.01, 10.0, reference=accurate_motion(system, q0, v0)
+        "spherical-pendulum", system, q0, v0, "livens-em", 0.01, 10.0, reference=reference_motion(system, q0, v0)
     )

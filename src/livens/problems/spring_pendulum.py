@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.models import shapes
-from livens.models.element import through
+from livens.models.element import of_invariants
 from livens.models.problem import Problem
 from livens.models.symmetry import rotations
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _on_spring(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     return [shapes.ground([0, 0, 0]), shapes.spring([0, 0, 0], q), shapes.sphere(q)]
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _spherical_visual(q: Any) -> list[shapes.Shape]:
     r, theta, phi = q
-    return _on_spring([r * m.sin(theta) * m.cos(phi), r * m.sin(theta) * m.sin(phi), r * m.cos(theta)])
+    return _visual([r * m.sin(theta) * m.cos(phi), r * m.sin(theta) * m.sin(phi), r * m.cos(theta)])
 
 
 @problem(
@@ -37,7 +37,7 @@ def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 
         kinetic=lambda q, v, k: 0.5 * k.mass * (v[0] ** 2 + q[0] ** 2 * v[1] ** 2 + (q[0] * m.sin(q[1]) * v[2]) ** 2),
         potential=lambda q, k: 0.5 * k.EA * ((q[0] ** 2 - k.l0**2) / (2 * k.l0**2)) ** 2,
         parameters=dict(mass=mass, EA=EA, l0=l0),
-        look=_look,
+        visual=_spherical_visual,
         symmetries=dict(p_phi=lambda q: [0.0, 0.0, 1.0]),
     )
     return Problem(
@@ -65,9 +65,9 @@ def spring_pendulum(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Pr
     system = System(
         "x y z",
         kinetic=lambda v, k: 0.5 * k.mass * (v @ v),
-        potential=through(lambda q: [q @ q], lambda w, k: 0.5 * k.EA * ((w[0] - k.l0**2) / (2 * k.l0**2)) ** 2),
+        potential=of_invariants(lambda q: [q @ q], lambda w, k: 0.5 * k.EA * ((w[0] - k.l0**2) / (2 * k.l0**2)) ** 2),
         parameters=dict(mass=mass, EA=EA, l0=l0),
-        look=_on_spring,
+        visual=_visual,
         symmetries=dict(angular_momentum=rotations([[0, 1, 2]])),
     )
     r = 1.05 * l0

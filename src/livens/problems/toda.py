@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.models import shapes
 from livens.models.problem import Problem
 from livens.models.symmetry import translations
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return particles on a circle with radial displacements."""
     angles = 2 * np.pi * np.arange(3) / 3
-    places = [[(3 + 0.5 * q[i]) * np.cos(a), (3 + 0.5 * q[i]) * np.sin(a)] for i, a in enumerate(angles)]
-    springs = [shapes.spring(places[i], places[(i + 1) % 3], 0.2) for i in range(3)]
-    return [*springs, *(shapes.sphere(place, 0.25) for place in places)]
+    positions = [[(3 + 0.5 * q[i]) * np.cos(a), (3 + 0.5 * q[i]) * np.sin(a)] for i, a in enumerate(angles)]
+    springs = [shapes.spring(positions[i], positions[(i + 1) % 3], 0.2) for i in range(3)]
+    return [*springs, *(shapes.sphere(position, 0.25) for position in positions)]
 
 
 @problem(
@@ -35,7 +35,7 @@ def toda() -> Problem:
         kinetic=lambda v: 0.5 * (v @ v),
         potential=lambda q: m.exp(q[0] - q[1]) + m.exp(q[1] - q[2]) + m.exp(q[2] - q[0]),
         symmetries=dict(momentum=translations([[0], [1], [2]])),
-        look=_look,
+        visual=_visual,
     )
-    start = np.array([1.0, 2.0, -1.0]), np.array([-1.5, 1.0, 0.5])
-    return Problem("toda", system, *start, "kahan-li-8:stormer-verlet", 0.05, 50.0)
+    initial = np.array([1.0, 2.0, -1.0]), np.array([-1.5, 1.0, 0.5])
+    return Problem("toda", system, *initial, "kahan-li-8:stormer-verlet", 0.05, 50.0)

@@ -8,22 +8,22 @@ import numpy as np
 from scipy.linalg import expm
 
 from livens.errors import InputError
-from livens.models import shapes
 from livens.models.hamiltonian.model import Force, Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return two boxes, at distance 1 when the spring between them is relaxed."""
-    first, second = [q[0], 0.0], [q[1] + 1.0, 0.0]
+    first_mass, second_mass = [q[0], 0.0], [q[1] + 1.0, 0.0]
     return [
         shapes.path([[-2, -0.3], [-2, 0.3]], name="wall"),
-        shapes.spring([-2, 0], first),
-        shapes.spring(first, second),
+        shapes.spring([-2, 0], first_mass),
+        shapes.spring(first_mass, second_mass),
         shapes.damper([q[0], -0.12], [q[1] + 1.0, -0.12], 0.08),
-        shapes.box(first, [0.35, 0.4], name="first"),
-        shapes.box(second, [0.35, 0.4], name="second"),
+        shapes.box(first_mass, [0.35, 0.4], name="first"),
+        shapes.box(second_mass, [0.35, 0.4], name="second"),
     ]
 
 
@@ -46,16 +46,23 @@ def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2
             Force(lambda v, k: k.damping * (v[1] - v[0]) * np.array([1.0, -1.0])),
         ],
         parameters=dict(k=k, stiffness=stiffness, damping=damping),
-        look=_look,
+        visual=_visual,
     )
     pair = np.array([[1.0, -1.0], [-1.0, 1.0]])
     rates = np.block([[np.zeros((2, 2)), np.eye(2)], [-stiffness * pair - k * np.diag([1.0, 0.0]), -damping * pair]])
-    start = np.array([1.0, 1.1, 0.0, 0.0])
+    initial_state = np.array([1.0, 1.1, 0.0, 0.0])
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        state = expm(t * rates) @ start
+        state = expm(t * rates) @ initial_state
         return {"q": state[:2], "v": state[2:], "p": state[2:]}
 
     return Problem(
-        "two-oscillators", model, start[:2], start[2:], "semi-explicit:0.5,0.8", 1e-3, 20.0, reference=reference
+        "two-oscillators",
+        model,
+        initial_state[:2],
+        initial_state[2:],
+        "semi-explicit:0.5,0.8",
+        1e-3,
+        20.0,
+        reference=reference,
     )

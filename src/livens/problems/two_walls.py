@@ -9,14 +9,14 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models import shapes
-from livens.models.penalty import smooth_slope
+from livens.models.penalty_contact import smoothed_step_function
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.scene import shapes
 
 
-def _look(q: Any) -> list[shapes.Shape]:
+def _visual(q: Any) -> list[shapes.Shape]:
     """Return the line, with the soft wall at q > 0 and the stiff wall at q < 0."""
     return [
         shapes.path([[-0.3, 0], [1.2, 0]], name="line"),
@@ -46,19 +46,23 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
         kinetic=lambda v: 0.5 * v[0] ** 2,
         potential=lambda q, k: 0.5 * k.K1 * m.maximum(0, q[0]) ** 2 + 0.5 * k.K2 * m.minimum(0, q[0]) ** 2,
         parameters=dict(K1=K1, K2=K2),
-        look=_look,
+        visual=_visual,
     )
     soft, stiff = np.sqrt(K1), np.sqrt(K2)
 
     def reference(t: float) -> dict[str, np.ndarray]:
-        since = (t + np.pi / (2 * soft)) % (np.pi / soft + np.pi / stiff)  # time since entry into the soft wall
-        inside = since < np.pi / soft
-        rate, sign, since = (soft, 1.0, since) if inside else (stiff, -1.0, since - np.pi / soft)
-        position = sign * soft / rate * np.sin(rate * since)
-        return {"q": np.array([position]), "v": np.array([sign * soft * np.cos(rate * since)])}
+        time_in_wall = (t + np.pi / (2 * soft)) % (np.pi / soft + np.pi / stiff)  # time since entry into the soft wall
+        in_soft_wall = time_in_wall < np.pi / soft
+        rate, sign, time_in_wall = (
+            (soft, 1.0, time_in_wall) if in_soft_wall else (stiff, -1.0, time_in_wall - np.pi / soft)
+        )
+        position = sign * soft / rate * np.sin(rate * time_in_wall)
+        return {"q": np.array([position]), "v": np.array([sign * soft * np.cos(rate * time_in_wall)])}
 
     def steps(q: Any, k: Any) -> Any:
-        return (k.K1 * smooth_slope(q[0], smooth) ** 2 + k.K2 * smooth_slope(-q[0], smooth) ** 2) ** -0.5
+        return (
+            k.K1 * smoothed_step_function(q[0], smooth) ** 2 + k.K2 * smoothed_step_function(-q[0], smooth) ** 2
+        ) ** -0.5
 
     return Problem(
         "two-walls",
@@ -69,5 +73,5 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
         5e-4,
         200.0,
         reference=reference,
-        scaling=scaling.written(steps),
+        scaling=scaling.user_scaling(steps),
     )

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from livens import math as m
-from livens.models import shapes
 from livens.models.first_order import FirstOrder
 from livens.models.problem import Problem
 from livens.problems import problem
+from livens.scene import shapes
 
 _PARAMETERS: dict[str, float] = dict(
     mass=16.08, g=9.81, V=30.0, r0=0.1, I1=0.0605, I2=0.366, mu=0.12, arm=0.19, cx=6400.0, cz=6400.0,
@@ -26,10 +26,10 @@ _PARAMETERS: dict[str, float] = dict(
 _E, _G, _PI = 1.3537956, 0.7115218, 3.1415926
 #: Scaling factor of the multipliers: the algebraic variables are the multipliers divided by this value.
 _SCALE = 1e4
-_START = (0.0014941, 4.0089e-7, 1.1241e-6, -2.8573e-4, 2.6459e-4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_INITIAL_STATE = (0.0014941, 4.0089e-7, 1.1241e-6, -2.8573e-4, 2.6459e-4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 #: Initial multipliers, psi and xi of the left wheel (x > 0), psi and xi of the right wheel (x < 0). The test set gives
 #: five digits of the multipliers; the other digits follow from the time derivative of the constraints.
-_ALGEBRAIC = (
+_INITIAL_ALGEBRAIC = (
     -8.3591840189592634e-03, -7.4145528406821710e-03, 7.563440639517294e-6, 0.1490635714733819,
     -7.412238035766714e-6, -0.1521364296121248,
 )  # fmt: skip
@@ -38,10 +38,10 @@ _ALGEBRAIC = (
 class _Arm(NamedTuple):
     """Vector from the centre to a point of a wheel, with derivatives by yaw, roll and wheel angle."""
 
-    at: Any
+    position: Any
     by_yaw: Any
     by_roll: Any
-    by_turn: Any
+    by_wheel_angle: Any
 
 
 def _arm(theta: Any, phi: Any, psi: Any, xi: Any, r: Any) -> _Arm:
@@ -62,21 +62,21 @@ class _Contact:
     def __init__(self, side: float, x: Any, psi: Any, xi: Any, k: Any) -> None:
         self.x, self.psi, self.xi, self.k = x, psi, xi, k
         theta, phi = x[3], x[4]
-        slope = m.tan(k.cone)
-        self.r, self.dr = k.r0 + slope * (k.half - side * xi), -side * slope  # conical wheel profile
+        conicity = m.tan(k.cone)
+        self.r, self.dr = k.r0 + conicity * (k.half - side * xi), -side * conicity  # conical wheel profile
         self.arm = _arm(theta, phi, psi, xi, self.r)
-        off = k.half + m.sin(k.cone) * k.rail - side * (x[0] + self.arm.at[0])  # circular rail profile
-        depth = m.sqrt(k.rail**2 - off**2)
-        self.slope, self.curvature = side * off / depth, -(k.rail**2) / depth**3
+        rail_offset = k.half + m.sin(k.cone) * k.rail - side * (x[0] + self.arm.position[0])  # circular rail profile
+        depth = m.sqrt(k.rail**2 - rail_offset**2)
+        self.rail_gradient, self.curvature = side * rail_offset / depth, -(k.rail**2) / depth**3
         sp, cp, cs, ss = m.sin(phi), m.cos(phi), m.cos(psi), m.sin(psi)
         tilted, upright = self.dr * cp - sp * cs, self.dr * sp + cp * cs
         w = tilted * m.cos(theta) + ss * m.sin(theta)
         #: Conditions for parallel normals of wheel and rail.
-        self.conditions = [self.slope * upright + w, tilted * m.sin(theta) - ss * m.cos(theta)]
+        self.conditions = [self.rail_gradient * upright + w, tilted * m.sin(theta) - ss * m.cos(theta)]
         #: Gradient of the gap between wheel and rail by the five coordinates, at fixed psi and xi.
         by_yaw, by_roll = self.arm.by_yaw, self.arm.by_roll
         self.G = m.array([
-            self.slope, -1.0, 0.0, self.slope * by_yaw[0] - by_yaw[1], self.slope * by_roll[0] - by_roll[1],
+            self.rail_gradient, -1.0, 0.0, self.rail_gradient * by_yaw[0] - by_yaw[1], self.rail_gradient * by_roll[0] - by_roll[1],
         ])  # fmt: skip
         self.angle = m.atan(w / upright)
 
@@ -87,20 +87,24 @@ class _Contact:
         yaw = x[3] / cd
         arm = _arm(yaw, x[4], self.psi, self.xi, self.r)
         spin, travel = k.V / k.r0 + x[10], m.array([x[5], x[6], x[7] + k.V])
-        slip = travel + x[8] * arm.by_yaw + x[9] * arm.by_roll + spin * arm.by_turn
+        slip = travel + x[8] * arm.by_yaw + x[9] * arm.by_roll + spin * arm.by_wheel_angle
         rolling = slip - 2 * travel
         speed = 0.5 * m.sqrt(rolling @ rolling)
         along, across = m.array([m.sin(yaw), 0.0, m.cos(yaw)]), m.array([m.cos(yaw) * cd, -sd, -m.sin(yaw) * cd])
-        bent = 0.5 / (self.r * m.sqrt(1 + self.dr**2)) - 0.5 * self.curvature / (1 + self.slope**2) ** 1.5
-        pressed = 3 * m.abs(N) * (1 - k.poisson) * _E
-        size = (pressed / (2 * _PI * bent * k.modulus * m.sqrt(_G))) ** (1 / 3)
-        most, turned = k.mu * N, (sd * spin + cd * x[8]) / speed
-        stiff = k.modulus * size**2 / most
-        tx = -most * m.tanh(stiff * k.C11 * (slip @ along) / speed)
-        ty = -most * m.tanh(stiff * (k.C22 * (slip @ across) / speed + size * k.C23 * turned))
+        curvature_sum = (
+            0.5 / (self.r * m.sqrt(1 + self.dr**2)) - 0.5 * self.curvature / (1 + self.rail_gradient**2) ** 1.5
+        )
+        load_term = 3 * m.abs(N) * (1 - k.poisson) * _E
+        ellipse_size = (load_term / (2 * _PI * curvature_sum * k.modulus * m.sqrt(_G))) ** (1 / 3)
+        friction_limit, spin_creepage = k.mu * N, (sd * spin + cd * x[8]) / speed
+        creep_stiffness = k.modulus * ellipse_size**2 / friction_limit
+        tx = -friction_limit * m.tanh(creep_stiffness * k.C11 * (slip @ along) / speed)
+        ty = -friction_limit * m.tanh(
+            creep_stiffness * (k.C22 * (slip @ across) / speed + ellipse_size * k.C23 * spin_creepage)
+        )
         # limit the resultant to the friction force
-        less = m.minimum(1.0, m.abs(most) / m.sqrt(tx**2 + ty**2))
-        return less * (tx * along + ty * across)
+        saturation = m.minimum(1.0, m.abs(friction_limit) / m.sqrt(tx**2 + ty**2))
+        return saturation * (tx * along + ty * across)
 
 
 def _contacts(x: Any, y: Any, k: Any) -> tuple[_Contact, _Contact]:
@@ -110,26 +114,26 @@ def _contacts(x: Any, y: Any, k: Any) -> tuple[_Contact, _Contact]:
 def _rates(x: Any, y: Any, k: Any) -> list[Any]:
     """Return the right-hand side of the Newton-Euler equations, multiplied by the mass matrix of `_mass`."""
     left, right = _contacts(x, y, k)
-    held = _SCALE * (left.G * y[0] + right.G * y[1])
-    apart = m.sin(left.angle - right.angle)
+    constraint_force = _SCALE * (left.G * y[0] + right.G * y[1])
+    sin_angle_difference = m.sin(left.angle - right.angle)
     normal = (
-        (m.cos(right.angle) * held[0] - m.sin(right.angle) * held[1]) / apart,
-        (m.sin(left.angle) * held[1] - m.cos(left.angle) * held[0]) / apart,
+        (m.cos(right.angle) * constraint_force[0] - m.sin(right.angle) * constraint_force[1]) / sin_angle_difference,
+        (m.sin(left.angle) * constraint_force[1] - m.cos(left.angle) * constraint_force[0]) / sin_angle_difference,
     )
     creep = [contact.creep(N) for contact, N in zip((left, right), normal, strict=True)]
     force = creep[0] + creep[1] + m.array([-2 * k.cx * x[0], -k.mass * k.g, -2 * k.cz * x[2]])
-    moment = m.cross(left.arm.at, creep[0]) + m.cross(right.arm.at, creep[1])
+    moment = m.cross(left.arm.position, creep[0]) + m.cross(right.arm.position, creep[1])
     moment = moment + m.array([0.0, -2 * k.arm**2 * k.cz * x[3], 0.0])
     theta, phi, yaw, roll = x[3], x[4], x[8], x[9]
     st, ct, sp, cp = m.sin(theta), m.cos(theta), m.sin(phi), m.cos(phi)
-    axle, ahead, up = m.array([ct * cp, sp, -st * cp]), m.array([st, 0.0, ct]), m.array([-ct * sp, cp, st * sp])
+    axle, forward, up = m.array([ct * cp, sp, -st * cp]), m.array([st, 0.0, ct]), m.array([-ct * sp, cp, st * sp])
     spin = k.V / k.r0 + x[10]
     gyro = k.I1 * spin + (k.I1 - k.I2) * yaw * sp
     return [
         *(x[5 + i] for i in range(5)),
-        *(force[i] + held[i] for i in range(3)),
-        k.I2 * yaw * roll * sp - gyro * roll + up @ moment + held[3],
-        gyro * yaw * cp + ahead @ moment + held[4],
+        *(force[i] + constraint_force[i] for i in range(3)),
+        k.I2 * yaw * roll * sp - gyro * roll + up @ moment + constraint_force[3],
+        gyro * yaw * cp + forward @ moment + constraint_force[4],
         -k.I1 * yaw * roll * cp + axle @ moment,
     ]
 
@@ -151,18 +155,20 @@ def _conditions(x: Any, y: Any, k: Any) -> list[Any]:
     return [left.G @ x[5:10], right.G @ x[5:10], *left.conditions, *right.conditions]
 
 
-def _look(x: Any, k: Any) -> list[shapes.Shape]:
+def _visual(x: Any, k: Any) -> list[shapes.Shape]:
     """Return wheels, axle and rails, with displacements and angles magnified 10 times."""
     st, ct, sp, cp = m.sin(10 * x[3]), m.cos(10 * x[3]), m.sin(10 * x[4]), m.cos(10 * x[4])
     axle = m.array([ct * cp, -st * cp, sp])  # x across, y along, z up
     centre = m.array([10 * x[0], 10 * x[2], 0.1])
-    found = [shapes.cylinder(centre - 0.2 * axle, centre + 0.2 * axle, 0.012, name="axle", trace=0.5)]
+    parts = [shapes.cylinder(centre - 0.2 * axle, centre + 0.2 * axle, 0.012, name="axle", trace=0.5)]
     for side, name in ((1.0, "left"), (-1.0, "right")):
-        at = centre + side * k.half * axle
-        found.append(shapes.cylinder(at - 0.02 * axle, at + 0.02 * axle, k.r0, name=f"{name} wheel"))
+        wheel_centre = centre + side * k.half * axle
+        parts.append(
+            shapes.cylinder(wheel_centre - 0.02 * axle, wheel_centre + 0.02 * axle, k.r0, name=f"{name} wheel")
+        )
         rail = [[side * 0.1506, along, -0.015] for along in (-0.4, 0.4)]
-        found.append(shapes.cylinder(rail[0], rail[1], 0.015, name=f"{name} rail"))
-    return found
+        parts.append(shapes.cylinder(rail[0], rail[1], 0.015, name=f"{name} rail"))
+    return parts
 
 
 @problem(
@@ -180,7 +186,7 @@ def wheelset(V: float = 30.0) -> Problem:
         constraints=_conditions,
         mass=_mass,
         parameters=_PARAMETERS | dict(V=V),
-        look=_look,
+        visual=_visual,
     )
-    start = {"x0": np.array(_START), "y0": np.array(_ALGEBRAIC)}
-    return Problem("wheelset", model, None, None, "radau-iia-2", 1e-3, 10.0, start=start)
+    initial = {"x0": np.array(_INITIAL_STATE), "y0": np.array(_INITIAL_ALGEBRAIC)}
+    return Problem("wheelset", model, None, None, "radau-iia-2", 1e-3, 10.0, initial_values=initial)

@@ -7,6 +7,26 @@
 
 from __future__ import annotations
 
-from livens.reproduce.core import SOURCES, Claim, Drawn, Entry, Report, Source, figures, reproduce, reproduce_all
+from livens.reproduce.core import (
+    SOURCES,
+    Claim,
+    FigureEntry,
+    FigureResult,
+    Report,
+    Source,
+    figures,
+    reproduce,
+    reproduce_all,
+)
 
-__all__ = ["SOURCES", "Claim", "Drawn", "Entry", "Report", "Source", "figures", "reproduce", "reproduce_all"]
+__all__ = [
+    "SOURCES",
+    "Claim",
+    "FigureEntry",
+    "FigureResult",
+    "Report",
+    "Source",
+    "figures",
+    "reproduce",
+    "reproduce_all",
+]

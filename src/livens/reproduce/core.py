@@ -37,11 +37,11 @@ class Claim:
 
 
 #: Function that draws a figure and measures its claims.
-Draw = Callable[[], "tuple[Figure, list[Claim]]"]
+DrawFunction = Callable[[], "tuple[Figure, list[Claim]]"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class FigureEntry:
     """Registered figure of a paper with its drawing function.
 
     Parameters
@@ -63,7 +63,7 @@ class Entry:
     source: str
     number: str
     title: str
-    draw: Draw
+    draw: DrawFunction
     note: str = ""
     quick: bool = False
 
@@ -147,16 +147,16 @@ SOURCES = {
     )
 }
 
-_entries: dict[tuple[str, str], Entry] = {}
+_entries: dict[tuple[str, str], FigureEntry] = {}
 
 
 def figure(
     source: str, number: int | str, title: str, *, note: str = "", quick: bool = False
-) -> Callable[[Draw], Draw]:
+) -> Callable[[DrawFunction], DrawFunction]:
     """Return a decorator that registers a function as a figure of a source."""
 
-    def register(draw: Draw) -> Draw:
-        _entries[source, str(number)] = Entry(source, str(number), title, draw, note, quick)
+    def register(draw: DrawFunction) -> DrawFunction:
+        _entries[source, str(number)] = FigureEntry(source, str(number), title, draw, note, quick)
         return draw
 
     return register
@@ -164,16 +164,16 @@ def figure(
 
 def source_of(name: str) -> Source:
     """Return a source by its name, case-insensitive."""
-    found = SOURCES.get(str(name).upper())
-    if found is None:
+    source = SOURCES.get(str(name).upper())
+    if source is None:
         raise InputError(f"unknown source '{name}'{suggestion(str(name).upper(), SOURCES)}")
-    return found
+    return source
 
 
 _PAPERS = ("I", "II", "III", "IV", "V")
 
 
-def _place(number: str) -> list[tuple[int, int, str]]:
+def _sort_key(number: str) -> list[tuple[int, int, str]]:
     """Return the sort key of a figure number: 2 < 10; 2.9 < 2.10; chapters before papers (II.3); text last."""
     return [
         (0, int(part), "") if part.isdigit() else (1, _PAPERS.index(part), "") if part in _PAPERS else (2, 0, part)
@@ -181,7 +181,7 @@ def _place(number: str) -> list[tuple[int, int, str]]:
     ]
 
 
-def figures(source: str, only: str | Sequence[str] | None = None) -> list[Entry]:
+def figures(source: str, only: str | Sequence[str] | None = None) -> list[FigureEntry]:
     """Return the registered figures of a source, sorted by number.
 
     Parameters
@@ -201,24 +201,24 @@ def figures(source: str, only: str | Sequence[str] | None = None) -> list[Entry]
     InputError
         If the source or a figure does not exist.
     """
-    found = source_of(source)
-    for module in found.modules:
+    paper = source_of(source)
+    for module in paper.modules:
         importlib.import_module(f"livens.reproduce.{module}")
-    known = {entry.number: entry for entry in _entries.values() if entry.source == found.name}
-    known = dict(sorted(known.items(), key=lambda item: _place(item[0])))
+    known = {entry.number: entry for entry in _entries.values() if entry.source == paper.name}
+    known = dict(sorted(known.items(), key=lambda item: _sort_key(item[0])))
     if only is None:
         return list(known.values())
     chosen, in_any_case = [], {number.lower(): entry for number, entry in known.items()}
-    for word in only.split(",") if isinstance(only, str) else only:
-        number = re.sub(r"^fig(ure)?[\s.-]*", "", word.strip().lower())
+    for requested in only.split(",") if isinstance(only, str) else only:
+        number = re.sub(r"^fig(ure)?[\s.-]*", "", requested.strip().lower())
         if number not in in_any_case:
-            raise InputError(f"{found.name} has no figure '{word.strip()}' with data{suggestion(number, known)}")
+            raise InputError(f"{paper.name} has no figure '{requested.strip()}' with data{suggestion(number, known)}")
         chosen.append(in_any_case[number])
     return chosen
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FigureResult:
     """Figure with its files and measured claims.
 
     Parameters
@@ -231,7 +231,7 @@ class Drawn:
         Measured claims.
     """
 
-    entry: Entry
+    entry: FigureEntry
     files: tuple[str, ...]
     claims: tuple[Claim, ...]
 
@@ -263,7 +263,7 @@ class Report:
 
     source: Source
     folder: Path
-    drawn: list[Drawn] = field(default_factory=list)
+    results: list[FigureResult] = field(default_factory=list)
 
     @property
     def claims(self) -> list[Claim]:
@@ -274,7 +274,7 @@ class Report:
         list of Claim
             The claims in the order of the figures.
         """
-        return [claim for drawn in self.drawn for claim in drawn.claims]
+        return [claim for result in self.results for claim in result.claims]
 
     @property
     def holds(self) -> bool:
@@ -285,7 +285,7 @@ class Report:
         bool
             False if the `holds` of a claim is False.
         """
-        return all(drawn.holds for drawn in self.drawn)
+        return all(result.holds for result in self.results)
 
     def as_object(self) -> dict[str, Any]:
         """Return the report as plain data for JSON.
@@ -302,13 +302,13 @@ class Report:
             "holds": self.holds,
             "figures": [
                 {
-                    "figure": drawn.entry.number,
-                    "title": drawn.entry.title,
-                    "note": drawn.entry.note,
-                    "files": list(drawn.files),
-                    "claims": [dict(vars(claim)) for claim in drawn.claims],
+                    "figure": result.entry.number,
+                    "title": result.entry.title,
+                    "note": result.entry.note,
+                    "files": list(result.files),
+                    "claims": [dict(vars(claim)) for claim in result.claims],
                 }
-                for drawn in self.drawn
+                for result in self.results
             ],
         }
 
@@ -342,20 +342,20 @@ def reproduce(
     InputError
         If the source or a figure does not exist, or if the folder cannot be written.
     """
-    chosen, found = figures(source, only), source_of(source)
-    folder = Path(f"reproduce-{found.name}" if out is None else out)
+    entries, paper = figures(source, only), source_of(source)
+    folder = Path(f"reproduce-{paper.name}" if out is None else out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder '{folder}': {error.strerror}") from None
-    from livens.reproduce.report import write
+    from livens.reproduce.report import write_report
 
-    report = Report(found, folder)
-    with _progress(found.name, len(chosen), progress) as tell:
-        for entry in chosen:
-            tell(entry)
-            report.drawn.append(_drawn(entry, folder))
-    write(report)
+    report = Report(paper, folder)
+    with _progress(paper.name, len(entries), progress) as report_progress:
+        for entry in entries:
+            report_progress(entry)
+            report.results.append(_draw_figure(entry, folder))
+    write_report(report)
     return report
 
 
@@ -374,32 +374,32 @@ def reproduce_all(out: str | Path | None = None, *, progress: bool | None = None
     list of Report
         One report per source.
     """
-    from livens.reproduce.report import write
+    from livens.reproduce.report import write_report
 
     folder = Path("reproduce" if out is None else out)
     reports = [reproduce(name, folder, progress=progress) for name in SOURCES]
-    write(*reports)
+    write_report(*reports)
     return reports
 
 
-def _drawn(entry: Entry, folder: Path) -> Drawn:
+def _draw_figure(entry: FigureEntry, folder: Path) -> FigureResult:
     from livens.plot.style import save
 
     try:
         picture, claims = entry.draw()
     except IntegrationError as error:
-        return Drawn(entry, (), (Claim("The runs of this figure can be completed.", str(error), False),))
+        return FigureResult(entry, (), (Claim("The runs of this figure can be completed.", str(error), False),))
     stem = f"{entry.source}-figure-{entry.number.zfill(2)}"
     files = [save(picture, folder / f"{stem}.{suffix}").name for suffix in ("png", "pdf")]
-    return Drawn(entry, tuple(files), tuple(claims))
+    return FigureResult(entry, tuple(files), tuple(claims))
 
 
 @contextmanager
-def _progress(title: str, total: int, show: bool | None) -> Iterator[Callable[[Entry], None]]:
+def _progress(title: str, total: int, show: bool | None) -> Iterator[Callable[[FigureEntry], None]]:
     """Show a progress bar on stderr with the current figure."""
-    from livens.run.progress import somebody_looks
+    from livens.run.progress import is_interactive
 
-    if not (somebody_looks() if show is None else show):
+    if not (is_interactive() if show is None else show):
         yield lambda entry: None
         return
     from rich.console import Console
@@ -410,9 +410,9 @@ def _progress(title: str, total: int, show: bool | None) -> Iterator[Callable[[E
         task = bar.add_task(title, total=total)
         started = 0
 
-        def tell(entry: Entry) -> None:
+        def report_progress(entry: FigureEntry) -> None:
             nonlocal started
             bar.update(task, completed=started, description=f"{title} figure {entry.number}")
             started += 1
 
-        yield tell
+        yield report_progress

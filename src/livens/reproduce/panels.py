@@ -12,29 +12,29 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from livens.plot.curves import curve, log_curves, round_off, time_axis
 from livens.plot.style import COLUMN, GREY, PAGE, PALETTE, caption, legend, new_figure
-from livens.reproduce.measure import ROUNDINGS
+from livens.reproduce.measure import ROUNDOFF_FACTOR
 
 if TYPE_CHECKING:
     from livens.results.result import Result
 
 #: Ratio of the round-off bound of claims to that of `log_curves`, which is 100 roundings.
-_WIDER = ROUNDINGS / 100
+_BAND_FACTOR = ROUNDOFF_FACTOR / 100
 
 
-def one() -> tuple[Figure, Axes]:
+def single_panel() -> tuple[Figure, Axes]:
     """Return a figure of column width with one panel."""
     figure = new_figure(COLUMN, 2.5)
     return figure, figure.add_subplot()
 
 
-def two(height: float = 2.6) -> tuple[Figure, Axes, Axes]:
+def two_panels(height: float = 2.6) -> tuple[Figure, Axes, Axes]:
     """Return a figure with two panels side by side."""
     figure = new_figure(PAGE, height)
     left, right = figure.subplots(1, 2)
     return figure, left, right
 
 
-def said(figure: Figure, result: Result, note: str = "") -> Figure:
+def with_caption(figure: Figure, result: Result, note: str = "") -> Figure:
     """Return the figure with a caption that describes its run."""
     caption(figure, result, note)
     return figure
@@ -54,15 +54,15 @@ def increments(axes: Axes, result: Result, name: str, label: str, *, components:
     """Plot changes of an observable per step on a logarithmic axis, with a round-off band."""
     changes = np.abs(result.observe(name, increments=True))
     labels = components or [label]
-    found = dict(zip(labels, changes.reshape(len(changes), -1).T, strict=True))
-    logarithmic(axes, result, found, round_off(result, name), label, t=result.t[1:], named=bool(components))
+    curves = dict(zip(labels, changes.reshape(len(changes), -1).T, strict=True))
+    logarithmic(axes, result, curves, round_off(result, name), label, t=result.t[1:], named=bool(components))
 
 
 def violations(axes: Axes, result: Result, name: str, groups: Mapping[str, Sequence[int]], label: str) -> None:
     """Plot the largest constraint violation of each group, at position or velocity level."""
     values = np.abs(result.observe(name))
-    found = {words: values[:, list(columns)].max(axis=1) for words, columns in groups.items()}
-    logarithmic(axes, result, found, round_off(result, name), label, named=len(groups) > 1)
+    curves = {group_label: values[:, list(columns)].max(axis=1) for group_label, columns in groups.items()}
+    logarithmic(axes, result, curves, round_off(result, name), label, named=len(groups) > 1)
 
 
 def logarithmic(
@@ -76,7 +76,7 @@ def logarithmic(
     named: bool = True,
 ) -> None:
     """Plot curves on a logarithmic axis, with a band up to the round-off bound of the claims."""
-    band = log_curves(axes, result.t if t is None else t, curves, rounding, _WIDER * rounding)
+    band = log_curves(axes, result.t if t is None else t, curves, rounding, _BAND_FACTOR * rounding)
     axes.set_ylabel(label)
     time_axis(axes, result)
     legend(axes, *(axes.get_lines() if named else ()), band)

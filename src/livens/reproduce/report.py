@@ -11,7 +11,7 @@ import livens
 from livens.errors import InputError
 
 if TYPE_CHECKING:
-    from livens.reproduce.core import Drawn, Report
+    from livens.reproduce.core import FigureResult, Report
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -24,7 +24,7 @@ figure { margin: 1rem 0; } img { max-width: 100%; }
 """
 
 
-def write(*reports: Report) -> list[Path]:
+def write_report(*reports: Report) -> list[Path]:
     """Write ``report.md`` and ``report.html`` of one or several sources into the folder of the first."""
     files = []
     markdown = "\n".join(as_markdown(report) for report in reports)
@@ -38,11 +38,11 @@ def write(*reports: Report) -> list[Path]:
     return files
 
 
-def verdict(holds: bool | None) -> str:
+def status(holds: bool | None) -> str:
     return "shown" if holds is None else "holds" if holds else "DOES NOT HOLD"
 
 
-def _counted(report: Report) -> str:
+def _claim_count(report: Report) -> str:
     claims = [claim for claim in report.claims if claim.holds is not None]
     return f"{sum(bool(claim.holds) for claim in claims)} of {len(claims)} claims hold (livens {livens.__version__})."
 
@@ -50,20 +50,20 @@ def _counted(report: Report) -> str:
 def as_markdown(report: Report) -> str:
     """Return the report as Markdown; images are referenced as files in the same folder."""
     source = report.source
-    lines = [f"# {source.name} reproduced", "", f"{source.citation}.", "", _counted(report), ""]
+    lines = [f"# {source.name} reproduced", "", f"{source.citation}.", "", _claim_count(report), ""]
     lines += [source.note, ""] if source.note else []
     lines += ["## Claims", ""]
     lines += ["| figure | claim | measured | |", "|---|---|---|---|"]
-    for drawn in report.drawn:
-        for claim in drawn.claims:
-            cells = (drawn.entry.number, claim.text, claim.measured, verdict(claim.holds))
+    for result in report.results:
+        for claim in result.claims:
+            cells = (result.entry.number, claim.text, claim.measured, status(claim.holds))
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     lines += ["", "## Figures", ""]
-    for drawn in report.drawn:
-        lines += [f"### Figure {drawn.entry.number}: {drawn.entry.title}", ""]
-        lines += [f"![{drawn.entry.title}]({_png(drawn)})", ""] if drawn.files else ["(not drawn: a run failed)", ""]
-        lines += [f"> **Differences from the published figure.** {drawn.entry.note}", ""] if drawn.entry.note else []
-        lines += [f"- {verdict(claim.holds)}: {claim.text} Measured: {claim.measured}." for claim in drawn.claims]
+    for result in report.results:
+        lines += [f"### Figure {result.entry.number}: {result.entry.title}", ""]
+        lines += [f"![{result.entry.title}]({_png(result)})", ""] if result.files else ["(not drawn: a run failed)", ""]
+        lines += [f"> **Differences from the published figure.** {result.entry.note}", ""] if result.entry.note else []
+        lines += [f"- {status(claim.holds)}: {claim.text} Measured: {claim.measured}." for claim in result.claims]
         lines += [""]
     return "\n".join(lines)
 
@@ -79,40 +79,42 @@ def as_html(*reports: Report) -> str:
 def _body(report: Report) -> list[str]:
     source = report.source
     body = [f"<h1>{source.name} reproduced</h1>", f"<p>{html.escape(source.citation)}.</p>"]
-    body += [f"<p><strong>{html.escape(_counted(report))}</strong></p>"]
+    body += [f"<p><strong>{html.escape(_claim_count(report))}</strong></p>"]
     body += [f"<p>{html.escape(source.note)}</p>"] if source.note else []
     body += ["<h2>Claims</h2>"]
-    body += _table((drawn, True) for drawn in report.drawn)
+    body += _table((result, True) for result in report.results)
     body += ["<h2>Figures</h2>"]
-    for drawn in report.drawn:
-        title = f"Figure {drawn.entry.number}: {html.escape(drawn.entry.title)}"
-        body += [f'<h3 id="{source.name}-figure-{drawn.entry.number}">{title}</h3>']
-        if drawn.files:
-            image = f'<img src="{_png(drawn)}" alt="{html.escape(drawn.entry.title, quote=True)}">'
-            pdf = next((name for name in drawn.files if name.endswith(".pdf")), "")
+    for result in report.results:
+        title = f"Figure {result.entry.number}: {html.escape(result.entry.title)}"
+        body += [f'<h3 id="{source.name}-figure-{result.entry.number}">{title}</h3>']
+        if result.files:
+            image = f'<img src="{_png(result)}" alt="{html.escape(result.entry.title, quote=True)}">'
+            pdf = next((name for name in result.files if name.endswith(".pdf")), "")
             body += [f'<figure><a href="{pdf}">{image}</a></figure>']
         else:
             body += ['<p class="no">Not drawn: a run failed.</p>']
-        if drawn.entry.note:
-            note = html.escape(drawn.entry.note)
+        if result.entry.note:
+            note = html.escape(result.entry.note)
             body += [f'<p class="note"><strong>Differences from the published figure.</strong> {note}</p>']
-        body += _table([(drawn, False)])
+        body += _table([(result, False)])
     return body
 
 
-def _table(rows: Iterable[tuple[Drawn, bool]]) -> list[str]:
+def _table(rows: Iterable[tuple[FigureResult, bool]]) -> list[str]:
     """Return the claims as an HTML table, optionally with the number of the figure."""
     lines = ["<table>"]
-    for drawn, numbered in rows:
-        for claim in drawn.claims:
-            number = drawn.entry.number
-            place = f"{drawn.entry.source}-figure-{number}"
-            first = f'<td><a href="#{place}">{number}</a></td>' if numbered else ""
-            kind = ' class="no"' if claim.holds is False else ""
+    for result, numbered in rows:
+        for claim in result.claims:
+            number = result.entry.number
+            anchor = f"{result.entry.source}-figure-{number}"
+            number_cell = f'<td><a href="#{anchor}">{number}</a></td>' if numbered else ""
+            css_class = ' class="no"' if claim.holds is False else ""
             text, measured = html.escape(claim.text), html.escape(claim.measured)
-            lines.append(f"<tr>{first}<td>{text}</td><td>{measured}</td><td{kind}>{verdict(claim.holds)}</td></tr>")
+            lines.append(
+                f"<tr>{number_cell}<td>{text}</td><td>{measured}</td><td{css_class}>{status(claim.holds)}</td></tr>"
+            )
     return [*lines, "</table>"]
 
 
-def _png(drawn: Drawn) -> str:
-    return next(name for name in drawn.files if name.endswith(".png"))
+def _png(result: FigureResult) -> str:
+    return next(name for name in result.files if name.endswith(".png"))

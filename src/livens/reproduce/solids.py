@@ -14,7 +14,7 @@ from livens import rotations as rot
 _FACES = ("#0072B2", "#E69F00", "#D5E5EE")
 
 
-def same_inertia(J: Sequence[float]) -> np.ndarray:
+def box_with_inertia_ratio(J: Sequence[float]) -> np.ndarray:
     """Return the edges of a homogeneous box whose principal moments are proportional to J."""
     J1, J2, J3 = J
     squares = np.array([J2 + J3 - J1, J3 + J1 - J2, J1 + J2 - J3])
@@ -25,7 +25,7 @@ def box(axes: Any, centre: Any, quaternion: Any, edges: Any, alpha: float = 1.0)
     """Plot a box with edges along the axes of its body frame."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
-    R, half = rot.matrix(quaternion), np.asarray(edges) / 2
+    R, half = rot.to_matrix(quaternion), np.asarray(edges) / 2
     for axis, side in itertools.product(range(3), (-1, 1)):
         other = [i for i in range(3) if i != axis]
         corners = []
@@ -38,7 +38,7 @@ def box(axes: Any, centre: Any, quaternion: Any, edges: Any, alpha: float = 1.0)
         )
 
 
-def stage(axes: Any, low: Any, high: Any, title: str) -> None:
+def set_equal_axes(axes: Any, low: Any, high: Any, title: str) -> None:
     """Set limits, equal units and title of a 3-D panel without axes."""
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set_box_aspect(np.asarray(high) - np.asarray(low), zoom=1.1)

@@ -16,11 +16,20 @@ from livens.plot.curves import time_axis
 from livens.plot.style import GREY, PALETTE, legend
 from livens.reproduce import panels
 from livens.reproduce.core import Claim
-from livens.reproduce.measure import above, below, between, constant, constraints_hold, largest_increment, of_order, run
+from livens.reproduce.measure import (
+    claim_above,
+    claim_below,
+    claim_between,
+    claim_constant,
+    claim_constraints_hold,
+    claim_order,
+    largest_increment,
+    run,
+)
 from livens.results.result import Result
 
 #: Step-size fractions of the convergence studies.
-_HALVES = tuple(2.0**-i for i in range(5))
+_STEP_FRACTIONS = tuple(2.0**-i for i in range(5))
 
 FACTOR_NOTE = (
     "The potential is printed with k/4, while the published curves correspond to k/2. Both are shown. Energy and "
@@ -45,44 +54,48 @@ def pendulum(h: float = 0.01, t_end: float = 1.0) -> Result:
 # -- two masses -------------------------------------------------------------------------------------------------------
 def chain_energies(left: Axes, right: Axes) -> None:
     """Plot the energies with the printed and with the published factor of the potential."""
-    for axes, factor, words in ((left, 0.25, "as printed: k/4"), (right, 0.5, "as in the published figure: k/2")):
+    for axes, factor, label in ((left, 0.25, "as printed: k/4"), (right, 0.5, "as in the published figure: k/2")):
         panels.energies(axes, chain(factor))
-        axes.annotate(words, (0.02, 0.03), xycoords="axes fraction", fontsize=7, color=GREY)
+        axes.annotate(label, (0.02, 0.03), xycoords="axes fraction", fontsize=7, color=GREY)
         axes.set_ylim(-0.12, 1.1)
 
 
 def chain_energy_claims() -> list[Claim]:
     claims = []
-    for factor, words in ((0.25, "k/4"), (0.5, "k/2")):
+    for factor, label in ((0.25, "k/4"), (0.5, "k/2")):
         result = chain(factor)
         kinetic = result.observe("kinetic_energy")
-        claims.append(above(f"With {words}, energy is exchanged between T and V.", float(np.ptp(kinetic)), 0.5, "J"))
-        moved = np.abs(result.observe("total_energy") - result.observe("generalized_energy"))
         claims.append(
-            below(
-                f"With {words}, total and generalised energy are equal because M is constant.",
-                float(moved.max()),
+            claim_above(f"With {label}, energy is exchanged between T and V.", float(np.ptp(kinetic)), 0.5, "J")
+        )
+        difference = np.abs(result.observe("total_energy") - result.observe("generalized_energy"))
+        claims.append(
+            claim_below(
+                f"With {label}, total and generalised energy are equal because M is constant.",
+                float(difference.max()),
                 1e-13,
                 "J",
             )
         )
-        steps = [0.05 * half for half in _HALVES]
+        steps = [0.05 * fraction for fraction in _STEP_FRACTIONS]
         exact = _chain_reference(factor, 2.0)
         errors = [float(np.linalg.norm(chain(factor, h, 2.0).q[-1][[0, 2]] - exact)) for h in steps]
-        text = f"With {words}, the motion converges with order 2 to that in minimal coordinates (t = 2 s)."
-        claims.append(of_order(text, 2, steps, errors))
+        text = f"With {label}, the motion converges with order 2 to that in minimal coordinates (t = 2 s)."
+        claims.append(claim_order(text, 2, steps, errors))
     return claims
 
 
 def chain_conserves() -> list[Claim]:
     return [
-        constant("Increments of the generalised energy are round-off (k/4).", chain(), "generalized_energy", "J"),
-        constant("Increments of the generalised energy are round-off (k/2).", chain(0.5), "generalized_energy", "J"),
+        claim_constant("Increments of the generalised energy are round-off (k/4).", chain(), "generalized_energy", "J"),
+        claim_constant(
+            "Increments of the generalised energy are round-off (k/2).", chain(0.5), "generalized_energy", "J"
+        ),
     ]
 
 
 def chain_constraint() -> list[Claim]:
-    return [constraints_hold("The constraint holds to round-off.", chain())]
+    return [claim_constraints_hold("The constraint holds to round-off.", chain())]
 
 
 def _chain_reference(factor: float, t: float) -> np.ndarray:
@@ -95,45 +108,52 @@ def _chain_reference(factor: float, t: float) -> np.ndarray:
         a1 = (f1 - f2) / m1
         return [v1, v2, a1, f2 / m2 - a1]
 
-    return _integrated(rates, [0.0, 0.0, 1.0, -1.0], t)[:2]
+    return _final_state(rates, [0.0, 0.0, 1.0, -1.0], t)[:2]
 
 
 # -- spring pendulum --------------------------------------------------------------------------------------------------
 def pendulum_energy_claims() -> list[Claim]:
     result = pendulum()
     return [
-        above("Energy is exchanged between T and V.", float(np.ptp(result.observe("kinetic_energy"))), 0.1, "J"),
-        constant("The generalised energy is constant.", result, "generalized_energy", "J"),
+        claim_above("Energy is exchanged between T and V.", float(np.ptp(result.observe("kinetic_energy"))), 0.1, "J"),
+        claim_constant("The generalised energy is constant.", result, "generalized_energy", "J"),
     ]
 
 
 def pendulum_total() -> list[Claim]:
     text = "The total energy is conserved only to about 1e-4, because M depends on q."
-    claims = [between(text, largest_increment(pendulum(), "total_energy"), 1e-5, 1e-3, "J")]
-    steps = [0.01 * half for half in _HALVES]
-    gaps = [float(np.abs(np.ptp(pendulum(h).observe("total_energy")))) for h in steps]
-    return [*claims, of_order("The deviation of the total energy is of order 2 in h.", 2, steps, gaps)]
+    claims = [claim_between(text, largest_increment(pendulum(), "total_energy"), 1e-5, 1e-3, "J")]
+    steps = [0.01 * fraction for fraction in _STEP_FRACTIONS]
+    deviations = [float(np.abs(np.ptp(pendulum(h).observe("total_energy")))) for h in steps]
+    return [*claims, claim_order("The deviation of the total energy is of order 2 in h.", 2, steps, deviations)]
 
 
 def pendulum_conserves() -> list[Claim]:
     return [
-        constant("Increments of the generalised energy are round-off.", pendulum(), "generalized_energy", "J"),
-        constant("Increments of the momentum of phi are round-off.", pendulum(), "p_phi"),
+        claim_constant("Increments of the generalised energy are round-off.", pendulum(), "generalized_energy", "J"),
+        claim_constant("Increments of the momentum of phi are round-off.", pendulum(), "p_phi"),
     ]
 
 
 def pendulum_motion_claims() -> list[Claim]:
-    steps = [0.01 * half for half in _HALVES]
+    steps = [0.01 * fraction for fraction in _STEP_FRACTIONS]
     exact = pendulum_path(np.array([1.0]))[0]
     errors = [float(np.linalg.norm(cartesian(pendulum(h).q[-1]) - exact)) for h in steps]
     wrong = misprinted_path(np.linspace(0, 1, 201))
     energy = 0.5 * (wrong[:, 3] ** 2 + (wrong[:, 0] * wrong[:, 4]) ** 2) + _spring_energy(wrong[:, 0])
     energy = energy + 0.5 * (wrong[:, 0] * np.sin(wrong[:, 1]) * wrong[:, 5]) ** 2
-    away = float(np.linalg.norm(cartesian(wrong[-1, :3]) - exact))
+    final_distance = float(np.linalg.norm(cartesian(wrong[-1, :3]) - exact))
     return [
-        of_order("The motion converges with order 2 to that in Cartesian coordinates (t = 1 s).", 2, steps, errors),
-        below("The motion with the published derivative conserves energy as well,", float(np.ptp(energy)), 1e-10, "J"),
-        above("but its final state is wrong (distance over the error of livens).", away / min(errors), 10, "times"),
+        claim_order("The motion converges with order 2 to that in Cartesian coordinates (t = 1 s).", 2, steps, errors),
+        claim_below(
+            "The motion with the published derivative conserves energy as well,", float(np.ptp(energy)), 1e-10, "J"
+        ),
+        claim_above(
+            "but its final state is wrong (distance over the error of livens).",
+            final_distance / min(errors),
+            10,
+            "times",
+        ),
     ]
 
 
@@ -153,11 +173,11 @@ def pendulum_distance(axes: Axes) -> None:
     """Plot the distance from the reference motion, with the correct and with the published derivative."""
     for divisor, colour in ((1, PALETTE[0]), (16, PALETTE[2])):
         result = pendulum(0.01 / divisor)
-        far = np.linalg.norm(cartesian(result.q) - pendulum_path(result.t), axis=1)
-        axes.semilogy(result.t[divisor:], far[divisor:], color=colour, label=f"$h$ = {0.01 / divisor:.2g} s")
+        distance = np.linalg.norm(cartesian(result.q) - pendulum_path(result.t), axis=1)
+        axes.semilogy(result.t[divisor:], distance[divisor:], color=colour, label=f"$h$ = {0.01 / divisor:.2g} s")
     t = np.linspace(0, 1, 401)
-    far = np.linalg.norm(cartesian(misprinted_path(t)[:, :3]) - pendulum_path(t), axis=1)
-    axes.semilogy(t[4:], far[4:], "--", color=PALETTE[1], label="published derivative, $h \\to$ 0")
+    distance = np.linalg.norm(cartesian(misprinted_path(t)[:, :3]) - pendulum_path(t), axis=1)
+    axes.semilogy(t[4:], distance[4:], "--", color=PALETTE[1], label="published derivative, $h \\to$ 0")
     axes.set_ylabel("distance from the reference (m)")
     time_axis(axes, pendulum())
     legend(axes)
@@ -196,8 +216,8 @@ def misprinted_path(t: np.ndarray) -> np.ndarray:
     def rates(_: float, y: np.ndarray) -> np.ndarray:
         r, theta, _, u, w, s = y
         sine, cosine = np.sin(theta), np.cos(theta)
-        slip = (r - r**2) * w**2
-        push = slip * u / (u**2 + w**2 + s**2)
+        force_error = (r - r**2) * w**2
+        push = force_error * u / (u**2 + w**2 + s**2)
         pull = -300 * (r**2 - 1) / 2 * r
         p_r = r**2 * w**2 + r * sine**2 * s**2 + pull + push * u
         p_theta = r**2 * sine * cosine * s**2 + push * w
@@ -216,15 +236,15 @@ def misprinted_path(t: np.ndarray) -> np.ndarray:
     return _solution(rates, [1.05, np.pi / 2, 0.0, 0.0, 1.0, 1.0], 1.0)(t)
 
 
-def _solution(rates: Callable[..., Any], start: list[float], t_end: float) -> Callable[[np.ndarray], np.ndarray]:
+def _solution(rates: Callable[..., Any], initial: list[float], t_end: float) -> Callable[[np.ndarray], np.ndarray]:
     def at(t: np.ndarray) -> np.ndarray:
         from scipy.integrate import solve_ivp
 
-        found = solve_ivp(rates, (0.0, t_end), start, method="DOP853", rtol=3e-14, atol=1e-14, t_eval=t)
-        return np.asarray(found.y.T)
+        solution = solve_ivp(rates, (0.0, t_end), initial, method="DOP853", rtol=3e-14, atol=1e-14, t_eval=t)
+        return np.asarray(solution.y.T)
 
     return at
 
 
-def _integrated(rates: Callable[..., Any], start: list[float], t: float) -> np.ndarray:
-    return np.asarray(_solution(rates, start, t)(np.array([t]))[0])
+def _final_state(rates: Callable[..., Any], initial: list[float], t: float) -> np.ndarray:
+    return np.asarray(_solution(rates, initial, t)(np.array([t]))[0])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.results.record import Facts
+from livens.results.record import RunInfo
 
 #: State of each component of a run, by name: ``checkpoint["carry"]["z"]``.
 Checkpoint = dict[str, dict[str, Any]]
@@ -19,30 +19,34 @@ def as_arrays(checkpoint: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarr
     >>> list(as_arrays({"carry": {"z": [1.0], "time": 0.5}}))
     ['carry.z', 'carry.time']
     """
-    return {f"{part}.{name}": np.asarray(value) for part, state in checkpoint.items() for name, value in state.items()}
+    return {
+        f"{component}.{name}": np.asarray(value)
+        for component, state in checkpoint.items()
+        for name, value in state.items()
+    }
 
 
-def from_arrays(arrays: Mapping[str, Any], facts: Facts) -> Checkpoint:
+def from_arrays(arrays: Mapping[str, Any], info: RunInfo) -> Checkpoint:
     """Return the checkpoint stored as flat arrays in a file, by component and name."""
     if "z" in arrays:
-        return _from_version_2(arrays, facts)
-    found: Checkpoint = {}
+        return _from_version_2(arrays, info)
+    checkpoint: Checkpoint = {}
     for key, value in arrays.items():
-        part, _, name = key.partition(".")
-        found.setdefault(part, {})[name] = value
-    return found
+        component, _, name = key.partition(".")
+        checkpoint.setdefault(component, {})[name] = value
+    return checkpoint
 
 
-def _from_version_2(old: Mapping[str, Any], facts: Facts) -> Checkpoint:
+def _from_version_2(old: Mapping[str, Any], info: RunInfo) -> Checkpoint:
     """Convert a checkpoint of format version 2: flat names, and no time for fixed steps."""
     step = int(old["step"])
-    march: dict[str, Any] = {"step": step}
+    stepping: dict[str, Any] = {"step": step}
     if "flow" in old:
-        march["flow"] = old["flow"]
-    time = float(old["time"]) if "time" in old else facts.t0 + step * facts.h
+        stepping["flow"] = old["flow"]
+    time = float(old["time"]) if "time" in old else info.t0 + step * info.h
     return {
         "carry": {"time": time, **{name: old[name] for name in ("z", "x", "dx", "scale")}},
-        "march": march,
+        "march": stepping,
         "stepper": {name: old[name] for name in ("row_order", "column_order")},
         "recorder": {"rows": old["rows"], "step": step},
         "extremes": {name: old[f"monitor_{name}"] for name in ("first", "last", "largest")},

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import path_of
-from livens.models import html
-from livens.results import ensemble_store
 from livens.results.record import Summary
+from livens.results.storage import ensemble_zarr
+from livens.scene import html
+from livens.validation import check_path
 
 if TYPE_CHECKING:
     import xarray
@@ -97,9 +97,9 @@ class Ensemble:
     summary: Sequence[Summary]  # of each member
     steps: np.ndarray
     newton_iterations: np.ndarray
-    facts: dict[str, Any]  # scheme, h, t0, t_end, every, coordinates, problem, width
+    info: dict[str, Any]  # scheme, h, t0, t_end, every, coordinates, problem, width
     reduced: dict[str, Reduced] = field(default_factory=dict)
-    left: int = 0  # number of continuations by the scalar stepper
+    n_scalar_fallbacks: int = 0  # number of continuations by the scalar stepper
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -155,17 +155,17 @@ class Ensemble:
         return self.arrays[name][:, -1]
 
     def __repr__(self) -> str:
-        scheme, h = self.facts.get("scheme"), self.facts.get("h")
+        scheme, h = self.info.get("scheme"), self.info.get("h")
         failed = f", {len(self.reasons)} failed" if self.reasons else ""
         return f"<livens ensemble of {len(self)} members, {scheme}, h = {h:g}{failed}>"
 
     def _repr_html_(self) -> str:
         varied = {name: values for name, values in self.parameters.items() if np.ptp(values, axis=0).any()}
-        return html.listing(
+        return html.definition_table(
             {
                 "ensemble": f"{len(self)} members, {len(self.reasons)} failed",
-                "problem": self.facts.get("problem"),
-                "scheme": f"{self.facts.get('scheme')}, h = {self.facts.get('h'):g}",
+                "problem": self.info.get("problem"),
+                "scheme": f"{self.info.get('scheme')}, h = {self.info.get('h'):g}",
                 "time": f"{self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} instants",
                 "parameters that differ": ", ".join(
                     f"{name} from {values.min():.4g} to {values.max():.4g}" for name, values in varied.items()
@@ -192,7 +192,7 @@ class Ensemble:
         >>> dict(many.to_xarray()["q"].sizes)
         {'member': 2, 't': 6, 'coordinate': 2}
         """
-        return ensemble_store.to_xarray(self)
+        return ensemble_zarr.to_xarray(self)
 
     # -- on disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | Path, *, force: bool = False) -> Path:
@@ -215,12 +215,12 @@ class Ensemble:
         InputError
             If the path exists and `force` is False, or if it cannot be written.
         """
-        where = path_of("the path of an ensemble", path)
-        if where.suffix == ".zarr":
-            return ensemble_store.save(self, where, force=force)
-        from livens.results import ensemble_file  # slow import of HDF5, rarely needed
+        target = check_path("the path of an ensemble", path)
+        if target.suffix == ".zarr":
+            return ensemble_zarr.save(self, target, force=force)
+        from livens.results.storage import ensemble_hdf5  # slow import of HDF5, rarely needed
 
-        return ensemble_file.save(self, where, force=force)
+        return ensemble_hdf5.save(self, target, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
@@ -241,9 +241,9 @@ class Ensemble:
         InputError
             If the file does not exist, is not an ensemble, or is damaged.
         """
-        where = path_of("the path of an ensemble", path)
-        if where.suffix == ".zarr":
-            return ensemble_store.load(where)
-        from livens.results import ensemble_file
+        target = check_path("the path of an ensemble", path)
+        if target.suffix == ".zarr":
+            return ensemble_zarr.load(target)
+        from livens.results.storage import ensemble_hdf5
 
-        return ensemble_file.load(where)
+        return ensemble_hdf5.load(target)

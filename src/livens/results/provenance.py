@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from livens.run.plan import Plan
 
 #: Options of a run that the command line supports.
-_ON_THE_COMMAND_LINE = ("store", "compress")
+_CLI_OPTIONS = ("store", "compress")
 #: Pattern of the values of string options.
-_WORD = re.compile("[a-z]+(-[a-z]+)*")
+_OPTION_VALUE = re.compile("[a-z]+(-[a-z]+)*")
 
 
 @functools.cache
@@ -42,23 +42,27 @@ def provenance(plan: Plan) -> dict[str, Any]:
         "scheme_order": traits.order,
         "scheme_symplectic": "yes" if traits.symplectic else "no",
         "scheme_symmetric": "yes" if traits.symmetric else "no",
-        "scheme_conserves": ", ".join(traits.conserves),
+        "scheme_conserves": ", ".join(traits.is_invariant),
         "again_in_python": python_call(plan),
         "again_on_the_command_line": command(plan),
     }
 
 
-def _options(plan: Plan) -> dict[str, Any]:
+def _nondefault_options(plan: Plan) -> dict[str, Any]:
     """Return the options that differ from their defaults."""
-    usual = type(plan)
+    defaults = type(plan)
     names = ("project", "redundant", "store", "compress", "control")
-    return {name: getattr(plan, name) for name in names if getattr(plan, name) != getattr(usual, name)}
+    return {name: getattr(plan, name) for name in names if getattr(plan, name) != getattr(defaults, name)}
 
 
-def _changed(plan: Plan) -> dict[str, Any]:
+def _nondefault_parameters(plan: Plan) -> dict[str, Any]:
     """Return the parameters that differ from those of the model."""
-    own = plan.model.parameters
-    return {name: _plain(value) for name, value in plan.parameters.items() if _plain(value) != _plain(own.get(name))}
+    model_parameters = plan.model.parameters
+    return {
+        name: _to_python(value)
+        for name, value in plan.parameters.items()
+        if _to_python(value) != _to_python(model_parameters.get(name))
+    }
 
 
 def python_call(plan: Plan) -> str:
@@ -66,40 +70,43 @@ def python_call(plan: Plan) -> str:
     problem, model = plan.problem, "system"
     arguments: dict[str, Any] = {}
     if problem is not None:
-        chosen = "".join(f", {name}={_plain(value)!r}" for name, value in problem.options.items())
-        model = f"lv.problems.load({problem.name!r}{chosen})"
-    if not plan.usual_start or (problem is not None and problem.name == "scenario"):
-        arguments |= {name: _plain(value) for name, value in plan.start.items()}
+        options = "".join(f", {name}={_to_python(value)!r}" for name, value in problem.factory_options.items())
+        model = f"lv.problems.load({problem.name!r}{options})"
+    if not plan.has_default_start or (problem is not None and problem.name == "scenario"):
+        arguments |= {name: _to_python(value) for name, value in plan.start.items()}
     arguments |= {"scheme": plan.scheme.name, "h": plan.h, "t0": plan.t0, "t_end": plan.t_end}
-    arguments |= {"parameters": _changed(plan)} if _changed(plan) else {}
-    arguments |= {"every": plan.every, "tier": plan.tier, **_options(plan)}
+    arguments |= {"parameters": _nondefault_parameters(plan)} if _nondefault_parameters(plan) else {}
+    arguments |= {"every": plan.every, "tier": plan.tier, **_nondefault_options(plan)}
     return f"lv.simulate({model}, {', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def command(plan: Plan) -> str:
     """Return the command that reproduces the run, or an empty string if the command line cannot express it."""
-    problem, options = plan.problem, _options(plan)
-    chosen = [] if problem is None else list(problem.options.values())
-    if problem is None or not plan.usual_start or plan.t0 != problem.t0 or _changed(plan):
+    problem, options = plan.problem, _nondefault_options(plan)
+    option_values = [] if problem is None else list(problem.factory_options.values())
+    if problem is None or not plan.has_default_start or plan.t0 != problem.t0 or _nondefault_parameters(plan):
         return ""
-    if any(not _WORD.fullmatch(v) if isinstance(v, str) else np.asarray(v).dtype.kind not in "if" for v in chosen):
+    if any(
+        not _OPTION_VALUE.fullmatch(v) if isinstance(v, str) else np.asarray(v).dtype.kind not in "if"
+        for v in option_values
+    ):
         return ""
-    if any(name not in _ON_THE_COMMAND_LINE for name in options):
+    if any(name not in _CLI_OPTIONS for name in options):
         return ""
-    words = ["livens", "run", problem.name, "--scheme", plan.scheme.name, "--h", repr(plan.h)]
-    words += ["--t-end", repr(plan.t_end), "--every", str(plan.every), "--tier", plan.tier]
-    for name, value in problem.options.items():
+    arguments = ["livens", "run", problem.name, "--scheme", plan.scheme.name, "--h", repr(plan.h)]
+    arguments += ["--t-end", repr(plan.t_end), "--every", str(plan.every), "--tier", plan.tier]
+    for name, value in problem.factory_options.items():
         text = value if isinstance(value, str) else ",".join(map(repr, np.atleast_1d(value).tolist()))
-        words += ["--set", f"{name}={text}"]
+        arguments += ["--set", f"{name}={text}"]
     if options.get("store"):
-        words += ["--store", options["store"] if isinstance(options["store"], str) else ",".join(options["store"])]
+        arguments += ["--store", options["store"] if isinstance(options["store"], str) else ",".join(options["store"])]
     if options.get("compress"):
-        words.append("--compress")
-    return shlex.join(words)
+        arguments.append("--compress")
+    return shlex.join(arguments)
 
 
-def _plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """Return arrays and NumPy scalars as Python objects."""
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_python(item) for item in value]
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from livens.expressions.variables import VARIABLES
+from livens.expressions.result_variables import RESULT_VARIABLES
 
 
-class _WhenAsked:
+class LazyAttribute:
     """Descriptor of an attribute that may be set to a function, which is evaluated on first access."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, owner: Any, kind: type) -> Any:
+    def __get__(self, owner: Any, owner_type: type) -> Any:
         if owner is None:
             return self
         value = owner.__dict__[self._name]
@@ -27,7 +27,7 @@ class _WhenAsked:
 
 
 @dataclass
-class Facts:
+class RunInfo:
     """Metadata of a run: everything needed to reproduce it."""
 
     scheme: str
@@ -43,7 +43,7 @@ class Facts:
     model: str = ""  # fingerprint of the step equations
     tier: str = "fused"
     dropped: tuple[int, ...] = ()
-    stored: tuple[str, ...] = tuple(VARIABLES)
+    stored: tuple[str, ...] = tuple(RESULT_VARIABLES)
     compress: bool = False
     bodies: dict[str, list[str]] = field(default_factory=dict)  # named bodies and their coordinates
     algebraic: tuple[str, ...] = ()  # names of algebraic variables
@@ -86,10 +86,10 @@ class Statistics:
 
 
 @dataclass
-class Record:
+class RunRecord:
     """Record of a run: everything except its trajectory."""
 
-    facts: Facts
+    info: RunInfo
     summary: Summary
     statistics: Statistics
     status: str  # "complete", "failed", "interrupted" or "running" (a file whose run was killed)
@@ -100,7 +100,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class EventRecord:
     """Detected event: name, time and state."""
 
     name: str
@@ -110,9 +110,9 @@ class Occurrence:
     changes: dict[str, Any] = field(default_factory=dict)
 
 
-Facts.parameters = _WhenAsked("parameters")  # type: ignore[assignment]
-Facts.made = _WhenAsked("made")  # type: ignore[assignment]
-Facts.scene = _WhenAsked("scene")  # type: ignore[assignment]
-Record.facts = _WhenAsked("facts")  # type: ignore[assignment]
-Record.summary = _WhenAsked("summary")  # type: ignore[assignment]
-Record.checkpoint = _WhenAsked("checkpoint")  # type: ignore[assignment]
+RunInfo.parameters = LazyAttribute("parameters")  # type: ignore[assignment]
+RunInfo.made = LazyAttribute("made")  # type: ignore[assignment]
+RunInfo.scene = LazyAttribute("scene")  # type: ignore[assignment]
+RunRecord.info = LazyAttribute("facts")  # type: ignore[assignment]
+RunRecord.summary = LazyAttribute("summary")  # type: ignore[assignment]
+RunRecord.checkpoint = LazyAttribute("checkpoint")  # type: ignore[assignment]

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.engine.steps import Carry, Steps
+from livens.engine.stepper import IntegratorState, StepChunk
 from livens.errors import InputError
-from livens.expressions.layout import Layout
-from livens.expressions.variables import VARIABLES
-from livens.models.model import Model
-from livens.results.beside import Beside
-from livens.results.record import Facts, Record
+from livens.expressions.result_variables import RESULT_VARIABLES
+from livens.expressions.state_layout import Layout
+from livens.models.base import Model
+from livens.results.background import BackgroundTask
+from livens.results.record import RunInfo, RunRecord
 from livens.results.result import Result
 
 if TYPE_CHECKING:
-    from livens.results.hdf5_writer import RunFile
+    from livens.results.storage.hdf5_writer import RunFile
 
 #: Size of the buffered rows, in bytes, above which they are written to the file.
-BYTES = 8_000_000
+FLUSH_BYTES = 8_000_000
 #: Interval between commits in seconds, and upper bound of the fraction of time spent on commits.
-SECONDS, SHARE = 1.0, 0.05
+COMMIT_INTERVAL, MAX_IO_SHARE = 1.0, 0.05
 #: Initial capacity in rows; it is doubled when needed.
-_ROWS = 1024
+_INITIAL_ROWS = 1024
 #: Name of the array with all stored parts of the state.
 _STATE = "state"
 
-Rows = dict[str, np.ndarray]
+RowArrays = dict[str, np.ndarray]
 
 
 class Recorder:
@@ -42,168 +42,172 @@ class Recorder:
 
     name = "recorder"
 
-    def __init__(self, facts: Facts, layout: Layout, file: RunFile | None = None, *, expected: int = _ROWS) -> None:
-        self._every, self._names = facts.every, facts.stored
+    def __init__(
+        self, info: RunInfo, layout: Layout, file: RunFile | None = None, *, expected: int = _INITIAL_ROWS
+    ) -> None:
+        self._every, self._names = info.every, info.stored
         #: Stored parts of the state, packed: slice of each part, and columns of the state.
-        self._places, self._columns, self._width = side_by_side(tuple(layout.sizes.items()), self._names)
-        self._kept = (*(name for name in self._names if name not in self._places), _STATE)
+        self._slices, self._columns, self._width = packed_layout(tuple(layout.sizes.items()), self._names)
+        self._stored_arrays = (*(name for name in self._names if name not in self._slices), _STATE)
         self.regular_rows, self._step = 0, 0
-        self._room: Rows = {}
-        self._spare: Rows = {}  # second buffer: its rows are being written to the file
-        self._used = 0
+        self._buffer: RowArrays = {}
+        self._spare_buffer: RowArrays = {}  # second buffer: its rows are being written to the file
+        self._n_rows = 0
         self._expected = expected
-        self._row_bytes = 8 * (len(self._kept) - 1 + self._width)
-        self._tail: Rows | None = None
-        self._beyond = 0  # number of stored provisional rows, which a continued run discards
-        self._file, self._beside = file, Beside()
+        self._row_bytes = 8 * (len(self._stored_arrays) - 1 + self._width)
+        self._pending_row: RowArrays | None = None
+        self._n_provisional = 0  # number of stored provisional rows, which a continued run discards
+        self._file, self._background = file, BackgroundTask()
         self._next_commit = 0.0
 
     # -- listener interface -------------------------------------------------------------------------------------------
-    def begin(self, carry: Carry) -> None:
+    def start(self, state: IntegratorState) -> None:
         """Store the initial state as the first row."""
-        self._make_room(1)
-        for column in self._room.values():
+        self._grow(1)
+        for column in self._buffer.values():
             column[0] = 0
-        self._room["t"][0] = carry.t
-        self._room[_STATE][0] = carry.z[self._columns]
-        self._used = self.regular_rows = 1
+        self._buffer["t"][0] = state.t
+        self._buffer[_STATE][0] = state.z[self._columns]
+        self._n_rows = self.regular_rows = 1
 
-    def look(self, steps: Steps, regular: bool = True) -> None:
+    def observe(self, steps: StepChunk, regular: bool = True) -> None:
         """Store the rows of a chunk of steps; the arrays of the chunk may be reused afterwards."""
-        if not steps.taken:
+        if not steps.n_steps:
             return
-        rows = self._rows(steps.t, steps.sizes, steps.Z, steps.iterations, steps.fictive)
+        rows = self._row_arrays(
+            steps.t_end, steps.step_sizes, steps.end_states, steps.newton_iterations, steps.fictive_t
+        )
         if regular:
             self._add(rows, self._step + 1)
-            self._step += steps.taken
+            self._step += steps.n_steps
         else:
             if self._every == 1:
-                self._beyond += self._store_tail() + steps.taken - 1
-                self._store({name: array[:-1] for name, array in rows.items()}, steps.taken - 1)
-            self._tail = {name: array[-1:].copy() for name, array in rows.items()}
+                self._n_provisional += self._store_pending_row() + steps.n_steps - 1
+                self._store({name: array[:-1] for name, array in rows.items()}, steps.n_steps - 1)
+            self._pending_row = {name: array[-1:].copy() for name, array in rows.items()}
 
     @property
-    def keeps_back(self) -> bool:
+    def has_pending_row(self) -> bool:
         """True if the last row is pending: it is stored only if no step follows."""
-        return self._tail is not None
+        return self._pending_row is not None
 
-    def keep_tail(self) -> None:
+    def commit_tail(self) -> None:
         """Make all rows up to the last one regular: the run may continue from there."""
-        self.regular_rows += self._beyond + self._store_tail()
-        self._beyond = 0
+        self.regular_rows += self._n_provisional + self._store_pending_row()
+        self._n_provisional = 0
 
-    def jump(self, carry: Carry) -> None:
+    def record_discontinuity(self, state: IntegratorState) -> None:
         """Store a second row at the same time, after a discontinuity of the state."""
-        zero, t = np.zeros(1), np.array([carry.t])
-        self._store(self._rows(t, zero, carry.z[None, :], np.zeros(1, dtype=np.int64), zero), 1)
+        zero, t = np.zeros(1), np.array([state.t])
+        self._store(self._row_arrays(t, zero, state.z[None, :], np.zeros(1, dtype=np.int64), zero), 1)
         self.regular_rows += 1
 
-    def state(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, Any]:
         return {"rows": self.regular_rows, "step": self._step}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.regular_rows, self._step = int(stored["rows"]), int(stored["step"])
 
     # -- rows ---------------------------------------------------------------------------------------------------------
-    def _rows(
+    def _row_arrays(
         self, t: np.ndarray, sizes: np.ndarray, Z: np.ndarray, iterations: np.ndarray, fictive: np.ndarray | None
-    ) -> Rows:
-        given = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive, _STATE: Z}
-        return {name: given[name] for name in self._kept}  # type: ignore[misc]  # fictive_time may be None if unused
+    ) -> RowArrays:
+        available = {"t": t, "step_size": sizes, "newton_iterations": iterations, "fictive_time": fictive, _STATE: Z}
+        return {name: available[name] for name in self._stored_arrays}  # type: ignore[misc]  # fictive_time may be None if unused
 
-    def _add(self, rows: Rows, number: int) -> None:
+    def _add(self, rows: RowArrays, step0: int) -> None:
         """Add rows of consecutive steps; `step0` is the index of the first step."""
         every = self._every
-        first, total = -number % every, len(rows["t"])
-        count = (total - first + every - 1) // every if total > first else 0
+        start, total = -step0 % every, len(rows["t"])
+        count = (total - start + every - 1) // every if total > start else 0
         if count:
-            self._store(rows if every == 1 else {name: array[first::every] for name, array in rows.items()}, count)
+            self._store(rows if every == 1 else {name: array[start::every] for name, array in rows.items()}, count)
             self.regular_rows += count
-        last_kept = count and first + (count - 1) * every == total - 1
-        self._tail = None if last_kept else {name: array[-1:].copy() for name, array in rows.items()}
+        is_last_stored = count and start + (count - 1) * every == total - 1
+        self._pending_row = None if is_last_stored else {name: array[-1:].copy() for name, array in rows.items()}
 
-    def _store(self, rows: Rows, count: int) -> None:
-        first, last = self._used, self._used + count
-        if not self._room or last > len(self._room["t"]):
-            self._make_room(last)
+    def _store(self, rows: RowArrays, count: int) -> None:
+        start, stop = self._n_rows, self._n_rows + count
+        if not self._buffer or stop > len(self._buffer["t"]):
+            self._grow(stop)
         for name, array in rows.items():
-            self._room[name][first:last] = array[:, self._columns] if name == _STATE else array
-        self._used = last
+            self._buffer[name][start:stop] = array[:, self._columns] if name == _STATE else array
+        self._n_rows = stop
 
-    def _store_tail(self) -> bool:
+    def _store_pending_row(self) -> bool:
         """Store the pending row, if any; return True if there was one."""
-        tail, self._tail = self._tail, None
-        if tail is not None:
-            self._store(tail, 1)
-        return tail is not None
+        pending_row, self._pending_row = self._pending_row, None
+        if pending_row is not None:
+            self._store(pending_row, 1)
+        return pending_row is not None
 
-    def _make_room(self, needed: int) -> None:
-        as_before = len(self._spare["t"]) if self._spare else 0
-        size = max(needed, 2 * self._used, as_before, _ROWS if self._file else self._expected)
-        shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._kept}
-        kinds = {"newton_iterations": np.int64}
+    def _grow(self, n_required: int) -> None:
+        spare_size = len(self._spare_buffer["t"]) if self._spare_buffer else 0
+        size = max(n_required, 2 * self._n_rows, spare_size, _INITIAL_ROWS if self._file else self._expected)
+        shapes = {name: (size, self._width) if name == _STATE else (size,) for name in self._stored_arrays}
+        dtypes = {"newton_iterations": np.int64}
         try:
-            room: Rows = {name: np.empty(shape, dtype=kinds.get(name, float)) for name, shape in shapes.items()}
+            buffer: RowArrays = {name: np.empty(shape, dtype=dtypes.get(name, float)) for name, shape in shapes.items()}
         except (MemoryError, ValueError, OverflowError):
             raise InputError(
                 f"not enough memory for {size} rows: store fewer rows (every=1000), write them to a file (out=...) "
                 "or use larger steps"
             ) from None
-        for name, old in self._room.items():
-            room[name][: self._used] = old[: self._used]
-        self._room = room
+        for name, old in self._buffer.items():
+            buffer[name][: self._n_rows] = old[: self._n_rows]
+        self._buffer = buffer
 
-    def _taken(self) -> Rows:
+    def _rows_by_variable(self) -> RowArrays:
         """Return the buffered rows by variable; state variables are views of one array."""
-        used, places = slice(self._used), self._places
-        state = self._room[_STATE][used]
-        return {name: state[:, places[name]] if name in places else self._room[name][used] for name in self._names}
+        rows, slices = slice(self._n_rows), self._slices
+        state = self._buffer[_STATE][rows]
+        return {name: state[:, slices[name]] if name in slices else self._buffer[name][rows] for name in self._names}
 
-    def in_memory(self) -> Rows:
+    def rows_in_memory(self) -> RowArrays:
         """Return the rows that have not been written to a file, by variable."""
-        return self._taken()
+        return self._rows_by_variable()
 
     # -- to the file --------------------------------------------------------------------------------------------------
-    def save_now_and_then(self, record: Callable[[], Record]) -> None:
+    def flush_if_due(self, record: Callable[[], RunRecord]) -> None:
         """Write rows to the file and commit, if a commit is due."""
         if self._file is None:
             return
-        begun = time.monotonic()
-        if begun >= self._next_commit:
+        t_start = time.monotonic()
+        if t_start >= self._next_commit:
             self._write()
-            self._beside.wait()
+            self._background.result()
             self._file.commit(record())
-            end = time.monotonic()
-            self._next_commit = end + max(SECONDS, (end - begun) / SHARE)
-        elif self._used * self._row_bytes > BYTES:
+            t_stop = time.monotonic()
+            self._next_commit = t_stop + max(COMMIT_INTERVAL, (t_stop - t_start) / MAX_IO_SHARE)
+        elif self._n_rows * self._row_bytes > FLUSH_BYTES:
             self._write()
 
     def _write(self) -> None:
         """Write the buffered rows to the file, in the background if there are many."""
-        if self._file is None or not self._used:
+        if self._file is None or not self._n_rows:
             return
-        self._beside.wait()
-        rows = self._taken()
-        if self._used * self._row_bytes > BYTES:
-            self._beside.do(functools.partial(self._file.append, rows))
-            self._room, self._spare = self._spare, self._room
+        self._background.result()
+        rows = self._rows_by_variable()
+        if self._n_rows * self._row_bytes > FLUSH_BYTES:
+            self._background.submit(functools.partial(self._file.append, rows))
+            self._buffer, self._spare_buffer = self._spare_buffer, self._buffer
         else:
             self._file.append(rows)
-        self._used = 0
+        self._n_rows = 0
 
-    def finish(self, record: Record, system: Model) -> Result:
+    def finish(self, record: RunRecord, system: Model) -> Result:
         """Store the pending row, close the file and return the result of the run."""
-        self._store_tail()
+        self._store_pending_row()
         if self._file is None:
-            return Result(self._taken(), record, system=system)
+            return Result(self._rows_by_variable(), record, system=system)
         self._write()
-        self._beside.wait()
+        self._background.result()
         self._file.finish(record)
-        return self.stored_result(system)
+        return self.load_result(system)
 
-    def stored_result(self, system: Model) -> Result:
+    def load_result(self, system: Model) -> Result:
         """Return the result from the file, also if the run was not finished."""
-        from livens.results.hdf5_reader import load
+        from livens.results.storage.hdf5_reader import load
 
         assert self._file is not None
         return load(self._file.path, system=system)
@@ -211,7 +215,7 @@ class Recorder:
     def release(self) -> None:
         """Close the file in the state of its last commit."""
         if self._file is not None:
-            self._beside.end()
+            self._background.join()
             self._file.close()
 
     def discard(self) -> None:
@@ -221,14 +225,14 @@ class Recorder:
 
 
 @functools.lru_cache(maxsize=64)
-def side_by_side(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, Any], Any, int]:
+def packed_layout(sizes: tuple[tuple[str, int], ...], names: tuple[str, ...]) -> tuple[dict[str, Any], Any, int]:
     """Return the slices of packed state variables, their columns in the state, and the number of columns."""
-    layout, places, chosen = Layout(**dict(sizes)), dict[str, slice | int](), list[int]()
+    layout, slices, columns_in_state = Layout(**dict(sizes)), dict[str, slice | int](), list[int]()
     for name in layout.sizes:  # in the order of the state, so that a contiguous slice suffices in most cases
         if name in names and name != "t":
-            part, first = layout[name], len(chosen)
-            places[name] = slice(first, first + part.stop - part.start) if VARIABLES[name].axis else first
-            chosen += range(part.start, part.stop)
-    in_order = chosen == list(range(len(chosen)))
-    columns = slice(0, len(chosen)) if in_order else np.array(chosen, dtype=np.int64)
-    return places, columns, len(chosen)
+            part, offset = layout[name], len(columns_in_state)
+            slices[name] = slice(offset, offset + part.stop - part.start) if RESULT_VARIABLES[name].dim else offset
+            columns_in_state += range(part.start, part.stop)
+    is_contiguous = columns_in_state == list(range(len(columns_in_state)))
+    columns = slice(0, len(columns_in_state)) if is_contiguous else np.array(columns_in_state, dtype=np.int64)
+    return slices, columns, len(columns_in_state)

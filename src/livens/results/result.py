@@ -12,11 +12,11 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, suggestion, with_words
-from livens.expressions.numbers import path_of
-from livens.expressions.variables import dimensions
-from livens.models.model import Model
-from livens.results.record import Facts, Occurrence, Record, Statistics, Summary
-from livens.schemes.base import Scheme
+from livens.expressions.result_variables import variable_dims
+from livens.models.base import Model
+from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics, Summary
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_path
 
 if TYPE_CHECKING:
     import xarray
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from livens.analysis.accuracy.estimate import Estimate
     from livens.analysis.report import Report
     from livens.models.problem import Problem
-    from livens.models.scene import Scene
     from livens.plot import Plots
-    from livens.results.dense import Moment
-    from livens.viewer import Film
+    from livens.results.dense_output import Sample
+    from livens.scene.scene import Scene
+    from livens.viewer import Animation
 
 
 class MissingVariableError(InputError):
@@ -102,7 +102,7 @@ class Result:
         @property
         def plot(self) -> Plots: ...
         def accuracy(
-            self, *, seconds: float = 2.0, share: float = 0.75, scheme: Any = None, scaling: Any = None
+            self, *, seconds: float = 2.0, fraction: float = 0.75, scheme: Any = None, scaling: Any = None
         ) -> Estimate: ...
         def named(self, name: str) -> Any: ...
         def report(self, *, accuracy: bool | Estimate = True) -> Report: ...
@@ -115,7 +115,7 @@ class Result:
             self, what: str | Callable[..., Any], *, increments: bool = False, by: str
         ) -> dict[str, np.ndarray]: ...
         def observe(self, what: Any, *, increments: bool = False, by: str | None = None) -> Any: ...
-        def vjp(self, bars: Mapping[str, Any]) -> Any: ...
+        def vjp(self, cotangents: Mapping[str, Any]) -> Any: ...
         def jvp(
             self,
             q0: Any = None,
@@ -126,13 +126,13 @@ class Result:
             parameters: Mapping[str, Any] | None = None,
             h: Any = None,
         ) -> dict[str, np.ndarray]: ...
-        def view(self, *others: Result, frames: int | None = None, curves: str | Sequence[str] = ()) -> Film: ...
+        def view(self, *others: Result, frames: int | None = None, curves: str | Sequence[str] = ()) -> Animation: ...
         def animate(self, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path: ...
 
     def __init__(
         self,
         arrays: Mapping[str, np.ndarray],
-        record: Record,
+        record: RunRecord,
         *,
         system: Model | None = None,
         path: Path | None = None,
@@ -146,7 +146,7 @@ class Result:
         self.message: str = record.message
 
     @property
-    def facts(self) -> Facts:
+    def info(self) -> RunInfo:
         """Metadata of the run.
 
         Returns
@@ -154,7 +154,7 @@ class Result:
         RunInfo
             Scheme, step size, times, coordinates, parameters and provenance.
         """
-        return self.record.facts
+        return self.record.info
 
     @property
     def summary(self) -> Summary:
@@ -176,7 +176,7 @@ class Result:
         tuple of str
             All variables of the run, or those selected by the argument `store` of `simulate`.
         """
-        return self.facts.stored
+        return self.info.stored
 
     def last(self, name: str) -> np.ndarray:
         """Return the last row of a variable; only this row is read from a file.
@@ -210,10 +210,10 @@ class Result:
         numpy.ndarray of shape (n_parameters,)
             Values in the order of the parameter table of the model.
         """
-        return self.system.parameter_vector(self.facts.parameters)
+        return self.system.parameter_vector(self.info.parameters)
 
     @property
-    def parameter_pieces(self) -> list[tuple[int, np.ndarray]]:
+    def parameter_segments(self) -> list[tuple[int, np.ndarray]]:
         """Parameter vectors of the segments of a run with constant parameters.
 
         Actions of events may change parameters, see `livens.Event`.
@@ -223,16 +223,16 @@ class Result:
         list of (int, numpy.ndarray)
             First row of each segment, and its parameter vector.
         """
-        changed, pieces = dict(self.facts.parameters), [(0, self.parameter_vector)]
+        changed, segments = dict(self.info.parameters), [(0, self.parameter_vector)]
         for event in self.record.events:
-            switched = event.get("changes", {}).get("parameters", {})
-            if switched:
-                changed |= switched
+            new_values = event.get("changes", {}).get("parameters", {})
+            if new_values:
+                changed |= new_values
                 row = int(np.searchsorted(self.t, event["t"], side="right")) - 1
-                pieces.append((row, self.system.parameter_vector(changed)))
-        return pieces
+                segments.append((row, self.system.parameter_vector(changed)))
+        return segments
 
-    def at(self, t: Any) -> Moment:
+    def at(self, t: Any) -> Sample:
         """Return the state at any time of the run, also between rows (dense output): ``run.at(0.5).q``.
 
         Collocation schemes evaluate their polynomial within the step. For other schemes a polynomial interpolates the
@@ -255,11 +255,11 @@ class Result:
         IntegrationError
             If a step cannot be replayed.
         """
-        from livens.results.dense import at
+        from livens.results.dense_output import at
 
         return at(self, t)
 
-    def step_values(self, names: str | Sequence[str] | None = None, steps: Any = None) -> Moment:
+    def step_values(self, names: str | Sequence[str] | None = None, steps: Any = None) -> Sample:
         """Return unknowns of steps by name, with one row for each step: stage values and multipliers.
 
         Runs store values at the ends of steps. This method replays the steps to compute values within them: positions
@@ -293,12 +293,12 @@ class Result:
         >>> inner.gam.shape, bool(abs(inner.gam).max() < 1e-2)
         ((10, 1), True)
         """
-        from livens.results.dense import step_values
+        from livens.results.dense_output import step_values
 
         return step_values(self, names, steps)
 
     @property
-    def events(self) -> list[Occurrence]:
+    def events(self) -> list[EventRecord]:
         """Events detected in the run.
 
         Returns
@@ -306,7 +306,7 @@ class Result:
         list of EventRecord
             Name, time, state and changes of each event, in order of time.
         """
-        return [Occurrence(**event) for event in self.record.events]
+        return [EventRecord(**event) for event in self.record.events]
 
     def to_xarray(self) -> xarray.Dataset:
         """Return the run as an xarray Dataset, with coordinates and constraints by name.
@@ -318,15 +318,15 @@ class Result:
         """
         import xarray
 
-        from livens.results.hdf5_writer import attributes
+        from livens.results.storage.hdf5_writer import attributes
 
-        dims = dimensions()
+        dims = variable_dims()
         data = {name: (dims[name], getattr(self, name)) for name in self.stored if name != "t"}
         labels = {
             "t": self.t,
-            "coordinate": list(self.facts.coordinates),
-            "constraint": np.array(self.facts.constraint_names, dtype=object),
-            "algebraic": np.array(self.facts.algebraic, dtype=object),
+            "coordinate": list(self.info.coordinates),
+            "constraint": np.array(self.info.constraint_names, dtype=object),
+            "algebraic": np.array(self.info.algebraic, dtype=object),
         }
         used = {"t"}.union(*(dims[name] for name in self.stored))
         labels = {axis: names for axis, names in labels.items() if axis in used}
@@ -350,9 +350,9 @@ class Result:
         InputError
             If pandas is not installed, or a name is unknown.
         """
-        from livens.results.tables import frame
+        from livens.results.pandas_export import to_dataframe
 
-        return frame(self, names)
+        return to_dataframe(self, names)
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the run to an HDF5 file.
@@ -374,9 +374,9 @@ class Result:
         InputError
             If the file exists and `force` is False, or if it cannot be written.
         """
-        from livens.results.hdf5_reader import save
+        from livens.results.storage.hdf5_reader import save
 
-        return save(self, path_of("the path of a run", path), force=force)
+        return save(self, check_path("the path of a run", path), force=force)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:
@@ -412,8 +412,8 @@ class Result:
         return len(self.t)
 
     def __repr__(self) -> str:
-        name = self.facts.problem or f"system of {len(self.facts.coordinates)} coordinates"
+        name = self.info.problem or f"system of {len(self.info.coordinates)} coordinates"
         return (
-            f"<livens.Result: {name}, {self.facts.scheme}, {self.statistics.steps} steps, "
+            f"<livens.Result: {name}, {self.info.scheme}, {self.statistics.steps} steps, "
             f"t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"
         )

@@ -12,21 +12,25 @@ class Interrupt:
     """Context manager: after `install`, the first Ctrl-C only sets `requested`; the second acts as usual."""
 
     def __init__(self) -> None:
-        self.seen = False
-        self._before: Any = None
+        self.requested = False
+        self._previous_handler: Any = None
 
     def __enter__(self) -> Interrupt:
         return self
 
-    def arm(self) -> None:
+    def install(self) -> None:
         """Install the signal handler; has no effect outside the main thread."""
-        if self._before is None and not self.seen and threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
+        if (
+            self._previous_handler is None
+            and not self.requested
+            and threading.current_thread() is threading.main_thread()
+        ):
+            self._previous_handler = signal.signal(signal.SIGINT, self._on_sigint)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.seen = True
-        signal.signal(signal.SIGINT, self._before)
+    def _on_sigint(self, signum: int, frame: FrameType | None) -> None:
+        self.requested = True
+        signal.signal(signal.SIGINT, self._previous_handler)
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        if self._previous_handler is not None:
+            signal.signal(signal.SIGINT, self._previous_handler)

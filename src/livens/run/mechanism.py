@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.results.result import Result
 from livens.run.simulate import simulate
 
@@ -38,11 +38,11 @@ def _simulate(
     Result
         Trajectory, report and statistics.
     """
-    usual = "lie-ggl" if velocity_level else mechanism.usual_scheme
-    q, v = mechanism.started
+    default_scheme = "lie-ggl" if velocity_level else mechanism.default_scheme
+    q, v = mechanism.initial_state
     if options.get("scaling") is None:  # otherwise h is a step in fictive time, which adapts
-        mechanism.check_steps(h)
-    return simulate(mechanism.system, q, v, scheme=scheme or usual, h=h, t_end=t_end, **options)
+        mechanism.check_step_size(h)
+    return simulate(mechanism.system, q, v, scheme=scheme or default_scheme, h=h, t_end=t_end, **options)
 
 
 Multibody.attach("simulate", _simulate)

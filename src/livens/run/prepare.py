@@ -10,26 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.compiled import CompiledStep
-from livens.engine.loop import Policy
-from livens.engine.step_size import flow
-from livens.engine.steps import Carry, Stepper
+from livens.engine.compiled_step import CompiledStep
+from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.stepper import IntegratorState, Stepper
 from livens.errors import InputError, IntegrationError
-from livens.expressions.numbers import number, positive
-from livens.models.model import Model
+from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
-from livens.run.beginning import beginning
-from livens.run.control import StepControl
-from livens.run.events import Event
+from livens.run.events.event import Event
 from livens.run.plan import Plan
 from livens.run.simulate import compile_and_start, execute
-from livens.schemes.base import Scheme
+from livens.run.startup import start_integration
+from livens.run.step_control import StepControl
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_number, check_positive
 
 #: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
-_REMEMBERED, _PLAIN = 64, frozenset((float, int, bool, str, type(None)))
+_MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None)))
 #: Options of a run besides initial values and parameters, in the order of the cache key.
-_ASKED = ("h", "t_end", "t0", "every", "project", "store", "control")
+_RUN_OPTIONS = ("h", "t_end", "t0", "every", "project", "store", "control")
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ class MotionState:
     States are immutable: a step returns a new state. Instances are returned by `Prepared.start` and `Prepared.step`.
     """
 
-    _carry: Carry
+    _state: IntegratorState
     _stepper: Stepper
     _compiled: CompiledStep
-    _number: int = 0
+    _step_index: int = 0
 
     @property
     def t(self) -> float:
-        return self._carry.t
+        return self._state.t
 
     def __getattr__(self, name: str) -> np.ndarray:
         layout = self._compiled.layout
         if name.startswith("_") or name not in layout:
             raise AttributeError(f"a state has no '{name}', only t, {', '.join(layout.sizes)}")
-        return self._carry.z[layout[name]].copy()
+        return self._state.z[layout[name]].copy()
 
     def __repr__(self) -> str:
         return f"<livens state at t = {self.t:g}>"
@@ -67,28 +67,28 @@ class Prepared:
 
     def __init__(self, model: Model | Problem, defaults: Mapping[str, Any]) -> None:
         self._model, self._defaults = model, dict(defaults)
-        self.model: Model = model.system if isinstance(model, Problem) else model
-        self._checked: dict[Any, Plan] = {}  # validated plans by their options
+        self.model: Model = model.model if isinstance(model, Problem) else model
+        self._plan_cache: dict[Any, Plan] = {}  # validated plans by their options
 
     @property
     def scheme(self) -> Scheme:
         scheme: Scheme = self._defaults["scheme"]
         return scheme
 
-    def _plan(self, start: Mapping[str, Any], **options: Any) -> Plan:
-        given = {name: value for name, value in options.items() if value is not None}
-        return Plan.of(self._model, start, fits=True, **{**self._defaults, **given})
+    def _make_plan(self, initial: Mapping[str, Any], **options: Any) -> Plan:
+        specified = {name: value for name, value in options.items() if value is not None}
+        return Plan.from_arguments(self._model, initial, is_compatible=True, **{**self._defaults, **specified})
 
-    def _plan_of_run(self, start: Mapping[str, Any], parameters: Any, *asked: Any) -> Plan:
+    def _cached_plan(self, initial: Mapping[str, Any], parameters: Any, *run_options: Any) -> Plan:
         """Return the plan of a run; a cached plan with the same options is not validated again."""
-        kinds = tuple(map(type, asked))
-        plain = _PLAIN.issuperset(kinds)
-        known = self._checked.get((asked, kinds)) if plain else None
-        if known is not None:
-            return known.again(start, self._defaults.get("parameters") if parameters is None else parameters)
-        plan = self._plan(start, parameters=parameters, **dict(zip(_ASKED, asked, strict=True)))
-        if plain and len(self._checked) < _REMEMBERED:
-            self._checked[asked, kinds] = plan
+        option_types = tuple(map(type, run_options))
+        is_hashable = _HASHABLE_TYPES.issuperset(option_types)
+        cached = self._plan_cache.get((run_options, option_types)) if is_hashable else None
+        if cached is not None:
+            return cached.with_inputs(initial, self._defaults.get("parameters") if parameters is None else parameters)
+        plan = self._make_plan(initial, parameters=parameters, **dict(zip(_RUN_OPTIONS, run_options, strict=True)))
+        if is_hashable and len(self._plan_cache) < _MAX_CACHED_PLANS:
+            self._plan_cache[run_options, option_types] = plan
         return plan
 
     def run(
@@ -148,8 +148,8 @@ class Prepared:
         Result
             Trajectory, report and statistics.
         """
-        start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
-        plan = self._plan_of_run(start, parameters, h, t_end, t0, every, project, store, control)
+        initial = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
+        plan = self._cached_plan(initial, parameters, h, t_end, t0, every, project, store, control)
         return execute(plan, events=events, out=out, force=force, progress=progress)
 
     def value_and_gradient(
@@ -183,7 +183,7 @@ class Prepared:
         >>> round(by.parameters["g"], 4)
         0.0988
         """
-        from livens.run.gradient import value_and_gradient
+        from livens.run.derivatives.gradient import value_and_gradient
 
         return functools.partial(value_and_gradient(loss, every=every, data=data, keep=keep), self)
 
@@ -226,18 +226,18 @@ class Prepared:
         InputError
             If the model has sampled controllers, joint stops or rigid contact, which need a run.
         """
-        start = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
-        begin = number("t0", t0 if t0 is not None else self._defaults.get("t0") or 0.0)
-        plan = self._plan(start, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
+        initial_values = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
+        begin = check_number("t0", t0 if t0 is not None else self._defaults.get("t0") or 0.0)
+        plan = self._make_plan(initial_values, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
         if getattr(plan.model, "controllers", ()):
             raise InputError("sampled controllers are not called by single steps: use run, or call them in your loop")
         if getattr(plan.model, "stops", ()):
             raise InputError("joint stops with restitution are not detected by single steps: use run")
-        if getattr(plan.model, "bounces", ()):
+        if getattr(plan.model, "impact_contacts", ()):
             raise InputError("rigid contact needs events, which are not detected by single steps: use run")
         compiled, initial = compile_and_start(plan)
-        carry, stepper = beginning(plan, compiled, initial)
-        return MotionState(carry, stepper, compiled)
+        state, stepper = start_integration(plan, compiled, initial)
+        return MotionState(state, stepper, compiled)
 
     def step(self, state: MotionState, h: float | None = None) -> MotionState:
         """Return the state after one step. Steps of equal size are cheapest: the predictor uses the previous steps.
@@ -263,16 +263,18 @@ class Prepared:
         """
         if not isinstance(state, MotionState):
             raise InputError(f"step needs a state returned by `start` or `step`, got {state!r}")
-        given = h if h is not None else self._defaults.get("h")
-        size = positive("h", self._model.h if given is None and isinstance(self._model, Problem) else given)
-        entry = state._compiled.layout["t"].start if "t" in state._compiled.layout else -1
-        policy = Policy(False, size, state.t - state._number * size, state._number, entry)
-        if entry >= 0:
-            policy = policy._replace(origin=0.0)
-        steps = state._stepper.advance(state._carry, 1, policy, flow(size))
-        if steps.trouble is not None:
-            raise IntegrationError(f"the step from t = {state.t:.9g} failed: {steps.trouble.reason}")
-        return MotionState(steps.carry, state._stepper, state._compiled, state._number + 1)
+        requested_h = h if h is not None else self._defaults.get("h")
+        size = check_positive(
+            "h", self._model.h if requested_h is None and isinstance(self._model, Problem) else requested_h
+        )
+        time_index = state._compiled.layout["t"].start if "t" in state._compiled.layout else -1
+        policy = StepPolicy(False, size, state.t - state._step_index * size, state._step_index, time_index)
+        if time_index >= 0:
+            policy = policy._replace(t_origin=0.0)
+        steps = state._stepper.advance(state._state, 1, policy, initial_controller_state(size))
+        if steps.failure is not None:
+            raise IntegrationError(f"the step from t = {state.t:.9g} failed: {steps.failure.reason}")
+        return MotionState(steps.final, state._stepper, state._compiled, state._step_index + 1)
 
 
 def prepare(
@@ -363,18 +365,18 @@ def prepare(
     """
     from livens import schemes
 
-    actual = model.system if isinstance(model, Problem) else model
+    actual = model.model if isinstance(model, Problem) else model
     if not isinstance(actual, Model):
         raise InputError(f"prepare needs a model, such as a System, or a Problem, got {model!r}")
-    usual = model.scheme if isinstance(model, Problem) else actual.usual_scheme
-    chosen = schemes.get(usual if scheme is None else scheme)
-    schemes.require(chosen, actual)
-    if scaling is None and chosen.fictive and isinstance(model, Problem):
+    default_scheme = model.scheme if isinstance(model, Problem) else actual.default_scheme
+    chosen_scheme = schemes.get(default_scheme if scheme is None else scheme)
+    schemes.check_compatible(chosen_scheme, actual)
+    if scaling is None and chosen_scheme.fictive and isinstance(model, Problem):
         scaling = model.scaling
     if scaling is not None:
-        chosen = chosen.scaled(scaling)
-    given = dict(
-        scheme=chosen,
+        chosen_scheme = chosen_scheme.with_scaling(scaling)
+    defaults = dict(
+        scheme=chosen_scheme,
         h=h,
         t_end=t_end,
         t0=t0,
@@ -387,4 +389,4 @@ def prepare(
         threads=threads,
         store=store,
     )
-    return Prepared(model, {name: value for name, value in given.items() if value is not None})
+    return Prepared(model, {name: value for name, value in defaults.items() if value is not None})

@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from livens.expressions.stages import listening, nobody_listens
+from livens.progress import is_silent, listen
 
-_PATIENCE = 2.0
+_DELAY = 2.0
 #: Largest number of preparation stages shown at once; the last ones are shown.
-_STAGES = 3
+_MAX_STAGES = 3
 
 
-def somebody_looks() -> bool:
+def is_interactive() -> bool:
     """Return True on a terminal or in a notebook (only the notebook kernel imports ipykernel)."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
@@ -36,13 +36,13 @@ class Progress:
 
     def update(self, done: int) -> None:
         if self._show is None:
-            self._show = somebody_looks()
+            self._show = is_interactive()
         now = time.monotonic()
         if not self._show or now - self._last < 0.1:
             return
         self._last = now
         if self._bar is None:
-            if now - self._start < _PATIENCE:
+            if now - self._start < _DELAY:
                 return
             self._open()
         rate = done / (now - self._start)
@@ -71,7 +71,7 @@ class Progress:
             self._bar.stop()
 
 
-class Preparation:
+class PreparationStatus:
     """Status line of the preparation of a run (derivation, compilation), shown if it takes longer than two seconds.
 
     The line is written by a separate thread, because the working thread is busy for seconds at a time. The thread is
@@ -79,64 +79,64 @@ class Preparation:
     """
 
     def __init__(self, title: str) -> None:
-        self._title, self._begun = title, time.monotonic()
+        self._title, self._t_start = title, time.monotonic()
         self._stages: dict[str, str] = {}  # shown text by stage
         self._counts: dict[str, int] = {}
-        self._over = threading.Event()
+        self._finished = threading.Event()
         self._thread: threading.Thread | None = None
 
     # -- messages of the working thread --------------------------------------------------------------------------------
-    def stage(self, words: str) -> None:
-        self._show(words, words)
+    def message(self, text: str) -> None:
+        self._show(text, text)
 
-    def counted(self, doing: str, what: str) -> None:
-        number = self._counts[what] = self._counts.get(what, 0) + 1
-        self._show(f"{doing} {what}", f"{doing} {number} {what}{'' if number == 1 else 's'}")
+    def item(self, operation: str, noun: str) -> None:
+        count = self._counts[noun] = self._counts.get(noun, 0) + 1
+        self._show(f"{operation} {noun}", f"{operation} {count} {noun}{'' if count == 1 else 's'}")
 
-    def _show(self, key: str, words: str) -> None:
-        self._stages = {**{k: v for k, v in self._stages.items() if k != key}, key: words}
+    def _show(self, key: str, text: str) -> None:
+        self._stages = {**{k: v for k, v in self._stages.items() if k != key}, key: text}
         if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, daemon=True, name="livens progress")
+            self._thread = threading.Thread(target=self._show_status, daemon=True, name="livens progress")
             self._thread.start()
 
-    def line(self) -> str:
+    def status_line(self) -> str:
         """Return the line, ``n-four-bar (livens-em): deriving 971 equations ... compiling 7 kernels ... 12 s``."""
-        stages = list(self._stages.values())[-_STAGES:]
-        return f"{self._title}: {' ... '.join(stages)} ... {time.monotonic() - self._begun:.0f} s"
+        stages = list(self._stages.values())[-_MAX_STAGES:]
+        return f"{self._title}: {' ... '.join(stages)} ... {time.monotonic() - self._t_start:.0f} s"
 
     # -- display thread ------------------------------------------------------------------------------------------------
-    def _watch(self) -> None:
-        if self._over.wait(max(0.0, _PATIENCE - (time.monotonic() - self._begun))):
+    def _show_status(self) -> None:
+        if self._finished.wait(max(0.0, _DELAY - (time.monotonic() - self._t_start))):
             return
         from rich.console import Console
 
-        with Console(stderr=True).status(self.line()) as status:
-            while not self._over.wait(0.2):
-                status.update(self.line())
+        with Console(stderr=True).status(self.status_line()) as status:
+            while not self._finished.wait(0.2):
+                status.update(self.status_line())
 
     def end(self) -> None:
-        self._over.set()
+        self._finished.set()
         if self._thread is not None:
             self._thread.join()
 
 
-_NOTHING = contextlib.nullcontext()
+_NO_STATUS = contextlib.nullcontext()
 
 
-def preparing(title: str, show: bool | None = None) -> contextlib.AbstractContextManager[None]:
+def show_preparation(title: str, show: bool | None = None) -> contextlib.AbstractContextManager[None]:
     """Return a context manager that shows the stages of a preparation; by default on a terminal only.
 
     Within another preparation it has no effect: the outer one shows the stages.
     """
-    shown = (somebody_looks() if show is None else show) and nobody_listens()
-    return _shown(title) if shown else _NOTHING
+    is_visible = (is_interactive() if show is None else show) and is_silent()
+    return _status_shown(title) if is_visible else _NO_STATUS
 
 
 @contextlib.contextmanager
-def _shown(title: str) -> Iterator[None]:
-    preparation = Preparation(title)
+def _status_shown(title: str) -> Iterator[None]:
+    preparation = PreparationStatus(title)
     try:
-        with listening(preparation):
+        with listen(preparation):
             yield
     finally:
         preparation.end()

@@ -8,25 +8,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from livens.engine.compiled import CompiledStep, compiled_step
+from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.errors import InputError
-from livens.expressions.numbers import number, path_of
-from livens.models.model import InitialState, Model
+from livens.models.base import InitialState, Model
 from livens.models.problem import Problem
 from livens.results.checkpoint import Checkpoint
 from livens.results.recorder import Recorder
 from livens.results.result import Result
-from livens.run.control import StepControl
-from livens.run.events import Blow, Event, afresh, check_blows, given_again, names_of, stops_of, with_stops
-from livens.run.first_step import first_step
+from livens.run.driver import Run, RunCallback
+from livens.run.events.event import (
+    Event,
+    ImpactEvent,
+    all_events,
+    check_no_penetration,
+    contact_resolver,
+    event_names,
+    model_events,
+    require_same_events,
+)
+from livens.run.fast_path import enable_fast_path, run_fast_path
+from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
-from livens.run.progress import preparing
-from livens.run.run import Onlooker, Run
-from livens.run.short import remember, run_again
-from livens.schemes.base import Scheme
+from livens.run.progress import show_preparation
+from livens.run.step_control import StepControl
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_number, check_path
 
 #: Initial capacity in rows if the number of steps is not known in advance.
-_ROWS = 1024
+_INITIAL_ROWS = 1024
 
 
 def simulate(
@@ -137,8 +146,8 @@ def simulate(
     >>> result.q.shape, bool(result.summary.max_energy_drift < 1e-13)
     ((101, 1), True)
     """
-    begun = time.perf_counter()
-    plan = Plan.of(
+    t_start = time.perf_counter()
+    plan = Plan.from_arguments(
         model,
         dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0),
         scheme=scheme,
@@ -156,33 +165,33 @@ def simulate(
         store=store,
         compress=compress,
     )
-    return execute(plan, events=events, out=out, force=force, progress=progress, begun=begun)
+    return execute(plan, events=events, out=out, force=force, progress=progress, t_start=t_start)
 
 
 def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     """Return the compiled step and the initial state, which determines the redundant constraints."""
     compiled = compiled_step(plan.model, plan.scheme)
     # the compiled model equals the plan's model, and its derived functions exist already
-    initial = compiled.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
-    if initial.dropped:
-        compiled = compiled_step(plan.model, plan.scheme, initial.dropped)
+    initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
+    if initial.removed_constraints:
+        compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
     return compiled, initial
 
 
-def _touching(plan: Plan, events: Sequence[Event]) -> Plan:
+def _with_contact_modes(plan: Plan, events: Sequence[Event]) -> Plan:
     """Return the plan with the contact modes of the initial state."""
-    places = afresh(events)
-    if places is None and not any(isinstance(event, Blow) for event in events):
+    resolver = contact_resolver(events)
+    if resolver is None and not any(isinstance(event, ImpactEvent) for event in events):
         return plan
-    start = plan.model.start(plan.start, plan.k, plan.t0, plan.project, plan.redundant).values
-    check_blows(events, start["q"], start["v"])
-    if places is None:
+    initial = plan.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant).values
+    check_no_penetration(events, initial["q"], initial["v"])
+    if resolver is None:
         return plan
-    found = places.begun((start["q"], start["v"], plan.k), plan.t0, plan.h, set(names_of(events)))
-    if not found:
+    changes = resolver.initialise((initial["q"], initial["v"], plan.k), plan.t0, plan.h, set(event_names(events)))
+    if not changes:
         return plan
-    moved = {**plan.start, "q0": found["q"], "v0": found["v"]}
-    return dataclasses.replace(plan, start=moved, parameters={**plan.parameters, **found["parameters"]})
+    initial_values = {**plan.start, "q0": changes["q"], "v0": changes["v"]}
+    return dataclasses.replace(plan, start=initial_values, parameters={**plan.parameters, **changes["parameters"]})
 
 
 def execute(
@@ -192,64 +201,64 @@ def execute(
     out: str | Path | None = None,
     force: bool = False,
     progress: bool | None = None,
-    begun: float | None = None,
-    onlooker: Onlooker | None = None,
-    may_be_short: bool = True,
+    t_start: float | None = None,
+    callback: RunCallback | None = None,
+    allow_fast_path: bool = True,
 ) -> Result:
     """Execute a plan; `t_start` is the time at which preparation started, `callback` is called between chunks.
 
     Short runs use the fast path (`livens.run.fast_path`) if `allow_fast_path` is True.
     """
-    begun = time.perf_counter() if begun is None else begun
-    missing = getattr(plan.model, "bounces", ()) if events is None else ()
+    t_start = time.perf_counter() if t_start is None else t_start
+    missing = getattr(plan.model, "impact_contacts", ()) if events is None else ()
     if missing:
         raise InputError(
             f"the mechanism has rigid contact ('{missing[0]}'), but no events were given: pass "
             "events=mb.rigid_contact(...), or events=() to ignore the contact (bodies then interpenetrate)"
         )
-    events = with_stops(plan.model, events)
-    may_be_short = may_be_short and out is None and onlooker is None and not events
-    if may_be_short:
-        found = run_again(plan, begun, lambda: _checkpoint(plan))
-        if found is not None:
-            return found
-    with preparing(plan.title, progress):
-        plan = _touching(plan, events)
+    events = all_events(plan.model, events)
+    allow_fast_path = allow_fast_path and out is None and callback is None and not events
+    if allow_fast_path:
+        fast_result = run_fast_path(plan, t_start, lambda: _checkpoint(plan))
+        if fast_result is not None:
+            return fast_result
+    with show_preparation(plan.title, progress):
+        plan = _with_contact_modes(plan, events)
         compiled, initial = compile_and_start(plan)
-        if plan.automatic:
-            plan = dataclasses.replace(plan, h=first_step(plan, compiled, initial))
-        facts = plan.facts(compiled)
-        facts.events = names_of(events)
-        file, rows = None, plan.rows or _ROWS
+        if plan.estimate_h0:
+            plan = dataclasses.replace(plan, h=initial_step_size(plan, compiled, initial))
+        info = plan.run_info(compiled)
+        info.events = event_names(events)
+        file, rows = None, plan.max_rows or _INITIAL_ROWS
         if out is not None:
-            from livens.results.hdf5_writer import RunFile  # slow import, not needed without a file
+            from livens.results.storage.hdf5_writer import RunFile  # slow import, not needed without a file
 
-            file = RunFile.create(path_of("out", out), facts, rows=rows, force=force)
-        recorder = Recorder(facts, compiled.layout, file, expected=rows)
+            file = RunFile.create(check_path("out", out), info, rows=rows, force=force)
+        recorder = Recorder(info, compiled.layout, file, expected=rows)
         try:
             run = Run(
                 plan,
                 compiled,
-                facts,
+                info,
                 recorder,
                 initial=initial,
                 events=events or (),
                 progress=progress,
-                onlooker=onlooker,
+                callback=callback,
             )
         except BaseException:
             recorder.discard()
             raise
-    run.statistics.compile_s = time.perf_counter() - begun
-    result = run.go()
-    if may_be_short:
-        remember(plan, compiled)
+    run.statistics.compile_s = time.perf_counter() - t_start
+    result = run.integrate()
+    if allow_fast_path:
+        enable_fast_path(plan, compiled)
     return result
 
 
 def _checkpoint(plan: Plan) -> Checkpoint:
     """Return the checkpoint from which a longer run continues."""
-    return execute(plan, events=(), progress=False, may_be_short=False).record.checkpoint
+    return execute(plan, events=(), progress=False, allow_fast_path=False).record.checkpoint
 
 
 def resume(
@@ -296,47 +305,47 @@ def resume(
     -----
     A run that was ended by a terminal event continues from the time and state of the event.
     """
-    from livens.results.hdf5_reader import load
+    from livens.results.storage.hdf5_reader import load
 
-    begun = time.perf_counter()
-    path = path_of("the path of a run", path)
+    t_start = time.perf_counter()
+    path = check_path("the path of a run", path)
     earlier = load(path, system=system)
-    facts = earlier.facts
-    t_end = None if t_end is None else number("t_end", t_end)
-    if t_end is not None and t_end < facts.t_end:
-        raise InputError(f"t_end = {t_end:g} lies before the end of the run, {facts.t_end:g}")
-    if earlier.status == "complete" and (t_end is None or t_end == facts.t_end) and not _stopped_by_event(earlier):
-        raise InputError(f"the run in '{path}' is already finished (t = {facts.t_end:g}); nothing to resume")
+    info = earlier.info
+    t_end = None if t_end is None else check_number("t_end", t_end)
+    if t_end is not None and t_end < info.t_end:
+        raise InputError(f"t_end = {t_end:g} lies before the end of the run, {info.t_end:g}")
+    if earlier.status == "complete" and (t_end is None or t_end == info.t_end) and not _stopped_by_event(earlier):
+        raise InputError(f"the run in '{path}' is already finished (t = {info.t_end:g}); nothing to resume")
     problem = earlier.problem if system is None else None
-    plan = Plan.from_facts(facts, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
-    if plan.scheme.name != facts.scheme:
-        raise InputError(f"the run in '{path}' was made with the scheme '{facts.scheme}', not '{plan.scheme.name}'")
-    with preparing(plan.title, progress):
-        run = _taken_up(path, plan, earlier, events, progress)
-    run.statistics.compile_s += time.perf_counter() - begun
-    return run.go()
+    plan = Plan.from_run_info(info, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
+    if plan.scheme.name != info.scheme:
+        raise InputError(f"the run in '{path}' was made with the scheme '{info.scheme}', not '{plan.scheme.name}'")
+    with show_preparation(plan.title, progress):
+        run = _resume_run(path, plan, earlier, events, progress)
+    run.statistics.compile_s += time.perf_counter() - t_start
+    return run.integrate()
 
 
-def _taken_up(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | None, progress: bool | None) -> Run:
+def _resume_run(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] | None, progress: bool | None) -> Run:
     """Return the run of a file, ready to continue."""
-    from livens.results.hdf5_writer import RunFile
+    from livens.results.storage.hdf5_writer import RunFile
 
-    facts = earlier.facts
-    compiled = compiled_step(plan.model, plan.scheme, facts.dropped)
-    if not compiled.solves(facts.model):
+    info = earlier.info
+    compiled = compiled_step(plan.model, plan.scheme, info.dropped)
+    if not compiled.matches_fingerprint(info.model):
         raise InputError(
             f"the run in '{path}' was made with other equations (another model or another version of livens): "
             "it cannot be resumed"
         )
-    own = names_of(stops_of(plan.model))
-    given_again(path, [name for name in facts.events if name not in own], events)
-    events = with_stops(plan.model, events)
-    facts = dataclasses.replace(facts, t_end=plan.t_end, events=names_of(events))
+    model_event_names = event_names(model_events(plan.model))
+    require_same_events(path, [name for name in info.events if name not in model_event_names], events)
+    events = all_events(plan.model, events)
+    info = dataclasses.replace(info, t_end=plan.t_end, events=event_names(events))
     stored = earlier.record.checkpoint["recorder"]
     file = RunFile.reopen(Path(path), int(stored["rows"]), int(stored["step"]))
-    recorder = Recorder(facts, compiled.layout, file)
+    recorder = Recorder(info, compiled.layout, file)
     try:
-        return Run(plan, compiled, facts, recorder, earlier=earlier.record, events=events or (), progress=progress)
+        return Run(plan, compiled, info, recorder, earlier=earlier.record, events=events or (), progress=progress)
     except BaseException:
         recorder.release()
         raise

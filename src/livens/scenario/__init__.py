@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from livens.errors import answer_with_words
 
 if TYPE_CHECKING:
-    from livens.scenario.saved import NAME
+    from livens.scenario.restore import SCENARIO_NAME
     from livens.scenario.scenario import Scenario, described, load, parse
 
-__all__ = ["NAME", "Scenario", "described", "load", "parse"]
+__all__ = ["SCENARIO_NAME", "Scenario", "described", "load", "parse"]
 
 
 def __getattr__(name: str) -> Any:

@@ -63,7 +63,7 @@ class _Evaluation:
             case Negative():
                 return -self.value(node.operand)
             case Chain():
-                total = self.value(node.first)
+                total = self.value(node.first_operand)
                 for sign, operand, column in node.rest:
                     total = self._binary(sign, total, self.value(operand), column)
                 return total
@@ -77,18 +77,18 @@ class _Evaluation:
                 return self._binary(node.operator, self.value(node.left), self.value(node.right), node.column)
             case Call():
                 arguments = [self.value(argument) for argument in node.arguments]
-                return self._checked(_FUNCTIONS[node.function](*arguments), node.column)
+                return self._require_finite(_FUNCTIONS[node.function](*arguments), node.column)
 
     def _binary(self, sign: str, left: Any, right: Any, column: int) -> Any:
         numeric, symbolic = _OPERATORS[sign]
-        both_known = isinstance(left, float) and isinstance(right, float)
-        return self._checked((numeric if both_known else symbolic)(left, right), column)
+        both_numeric = isinstance(left, float) and isinstance(right, float)
+        return self._require_finite((numeric if both_numeric else symbolic)(left, right), column)
 
-    def _checked(self, value: Any, column: int) -> Any:
+    def _require_finite(self, value: Any, column: int) -> Any:
         """Return a finite float for constant values, and symbols unchanged."""
         if isinstance(value, m.Scalar) and not value.sx.is_constant():
             return value
-        known = float(value)
-        if not math.isfinite(known):
-            raise ExpressionError(f"this is {known}, not a finite number", self._text, column)
-        return known
+        number = float(value)
+        if not math.isfinite(number):
+            raise ExpressionError(f"this is {number}, not a finite number", self._text, column)
+        return number

@@ -50,7 +50,7 @@ class Negative:
 class Chain:
     """Sum or product, left-associative: first operand, then (operator, operand, column of the operator)."""
 
-    first: Node
+    first_operand: Node
     rest: tuple[tuple[str, Node, int], ...]
     column: int
 
@@ -82,7 +82,7 @@ Node = Number | Name | Negative | Chain | Power | Comparison | Call
 
 def parse(text: str) -> Node:
     """Return the syntax tree of an expression; raise an ExpressionError that points at the wrong character."""
-    return _Parser(text).whole()
+    return _Parser(text).parse_all()
 
 
 def names(node: Node) -> list[Name]:
@@ -93,7 +93,7 @@ def names(node: Node) -> list[Name]:
         case Negative():
             return names(node.operand)
         case Chain():
-            return names(node.first) + [name for _, operand, _ in node.rest for name in names(operand)]
+            return names(node.first_operand) + [name for _, operand, _ in node.rest for name in names(operand)]
         case Power():
             return names(node.base) + names(node.exponent)
         case Comparison():
@@ -119,23 +119,25 @@ class _Parser:
     def _error(self, reason: str, token: Token) -> ExpressionError:
         return ExpressionError(reason, self._text, token.column)
 
-    def whole(self) -> Node:
-        if self._token.kind == "end":
+    def parse_all(self) -> Node:
+        if self._token.token_type == "end":
             raise self._error("the expression is empty", self._token)
         node = self._expression(1)
-        if self._token.kind != "end":
-            raise self._left_over(self._token)
+        if self._token.token_type != "end":
+            raise self._unexpected_token(self._token)
         return node
 
-    def _left_over(self, token: Token) -> ExpressionError:
+    def _unexpected_token(self, token: Token) -> ExpressionError:
         if token.text in keyword.kwlist:
             return self._error(f"'{token.text}' is not part of the language", token)
         if token.text == ")":
             return self._error("this ')' has no matching '('", token)
         if token.text == ",":
             return self._error("',' is allowed between the arguments of a function only", token)
-        before = self._tokens[self._next - 1].text
-        return self._error(f"an operator is missing between '{before}' and '{token.text}': write * to multiply", token)
+        previous = self._tokens[self._next - 1].text
+        return self._error(
+            f"an operator is missing between '{previous}' and '{token.text}': write * to multiply", token
+        )
 
     def _expression(self, strength: int) -> Node:
         """Parse an expression whose operators have at least this precedence."""
@@ -145,7 +147,7 @@ class _Parser:
                 f"the expression is nested too deeply (at most {MAX_DEPTH} levels); use `let`", self._token
             )
         left = self._operand()
-        while self._token.kind == "operator" and _STRENGTH.get(self._token.text, 0) >= strength:
+        while self._token.token_type == "operator" and _STRENGTH.get(self._token.text, 0) >= strength:
             operator = self._token
             if operator.text == "**":
                 self._advance()
@@ -160,31 +162,31 @@ class _Parser:
         self._depth -= 1
         return left
 
-    def _chain(self, first: Node, strength: int) -> Chain:
+    def _chain(self, first_operand: Node, strength: int) -> Chain:
         column, rest = self._token.column, []
-        while self._token.kind == "operator" and _STRENGTH.get(self._token.text, 0) == strength:
+        while self._token.token_type == "operator" and _STRENGTH.get(self._token.text, 0) == strength:
             operator = self._advance()
             rest.append((operator.text, self._expression(strength + 1), operator.column))
-        return Chain(first, tuple(rest), column)
+        return Chain(first_operand, tuple(rest), column)
 
     def _operand(self) -> Node:
         token = self._advance()
-        if token.kind == "number":
+        if token.token_type == "number":
             return Number(token.value, token.column)
-        if token.kind == "name":
+        if token.token_type == "name":
             return self._call(token) if self._token.text == "(" else self._name(token)
         if token.text == "-":
             return Negative(self._expression(_SIGN), token.column)
         if token.text == "+":
             return self._expression(_SIGN)
         if token.text == "(":
-            inside = self._expression(1)
+            inner = self._expression(1)
             self._close(token)
-            return inside
-        what = (
-            "the expression ends too early" if token.kind == "end" else f"expected a value, got '{token.text}'"
+            return inner
+        reason = (
+            "the expression ends too early" if token.token_type == "end" else f"expected a value, got '{token.text}'"
         )
-        raise self._error(what, token)
+        raise self._error(reason, token)
 
     def _name(self, token: Token) -> Name:
         if token.text in FUNCTIONS:
@@ -209,17 +211,17 @@ class _Parser:
         self._close(bracket)
         fewest, most = FUNCTIONS[name]
         if not fewest <= len(arguments) <= most:
-            wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+            expected = str(fewest) if fewest == most else f"{fewest} to {most}"
             plural = "" if most == 1 else "s"
-            raise self._error(f"{name} takes {wanted} argument{plural}, got {len(arguments)}", token)
+            raise self._error(f"{name} takes {expected} argument{plural}, got {len(arguments)}", token)
         return Call(name, tuple(arguments), token.column)
 
     def _close(self, bracket: Token) -> None:
-        if self._token.kind == "end":
+        if self._token.token_type == "end":
             raise self._error(
                 f"this '(' is never closed ({COMMA_HINT})",
                 bracket,
             )
         if self._token.text != ")":
-            raise self._left_over(self._token)
+            raise self._unexpected_token(self._token)
         self._advance()

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError, LivensError, suggestion
-from livens.expressions.numbers import array
 from livens.multibody import units
-from livens.multibody.builder import Multibody
-from livens.multibody.parts import Part
+from livens.multibody.body import Body
+from livens.multibody.multibody import Multibody
 from livens.scenario.evaluate import CONSTANTS, evaluate
 from livens.scenario.grammar import names, parse
-from livens.scenario.reader import Document, Place
+from livens.scenario.quoting import quoted
+from livens.scenario.reader import Document, YamlPath
 from livens.scenario.schema import MechanismScenario, RobotScenario
-from livens.scenario.show import shown
 from livens.scenario.tokens import ExpressionError
 from livens.scenario.vocabulary import check_name
+from livens.validation import check_array
 
 BODIES = ("body", "box", "cylinder", "particle", "plate", "ring", "rod", "sphere")
-_BETWEEN_BODIES = (
+_TWO_BODY_JOINTS = (
     "cylindrical",
     "fixed",
     "knife_edge",
@@ -39,27 +39,27 @@ _BETWEEN_BODIES = (
     "spherical",
     "universal",
 )
-_OF_JOINTS = {"gear": 2, "rack": 2, "belt": 2, "differential": 3}
-JOINTS = (*_BETWEEN_BODIES, "distance", "couple", *_OF_JOINTS)
-_IN_JOINTS = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
+_JOINT_COUPLINGS = {"gear": 2, "rack": 2, "belt": 2, "differential": 3}
+JOINTS = (*_TWO_BODY_JOINTS, "distance", "couple", *_JOINT_COUPLINGS)
+_JOINT_FORCES = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
 #: Elements whose name is an optional keyword argument.
-_NAMED_LATER = ("drive", "motor", "pd", "pid")
-FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper", "wrench", *_IN_JOINTS)
+_NAME_LAST = ("drive", "motor", "pd", "pid")
+FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper", "wrench", *_JOINT_FORCES)
 
 #: Arguments by type; all other arguments are numbers.
 _POINTS = ("a", "b", "at", "to", "position", "origin")
 _AXES = ("axis", "other_axis", "normal", "across")
-_NUMBERS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
-_WORDS = ("frame",)
-_FLAGS = ("crossed", "hold", "rotor")
-_OF_TIME = ("t",)
+_VECTORS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
+_STRINGS = ("frame",)
+_BOOLEANS = ("crossed", "hold", "rotor")
+_TIME_ONLY = ("t",)
 #: Arguments that are expressions, by element type, with the variables the expressions may use.
-_LAWS: dict[str, dict[str, tuple[str, ...]]] = {
+_EXPRESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "motor": {"torque": ("t", "angle", "rate"), "force": ("t", "position", "speed")},
-    "drive": dict.fromkeys(("angle", "position", "rate", "speed"), _OF_TIME),
-    "pd": dict.fromkeys(("angle", "rate", "feedforward"), _OF_TIME),
-    "pid": dict.fromkeys(("angle", "rate", "feedforward"), _OF_TIME),
-    "wrench": dict.fromkeys(("force", "torque"), _OF_TIME),
+    "drive": dict.fromkeys(("angle", "position", "rate", "speed"), _TIME_ONLY),
+    "pd": dict.fromkeys(("angle", "rate", "feedforward"), _TIME_ONLY),
+    "pid": dict.fromkeys(("angle", "rate", "feedforward"), _TIME_ONLY),
+    "wrench": dict.fromkeys(("force", "torque"), _TIME_ONLY),
     "point_on_curve": {"curve": ("x", "y", "z")},
     "point_on_surface": {"surface": ("x", "y", "z")},
 }
@@ -67,7 +67,7 @@ _UNITS = {"deg": units.deg, "mm": units.mm, "rpm": units.rpm}
 
 
 #: File suffixes of robot descriptions: URDF and MJCF.
-ROBOTS = (".urdf", ".xml", ".mjcf")
+ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf")
 
 
 def robot_file(name: str, source: str) -> Path:
@@ -82,289 +82,316 @@ class Mechanism:
         self._fields, self._document = fields, document
         self._values: dict[str, float] = dict(_UNITS)
         for name, text in fields.parameters.items():
-            place: Place = ("parameters", name)
-            with self._at(place):
+            path: YamlPath = ("parameters", name)
+            with self._located_errors(path):
                 check_name(name, "parameter", dict.fromkeys(_UNITS, "unit"))
-            self._values[name] = self._number(text, place)
-        self.drawn = self._draw()
+            self._values[name] = self._number(text, path)
+        self.multibody = self._build()
 
     @contextmanager
-    def _at(self, place: Place) -> Iterator[None]:
+    def _located_errors(self, path: YamlPath) -> Iterator[None]:
         """Add the location in the file to all errors raised inside."""
         try:
             yield
         except InputError as error:
             if str(error).startswith(self._document.source):
                 raise
-            raise self._document.error(place, error) from None
+            raise self._document.error(path, error) from None
         except LivensError as error:
-            raise self._document.error(place, error) from None
+            raise self._document.error(path, error) from None
 
     # -- elements -----------------------------------------------------------------------------------------------------
-    def _draw(self) -> Multibody:
+    def _build(self) -> Multibody:
         fields = self._fields
         gravity = None if fields.gravity is None else self._vector(fields.gravity, ("gravity",))
         if isinstance(fields, RobotScenario):
             mb = self._robot(fields, gravity)
         else:
-            with self._at(("gravity",)):
+            with self._located_errors(("gravity",)):
                 mb = Multibody(gravity, planar=bool(fields.planar), redundant=fields.redundant or "auto")
         self._mb = mb
-        for name, given in fields.bodies.items():
-            self._body(name, given, ("bodies", name))
-        for name, given in fields.joints.items():
-            self._part(name, given, ("joints", name), JOINTS)
-        for name, given in fields.forces.items():
-            self._part(name, given, ("forces", name), FORCES)
-        for name, given in fields.start.items():
-            self._start(name, given, ("start", name))
-        for name, given in fields.sensors.items():
-            self._sensor(name, given, ("sensors", name))
-        with self._at(("start",) if fields.start else ("joints",)):
-            _ = mb.assembled.state
+        for name, definition in fields.bodies.items():
+            self._body(name, definition, ("bodies", name))
+        for name, definition in fields.joints.items():
+            self._add_element(name, definition, ("joints", name), JOINTS)
+        for name, definition in fields.forces.items():
+            self._add_element(name, definition, ("forces", name), FORCES)
+        for name, definition in fields.start.items():
+            self._add_initial_values(name, definition, ("start", name))
+        for name, definition in fields.sensors.items():
+            self._sensor(name, definition, ("sensors", name))
+        with self._located_errors(("start",) if fields.start else ("joints",)):
+            _ = mb.assembly.state
         return mb
 
     def _robot(self, fields: RobotScenario, gravity: Any) -> Multibody:
         """Import a robot file; `gravity` replaces that of the file."""
         file = robot_file(fields.robot, self._document.source)
-        with self._at(("robot",)):
-            if file.suffix.lower() not in ROBOTS:
-                ends = ", ".join(ROBOTS)
-                raise InputError(f"the name of a robot file must end in {ends}, got '{shown(file.name)}'")
+        with self._located_errors(("robot",)):
+            if file.suffix.lower() not in ROBOT_SUFFIXES:
+                suffixes = ", ".join(ROBOT_SUFFIXES)
+                raise InputError(f"the name of a robot file must end in {suffixes}, got '{quoted(file.name)}'")
             if fields.planar:
                 raise InputError("planar is not available for a robot file, which is three-dimensional")
-            more: dict[str, Any] = {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
+            options: dict[str, Any] = (
+                {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
+            )
             if file.suffix.lower() == ".urdf":
-                mb = Multibody.from_urdf(file, base=fields.base or "fixed", **more)
+                mb = Multibody.from_urdf(file, base=fields.base or "fixed", **options)
             elif fields.base is not None:
                 raise InputError("base is for URDF files only: an MJCF file defines whether its base is fixed")
             else:
-                mb = Multibody.from_mjcf(file, **more)
-        with self._at(("gravity",)):
+                mb = Multibody.from_mjcf(file, **options)
+        with self._located_errors(("gravity",)):
             if gravity is not None:
-                mb.gravity = array("gravity", gravity, (3,))
+                mb.gravity = check_array("gravity", gravity, (3,))
         mb.redundant = fields.redundant or "auto"
         return mb
 
-    def _type(self, given: Mapping[str, Any], place: Place, field: str, known: tuple[str, ...]) -> str:
-        what = given.get(field)
-        if not isinstance(what, str) or what not in known:
-            got = "nothing" if what is None else f"'{shown(what)}'"
-            hint = suggestion(str(what)[:60], known) if what is not None else f"; allowed: {', '.join(known)}"
-            raise self._document.error((*place, field), f"unknown type {got}{hint}")
-        return what
+    def _type(self, definition: Mapping[str, Any], path: YamlPath, field: str, allowed: tuple[str, ...]) -> str:
+        type_name = definition.get(field)
+        if not isinstance(type_name, str) or type_name not in allowed:
+            got = "nothing" if type_name is None else f"'{quoted(type_name)}'"
+            hint = (
+                suggestion(str(type_name)[:60], allowed)
+                if type_name is not None
+                else f"; allowed: {', '.join(allowed)}"
+            )
+            raise self._document.error((*path, field), f"unknown type {got}{hint}")
+        return type_name
 
-    def _body(self, name: str, given: Mapping[str, Any], place: Place) -> None:
-        shape = self._type({"shape": "body", **given}, place, "shape", BODIES)
-        points = given.get("points") or {}
+    def _body(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+        shape = self._type({"shape": "body", **definition}, path, "shape", BODIES)
+        points = definition.get("points") or {}
         if not isinstance(points, Mapping):
-            raise self._document.error((*place, "points"), "must be names with points (name: [x, y, z])")
-        rest = {key: value for key, value in given.items() if key not in ("shape", "points", "look")}
-        arguments = self._arguments(shape, rest, place)
-        if "look" in given:
-            arguments["shape"] = self._look(shape, given["look"], (*place, "look"))
-        with self._at(place):
+            raise self._document.error((*path, "points"), "must be names with points (name: [x, y, z])")
+        rest = {key: value for key, value in definition.items() if key not in ("shape", "points", "look")}
+        arguments = self._arguments(shape, rest, path)
+        if "look" in definition:
+            arguments["shape"] = self._visual(shape, definition["look"], (*path, "look"))
+        with self._located_errors(path):
             part = getattr(self._mb, shape)(name, **arguments)
         for point, at in points.items():
-            where = (*place, "points", point)
-            with self._at(where):
+            point_path = (*path, "points", point)
+            with self._located_errors(point_path):
                 if isinstance(at, Mapping):  # a frame
                     if "at" not in at or not set(at) <= {"at", "axes"}:
                         raise InputError("a frame must have the form {at: point, axes: three columns}")
-                    axes = None if at.get("axes") is None else self._vector(at["axes"], (*where, "axes"))
-                    part.frame(point, at=self._point(at["at"], (*where, "at")), axes=axes)
+                    axes = None if at.get("axes") is None else self._vector(at["axes"], (*point_path, "axes"))
+                    part.frame(point, at=self._point(at["at"], (*point_path, "at")), axes=axes)
                 else:
-                    part.point(point, at=self._point(at, where))
+                    part.point(point, at=self._point(at, point_path))
 
-    def _look(self, shape: str, given: Any, place: Place) -> tuple[Any, ...]:
+    def _visual(self, shape: str, definition: Any, path: YamlPath) -> tuple[Any, ...]:
         """Parse the visual geometry of a body with given inertia: ``{cylinder: [length, radius]}``."""
         sizes = {"rod": 2, "box": 3, "sphere": 1, "cylinder": 2, "ring": 2}
-        if shape != "body" or not isinstance(given, Mapping) or len(given) != 1:
+        if shape != "body" or not isinstance(definition, Mapping) or len(definition) != 1:
             reason = "needs a body without a shape, and one shape with its sizes, such as {cylinder: [0.2, 0.1]}"
-            raise self._document.error(place, reason)
-        ((kind, numbers),) = given.items()
-        values = self._vector(numbers, (*place, kind))
-        if kind not in sizes or len(values) != sizes[kind]:
-            raise self._document.error(place, f"'{shown(kind)}' is not a shape with {len(values)} sizes: {sizes}")
-        return (kind, *values)
+            raise self._document.error(path, reason)
+        ((shape_type, shape_sizes),) = definition.items()
+        values = self._vector(shape_sizes, (*path, shape_type))
+        if shape_type not in sizes or len(values) != sizes[shape_type]:
+            raise self._document.error(path, f"'{quoted(shape_type)}' is not a shape with {len(values)} sizes: {sizes}")
+        return (shape_type, *values)
 
-    def _part(self, name: str, given: Mapping[str, Any], place: Place, known: tuple[str, ...]) -> None:
-        what = self._type(given, place, "type", known)
-        method = getattr(self._mb, what)
-        between = {"type", "between", "joints", "joint", "body", "through", *(["weights"] if what == "couple" else [])}
-        arguments = self._arguments(what, {k: v for k, v in given.items() if k not in between}, place)
-        with self._at(place):
-            if what in _BETWEEN_BODIES or what in ("bushing", "gravitation"):
-                method(name, *self._listed(given, place, "between", 2, self._named_body), **arguments)
-            elif what == "couple":
-                members = self._listed(given, place, "joints", None, self._joint)
-                weights = self._vector(given.get("weights"), (*place, "weights"))
+    def _add_element(self, name: str, definition: Mapping[str, Any], path: YamlPath, allowed: tuple[str, ...]) -> None:
+        element_type = self._type(definition, path, "type", allowed)
+        method = getattr(self._mb, element_type)
+        structural_fields = {
+            "type",
+            "between",
+            "joints",
+            "joint",
+            "body",
+            "through",
+            *(["weights"] if element_type == "couple" else []),
+        }
+        arguments = self._arguments(
+            element_type, {k: v for k, v in definition.items() if k not in structural_fields}, path
+        )
+        with self._located_errors(path):
+            if element_type in _TWO_BODY_JOINTS or element_type in ("bushing", "gravitation"):
+                method(name, *self._parse_list(definition, path, "between", 2, self._named_body), **arguments)
+            elif element_type == "couple":
+                members = self._parse_list(definition, path, "joints", None, self._joint)
+                weights = self._vector(definition.get("weights"), (*path, "weights"))
                 if len(weights) != len(members):
                     reason = f"must have one number for each of the {len(members)} joints"
-                    raise self._document.error((*place, "weights"), reason)
+                    raise self._document.error((*path, "weights"), reason)
                 method(name, *zip(members, weights, strict=True), **arguments)
-            elif what in _OF_JOINTS:
-                method(name, *self._listed(given, place, "joints", _OF_JOINTS[what], self._joint), **arguments)
-            elif what in _NAMED_LATER:
-                method(self._joint(given.get("joint"), (*place, "joint")), name=name, **arguments)
-            elif what in _IN_JOINTS:
-                method(name, self._joint(given.get("joint"), (*place, "joint")), **arguments)
-            elif what == "wrench":
-                method(name, self._named_body(given.get("body"), (*place, "body")), **arguments)
-            elif what == "cable":
-                method(name, *self._listed(given, place, "through", None, self._point), **arguments)
+            elif element_type in _JOINT_COUPLINGS:
+                method(
+                    name,
+                    *self._parse_list(definition, path, "joints", _JOINT_COUPLINGS[element_type], self._joint),
+                    **arguments,
+                )
+            elif element_type in _NAME_LAST:
+                method(self._joint(definition.get("joint"), (*path, "joint")), name=name, **arguments)
+            elif element_type in _JOINT_FORCES:
+                method(name, self._joint(definition.get("joint"), (*path, "joint")), **arguments)
+            elif element_type == "wrench":
+                method(name, self._named_body(definition.get("body"), (*path, "body")), **arguments)
+            elif element_type == "cable":
+                method(name, *self._parse_list(definition, path, "through", None, self._point), **arguments)
             else:
-                method(name, *self._listed(given, place, "between", 2, self._point), **arguments)
+                method(name, *self._parse_list(definition, path, "between", 2, self._point), **arguments)
 
-    def _listed(
-        self, given: Mapping[str, Any], place: Place, field: str, count: int | None, read: Callable[[Any, Place], Any]
+    def _parse_list(
+        self,
+        definition: Mapping[str, Any],
+        path: YamlPath,
+        field: str,
+        count: int | None,
+        read: Callable[[Any, YamlPath], Any],
     ) -> list[Any]:
-        values = given.get(field)
+        values = definition.get(field)
         if not isinstance(values, (list, tuple)) or (count is not None and len(values) != count):
-            raise self._document.error((*place, field), f"must be a list of {count or 'points'}, got '{shown(values)}'")
-        return [read(value, (*place, field, i)) for i, value in enumerate(values)]
+            raise self._document.error((*path, field), f"must be a list of {count or 'points'}, got '{quoted(values)}'")
+        return [read(value, (*path, field, i)) for i, value in enumerate(values)]
 
-    def _start(self, name: str, given: Mapping[str, Any], place: Place) -> None:
-        what = self._mb.bodies.get(name) or self._mb.joints.get(name)
-        if what is None:
+    def _add_initial_values(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+        element = self._mb.bodies.get(name) or self._mb.joints.get(name)
+        if element is None:
             known = {*self._mb.bodies, *self._mb.joints}
-            raise self._document.error(
-                place, f"unknown body or joint '{shown(name)}'{suggestion(name[:60], known)}"
-            )
-        of_joint = not isinstance(what, Part)
-        read = {
-            key: self._value(key, value, (*place, key), number=of_joint and key != "hold")
-            for key, value in given.items()
+            raise self._document.error(path, f"unknown body or joint '{quoted(name)}'{suggestion(name[:60], known)}")
+        is_joint = not isinstance(element, Body)
+        values = {
+            key: self._value(key, value, (*path, key), number=is_joint and key != "hold")
+            for key, value in definition.items()
         }
-        with self._at(place):
-            self._mb.start(what, **read)
+        with self._located_errors(path):
+            self._mb.initial(element, **values)
 
-    def _sensor(self, name: str, given: Mapping[str, Any], place: Place) -> None:
-        for key in given:
+    def _sensor(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+        for key in definition:
             if key not in ("point", "quantity", "relative_to"):
-                reason = f"unknown field '{shown(key)}'; a sensor has the fields point or quantity, and relative_to"
-                raise self._document.error(place, reason)
-        if ("point" in given) == ("quantity" in given):
-            raise self._document.error(place, "a sensor needs either point or quantity")
-        seen = str(given["quantity"]) if "quantity" in given else self._point(given.get("point"), (*place, "point"))
-        frame = given.get("relative_to")
-        with self._at(place):
+                reason = f"unknown field '{quoted(key)}'; a sensor has the fields point or quantity, and relative_to"
+                raise self._document.error(path, reason)
+        if ("point" in definition) == ("quantity" in definition):
+            raise self._document.error(path, "a sensor needs either point or quantity")
+        quantity = (
+            str(definition["quantity"])
+            if "quantity" in definition
+            else self._point(definition.get("point"), (*path, "point"))
+        )
+        frame = definition.get("relative_to")
+        with self._located_errors(path):
             self._mb.sensor(
-                name, seen, relative_to=None if frame is None else self._point(frame, (*place, "relative_to"))
+                name, quantity, relative_to=None if frame is None else self._point(frame, (*path, "relative_to"))
             )
 
     # -- arguments ----------------------------------------------------------------------------------------------------
-    def _arguments(self, what: str, given: Mapping[str, Any], place: Place) -> dict[str, Any]:
-        allowed, needed = _signature(what)
-        for key in given:
+    def _arguments(self, element_type: str, definition: Mapping[str, Any], path: YamlPath) -> dict[str, Any]:
+        allowed, required = _signature(element_type)
+        for key in definition:
             if key not in allowed:
-                reason = f"a {what} has no '{shown(key)}'{suggestion(str(key)[:60], allowed)}"
-                raise self._document.error((*place, key), reason)
-        for key in needed:
-            if given.get(key) is None:
-                raise self._document.error(place, f"the field '{key}' of a {what} is missing")
-        found = {}
-        for key, value in given.items():
+                reason = f"a {element_type} has no '{quoted(key)}'{suggestion(str(key)[:60], allowed)}"
+                raise self._document.error((*path, key), reason)
+        for key in required:
+            if definition.get(key) is None:
+                raise self._document.error(path, f"the field '{key}' of a {element_type} is missing")
+        arguments = {}
+        for key, value in definition.items():
             if value is None:
                 continue
-            here = (*place, key)
-            law = _LAWS.get(what, {}).get(key)
-            found[key] = self._law(value, law, here) if law else self._value(key, value, here)
-        return found
+            field_path = (*path, key)
+            law = _EXPRESSIONS.get(element_type, {}).get(key)
+            arguments[key] = self._law(value, law, field_path) if law else self._value(key, value, field_path)
+        return arguments
 
-    def _value(self, key: str, value: Any, place: Place, number: bool = False) -> Any:
-        if key in _FLAGS:
+    def _value(self, key: str, value: Any, path: YamlPath, number: bool = False) -> Any:
+        if key in _BOOLEANS:
             if value not in ("true", "false", True, False):
-                raise self._document.error(place, f"must be true or false, got '{shown(value)}'")
+                raise self._document.error(path, f"must be true or false, got '{quoted(value)}'")
             return value in ("true", True)
-        if key in _WORDS:
+        if key in _STRINGS:
             return str(value)
         if key in _AXES and isinstance(value, str) and value in ("x", "y", "z"):
             return value
         if key in _POINTS and not number:
-            return self._point(value, place)
+            return self._point(value, path)
         if isinstance(value, (list, tuple)) and not number:
-            return self._vector(value, place)
-        return self._number(value, place)
+            return self._vector(value, path)
+        return self._number(value, path)
 
-    def _point(self, value: Any, place: Place) -> Any:
+    def _point(self, value: Any, path: YamlPath) -> Any:
         """Parse a point: numbers, a named point such as ``crank.b``, or a body (its centre)."""
         if not isinstance(value, str):
-            return self._vector(value, place)
+            return self._vector(value, path)
         body, _, point = value.partition(".")
-        part = self._named_body(body, place)
+        part = self._named_body(body, path)
         if not point:
             return part
         if point not in part.markers:
-            reason = f"'{body}' has no point '{shown(point)}'{suggestion(point[:60], part.markers)}"
-            raise self._document.error(place, reason)
+            reason = f"'{body}' has no point '{quoted(point)}'{suggestion(point[:60], part.markers)}"
+            raise self._document.error(path, reason)
         return part.markers[point]
 
-    def _named_body(self, value: Any, place: Place) -> Part:
+    def _named_body(self, value: Any, path: YamlPath) -> Body:
         if value == "ground":
             return self._mb.ground
         if not isinstance(value, str) or value not in self._mb.bodies:
             known = {"ground", *self._mb.bodies}
-            got = "nothing" if value is None else f"'{shown(value)}'"
-            raise self._document.error(place, f"unknown body {got}{suggestion(str(value)[:60], known)}")
+            got = "nothing" if value is None else f"'{quoted(value)}'"
+            raise self._document.error(path, f"unknown body {got}{suggestion(str(value)[:60], known)}")
         return self._mb.bodies[value]
 
-    def _joint(self, value: Any, place: Place) -> Any:
+    def _joint(self, value: Any, path: YamlPath) -> Any:
         if not isinstance(value, str) or value not in self._mb.joints:
-            got = "nothing" if value is None else f"'{shown(value)}'"
-            raise self._document.error(place, f"unknown joint {got}{suggestion(str(value)[:60], self._mb.joints)}")
+            got = "nothing" if value is None else f"'{quoted(value)}'"
+            raise self._document.error(path, f"unknown joint {got}{suggestion(str(value)[:60], self._mb.joints)}")
         return self._mb.joints[value]
 
-    def _vector(self, value: Any, place: Place) -> list[Any]:
+    def _vector(self, value: Any, path: YamlPath) -> list[Any]:
         if not isinstance(value, (list, tuple)):
-            raise self._document.error(place, f"must be a list of numbers such as [0, 0, 1], got '{shown(value)}'")
+            raise self._document.error(path, f"must be a list of numbers such as [0, 0, 1], got '{quoted(value)}'")
         return [
-            self._vector(one, (*place, i)) if isinstance(one, (list, tuple)) else self._number(one, (*place, i))
-            for i, one in enumerate(value)
+            self._vector(entry, (*path, i)) if isinstance(entry, (list, tuple)) else self._number(entry, (*path, i))
+            for i, entry in enumerate(value)
         ]
 
-    def _number(self, value: Any, place: Place) -> float:
-        return float(self._expression(value, (), place)())
+    def _number(self, value: Any, path: YamlPath) -> float:
+        return float(self._expression(value, (), path)())
 
-    def _law(self, value: Any, allowed: tuple[str, ...], place: Place) -> Callable[..., Any]:
+    def _law(self, value: Any, allowed: tuple[str, ...], path: YamlPath) -> Callable[..., Any]:
         """Return a function of the allowed variables; with x, y, z a function of one point."""
         if isinstance(value, (list, tuple)):
-            parts = [self._expression(one, allowed, (*place, i)) for i, one in enumerate(value)]
-            whole: Callable[..., Any] = lambda *args: [part(*args) for part in parts]  # noqa: E731
+            parts = [self._expression(entry, allowed, (*path, i)) for i, entry in enumerate(value)]
+            function: Callable[..., Any] = lambda *args: [part(*args) for part in parts]  # noqa: E731
         else:
-            whole = self._expression(value, allowed, place)
+            function = self._expression(value, allowed, path)
         if allowed == ("x", "y", "z"):
-            return lambda point: whole(*(list(point) + [0.0])[:3])
-        return whole
+            return lambda point: function(*(list(point) + [0.0])[:3])
+        return function
 
-    def _expression(self, value: Any, allowed: tuple[str, ...], place: Place) -> Callable[..., Any]:
+    def _expression(self, value: Any, allowed: tuple[str, ...], path: YamlPath) -> Callable[..., Any]:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = repr(float(value))
         if not isinstance(value, str):
-            got = "nothing" if value is None else f"'{shown(value)}'"
-            raise self._document.error(place, f"must be a number or an expression, got {got}")
+            got = "nothing" if value is None else f"'{quoted(value)}'"
+            raise self._document.error(path, f"must be a number or an expression, got {got}")
         text = value
-        with self._at(place):
+        with self._located_errors(path):
             tree = parse(text)
             for name in names(tree):
                 known = {*self._values, *CONSTANTS, *allowed}
                 if name.name not in known:
-                    reason = f"unknown name '{shown(name.name)}'{suggestion(name.name[:60], known)}"
+                    reason = f"unknown name '{quoted(name.name)}'{suggestion(name.name[:60], known)}"
                     raise ExpressionError(reason, text, name.column)
 
         def law(*arguments: Any) -> Any:
             values = {**self._values, **dict(zip(allowed, arguments, strict=True))}
-            with self._at(place):
+            with self._located_errors(path):
                 return evaluate(tree, values, text)
 
         return law
 
 
 @functools.cache
-def _signature(what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _signature(method_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the keyword arguments of a method of Multibody, and the required ones."""
-    parameters = inspect.signature(getattr(Multibody, what)).parameters.values()
+    parameters = inspect.signature(getattr(Multibody, method_name)).parameters.values()
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("name", "shape", "points")]
-    more = ("at", "to") if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
-    allowed = (*(p.name for p in keywords if p.name != "parameters"), *more)
+    placement_keywords = ("at", "to") if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
+    allowed = (*(p.name for p in keywords if p.name != "parameters"), *placement_keywords)
     return allowed, tuple(p.name for p in keywords if p.default is p.empty)

@@ -15,14 +15,14 @@ from typing import Any
 import yaml
 
 from livens.errors import InputError
-from livens.scenario.show import pointed, shown
+from livens.scenario.quoting import quoted, with_caret
 
 MAX_BYTES = 100_000
 MAX_DEPTH = 8
 MAX_VALUES = 10_000
 
 #: Path of a value in the document: keys and list indices.
-Place = tuple[str | int, ...]
+YamlPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,23 @@ class Document:
 
     tree: Any
     source: str
-    lines: dict[Place, int] = field(default_factory=dict)
+    lines: dict[YamlPath, int] = field(default_factory=dict)
 
-    def where(self, place: Place = ()) -> str:
+    def location(self, path: YamlPath = ()) -> str:
         """Return the location ``file, line 3, system.kinetic``, which starts every message."""
         parts = [self.source]
-        known = place
-        while known and known not in self.lines:
-            known = known[:-1]
-        if known in self.lines:
-            parts.append(f"line {self.lines[known]}")
-        if place:
-            keys = [f"[{key}]" if isinstance(key, int) else f".{shown(key, 40)}" for key in place]
+        prefix = path
+        while prefix and prefix not in self.lines:
+            prefix = prefix[:-1]
+        if prefix in self.lines:
+            parts.append(f"line {self.lines[prefix]}")
+        if path:
+            keys = [f"[{key}]" if isinstance(key, int) else f".{quoted(key, 40)}" for key in path]
             parts.append("".join(keys).removeprefix("."))
         return ", ".join(parts)
 
-    def error(self, place: Place, reason: object) -> InputError:
-        return InputError(f"{self.where(place)}: {reason}")
+    def error(self, path: YamlPath, reason: object) -> InputError:
+        return InputError(f"{self.location(path)}: {reason}")
 
 
 def read(path: Path) -> Document:
@@ -67,7 +67,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise InputError(f"there is no file '{path}'; write an example with: livens init {path}") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the scenario file '{shown(path)}': {error}") from None
+        raise InputError(f"cannot read the scenario file '{quoted(path)}': {error}") from None
     if len(content) > MAX_BYTES:
         raise InputError(f"{path}: a scenario file may have at most {MAX_BYTES} bytes, this one has more")
     try:
@@ -89,7 +89,7 @@ class _Reader:
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source = text, source
         self._loader: Any = None
-        self._lines: dict[Place, int] = {}
+        self._lines: dict[YamlPath, int] = {}
         self._values = 0
 
     def _error(self, line: int, reason: str) -> InputError:
@@ -115,45 +115,45 @@ class _Reader:
         return Document(tree, self._source, self._lines)
 
     def _syntax_error(self, error: yaml.MarkedYAMLError) -> InputError:
-        words = ", ".join(part for part in (error.context, error.problem) if part)
-        if "not allowed here" in words:
-            words += " (quote values that contain ': ' or start with '- ')"
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        if "not allowed here" in message:
+            message += " (quote values that contain ': ' or start with '- ')"
         mark = error.problem_mark
         if mark is None or (mark.index >= len(self._text) and error.context_mark is not None):
             mark = error.context_mark  # points at the unclosed bracket instead of the end of the file
         if mark is None:
-            return InputError(f"{self._source}: this is not valid YAML: {words}")
-        return self._error(mark.line + 1, f"this is not valid YAML: {words}\n{pointed(self._text, mark.index)}")
+            return InputError(f"{self._source}: this is not valid YAML: {message}")
+        return self._error(mark.line + 1, f"this is not valid YAML: {message}\n{with_caret(self._text, mark.index)}")
 
     def _documents(self, events: Iterator[Any]) -> Any:
-        tree, seen = None, False
+        tree, has_document = None, False
         for event in events:
-            if isinstance(event, yaml.DocumentStartEvent) and seen:
+            if isinstance(event, yaml.DocumentStartEvent) and has_document:
                 raise self._error(_line(event), "a scenario file must contain one document; a second one starts here")
             if isinstance(event, yaml.NodeEvent):
-                tree, seen = self._value(event, events, ()), True
+                tree, has_document = self._value(event, events, ()), True
         if tree is None:
             raise InputError(f"{self._source}: the file is empty; write an example with: livens init")
         return tree
 
-    def _value(self, event: Any, events: Iterator[Any], place: Place) -> Any:
+    def _value(self, event: Any, events: Iterator[Any], path: YamlPath) -> Any:
         line = _line(event)
-        self._lines.setdefault(place, line)
+        self._lines.setdefault(path, line)
         self._values += 1
         if self._values > MAX_VALUES:
             raise self._error(line, f"a scenario may have at most {MAX_VALUES} values")
         if isinstance(event, yaml.AliasEvent):
-            reason = f"alias '*{shown(event.anchor)}' is not allowed in a scenario: write the value out"
+            reason = f"alias '*{quoted(event.anchor)}' is not allowed in a scenario: write the value out"
             raise self._error(line, reason)
         if getattr(event, "tag", None) not in (None, "!"):
-            raise self._error(line, f"tag '{shown(event.tag)}' is not allowed in a scenario: remove it")
+            raise self._error(line, f"tag '{quoted(event.tag)}' is not allowed in a scenario: remove it")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, line)
-        if len(place) >= MAX_DEPTH:
+        if len(path) >= MAX_DEPTH:
             raise self._error(line, f"this is nested too deeply (at most {MAX_DEPTH} levels)")
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(events, place)
-        return self._mapping(events, place)
+            return self._sequence(events, path)
+        return self._mapping(events, path)
 
     def _scalar(self, event: Any, line: int) -> str | None:
         text = str(event.value)
@@ -163,22 +163,22 @@ class _Reader:
             raise self._error(line, "this text contains half a character (a lone surrogate)")
         return text
 
-    def _sequence(self, events: Iterator[Any], place: Place) -> list[Any]:
+    def _sequence(self, events: Iterator[Any], path: YamlPath) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            items.append(self._value(event, events, (*place, len(items))))
+            items.append(self._value(event, events, (*path, len(items))))
         return items
 
-    def _mapping(self, events: Iterator[Any], place: Place) -> dict[str, Any]:
+    def _mapping(self, events: Iterator[Any], path: YamlPath) -> dict[str, Any]:
         items: dict[str, Any] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             line = _line(event)
             if not isinstance(event, yaml.ScalarEvent):
                 raise self._error(line, "the name of a field must be a string")
             key = self._scalar(event, line) or str(event.value)
-            here = (*place, key)
+            item_path = (*path, key)
             if key in items:
-                raise self._error(line, f"'{shown(key)}' is given twice, first on line {self._lines[here]}")
-            self._lines[here] = line
-            items[key] = self._value(next(events), events, here)
+                raise self._error(line, f"'{quoted(key)}' is given twice, first on line {self._lines[item_path]}")
+            self._lines[item_path] = line
+            items[key] = self._value(next(events), events, item_path)
         return items

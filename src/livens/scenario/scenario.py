@@ -10,17 +10,17 @@ from typing import Any
 
 from livens import problems, schemes
 from livens.errors import InputError, suggestion
-from livens.expressions.numbers import path_of
 from livens.models.problem import Problem
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.results.result import Result
 from livens.run.simulate import simulate
-from livens.scenario.mechanism import ROBOTS, Mechanism, robot_file
-from livens.scenario.model import Model
+from livens.scenario.expression_system import ExpressionSystem
+from livens.scenario.mechanism import ROBOT_SUFFIXES, Mechanism, robot_file
+from livens.scenario.quoting import quoted
 from livens.scenario.reader import Document, document, read
-from livens.scenario.saved import NAME
-from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, validated
-from livens.scenario.show import shown
+from livens.scenario.restore import SCENARIO_NAME
+from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, validate
+from livens.validation import check_path
 
 #: Fields of the run, which are not part of the problem.
 _RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads")
@@ -44,8 +44,8 @@ def load(path: str | Path) -> Scenario:
     InputError
         If the file is invalid. The message states file, line, field and allowed values.
     """
-    file = path_of("the path of a scenario", path)
-    if file.suffix.lower() in ROBOTS:
+    file = check_path("the path of a scenario", path)
+    if file.suffix.lower() in ROBOT_SUFFIXES:
         return Scenario(Document({"robot": file.name}, str(file)))
     return Scenario(read(file))
 
@@ -88,7 +88,7 @@ def described(description: Any) -> Scenario:
     Scenario
         Validated scenario.
     """
-    return Scenario(Document(description, NAME))
+    return Scenario(Document(description, SCENARIO_NAME))
 
 
 class Scenario:
@@ -102,27 +102,27 @@ class Scenario:
 
     def __init__(self, source: Document) -> None:
         self._document = source
-        self.fields = validated(source)
+        self.fields = validate(source)
         self._check_times()
         if isinstance(self.fields, ProblemScenario):
             self._check_problem(self.fields)
         elif isinstance(self.fields, MechanismScenario):
             _ = self.mechanism
         else:
-            _ = self._model
+            _ = self._expression_system
         self._check_scheme()
 
     @cached_property
-    def _model(self) -> Model:
+    def _expression_system(self) -> ExpressionSystem:
         assert isinstance(self.fields, SystemScenario)
-        return Model(self.fields.system, self.fields.start, self._document)
+        return ExpressionSystem(self.fields.system, self.fields.start, self._document)
 
     @cached_property
     def mechanism(self) -> Multibody:
         """Multibody model of a scenario with bodies."""
         if not isinstance(self.fields, MechanismScenario):
             raise self._document.error((), "this scenario has no bodies")
-        return Mechanism(self.fields, self._document).drawn
+        return Mechanism(self.fields, self._document).multibody
 
     # -- checks of several fields, and against the registries ----------------------------------------------------------
     def _check_times(self) -> None:
@@ -139,12 +139,12 @@ class Scenario:
 
     def _check_problem(self, fields: ProblemScenario) -> None:
         try:
-            known = problems.entry(fields.problem).options
+            allowed = problems.entry(fields.problem).options
         except InputError as error:
             raise self._document.error(("problem",), error) from None
         for name in fields.options:
-            if name not in known:
-                reason = f"problem '{fields.problem}' has no option '{name}'{suggestion(name[:60], known)}"
+            if name not in allowed:
+                reason = f"problem '{fields.problem}' has no option '{name}'{suggestion(name[:60], allowed)}"
                 raise self._document.error(("options", name), reason)
 
     # -- problem and run -----------------------------------------------------------------------------------------------
@@ -163,9 +163,9 @@ class Scenario:
         """
         fields = self.fields
         if isinstance(fields, SystemScenario):
-            model = self._model
+            model = self._expression_system
             return Problem(
-                NAME,
+                SCENARIO_NAME,
                 model.system(),
                 model.q0,
                 model.v0,
@@ -173,40 +173,44 @@ class Scenario:
                 fields.h,
                 fields.t_end,
                 t0=fields.t0 or 0.0,
-                options={"description": self._description},
+                factory_options={"description": self._description},
             )
         if isinstance(fields, MechanismScenario):
-            usual = "lie-ggl" if fields.velocity_level else "lie-em"
-            drawn = self.mechanism.problem(NAME, h=fields.h, t_end=fields.t_end, scheme=fields.scheme or usual)
-            return dataclasses.replace(drawn, t0=fields.t0 or 0.0, options={"description": self._description})
+            default_scheme = "lie-ggl" if fields.velocity_level else "lie-em"
+            mechanism_problem = self.mechanism.problem(
+                SCENARIO_NAME, h=fields.h, t_end=fields.t_end, scheme=fields.scheme or default_scheme
+            )
+            return dataclasses.replace(
+                mechanism_problem, t0=fields.t0 or 0.0, factory_options={"description": self._description}
+            )
         try:
-            ready = problems.load(fields.problem, h=fields.h, t_end=fields.t_end, **fields.options)
+            built_in = problems.load(fields.problem, h=fields.h, t_end=fields.t_end, **fields.options)
         except InputError as error:
-            blamed = [name for name in fields.options if f"option '{name}'" in str(error)]
-            raise self._document.error(("options", *blamed[:1]), error) from None
-        known = ready.system.parameters
+            offending = [name for name in fields.options if f"option '{name}'" in str(error)]
+            raise self._document.error(("options", *offending[:1]), error) from None
+        allowed = built_in.model.parameters
         for name in fields.parameters:
-            if name not in known:
-                reason = f"the model of '{fields.problem}' has no parameter '{name}'{suggestion(name[:60], known)}"
+            if name not in allowed:
+                reason = f"the model of '{fields.problem}' has no parameter '{name}'{suggestion(name[:60], allowed)}"
                 raise self._document.error(("parameters", name), reason)
-        ready = ready.with_parameters(fields.parameters)
+        built_in = built_in.with_parameters(fields.parameters)
         changes: dict[str, Any] = {"scheme": fields.scheme, "t0": fields.t0}
-        return dataclasses.replace(ready, **{name: value for name, value in changes.items() if value is not None})
+        return dataclasses.replace(built_in, **{name: value for name, value in changes.items() if value is not None})
 
     @property
     def _description(self) -> dict[str, Any]:
         """Fields that are needed to rebuild the problem, as plain data."""
-        found = {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
+        description = {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
         if isinstance(self.fields, RobotScenario):  # absolute path, independent of the working folder
-            found["robot"] = str(robot_file(self.fields.robot, self._document.source))
-        return found
+            description["robot"] = str(robot_file(self.fields.robot, self._document.source))
+        return description
 
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `livens.simulate` other than the problem."""
-        return self.settings_besides(())
+        return self.settings_except(())
 
-    def settings_besides(self, given: Collection[str]) -> dict[str, Any]:
+    def settings_except(self, excluded: Collection[str]) -> dict[str, Any]:
         """Return the settings without those specified elsewhere, which are then not validated.
 
         Parameters
@@ -224,12 +228,12 @@ class Scenario:
         InputError
             If `out` lies outside the working folder.
         """
-        values = {name: None if name in given else getattr(self.fields, name) for name in _RUN_FIELDS}
+        values = {name: None if name in excluded else getattr(self.fields, name) for name in _RUN_FIELDS}
         if isinstance(self.fields, ProblemScenario) and self.fields.parameters:
             values["parameters"] = self.fields.parameters
-        if values["out"] is not None and not _inside(values["out"]):
-            words = "must stay in the folder the run is started in; use --out on the command line for other folders"
-            raise self._document.error(("out",), f"{words}, got '{shown(values['out'])}'")
+        if values["out"] is not None and not _is_in_working_folder(values["out"]):
+            message = "must stay in the folder the run is started in; use --out on the command line for other folders"
+            raise self._document.error(("out",), f"{message}, got '{quoted(values['out'])}'")
         return {name: value for name, value in values.items() if value is not None}
 
     def run(self, **options: Any) -> Result:
@@ -245,8 +249,8 @@ class Scenario:
         Result
             Trajectory, report and statistics.
         """
-        chosen = {name: value for name, value in options.items() if value is not None}
-        return simulate(self.problem(), **{**self.settings_besides(chosen), **chosen})
+        specified = {name: value for name, value in options.items() if value is not None}
+        return simulate(self.problem(), **{**self.settings_except(specified), **specified})
 
     def changed(self, values: Mapping[str, Any]) -> Scenario:
         """Return a copy with other options of the problem, or other parameters of the system.
@@ -270,7 +274,7 @@ class Scenario:
             return self
         tree = dict(self._document.tree)
         if isinstance(self.fields, ProblemScenario):
-            options, parameters = problems.split(self.fields.problem, values)
+            options, parameters = problems.split_options(self.fields.problem, values)
             tree["options"] = {**self.fields.options, **options}
             tree["parameters"] = {**self.fields.parameters, **parameters}
         else:
@@ -288,10 +292,10 @@ class Scenario:
         return Scenario(dataclasses.replace(self._document, tree=tree))
 
 
-def _inside(name: str) -> bool:
+def _is_in_working_folder(name: str) -> bool:
     """Return True if a file name lies in the working folder, after resolving links."""
-    here = Path.cwd().resolve()
+    folder = Path.cwd().resolve()
     try:
-        return not Path(name).is_absolute() and (here / name).parent.resolve().is_relative_to(here)
+        return not Path(name).is_absolute() and (folder / name).parent.resolve().is_relative_to(folder)
     except (OSError, RuntimeError):
         return False

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from livens.errors import InputError
-from livens.scenario.show import pointed, shown
+from livens.scenario.quoting import quoted, with_caret
 
 MAX_LENGTH = 10_000
 MAX_NAME = 60
@@ -38,7 +38,7 @@ class ExpressionError(InputError):
     """Syntax or name error in an expression; the message shows its column."""
 
     def __init__(self, reason: str, text: str, column: int) -> None:
-        super().__init__(f"{reason}\n{pointed(text, column)}")
+        super().__init__(f"{reason}\n{with_caret(text, column)}")
         self.reason, self.column = reason, column
 
 
@@ -46,7 +46,7 @@ class ExpressionError(InputError):
 class Token:
     """Token of type "number", "name", "operator" or "end"; `column` counts characters from 0."""
 
-    kind: str
+    token_type: str
     text: str
     column: int
     value: float = math.nan
@@ -57,31 +57,31 @@ def tokens(text: str) -> list[Token]:
     if len(text) > MAX_LENGTH:
         reason = f"an expression may have at most {MAX_LENGTH} characters, this one has {len(text)}; use `let`"
         raise ExpressionError(reason, text, MAX_LENGTH)
-    found, column = [], 0
+    token_list, column = [], 0
     while column < len(text):
         match = _TOKEN.match(text, column)
         if match is None:
             raise _unexpected(text, column)
         if match.lastgroup != "space":
-            found.append(_token(str(match.lastgroup), match.group(), text, column))
+            token_list.append(_token(str(match.lastgroup), match.group(), text, column))
         column = match.end()
-    return [*found, Token("end", "", len(text))]
+    return [*token_list, Token("end", "", len(text))]
 
 
-def _token(kind: str, word: str, text: str, column: int) -> Token:
-    if kind == "name" and len(word) > MAX_NAME:
+def _token(token_type: str, lexeme: str, text: str, column: int) -> Token:
+    if token_type == "name" and len(lexeme) > MAX_NAME:
         raise ExpressionError(f"a name may have at most {MAX_NAME} characters", text, column)
-    if word == "//":
+    if lexeme == "//":
         raise ExpressionError("'//' is not part of the language: write floor(a/b)", text, column)
-    if kind != "number":
-        return Token(kind, word, column)
-    value = float(word)
+    if token_type != "number":
+        return Token(token_type, lexeme, column)
+    value = float(lexeme)
     if not math.isfinite(value):
-        raise ExpressionError(f"the number {shown(word, 30)} is too large", text, column)
-    return Token(kind, word, column, value)
+        raise ExpressionError(f"the number {quoted(lexeme, 30)} is too large", text, column)
+    return Token(token_type, lexeme, column, value)
 
 
 def _unexpected(text: str, column: int) -> ExpressionError:
     character = text[column]
     hint = f": {_INSTEAD[character]}" if character in _INSTEAD else ""
-    return ExpressionError(f"'{shown(character)}' is not part of the language{hint}", text, column)
+    return ExpressionError(f"'{quoted(character)}' is not part of the language{hint}", text, column)

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from livens.errors import answer_with_words
-from livens.schemes.base import Scheme, Traits
-from livens.schemes.recipes.composition import compose
-from livens.schemes.registry import aliases, all, fitting, get, names, require
+from livens.schemes.core.registry import aliases, all, check_compatible, compatible, get, names
+from livens.schemes.core.scheme import Scheme, Traits
+from livens.schemes.splitting.composition import compose
 
-__all__ = ["Scheme", "Traits", "aliases", "all", "compose", "fitting", "get", "names", "require"]
+__all__ = ["Scheme", "Traits", "aliases", "all", "check_compatible", "compatible", "compose", "get", "names"]
 
 answer_with_words(globals(), __all__)

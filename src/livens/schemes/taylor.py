@@ -11,15 +11,15 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.graph.elementary import all_smooth
-from livens.expressions.graph.linear import eliminated
+from livens.expressions.graph.symbolic_lu import solve_symbolic
+from livens.expressions.graph.taylor_graph import all_smooth
 from livens.expressions.probe import Probe
-from livens.schemes.base import Scheme
-from livens.schemes.recipes.maps import Phase, phase_of
-from livens.schemes.series import SeriesEquations, best_order
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, as_hamiltonian
+from livens.schemes.taylor_equations import TaylorEquations, optimal_order
 
 #: Default order, optimal for double precision.
-USUAL = 20
+DEFAULT_ORDER = 20
 #: Minimum and maximum order; coefficients of higher orders overflow or underflow.
 _LOWEST, _HIGHEST = 2, 60
 
@@ -37,32 +37,32 @@ class Taylor(Scheme):
     """
 
     name = "taylor"
-    order: int = USUAL
+    order: int = DEFAULT_ORDER
     group = "Taylor series"
     summary = "Taylor series of order 20 that chooses its steps: to the last digit"
     source = "Jorba and Zou (2005)"
     forms = ("elements", "phase space", "descriptor")
     implicit = False
-    own_steps = True
-    tolerance = math.exp(-2.0 * (USUAL - 1))
+    selects_step_size = True
+    tolerance = math.exp(-2.0 * (DEFAULT_ORDER - 1))
 
     def for_tolerance(self, tolerance: float) -> Scheme:
         if not 0 < tolerance < 1:
             return self
-        order = min(max(best_order(tolerance), _LOWEST), _HIGHEST)
+        order = min(max(optimal_order(tolerance), _LOWEST), _HIGHEST)
         return self if order == self.order else TaylorOfOrder(order)
 
-    def missing(self, model: Any) -> list[str]:
+    def unmet_requirements(self, model: Any) -> list[str]:
         if "elements" in model.forms and "phase space" not in model.forms:
             return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
-        found = super().missing(model)
-        if not found and "descriptor" in model.forms and _explicit(model) is None:
+        unmet = super().unmet_requirements(model)
+        if not unmet and "descriptor" in model.forms and _explicit_ode(model) is None:
             return ["equations that determine all time derivatives, if need be by reducing their index"]
-        rough = None if found else _rough(model, self.order)
-        return found if rough is None else [f"functions that are smooth, without {rough}"]
+        nonsmooth = None if unmet else _nonsmooth_operation(model, self.order)
+        return unmet if nonsmooth is None else [f"functions that are smooth, without {nonsmooth}"]
 
-    def equations(self, model: Any, dropped: Collection[int] = ()) -> SeriesEquations:
-        return _equations(model, self.order)
+    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> TaylorEquations:
+        return _taylor_equations(model, self.order)
 
 
 class TaylorOfOrder(Taylor):
@@ -83,10 +83,10 @@ class TaylorOfOrder(Taylor):
 
 
 @functools.lru_cache(maxsize=64)
-def _rough(model: Any, order: int) -> str | None:
+def _nonsmooth_operation(model: Any, order: int) -> str | None:
     """Return the first operation of a model that has no Taylor series, else None."""
-    equations = _equations(model, order)
-    if all_smooth(equations.rates):
+    equations = _taylor_equations(model, order)
+    if all_smooth(equations.vector_field):
         return None
     try:
         equations.field  # noqa: B018  # cached property
@@ -96,75 +96,75 @@ def _rough(model: Any, order: int) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _explicit(model: Any) -> tuple[Any, Any] | None:
+def _explicit_ode(model: Any) -> tuple[Any, Any] | None:
     """Return derivatives of the states and algebraic variables, if they are explicit by linear equations; else None.
 
     This is the case without algebraic variables, or with algebraic variables of index 1, such as the multipliers of
     constraints on acceleration level.
     """
     d, n = model.descriptor, len(model.coordinates)
-    unknown = _unknown(model)
-    matrix = ca.densify(ca.jacobian(d.residual, unknown))
-    if ca.depends_on(matrix, unknown) or (model.algebraic and ca.depends_on(d.residual, d.xdot[n:])):
+    unknowns = _unknowns(model)
+    matrix = ca.densify(ca.jacobian(d.residual, unknowns))
+    if ca.depends_on(matrix, unknowns) or (model.algebraic and ca.depends_on(d.residual, d.xdot[n:])):
         return None
-    values = Probe([d.x, d.t, d.k], seed=1, given={2: model.parameter_vector()}).first(matrix)
+    values = Probe([d.x, d.t, d.k], seed=1, fixed={2: model.parameter_vector()}).evaluate_once(matrix)
     if values is None or np.linalg.matrix_rank(values) < len(values):
         return None
-    still = ca.substitute(d.residual, unknown, ca.SX.zeros(unknown.numel()))
-    solution = eliminated(matrix, -still, values)
+    residual_at_zero = ca.substitute(d.residual, unknowns, ca.SX.zeros(unknowns.numel()))
+    solution = solve_symbolic(matrix, -residual_at_zero, values)
     return None if solution is None else (solution[:n], solution[n:] if model.algebraic else ca.SX(0, 1))
 
 
-def _unknown(model: Any) -> Any:
+def _unknowns(model: Any) -> Any:
     """Return time derivatives and algebraic variables."""
     d, n = model.descriptor, len(model.coordinates)
     return ca.vertcat(d.xdot[:n], d.x[n:]) if model.algebraic else d.xdot
 
 
 @functools.lru_cache(maxsize=64)
-def _equations(model: Any, order: int) -> SeriesEquations:
-    return _of_descriptor(model, order) if "descriptor" in model.forms else _of_phase_space(model, order)
+def _taylor_equations(model: Any, order: int) -> TaylorEquations:
+    return _from_descriptor(model, order) if "descriptor" in model.forms else _from_hamiltonian(model, order)
 
 
-def _of_phase_space(model: Any, order: int) -> SeriesEquations:
+def _from_hamiltonian(model: Any, order: int) -> TaylorEquations:
     """Return the Taylor equations of q and p, and of the work of forces where there are any."""
-    m, layout = phase_of(model), model.layout
-    variables, rates, parts = [m.q, m.p], [m.velocity, m.momentum_rate], ["q", "p"]
+    m, layout = as_hamiltonian(model), model.layout
+    variables, derivatives, names = [m.q, m.p], [m.velocity, m.momentum_rate], ["q", "p"]
     if not m.conservative:
-        supplied, dissipated = Phase(m, m.k).work(m.q, m.p, m.velocity, m.t)
+        supplied, dissipated = HamiltonianFunctions(m, m.k).work(m.q, m.p, m.velocity, m.t)
         variables.append(ca.SX.sym("work", 2))
-        rates.append(ca.vertcat(supplied, dissipated))
-        parts += ["supplied_energy", "dissipated_energy"]
-    function = ca.Function("rates", [ca.vertcat(*variables), m.t, m.k], [ca.densify(ca.vertcat(*rates))])
+        derivatives.append(ca.vertcat(supplied, dissipated))
+        names += ["supplied_energy", "dissipated_energy"]
+    function = ca.Function("rates", [ca.vertcat(*variables), m.t, m.k], [ca.densify(ca.vertcat(*derivatives))])
     velocities = {i: layout["v"].start + i for i in range(m.n)}
-    return SeriesEquations(function, order, layout, _columns(layout, parts), velocities, 2 * m.n)
+    return TaylorEquations(function, order, layout, _state_indices(layout, names), velocities, 2 * m.n)
 
 
-def _of_descriptor(model: Any, order: int) -> SeriesEquations:
+def _from_descriptor(model: Any, order: int) -> TaylorEquations:
     d, layout, n = model.descriptor, model.layout, len(model.coordinates)
-    solved = _explicit(model)
+    solved = _explicit_ode(model)
     assert solved is not None
     field, algebraic = solved
-    variables, rates, parts = [d.x[:n]], [field], ["x"]
+    variables, derivatives, names = [d.x[:n]], [field], ["x"]
     if d.stored is not None:
         work = ca.vertcat(ca.SX(d.supplied), ca.SX(d.dissipated))
         variables.append(ca.SX.sym("work", 2))
-        rates.append(ca.substitute(work, _unknown(model), ca.vertcat(field, algebraic)))
-        parts += ["supplied_energy", "dissipated_energy"]
+        derivatives.append(ca.substitute(work, _unknowns(model), ca.vertcat(field, algebraic)))
+        names += ["supplied_energy", "dissipated_energy"]
     inputs = [ca.vertcat(*variables), d.t, d.k]
-    function = ca.Function("rates", inputs, [ca.densify(ca.vertcat(*rates))])
-    follows = ca.Function("follows", inputs, [ca.densify(algebraic)]) if algebraic.numel() else None
-    return SeriesEquations(
+    function = ca.Function("rates", inputs, [ca.densify(ca.vertcat(*derivatives))])
+    algebraic_function = ca.Function("follows", inputs, [ca.densify(algebraic)]) if algebraic.numel() else None
+    return TaylorEquations(
         function,
         order,
         layout,
-        _columns(layout, parts),
+        _state_indices(layout, names),
         {},
         n,
-        follows,
-        _columns(layout, ["y"]) if follows is not None else (),
+        algebraic_function,
+        _state_indices(layout, ["y"]) if algebraic_function is not None else (),
     )
 
 
-def _columns(layout: Any, parts: list[str]) -> tuple[int, ...]:
-    return tuple(i for part in parts for i in range(layout[part].start, layout[part].stop))
+def _state_indices(layout: Any, names: list[str]) -> tuple[int, ...]:
+    return tuple(i for name in names for i in range(layout[name].start, layout[name].stop))

@@ -11,11 +11,11 @@ True
 """
 
 from livens.results.result import Result
+from livens.viewer.display import Animation, view
 from livens.viewer.export import animate
 from livens.viewer.page import page
-from livens.viewer.show import Film, view
 
-__all__ = ["Film", "animate", "page", "view"]
+__all__ = ["Animation", "animate", "page", "view"]
 
 Result.attach("view", view)
 Result.attach("animate", animate)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livens.errors import InputError, suggestion
-from livens.expressions.numbers import path_of
-from livens.viewer.frames import check_frames
+from livens.validation import check_path
+from livens.viewer.frame_selection import check_frames
 from livens.viewer.page import page
 
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ def _html(runs: list[Result], path: Path, frames: int | None, options: dict[str,
 
 
 def _strip(runs: list[Result], path: Path, frames: int | None, options: dict[str, Any]) -> Path:
-    from livens.viewer.pictures import strip
+    from livens.viewer.render import strip
 
     return strip(runs[0], path, frames or 6, **options)
 
 
 def _gif(runs: list[Result], path: Path, frames: int | None, options: dict[str, Any]) -> Path:
-    from livens.viewer.pictures import gif
+    from livens.viewer.render import gif
 
     return gif(runs[0], path, frames or 120, **options)
 
 
 def _mp4(runs: list[Result], path: Path, frames: int | None, options: dict[str, Any]) -> Path:
-    from livens.viewer.pictures import mp4
+    from livens.viewer.render import mp4
 
     return mp4(runs[0], path, frames or 240, **options)
 
@@ -52,7 +52,7 @@ def _glb(runs: list[Result], path: Path, frames: int | None, options: dict[str, 
     return write(path, glb(runs[0], frames or 240, **options))
 
 
-KINDS: dict[str, Callable[[list[Result], Path, int | None, dict[str, Any]], Path]] = {
+EXPORTERS: dict[str, Callable[[list[Result], Path, int | None, dict[str, Any]], Path]] = {
     "html": _html,
     "png": _strip,
     "gif": _gif,
@@ -92,14 +92,14 @@ def animate(run: Result, path: str | Path, *others: Result, frames: int | None =
     InputError
         If the suffix or an option is unknown, or if the model has no geometry.
     """
-    path = path_of("the file of an animation", path)
+    path = check_path("the file of an animation", path)
     check_frames(frames)
     suffix = path.suffix.removeprefix(".").lower()
-    if suffix not in KINDS:
-        raise InputError(f"an animation cannot be written as '{suffix}'{suggestion(suffix, KINDS)}")
+    if suffix not in EXPORTERS:
+        raise InputError(f"an animation cannot be written as '{suffix}'{suggestion(suffix, EXPORTERS)}")
     for option in options:
         if option not in _OPTIONS[suffix]:
             raise InputError(f"an animation as {suffix} has no option '{option}'{suggestion(option, _OPTIONS[suffix])}")
     if others and suffix != "html":
         raise InputError("only an html page can show several runs at once")
-    return KINDS[suffix]([run, *others], path, frames, options)
+    return EXPORTERS[suffix]([run, *others], path, frames, options)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.models.outlines import extent
-from livens.models.scene import Drawn, Pose, Scene
 from livens.plot.style import PALETTE
-from livens.viewer.data import check_scene, continuous
-from livens.viewer.frames import chosen_rows, part, where
+from livens.scene.outlines import extent
+from livens.scene.scene import Scene, ScenePose, SceneShape
+from livens.viewer.frame_selection import scene_coordinates, select_rows, with_rows
+from livens.viewer.payload import check_scene, continuous_quaternions
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -31,15 +31,15 @@ class _Binary:
         self.views: list[dict[str, Any]] = []
         self.accessors: list[dict[str, Any]] = []
 
-    def add(self, numbers: np.ndarray, kind: int = _FLOAT) -> int:
-        array = np.ascontiguousarray(numbers, dtype="<f4" if kind == _FLOAT else "<u4")
+    def add(self, numbers: np.ndarray, component_type: int = _FLOAT) -> int:
+        array = np.ascontiguousarray(numbers, dtype="<f4" if component_type == _FLOAT else "<u4")
         flat = array.reshape(len(array), -1)
         self.views.append({"buffer": 0, "byteOffset": len(self.bytes), "byteLength": array.nbytes})
         self.bytes += array.tobytes()
         self.accessors.append(
             {
                 "bufferView": len(self.views) - 1,
-                "componentType": kind,
+                "componentType": component_type,
                 "count": len(array),
                 "type": _TYPES[flat.shape[1]],
                 "min": flat.min(axis=0).tolist(),
@@ -56,8 +56,8 @@ def glb(result: Result, frames: int) -> bytes:
     except ImportError:
         raise InputError("a glb needs the extra 'animation': pip install 'livens[animation]'") from None
     scene = check_scene(result)
-    few = part(result, chosen_rows(np.asarray(result.t), 1, frames))
-    pose = scene.at(where(few), few.t)
+    sampled = with_rows(result, select_rows(np.asarray(result.t), 1, frames))
+    pose = scene.evaluate(scene_coordinates(sampled), sampled.t)
     size = extent(scene, pose)
     units = {
         "segment": creation.cylinder(radius=0.5, height=1.0, sections=24),
@@ -80,7 +80,7 @@ def glb(result: Result, frames: int) -> bytes:
         {"pbrMetallicRoughness": {"baseColorFactor": _colour(colour), "metallicFactor": 0.1, "roughnessFactor": 0.6}}
         for colour in colours
     ]
-    times = binary.add(few.t - few.t[0])
+    times = binary.add(sampled.t - sampled.t[0])
     meshes: list[dict[str, Any]] = []
     nodes: list[dict[str, Any]] = []
     samplers: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def glb(result: Result, frames: int) -> bytes:
     traced = scene.traced
     for shape in scene.shapes:
         material = traced.index(shape) % 6 if shape in traced else 6
-        for unit, ways in _pieces(scene, shape, pose, size):
+        for unit, transforms in _primitives(scene, shape, pose, size):
             if isinstance(unit, str):
                 position, normal, index = geometry[unit]
             else:  # individual geometry
@@ -99,12 +99,12 @@ def glb(result: Result, frames: int) -> bytes:
                 )
             primitive = {"attributes": {"POSITION": position, "NORMAL": normal}, "indices": index, "material": material}
             meshes.append({"primitives": [primitive]})
-            node: dict[str, Any] = {"name": shape.name or shape.kind, "mesh": len(meshes) - 1}
-            for way, values in ways.items():
-                node[way] = values[0].tolist()
+            node: dict[str, Any] = {"name": shape.name or shape.shape_type, "mesh": len(meshes) - 1}
+            for target_path, values in transforms.items():
+                node[target_path] = values[0].tolist()
                 if len(values) > 1 and np.ptp(values, axis=0).any():
                     samplers.append({"input": times, "output": binary.add(values), "interpolation": "LINEAR"})
-                    channels.append({"sampler": len(samplers) - 1, "target": {"node": len(nodes), "path": way}})
+                    channels.append({"sampler": len(samplers) - 1, "target": {"node": len(nodes), "path": target_path}})
             nodes.append(node)
     # glTF has y upwards; a 3-D scene has z upwards
     root: dict[str, Any] = {"name": "livens", "children": list(range(len(nodes)))}
@@ -122,8 +122,8 @@ def glb(result: Result, frames: int) -> bytes:
         "buffers": [{"byteLength": len(binary.bytes)}],
     }
     if channels:
-        content["animations"] = [{"name": result.facts.problem or "run", "samplers": samplers, "channels": channels}]
-    return _packed(content, bytes(binary.bytes))
+        content["animations"] = [{"name": result.info.problem or "run", "samplers": samplers, "channels": channels}]
+    return _pack_glb(content, bytes(binary.bytes))
 
 
 def _colour(name: str) -> list[float]:
@@ -131,7 +131,7 @@ def _colour(name: str) -> list[float]:
     return [*((int(name[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)), 1.0]
 
 
-Ways = dict[str, np.ndarray]
+Transforms = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -143,56 +143,68 @@ class _Solid:
     faces: np.ndarray
 
 
-def _pieces(scene: Scene, shape: Drawn, pose: Pose, size: float) -> list[tuple[str | _Solid, Ways]]:
+def _primitives(scene: Scene, shape: SceneShape, pose: ScenePose, size: float) -> list[tuple[str | _Solid, Transforms]]:
     """Return the primitives of a shape: unit shapes or meshes, with translation, rotation and scale over the frames."""
     points, frames = pose.points(shape), pose.frames(shape)
-    turns = continuous(frames) if frames is not None else np.tile([1.0, 0, 0, 0], (len(points), 1))
-    if shape.kind in ("rod", "cylinder", "spring", "damper"):
+    quaternions = continuous_quaternions(frames) if frames is not None else np.tile([1.0, 0, 0, 0], (len(points), 1))
+    if shape.shape_type in ("rod", "cylinder", "spring", "damper"):
         width = pose.size(shape, "width", 0.022 * size)
-        if shape.kind == "cylinder":
+        if shape.shape_type == "cylinder":
             width = 2 * pose.size(shape, "radius", 0.02 * size)
-        return [("segment", _between(points[:, 0], points[:, -1], width, size))]
-    if shape.kind == "cone":  # the base of the unit cone is at the origin
-        ways = _between(points[:, 1], points[:, 0], pose.size(shape, "radius", 0.02 * size), size)
-        return [("cone", ways | {"translation": points[:, 1]})]
-    if shape.kind in ("cable", "path"):
-        thin = 0.004 * size
-        return [("segment", _between(points[:, i], points[:, i + 1], thin, size)) for i in range(points.shape[1] - 1)]
-    if shape.kind == "axes":
+        return [("segment", _segment_transforms(points[:, 0], points[:, -1], width, size))]
+    if shape.shape_type == "cone":  # the base of the unit cone is at the origin
+        transforms = _segment_transforms(points[:, 1], points[:, 0], pose.size(shape, "radius", 0.02 * size), size)
+        return [("cone", transforms | {"translation": points[:, 1]})]
+    if shape.shape_type in ("cable", "path"):
+        thickness = 0.004 * size
+        return [
+            ("segment", _segment_transforms(points[:, i], points[:, i + 1], thickness, size))
+            for i in range(points.shape[1] - 1)
+        ]
+    if shape.shape_type == "axes":
         length = pose.size(shape, "size", 0.12 * size)
         axes = np.eye(3)[None] if frames is None else frames
         ends = [points[:, 0] + length * axes[:, :, i] for i in range(3)]
-        return [("segment", _between(points[:, 0], end, 0.06 * length, size)) for end in ends]
+        return [("segment", _segment_transforms(points[:, 0], end, 0.06 * length, size)) for end in ends]
     if shape.mesh is not None:
-        corners, normals = scene.meshes[shape.mesh].corners()
+        corners, normals = scene.meshes[shape.mesh].facets()
         solid = _Solid(corners.reshape(-1, 3), np.repeat(normals, 3, axis=0), np.arange(3 * len(corners)))
-        return [(solid, {"translation": points[:, 0], "rotation": _last(turns), "scale": np.ones((len(points), 3))})]
-    if shape.kind == "polygon":
+        return [
+            (
+                solid,
+                {
+                    "translation": points[:, 0],
+                    "rotation": _scalar_last(quaternions),
+                    "scale": np.ones((len(points), 3)),
+                },
+            )
+        ]
+    if shape.shape_type == "polygon":
         return [_plate(points)] if points.shape[1] > 2 else []
-    if shape.kind == "box":
+    if shape.shape_type == "box":
         sides = [pose.size(shape, name, 0.02 * size) for name in ("length", "width", "depth")]
         unit, scale = "box", np.tile(sides, (len(points), 1))
-    elif shape.kind == "ground" and "size" in shape.sizes:
+    elif shape.shape_type == "ground" and "size" in shape.sizes:
         side = pose.size(shape, "size", size)
         unit, scale = "box", np.tile([side, side, 1e-3 * side], (len(points), 1))
     else:
-        unit = "ring" if shape.kind == "ring" else "ball"
-        radius = 0.015 * size if shape.kind == "ground" else pose.size(shape, "radius", 0.03 * size)
+        unit = "ring" if shape.shape_type == "ring" else "ball"
+        radius = 0.015 * size if shape.shape_type == "ground" else pose.size(shape, "radius", 0.03 * size)
         scale = np.full((len(points), 3), radius)
-    return [(unit, {"translation": points[:, 0], "rotation": _last(turns), "scale": scale})]
+    return [(unit, {"translation": points[:, 0], "rotation": _scalar_last(quaternions), "scale": scale})]
 
 
-def _between(a: np.ndarray, b: np.ndarray, width: float, size: float) -> Ways:
+def _segment_transforms(a: np.ndarray, b: np.ndarray, width: float, size: float) -> Transforms:
     """Return the transforms of a unit shape along z that connects two points."""
     length = np.linalg.norm(b - a, axis=1)
-    turns = np.array([_from_z(line) for line in b - a])
+    quaternions = np.array([_rotation_from_z(line) for line in b - a])
     scale = np.column_stack([np.full(len(a), width), np.full(len(a), width), np.maximum(length, 1e-9 * size)])
-    return {"translation": (a + b) / 2, "rotation": _last(turns), "scale": scale}
+    return {"translation": (a + b) / 2, "rotation": _scalar_last(quaternions), "scale": scale}
 
 
-def _plate(points: np.ndarray) -> tuple[_Solid, Ways]:
+def _plate(points: np.ndarray) -> tuple[_Solid, Transforms]:
     """Return a flat plate as a mesh that moves with its first three corners."""
-    frames = np.array([_corner(corners) for corners in points])
+    frames = np.array([_corner_frame(corners) for corners in points])
     flat = (points[0] - points[0, 0]) @ frames[0]
     count = len(flat)
     fan = np.array([[0, i, i + 1] for i in range(1, count - 1)])
@@ -201,12 +213,12 @@ def _plate(points: np.ndarray) -> tuple[_Solid, Ways]:
     solid = _Solid(np.concatenate([flat, flat]), normals, faces)
     return solid, {
         "translation": points[:, 0],
-        "rotation": _last(continuous(frames)),
+        "rotation": _scalar_last(continuous_quaternions(frames)),
         "scale": np.ones((len(points), 3)),
     }
 
 
-def _corner(corners: np.ndarray) -> np.ndarray:
+def _corner_frame(corners: np.ndarray) -> np.ndarray:
     """Return the frame of a plate at its first corner: along the first side, in plane, normal."""
     along, other = corners[1] - corners[0], corners[2] - corners[0]
     along = along / (np.linalg.norm(along) or 1.0)
@@ -217,7 +229,7 @@ def _corner(corners: np.ndarray) -> np.ndarray:
     return np.column_stack([along, np.cross(across, along), across])
 
 
-def _from_z(line: np.ndarray) -> np.ndarray:
+def _rotation_from_z(line: np.ndarray) -> np.ndarray:
     """Return the shortest rotation from the z axis to a direction, as a unit quaternion."""
     length = np.linalg.norm(line)
     if length == 0:
@@ -225,16 +237,16 @@ def _from_z(line: np.ndarray) -> np.ndarray:
     along = line / length
     if along[2] < -1 + 1e-12:
         return np.array([0.0, 1, 0, 0])
-    found = np.array([1 + along[2], -along[1], along[0], 0.0])
-    return np.asarray(found / np.linalg.norm(found))
+    rotation = np.array([1 + along[2], -along[1], along[0], 0.0])
+    return np.asarray(rotation / np.linalg.norm(rotation))
 
 
-def _last(turns: np.ndarray) -> np.ndarray:
+def _scalar_last(quaternions: np.ndarray) -> np.ndarray:
     """Return quaternions in the component order of glTF: scalar last."""
-    return np.asarray(turns[:, [1, 2, 3, 0]])
+    return np.asarray(quaternions[:, [1, 2, 3, 0]])
 
 
-def _packed(content: dict[str, Any], binary: bytes) -> bytes:
+def _pack_glb(content: dict[str, Any], binary: bytes) -> bytes:
     text = json.dumps(content, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
     binary += b"\0" * (-len(binary) % 4)

@@ -11,7 +11,7 @@ from typing import Any
 
 from livens.errors import InputError
 from livens.results.result import Result
-from livens.viewer.data import run_data
+from livens.viewer.payload import run_payload
 
 
 @functools.cache
@@ -38,30 +38,30 @@ def page(
     curves: str | Sequence[str] = (),
 ) -> str:
     """Return the page of one or several runs; `curves`, such as ``"hinge.angle"``, are plotted first."""
-    asked = [curves] if isinstance(curves, str) else curves
-    if not isinstance(asked, (list, tuple)):
+    requested = [curves] if isinstance(curves, str) else curves
+    if not isinstance(requested, (list, tuple)):
         raise InputError(f"curves must be names of quantities, such as 'hinge.angle', got {curves!r}")
     for run in runs:
         if not isinstance(run, Result):
             raise InputError(f"an animation needs results of simulate, got {run!r}")
-    content: dict[str, Any] = {
-        "runs": [run_data(run, frames, curves=asked) for run in runs],
+    payload: dict[str, Any] = {
+        "runs": [run_payload(run, frames, curves=requested) for run in runs],
         "play": bool(play),
         "theme": check_theme(theme),
     }
-    title = " and ".join(dict.fromkeys(run["title"] for run in content["runs"]))
+    title = " and ".join(dict.fromkeys(run["title"] for run in payload["runs"]))
     texts = []
-    for i, run in enumerate(content["runs"]):  # separate elements: long base64 texts are not parsed as JSON
+    for i, run in enumerate(payload["runs"]):  # separate elements: long base64 texts are not parsed as JSON
         texts.append(f'<script id="tracks{i}" type="text/plain">{run["tracks"]}</script>')
         run["tracks"] = i
-    return filled(
+    return fill_template(
         "page.html",
         title=html.escape(f"{title}: livens"),
         style=asset("viewer.css"),
         film=asset("film.html"),
         three=asset("three.min.js"),
         script=script(),
-        data=as_json(content),
+        data=as_json(payload),
         tracks="\n".join(texts),
     )
 
@@ -78,7 +78,7 @@ def as_json(content: Any) -> str:
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def filled(name: str, **parts: str) -> str:
+def fill_template(name: str, **parts: str) -> str:
     """Fill in the placeholders of a template."""
-    first, *pieces = asset(name).split("{{")
-    return first + "".join(parts[key] + rest for key, rest in (piece.split("}}", 1) for piece in pieces))
+    head, *segments = asset(name).split("{{")
+    return head + "".join(parts[key] + rest for key, rest in (segment.split("}}", 1) for segment in segments))

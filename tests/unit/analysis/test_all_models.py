@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import math as m
 from livens import plot, schemes
-from livens.analysis import verdicts as conserved
-from livens.analysis.energy_balance import balance, exchanged, scale
+from livens.analysis import conservation as conserved
+from livens.analysis.energy_balance import balance, net_supplied_energy, reference_scale
 from livens.analysis.report import print_report
 from livens.analysis.round_off import round_off
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.study import modified_energy, reversibility_defect, symplecticity_defect
 from livens.models.symmetry import rotations
-from livens.plot import diagrams, style
+from livens.plot import convergence, style
 
 
 @pytest.fixture(autouse=True)
 def no_screen(monkeypatch):
-    monkeypatch.setattr(style, "_display", lambda: False)
+    monkeypatch.setattr(style, "_has_display", lambda: False)
 
 
 # -- one of each kind -------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def run():
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
-PROMISED, KEPT, BOUNDED, DRIFTS = conserved.AS_PROMISED, conserved.ROUND_OFF, conserved.BOUNDED, conserved.DRIFTS
+PROMISED, KEPT, BOUNDED, DRIFTS = conserved.AS_GUARANTEED, conserved.ROUND_OFF, conserved.BOUNDED, conserved.DRIFTS
 VERDICTS = {
     "FirstOrder": {"V": BOUNDED},
     "controlled": {"V": KEPT},
@@ -131,7 +131,7 @@ VERDICTS = {
 def test_reports(run, name, capsys):
     """Energy, constraints and invariants of every kind of model, with the promise that applies to it."""
     result = run(name)
-    table = [row for row in conserved.rows(result) if not row.quantity.startswith(" ")]
+    table = [row for row in conserved.conservation_rows(result) if not row.quantity.startswith(" ")]
     assert {row.name: row.verdict for row in table} == VERDICTS[name]
     print_report(result)
     printed = capsys.readouterr().out
@@ -142,7 +142,7 @@ def test_reports(run, name, capsys):
 
 def test_a_model_that_conserves_nothing(capsys):
     decay = lv.simulate(lv.FirstOrder("x", rhs=lambda x: [-x[0]]), x0=[1.0], scheme="gauss-1", h=0.1, t_end=1.0)
-    assert conserved.rows(decay) == [] and conserved.as_object(decay)["as_promised"]
+    assert conserved.conservation_rows(decay) == [] and conserved.as_object(decay)["as_promised"]
     print_report(decay)
     assert "defines no conserved quantities" in capsys.readouterr().out
     with pytest.raises(lv.InputError, match="no energy"):
@@ -150,14 +150,14 @@ def test_a_model_that_conserves_nothing(capsys):
     with pytest.raises(lv.InputError, match="only one state"):
         plot.phase_portrait(decay)
     with pytest.raises(lv.InputError, match="nothing to compare"):
-        diagrams.comparison_diagram({"gauss-1": decay})
+        convergence.comparison_diagram({"gauss-1": decay})
 
 
 def test_reports_from_a_file_without_the_model(run, tmp_path):
     for name in ("DAE", "index-1", "PortHamiltonian", "Nambu"):
         path = run(name).save(tmp_path / f"{name}.h5")
         alone = lv.load(path)
-        rows = conserved.rows(alone)
+        rows = conserved.conservation_rows(alone)
         assert rows and all(row.holds and row.start is None for row in rows)
         assert "coordinates" in {p.stem.split("-", 1)[1] for p in plot.save_all(alone, tmp_path)} or name == "index-1"
 
@@ -194,12 +194,12 @@ def test_step_sizes_from_a_file_and_of_runs_that_did_not_store_them(run, tmp_pat
 def test_the_balance_of_energy(run):
     """Of quadratic energies it is exact with Gauss' nodes, whatever comes in, and not with Lobatto's."""
     exact, other = run("PortHamiltonian"), run("not balanced")
-    assert np.ptp(balance(exact)) < 1e-14 and np.ptp(exchanged(exact)) > 0.1
+    assert np.ptp(balance(exact)) < 1e-14 and np.ptp(net_supplied_energy(exact)) > 0.1
     assert 1e-9 < np.ptp(balance(other)) < 1e-5
     # it starts from rest: relative to the largest energy
-    assert scale(exact) == (np.abs(exact.observe("hamiltonian")).max(), r"\max |E|")
-    assert exact.summary.max_energy_drift == pytest.approx(np.abs(balance(exact)).max() / scale(exact)[0])
-    assert scale(run("general"))[1] == "|E_0|" and not exchanged(run("general")).any()
+    assert reference_scale(exact) == (np.abs(exact.observe("hamiltonian")).max(), r"\max |E|")
+    assert exact.summary.max_energy_drift == pytest.approx(np.abs(balance(exact)).max() / reference_scale(exact)[0])
+    assert reference_scale(run("general"))[1] == "|E_0|" and not net_supplied_energy(run("general")).any()
 
 
 def test_round_off_counts_constant_terms():
@@ -303,13 +303,13 @@ def test_orders_and_comparisons(kind, tmp_path):
         for fit in curve.fits.values():
             assert fit.order == pytest.approx(schemes.get(curve.scheme).order, abs=0.1)
         assert all(point.evaluations >= point.steps for point in curve.points)
-    figure = diagrams.order_diagram(study)
+    figure = convergence.order_diagram(study)
     assert [axes.get_ylabel() for axes in figure.axes] == [f"error in ${v}$" for v in variables]
-    assert diagrams.work_precision_diagram(study).axes[0].get_ylabel() == f"error in ${variables[0]}$"
+    assert convergence.work_precision_diagram(study).axes[0].get_ylabel() == f"error in ${variables[0]}$"
     comparison = lv.study.compare(problem, chosen, steps[-1], end)
-    assert all(entry.as_promised for entry in comparison.entries)
+    assert all(entry.as_guaranteed for entry in comparison.entries)
     assert set(comparison.entries[0].errors) == (set() if problem.reference is None else {"x"})
-    assert diagrams.comparison_diagram(comparison.results).axes
+    assert convergence.comparison_diagram(comparison.results).axes
     json.dumps([study.as_object(), comparison.as_object()], allow_nan=False)
 
 
@@ -318,7 +318,7 @@ def test_only_schemes_that_can_use_the_scaling_are_compared():
     study = lv.study.compare(problem, None, 1e-3, 0.05)
     names = {entry.scheme for entry in study.entries}
     assert {"stormer-verlet", "sundman", "step-density"} <= names
-    plain = lv.Problem("plain", problem.system, None, None, "stormer-verlet", 1e-3, 0.05, start=problem.start)
+    plain = lv.Problem("plain", problem.system, None, None, "stormer-verlet", 1e-3, 0.05, initial_values=problem.start)
     names = {entry.scheme for entry in lv.study.compare(plain).entries}
     assert "stormer-verlet" in names and not names & {"sundman", "step-density"}
 
@@ -408,10 +408,10 @@ def test_schemes_that_drift():
 def test_the_drift_is_the_one_that_was_put_there():
     """A run whose energy is changed by a known slope."""
     result = lv.simulate(lv.problems.load("kepler", e=0.5), scheme="stormer-verlet", h=0.01, t_end=300.0)
-    from livens.analysis.study.modified import _line
+    from livens.analysis.study.backward_error import _fit_drift
 
-    clean, amplitude = _line(result.t, balance(result))
-    tilted, same = _line(result.t, balance(result) + 1e-8 * result.t)
+    clean, amplitude = _fit_drift(result.t, balance(result))
+    tilted, same = _fit_drift(result.t, balance(result) + 1e-8 * result.t)
     assert tilted.slope - clean.slope == pytest.approx(1e-8, rel=1e-6) and tilted.significant
     assert same == pytest.approx(amplitude, rel=1e-6) and not clean.significant
 

@@ -110,7 +110,7 @@ def test_uncertainty_is_that_of_the_derivatives_where_it_is_small():
     expected = np.hypot(0.02 * slopes[0], 0.01 * slopes[1])
     assert found.deviation("x")[-1] == pytest.approx(expected, rel=0.1)
     assert found.mean("x")[-1] == pytest.approx(run.q[-1, 0], abs=4 * expected / np.sqrt(600))
-    strong = found.influence("x")
+    strong = found.rank_correlation("x")
     assert abs(strong["v0[1]"]) > abs(strong["g"]) > 0.1
     again = lv.study.uncertainty(PENDULUM, names, {"x": lambda q: q[0]}, members=600, h=0.01, t_end=0.5, seed=3)
     np.testing.assert_array_equal(again.samples("x"), found.samples("x"))

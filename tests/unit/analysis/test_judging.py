@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from livens.analysis import trend
-from livens.analysis.accuracy.companions import Difference, difference
 from livens.analysis.accuracy.estimate import (
     NOT_RESOLVED,
-    ORDER_NOT_SEEN,
+    ORDER_NOT_OBSERVED,
     RESOLVED,
+    RESOLVED_UNTIL,
     ROUND_OFF,
     UNKNOWN,
-    UNTIL,
     Estimate,
 )
-from livens.analysis.accuracy.verdict import growth, judge
-from livens.analysis.accuracy.witnesses import steps_per_turn
+from livens.analysis.accuracy.indicators import steps_per_oscillation
+from livens.analysis.accuracy.refined_runs import RunDifference, difference
+from livens.analysis.accuracy.richardson import error_growth, richardson_estimate
 
 
 # -- three runs ------------------------------------------------------------------------------------------------------
@@ -31,8 +31,8 @@ from livens.analysis.accuracy.witnesses import steps_per_turn
         (0.01, 0.04, 2, 0.16 / 3, 4 / 3, RESOLVED),
         (0.01, 0.09, 1, 0.04 / 3, 4 / 3, RESOLVED),  # more than the order says is not believed
         (0.001, 0.00265, 1, 0.00265 / 1.65, 2.65 / 1.65, RESOLVED),  # 2^1.4 = 2.639
-        (0.001, 0.00263, 1, 0.00263 / 1.63, 2.63 / 1.63, ORDER_NOT_SEEN),
-        (0.001, 0.00151, 1, 0.00151 / 0.51, 1.51 / 0.51, ORDER_NOT_SEEN),
+        (0.001, 0.00263, 1, 0.00263 / 1.63, 2.63 / 1.63, ORDER_NOT_OBSERVED),
+        (0.001, 0.00151, 1, 0.00151 / 0.51, 1.51 / 0.51, ORDER_NOT_OBSERVED),
         (0.001, 0.00149, 1, 0.00149, 1.49, NOT_RESOLVED),  # nothing is gained
         (1e-13, 1e-13, 1, 1e-13, 1.0, ROUND_OFF),  # and near the floor
         (0.9e-11, 1.0e-10, 2, 4 / 3e10, 4 / 3, RESOLVED),
@@ -50,7 +50,7 @@ from livens.analysis.accuracy.witnesses import steps_per_turn
 )
 def test_three_runs(fine, coarse, place, error, factor, verdict):
     curves = [None if last is None else last * np.linspace(0.1, 1.0, 5) for last in (fine, coarse)]
-    found = judge(*curves, order=2, place=place, floor=1e-14)
+    found = richardson_estimate(*curves, order=2, level=place, round_off=1e-14)
     assert found.verdict == verdict
     assert [found.error, found.factor] == pytest.approx([error, factor], rel=1e-3, nan_ok=True)
     if fine is not None and coarse is not None and found.verdict != ROUND_OFF:
@@ -61,9 +61,14 @@ def test_what_holds_early_must_hold_at_the_end():
     """The coarser pair is apart long before the end; until then, the order is seen."""
     coarse = np.array([0.001, 0.01, 0.09, 0.3, 0.4])
     early, late = np.array([0.00025, 0.0025, 0.02, 0.03, 0.06]), np.array([0.00025, 0.0025, 0.02, 0.02, 0.02])
-    assert judge(early, coarse, 2, 1, 1e-14).ratio == pytest.approx(4.5)
-    assert judge(late, coarse, 3, 1, 1e-14).ratio == pytest.approx(4.5)
-    assert judge(np.array([0.001, 0.002, 0.03, 0.05]), np.array([0.004, 0.008, 0.09, 0.09]), 2, 1, 1e-14).ratio < 2
+    assert richardson_estimate(early, coarse, 2, 1, 1e-14).ratio == pytest.approx(4.5)
+    assert richardson_estimate(late, coarse, 3, 1, 1e-14).ratio == pytest.approx(4.5)
+    assert (
+        richardson_estimate(
+            np.array([0.001, 0.002, 0.03, 0.05]), np.array([0.004, 0.008, 0.09, 0.09]), 2, 1, 1e-14
+        ).ratio
+        < 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def test_what_holds_early_must_hold_at_the_end():
 )
 def test_how_differences_grow(curve, word, power, rate):
     t = np.linspace(0.0, 10.0, 401)
-    found = growth(Difference(t + 3.0, {"q": curve(t)}), {"q": 1e-14})
+    found = error_growth(RunDifference(t + 3.0, {"q": curve(t)}), {"q": 1e-14})
     assert found.word == word
     if power is not None:
         assert found.power == pytest.approx(power, abs=0.02)
@@ -90,9 +95,9 @@ def test_how_differences_grow(curve, word, power, rate):
 
 def test_growth_of_what_grows_fastest():
     t = np.linspace(0.0, 10.0, 401)
-    both = Difference(t, {"q": 1e-4 * t**0.2, "v": 1e-4 * t})
-    assert growth(both, {"q": 1e-14, "v": 1e-14}).word == "linear"
-    assert growth(both, {"q": 1e-14}).word == "bounded" and growth(None, {"q": 1e-14}).power == 0.0
+    both = RunDifference(t, {"q": 1e-4 * t**0.2, "v": 1e-4 * t})
+    assert error_growth(both, {"q": 1e-14, "v": 1e-14}).word == "linear"
+    assert error_growth(both, {"q": 1e-14}).word == "bounded" and error_growth(None, {"q": 1e-14}).power == 0.0
 
 
 # -- and how it is said ----------------------------------------------------------------------------------------------
@@ -111,14 +116,14 @@ WORDS = [
         estimate(RESOLVED, window=3.0, ratio={}),
         "q to at most about 1e-02 of its motion (from runs with h/2 and 2h until t = 3, extrapolated)",
     ),
-    (estimate(ORDER_NOT_SEEN, ratio={}), "q to roughly 1e-02 of its motion (from runs with h/2 and 2h)"),
+    (estimate(ORDER_NOT_OBSERVED, ratio={}), "q to roughly 1e-02 of its motion (from runs with h/2 and 2h)"),
     (estimate(ROUND_OFF, error={"q": 1e-14}), "q to round-off (1e-14) (from runs with h/2 and 2h)"),
     (
-        estimate(UNTIL, until={"q": 2.5}, error={"q": 0.4}, ratio={}),
+        estimate(RESOLVED_UNTIL, until={"q": 2.5}, error={"q": 0.4}, ratio={}),
         "q to a tenth of its motion until t = 2.5, wrong by 40% at worst (from runs with h/2 and 2h)",
     ),
     (
-        estimate(UNTIL, error={"q": 7.0}, ratio={}, rate=0.5),
+        estimate(RESOLVED_UNTIL, error={"q": 7.0}, ratio={}, rate=0.5),
         "q to a tenth of its motion not to the end, wrong by 100% at worst (from runs with h/2 and 2h); "
         "neighbouring motions diverge by a factor e in 2",
     ),
@@ -149,7 +154,7 @@ WORDS = [
 def test_words(case):
     given, words = WORDS[case]
     assert str(given) == f"accuracy: {words}"
-    assert given.resolved is {UNKNOWN: None, UNTIL: False, NOT_RESOLVED: False}.get(given.verdict, True)
+    assert given.resolved is {UNKNOWN: None, RESOLVED_UNTIL: False, NOT_RESOLVED: False}.get(given.verdict, True)
     assert given.as_object()["accuracy"]["words"] == given.words()
 
 
@@ -159,7 +164,7 @@ def test_a_line_through_noise():
     t, random = np.linspace(0.0, 50.0, 200), np.random.default_rng(1)
     inside = 0
     for _ in range(300):
-        found = trend.line(t, 1.0 + 0.02 * t + 0.1 * random.standard_normal(200))
+        found = trend.fit_line(t, 1.0 + 0.02 * t + 0.1 * random.standard_normal(200))
         usual = 1.96 * 0.1 / np.sqrt(200 * np.var(t))
         assert 0.75 * usual < found.uncertainty < 2.0 * usual
         inside += abs(found.slope - 0.02) < found.uncertainty
@@ -173,7 +178,7 @@ def test_neighbours_that_are_alike_count_as_fewer():
     walk = np.zeros(4000)
     for i in range(1, 4000):
         walk[i] = 0.9 * walk[i - 1] + noise[i]
-    alike, free = trend.line(t, walk), trend.line(t, random.permutation(walk))
+    alike, free = trend.fit_line(t, walk), trend.fit_line(t, random.permutation(walk))
     assert alike.uncertainty / free.uncertainty == pytest.approx(np.sqrt(1.9 / 0.1), rel=0.15)
     short = trend._correlation_time(np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0]))
     first = 1 / 8 + (2 + 4 / 8) / 8  # rho_1 = 1/8, and what the line has taken is given back
@@ -187,7 +192,7 @@ def test_averages_of_a_series_that_comes_in_parts(parts):
     assert sum(parts) == 2500
     t = np.linspace(0.0, 1.0, 2500)
     y = np.column_stack([3.0 * t, np.cos(400 * t), t**0])
-    series = trend.Series()
+    series = trend.BinnedSeries()
     for now in np.split(np.arange(2500), np.cumsum(parts)[:-1]):
         series.add(t[now], y[now])
     used = len(series._bins) * series._width
@@ -200,7 +205,7 @@ def test_averages_of_a_series_that_comes_in_parts(parts):
     slopes = series.trends()
     assert slopes[0].slope == pytest.approx(3.0) and slopes[0].significant
     assert not slopes[1].significant and slopes[2].slope == pytest.approx(0.0, abs=1e-12)
-    assert trend.Series().trends() == []
+    assert trend.BinnedSeries().trends() == []
 
 
 @pytest.mark.parametrize("turn", [3.0, 8.0, 50.0, 1000.0])
@@ -208,9 +213,9 @@ def test_steps_of_an_oscillation_are_counted(turn):
     """From velocities alone, whatever their size; rows that are not of every step say nothing."""
     v = 1e3 * np.cos(2 * np.pi * np.arange(5001)[:, None] / turn)
     rows = SimpleNamespace(v=v, spacing=1, size=lambda name: 1e3)
-    assert steps_per_turn(rows, "v") == pytest.approx(turn, rel=1e-3)
-    assert steps_per_turn(SimpleNamespace(v=v, spacing=2, size=lambda name: 1e3), "v") is None
-    assert steps_per_turn(SimpleNamespace(v=0 * v, spacing=1, size=lambda name: 1e3), "v") == math.inf
+    assert steps_per_oscillation(rows, "v") == pytest.approx(turn, rel=1e-3)
+    assert steps_per_oscillation(SimpleNamespace(v=v, spacing=2, size=lambda name: 1e3), "v") is None
+    assert steps_per_oscillation(SimpleNamespace(v=0 * v, spacing=1, size=lambda name: 1e3), "v") == math.inf
 
 
 def test_runs_are_compared_row_by_row_where_their_times_meet():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import observe
-from livens.analysis import verdicts as conserved
-from livens.analysis.trend import Series, line
-from livens.results.record import Facts, Record, Statistics, Summary
+from livens.analysis import conservation as conserved
+from livens.analysis.trend import BinnedSeries, fit_line
+from livens.results.record import RunInfo, RunRecord, Statistics, Summary
 from livens.results.result import Result
 from livens.schemes import get
 
@@ -46,13 +46,13 @@ def made_up(system, t, q, v, p=None, *, scheme="livens-em", **arrays):
         "newton_iterations": np.ones(rows, dtype=np.int64), "supplied_energy": np.zeros(rows),
         "dissipated_energy": np.zeros(rows), **arrays,
     }  # fmt: skip
-    facts = Facts(
+    facts = RunInfo(
         scheme=scheme, h=0.1, t0=float(t[0]), t_end=float(t[-1]), every=1, coordinates=system.coordinates,
         constraint_names=system.constraint_names, parameters=system.parameters,
     )  # fmt: skip
-    energy = next((e for e in ("generalized_energy", "hamiltonian") if e in get(scheme).conserves), "total_energy")
+    energy = next((e for e in ("generalized_energy", "hamiltonian") if e in get(scheme).is_invariant), "total_energy")
     summary = Summary(energy=energy, momentum_drift=dict.fromkeys(system.symmetries, 0.0))
-    return Result(whole, Record(facts, summary, Statistics(steps=rows - 1), "complete"), system=system)
+    return Result(whole, RunRecord(facts, summary, Statistics(steps=rows - 1), "complete"), system=system)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -154,7 +154,7 @@ def test_in_blocks_as_a_whole(pendulum, what, rows):
     run, path = pendulum
     whole = run.observe(what)
     for result in (run, lv.load(path)):
-        blocks = [values[0] for _, values in observe.walk(result, [what], rows)]
+        blocks = [values[0] for _, values in observe.iterate_blocks(result, [what], rows)]
         assert max(map(len, blocks)) <= rows
         assert np.array_equal(np.concatenate(blocks), whole)
         for how, expected in {
@@ -168,7 +168,7 @@ def test_in_blocks_as_a_whole(pendulum, what, rows):
 def test_a_reduction_keeps_nothing_of_a_file(pendulum):
     result = lv.load(pendulum[1])
     observe.reduce(result, "total_energy", "largest", rows=10)
-    conserved.rows(result)
+    conserved.conservation_rows(result)
     assert result._arrays._read == {}
     with pytest.raises(lv.InputError, match="did you mean 'largest'"):
         observe.reduce(result, "total_energy", "larges")
@@ -189,7 +189,7 @@ def test_increments(pendulum):
 def test_bins_do_not_depend_on_how_a_series_is_cut(rows, sizes):
     t = np.linspace(0, 3, rows) if rows else np.zeros(0)
     y = np.column_stack([np.sin(5 * t), t**2])
-    whole, cut = Series(), Series()
+    whole, cut = BinnedSeries(), BinnedSeries()
     whole.add(t, y)
     first = 0
     while first < rows:
@@ -205,7 +205,7 @@ def test_bins_do_not_depend_on_how_a_series_is_cut(rows, sizes):
 
 def test_a_line_is_found():
     t = np.linspace(0, 10, 1000)
-    series = Series()
+    series = BinnedSeries()
     series.add(t, (1.0 + 0.25 * t + 1e-3 * np.sin(40 * t))[:, None])
     (trend,) = series.trends()
     assert trend.slope == pytest.approx(0.25, rel=1e-3) and trend.significant
@@ -221,7 +221,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
             noise = random.standard_normal(2000)
             for i in range(1, len(noise) if memory else 0):
                 noise[i] += memory * noise[i - 1]
-            series = Series()
+            series = BinnedSeries()
             series.add(np.linspace(0, 1, len(noise)), noise[:, None])
             (trend,) = series.trends()
             covered += abs(trend.slope) <= trend.uncertainty
@@ -230,24 +230,24 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
 
 @pytest.mark.parametrize("rows", range(8))
 def test_too_short_for_a_trend(rows):
-    series = Series()
+    series = BinnedSeries()
     series.add(np.arange(float(rows)), np.arange(float(rows))[:, None])
     assert all(trend is None for trend in series.trends())
 
 
 def test_no_line_through_what_is_not_finite():
     t = np.arange(20.0)
-    assert line(t, np.where(t == 3, np.nan, t)) is None and line(np.ones(20), t) is None
-    assert line(t, np.zeros(20)).slope == 0.0
+    assert fit_line(t, np.where(t == 3, np.nan, t)) is None and fit_line(np.ones(20), t) is None
+    assert fit_line(t, np.zeros(20)).slope == 0.0
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
 def test_a_conserving_run():
-    rows = conserved.rows(lv.simulate(lv.problems.load("double-four-bar"), t_end=2.0))
+    rows = conserved.conservation_rows(lv.simulate(lv.problems.load("double-four-bar"), t_end=2.0))
     found = {(row.name, row.start is None): row for row in rows}
-    assert found["generalized_energy", False].verdict == conserved.AS_PROMISED
-    assert found["generalized_energy", True].verdict == conserved.AS_PROMISED
-    assert found["constraint", False].verdict == conserved.AS_PROMISED
+    assert found["generalized_energy", False].verdict == conserved.AS_GUARANTEED
+    assert found["generalized_energy", True].verdict == conserved.AS_GUARANTEED
+    assert found["constraint", False].verdict == conserved.AS_GUARANTEED
     hidden = found["velocity_constraint", False]
     assert hidden.verdict == conserved.BOUNDED and not hidden.promised and hidden.relative
     assert found["generalized_energy", False].start == pytest.approx(35.835)
@@ -256,11 +256,13 @@ def test_a_conserving_run():
 
 def test_a_bounded_run():
     """The midpoint rule's energy swings without a trend; its momenta are exact."""
-    rows = conserved.rows(lv.simulate(lv.problems.load("spring-pendulum"), scheme="livens-midpoint", t_end=20.0))
+    rows = conserved.conservation_rows(
+        lv.simulate(lv.problems.load("spring-pendulum"), scheme="livens-midpoint", t_end=20.0)
+    )
     energy, step, momentum = rows
     assert energy.verdict == conserved.BOUNDED and 1e-6 < energy.deviation < 1e-2
-    assert step.verdict == conserved.STEPWISE and step.drift is None
-    assert momentum.verdict == conserved.AS_PROMISED
+    assert step.verdict == conserved.NOT_CONSERVED and step.drift is None
+    assert momentum.verdict == conserved.AS_GUARANTEED
     assert abs(energy.drift) <= 2 * energy.drift_uncertainty
 
 
@@ -270,13 +272,13 @@ def test_a_drifting_run(scheme):
     t = np.linspace(0, 10, 500)
     speed = np.sqrt(1 + 0.02 * t + 1e-3 * np.sin(30 * t))
     run = made_up(PARTICLE, t, np.zeros((500, 2)), np.column_stack([speed, 0 * t]), scheme=scheme)
-    energy, _, momentum = conserved.rows(run)
-    assert energy.verdict == (conserved.DRIFTS if scheme == "livens-midpoint" else conserved.NOT_AS_PROMISED)
+    energy, _, momentum = conserved.conservation_rows(run)
+    assert energy.verdict == (conserved.DRIFTS if scheme == "livens-midpoint" else conserved.NOT_AS_GUARANTEED)
     assert energy.drift == pytest.approx(0.02, rel=0.05) and energy.drift_uncertainty < 0.002
     assert energy.deviation == pytest.approx(0.2, rel=0.02) and energy.relative and energy.start == pytest.approx(0.5)
     # translations are linear in q: the midpoint rule promises their momentum
     assert momentum.promised == (scheme == "livens-midpoint")
-    assert momentum.verdict == (conserved.NOT_AS_PROMISED if momentum.promised else conserved.DRIFTS)
+    assert momentum.verdict == (conserved.NOT_AS_GUARANTEED if momentum.promised else conserved.DRIFTS)
 
 
 def test_work_is_not_drift():
@@ -286,7 +288,7 @@ def test_work_is_not_drift():
         PARTICLE, t, np.zeros((200, 2)), np.column_stack([np.sqrt(1 + t), 0 * t]), supplied_energy=t / 2 + 0.1 * t,
         dissipated_energy=0.1 * t,
     )  # fmt: skip
-    assert conserved.rows(run)[0].verdict == conserved.AS_PROMISED
+    assert conserved.conservation_rows(run)[0].verdict == conserved.AS_GUARANTEED
     assert np.abs(run.observe("energy_balance_defect")).max() < 1e-14
 
 
@@ -294,8 +296,8 @@ def test_what_no_row_shows_is_still_reported():
     """Deviations between the stored rows are known from the run itself."""
     run = made_up(PARTICLE, np.arange(20.0), np.zeros((20, 2)), np.ones((20, 2)))
     run.summary.max_energy_drift = 1e-3
-    assert conserved.rows(run)[0].verdict == conserved.NOT_AS_PROMISED
-    assert conserved.rows(run)[0].deviation == 1e-3
+    assert conserved.conservation_rows(run)[0].verdict == conserved.NOT_AS_GUARANTEED
+    assert conserved.conservation_rows(run)[0].deviation == 1e-3
 
 
 @settings(max_examples=40, deadline=None)
@@ -310,16 +312,16 @@ def test_any_run_has_a_report(rows, size, noisy):
     json.loads(json.dumps(found, allow_nan=False))
     verdicts = {row["verdict"] for row in found["rows"]}
     known = {
-        conserved.AS_PROMISED, conserved.NOT_AS_PROMISED, conserved.ROUND_OFF, conserved.BOUNDED, conserved.DRIFTS,
-        conserved.STEPWISE, conserved.TOO_SHORT, conserved.NO_STEPS, conserved.NOT_FINITE,
+        conserved.AS_GUARANTEED, conserved.NOT_AS_GUARANTEED, conserved.ROUND_OFF, conserved.BOUNDED, conserved.DRIFTS,
+        conserved.NOT_CONSERVED, conserved.TOO_SHORT, conserved.NO_STEPS, conserved.NOT_FINITE,
     }  # fmt: skip
     assert verdicts <= known
     if not math.isfinite(size):
-        assert conserved.NOT_AS_PROMISED in verdicts
+        assert conserved.NOT_AS_GUARANTEED in verdicts
     elif rows == 1:
         assert verdicts == {conserved.NO_STEPS}
     elif not noisy or size == 0:
-        assert verdicts <= {conserved.AS_PROMISED, conserved.ROUND_OFF}
+        assert verdicts <= {conserved.AS_GUARANTEED, conserved.ROUND_OFF}
 
 
 def test_a_momentum_that_is_zero():
@@ -330,13 +332,13 @@ def test_a_momentum_that_is_zero():
         "x y", kinetic=lambda v: 0.5 * (v @ v), symmetries=dict(angular_momentum=lv.symmetry.rotations([[0, 1]]))
     )
     run = made_up(system, t, np.column_stack([1 + t, 1 + t + noise]), np.ones((50, 2)))
-    momentum = conserved.rows(run)[2]
+    momentum = conserved.conservation_rows(run)[2]
     assert momentum.verdict == conserved.ROUND_OFF and momentum.deviation < 1e-14
 
 
 def test_a_file_without_its_model(tmp_path):
     """Of the user's own system, the file tells what was noted during the run."""
     lv.simulate(SYSTEM, q0=[1.5, 0, 0], v0=[0, 1, 0], h=0.01, t_end=0.1, out=tmp_path / "own.h5")
-    rows = conserved.rows(lv.load(tmp_path / "own.h5"))
+    rows = conserved.conservation_rows(lv.load(tmp_path / "own.h5"))
     assert [row.start for row in rows] == [None] * len(rows)
-    assert rows[0].verdict == conserved.AS_PROMISED
+    assert rows[0].verdict == conserved.AS_GUARANTEED

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import math as m
 from livens.analysis.study import fit_order, reversibility_defect, symplecticity_defect
-from livens.analysis.study.grid import combinations, values
-from livens.analysis.study.member import run_member
-from livens.analysis.study.steps import step_sizes, usual_steps
-from livens.analysis.study.table import write_table
+from livens.analysis.study.grid import combinations, parse_values
+from livens.analysis.study.step_lists import default_steps, parse_step_sizes
+from livens.analysis.study.sweep_run import run_member
+from livens.analysis.study.table_files import write_table
 from livens.errors import InputError
-from livens.plot import diagrams
+from livens.plot import convergence
 from terminal import livens
 
 STEPS = [0.1 / 2**i for i in range(8)]
@@ -86,13 +86,13 @@ def test_the_interval_holds_the_order():
 
 
 def test_steps():
-    assert step_sizes("0.1, 0.4,0.2,0.1") == [0.4, 0.2, 0.1]
-    assert step_sizes("0.4:3") == [0.4, 0.2, 0.1]
-    assert usual_steps(pendulum(), 10.0) == [1e-3 / 2**i for i in range(5)]
-    assert usual_steps(pendulum(), 1e5)[-1] > 1e-3  # a long run is not studied with tiny steps
+    assert parse_step_sizes("0.1, 0.4,0.2,0.1") == [0.4, 0.2, 0.1]
+    assert parse_step_sizes("0.4:3") == [0.4, 0.2, 0.1]
+    assert default_steps(pendulum(), 10.0) == [1e-3 / 2**i for i in range(5)]
+    assert default_steps(pendulum(), 1e5)[-1] > 1e-3  # a long run is not studied with tiny steps
     for bad in ("", "fast", "0.1:", "0.1:0", "0.1:1000", "-1", "0", "nan", "0.1,,0.2", ":3"):
         with pytest.raises(InputError):
-            step_sizes(bad)
+            parse_step_sizes(bad)
 
 
 # -- convergence ------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def study():
 def test_convergence_against_the_exact_solution(study):
     assert study.reference.words == "the exact solution"
     for curve in study.curves:
-        assert curve.as_promised
+        assert curve.as_guaranteed
         for name in ("q", "v"):
             assert curve.fits[name].order == pytest.approx(2, abs=0.02)
     # errors and costs are those of the runs
@@ -157,21 +157,21 @@ def test_a_failed_run_is_left_out(monkeypatch):
             raise lv.IntegrationError("the first step failed")
         return lv.simulate(problem, **options)
 
-    monkeypatch.setattr("livens.analysis.study.ends.simulate", fragile)
+    monkeypatch.setattr("livens.analysis.study.final_states.simulate", fragile)
     study = lv.study.converge(pendulum(), "livens-em", [0.02, 0.01, 0.005, 0.0025], 1.0)
     (curve,) = study.curves
     assert [point.failure for point in curve.points] == ["the first step failed", "", "", ""]
     assert math.isnan(curve.errors("q")[0]) and curve.fits["q"].used == (False, True, True, True)
     assert curve.fits["q"].order == pytest.approx(2, abs=0.02)
     json.loads(json.dumps(study.as_object(), allow_nan=False))
-    diagrams.order_diagram(study)
+    convergence.order_diagram(study)
 
 
 def test_an_order_below_the_promise_is_noticed(study):
     curve = study.curves[0]
     slow = fit_order(STEPS, STEPS)
-    assert not type(curve)("slow", 2, curve.points, {"q": slow}).as_promised
-    assert type(curve)("slow", 1, curve.points, {"q": slow}).as_promised
+    assert not type(curve)("slow", 2, curve.points, {"q": slow}).as_guaranteed
+    assert type(curve)("slow", 1, curve.points, {"q": slow}).as_guaranteed
 
 
 @pytest.mark.parametrize(
@@ -191,27 +191,27 @@ def test_bad_studies(arguments, words):
 
 
 def test_diagrams(study, tmp_path):
-    order = diagrams.order_diagram(study)
+    order = convergence.order_diagram(study)
     assert [axes.get_ylabel() for axes in order.axes] == ["error in $q$", "error in $v$"]
-    work = diagrams.work_precision_diagram(study)
+    work = convergence.work_precision_diagram(study)
     assert [axes.get_xlabel() for axes in work.axes] == ["wall time (s)", "evaluations"]
     with pytest.raises(InputError, match="no errors of 'p'"):
-        diagrams.work_precision_diagram(study, "p")
+        convergence.work_precision_diagram(study, "p")
     comparison = lv.study.compare(pendulum(), "livens-em,livens-midpoint", 0.01, 1.0)
-    both = diagrams.comparison_diagram(comparison.results)
+    both = convergence.comparison_diagram(comparison.results)
     assert len(both.axes) == 2
     for name, figure in dict(order=order, work=work, both=both).items():
         figure.savefig(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
     with pytest.raises(InputError):
-        diagrams.comparison_diagram({})
+        convergence.comparison_diagram({})
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------
 def test_comparison():
     study = lv.study.compare(lv.problems.load("spring-pendulum-spherical"), "livens-em,livens-midpoint", t_end=10.0)
     em, midpoint = study.entries
-    assert em.as_promised and midpoint.as_promised
+    assert em.as_guaranteed and midpoint.as_guaranteed
     assert em.report[0].verdict == "conserved to round-off as guaranteed"
     assert midpoint.report[0].verdict == "bounded, no trend"
     assert list(study.results) == ["livens-em", "livens-midpoint"] and study["livens-em"] is em
@@ -295,11 +295,11 @@ def test_where_one_step_makes_no_sense():
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 def test_values():
-    assert values("l=1,2.5") == ("l", [1.0, 2.5])
-    assert values("l=0:1:5") == ("l", [0.0, 0.25, 0.5, 0.75, 1.0])
-    assert values("l=0.1:0.4:4")[1] == [0.1, 0.2, 0.3, 0.4]
-    assert values("l=1e-3:1:4:log")[1] == [0.001, 0.01, 0.1, 1.0]
-    assert values("l=3:9:1") == ("l", [3.0])
+    assert parse_values("l=1,2.5") == ("l", [1.0, 2.5])
+    assert parse_values("l=0:1:5") == ("l", [0.0, 0.25, 0.5, 0.75, 1.0])
+    assert parse_values("l=0.1:0.4:4")[1] == [0.1, 0.2, 0.3, 0.4]
+    assert parse_values("l=1e-3:1:4:log")[1] == [0.001, 0.01, 0.1, 1.0]
+    assert parse_values("l=3:9:1") == ("l", [3.0])
     assert combinations(dict(a=[1, 2], b=[3, 4])) == [
         dict(a=1, b=3), dict(a=1, b=4), dict(a=2, b=3), dict(a=2, b=4),
     ]  # fmt: skip
@@ -310,7 +310,7 @@ def test_values():
 )
 def test_bad_values(text):
     with pytest.raises(InputError):
-        values(text)
+        parse_values(text)
 
 
 def unusual(l=1.0):  # noqa: E741
@@ -361,9 +361,11 @@ def test_processes_of_a_sweep_take_runs_together(monkeypatch):
     from livens.analysis.study import sweeps
 
     sizes = []
-    do = sweeps.Crew.do
+    do = sweeps.ProcessPool.map_unordered
     monkeypatch.setattr(
-        sweeps.Crew, "do", lambda self, tasks: (sizes.append([len(t[2]) for t in tasks]), do(self, tasks))[1]
+        sweeps.ProcessPool,
+        "map_unordered",
+        lambda self, tasks: (sizes.append([len(t[2]) for t in tasks]), do(self, tasks))[1],
     )
     lengths = [1.0 + 0.25 * i for i in range(18)]
     study = lv.study.sweep(fatal, dict(l=lengths), dict(h=0.01, t_end=0.1), final=True, workers=2)
@@ -381,7 +383,7 @@ def test_studies_of_many_motions():
     members = dict(v0=[[0.0, 0.2 * i] for i in range(9)], parameters={"g": np.linspace(9, 10, 9)})
     study = lv.study.converge(problem, "livens-em,livens-midpoint", [0.02, 0.01, 0.005, 0.0025], 0.4, members=members)
     for curve in study.curves:
-        assert curve.fits["q"].order == pytest.approx(2.0, abs=0.1) and curve.as_promised
+        assert curve.fits["q"].order == pytest.approx(2.0, abs=0.1) and curve.as_guaranteed
         assert [point.steps for point in curve.points] == [9 * n for n in (20, 40, 80, 160)]
     fine = lv.simulate(problem, scheme="livens-em", v0=[0.0, 1.6], parameters={"g": 10.0}, h=1e-4, t_end=0.4)
     assert study.reference.values["q"].shape == (9, 2)

@@ -9,11 +9,11 @@ import pytest
 
 import livens as lv
 from livens import math as m
-from livens.analysis import verdicts
+from livens.analysis import conservation
 from livens.analysis.round_off import round_off
 from livens.analysis.trend import Trend
-from livens.engine.fold import fold, fold_states
-from livens.run.extremes import energy_scale, summary_from
+from livens.engine.observables.drift_monitor import accumulate_rows, accumulate_states
+from livens.run.drift_monitor import energy_scale, summary_from_maxima
 from livens.study import reversibility_defect, symplecticity_defect
 
 OSCILLATOR = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q / 2)
@@ -26,13 +26,13 @@ PENDULUM = lv.System(
 
 
 def named(run):
-    return {row.name: row for row in reversed(verdicts.rows(run))}
+    return {row.name: row for row in reversed(conservation.conservation_rows(run))}
 
 
 def test_energy_is_called_a_balance_where_some_is_supplied_or_lost():
     for name, balance in (("simple-pendulum", False), ("double-four-bar-damped", True)):
         run = lv.simulate(lv.problems.load(name), t_end=0.05)
-        assert verdicts.rows(run)[0].quantity.endswith(" (balance)") is balance
+        assert conservation.conservation_rows(run)[0].quantity.endswith(" (balance)") is balance
 
 
 # -- an energy that is zero at the start --------------------------------------------------------------------------
@@ -40,16 +40,16 @@ def test_an_energy_of_zero_is_not_compared_with_its_own_deviation():
     """H(0) = 0, and |H - H0| of the size of round-off: that is no deviation of 100 %."""
     angle = lv.PortHamiltonian("q p", H=lambda x: x[1] ** 2 / 2 - m.cos(x[0]) + m.cos(1.0), J=[[0, 1], [-1, 0]])
     run = lv.simulate(angle, x0=[1.0, 0.0], scheme="gauss-3", h=0.01, t_end=20.0)
-    (energy, step) = verdicts.rows(run)
-    assert 0 < energy.deviation < 1e-12 and energy.verdict == verdicts.ROUND_OFF
+    (energy, step) = conservation.conservation_rows(run)
+    assert 0 < energy.deviation < 1e-12 and energy.verdict == conservation.ROUND_OFF
     assert run.summary.max_energy_drift < 1e-12 and step.deviation < 1e-12
 
 
 def test_an_energy_of_zero_in_the_port_hamiltonian_form_of_a_pendulum():
-    model = lv.port_hamiltonian.from_mechanics(PENDULUM)
-    start = lv.port_hamiltonian.mechanical_state(PENDULUM, [1, 0], [0, 0])
+    model = lv.port_hamiltonian.from_system(PENDULUM)
+    start = lv.port_hamiltonian.state_from_system(PENDULUM, [1, 0], [0, 0])
     run = lv.simulate(model, x0=start, scheme="gauss-2", h=0.01, t_end=2.0)
-    energy = verdicts.rows(run)[0]
+    energy = conservation.conservation_rows(run)[0]
     assert energy.start == 0 and energy.deviation < 1e-11, energy
 
 
@@ -95,22 +95,25 @@ def test_what_a_change_of_energy_is_relative_to(start, trusted, largest, scale):
 @pytest.mark.parametrize(
     ("slope", "uncertainty", "verdict"),
     [
-        (1.0, 0.1, verdicts.DRIFTS),
-        (1.0, 0.6, verdicts.BOUNDED),  # it may be chance
-        (1e-5, 1e-7, verdicts.BOUNDED),  # it is there, and not worth a word
+        (1.0, 0.1, conservation.DRIFTS),
+        (1.0, 0.6, conservation.BOUNDED),  # it may be chance
+        (1e-5, 1e-7, conservation.BOUNDED),  # it is there, and not worth a word
     ],
 )
 def test_a_drift_is_sure_and_large(slope, uncertainty, verdict):
     run = types.SimpleNamespace(facts=types.SimpleNamespace(t0=1.0, t_end=3.0))
-    assert verdicts._verdict(1.0, 1e-12, False, Trend(slope, uncertainty), run, 100) == verdict
-    assert verdicts._verdict(1.0, 1e-12, True, None, run, 100) == verdicts.NOT_AS_PROMISED
-    assert verdicts._verdict(1.0, 1e-12, False, None, run, 100) == verdicts.TOO_SHORT
-    assert verdicts._verdict(1e-13, 1e-12, True, None, run, 100) == verdicts.AS_PROMISED
+    assert conservation._verdict(1.0, 1e-12, False, Trend(slope, uncertainty), run, 100) == verdict
+    assert conservation._verdict(1.0, 1e-12, True, None, run, 100) == conservation.NOT_AS_GUARANTEED
+    assert conservation._verdict(1.0, 1e-12, False, None, run, 100) == conservation.TOO_SHORT
+    assert conservation._verdict(1e-13, 1e-12, True, None, run, 100) == conservation.AS_GUARANTEED
 
 
 def test_what_constraints_are_called():
-    assert "hidden" in verdicts._constraint_words("velocity_constraint", False)
-    assert [verdicts._constraint_words("constraint", a) for a in (True, False)] == ["constraints g", "constraints g(q)"]
+    assert "hidden" in conservation._constraint_label("velocity_constraint", False)
+    assert [conservation._constraint_label("constraint", a) for a in (True, False)] == [
+        "constraints g",
+        "constraints g(q)",
+    ]
 
 
 def test_the_largest_deviations_of_rows():
@@ -119,7 +122,7 @@ def test_the_largest_deviations_of_rows():
     table, exchanged = random.uniform(-1, 1, (20, 7)), random.uniform(-1, 1, 20)
     first, last, trusted = table[0].copy(), np.array([table[0, 0] - exchanged[0]]), np.zeros(1)
     largest, sizes = np.zeros(9), np.array([2, 1])
-    fold(table, exchanged, first, last, largest, sizes, trusted)
+    accumulate_rows(table, exchanged, first, last, largest, sizes, trusted)
     energy, moved = table[:, 0] - exchanged, table - first
     steps = np.abs(np.diff(energy, prepend=energy[0]))
     assert largest[:5] == pytest.approx(
@@ -147,7 +150,7 @@ def test_the_largest_deviations_of_states(supplied):
 
     first, last, largest, trusted = np.zeros(4), np.zeros(1), np.zeros(5), np.zeros(1)
     kernel, sizes = ctypes.cast(rows, ctypes.c_void_p).value, np.zeros(0, dtype=np.int64)
-    fold_states(kernel, np.arange(3.0), states, np.zeros(2), supplied, True, first, last, largest, sizes, trusted)
+    accumulate_states(kernel, np.arange(3.0), states, np.zeros(2), supplied, True, first, last, largest, sizes, trusted)
     assert largest.tolist() == ([1.0, 1.5, 3.0, 0.0, 0.0] if supplied < 0 else [0.0, 0.0, 3.0, 0.0, 0.0])
     assert first[0] == 5.0 and last[0] == (4.0 if supplied < 0 else 5.0) and trusted[0] == 3.0
 
@@ -155,19 +158,21 @@ def test_the_largest_deviations_of_states(supplied):
 def test_what_the_largest_deviations_say():
     """Drift and increment of the energy, its largest part, both constraints; then change and size of each momentum."""
     largest = np.array([0.3, 0.02, 4.0, 1e-9, 1e-8, 0.5, 2.0, 0.7, 0.0])
-    moved = summary_from("total_energy", ("l", "p"), 0.0, 0.0, largest)
+    moved = summary_from_maxima("total_energy", ("l", "p"), 0.0, 0.0, largest)
     assert (moved.max_energy_drift, moved.max_energy_increment) == (0.3 / 4.0, 0.02 / 4.0)
     assert (moved.max_constraint, moved.max_velocity_constraint) == (1e-9, 1e-8)
     assert moved.momentum_drift == {"l": 0.25, "p": 0.7}  # one of no size is told as it is
-    assert summary_from("total_energy", ("l", "p"), -2.0, 1.0, largest).max_energy_drift == 0.15
-    assert summary_from("total_energy", ("l", "p"), 0.0, 0.0, np.array([0.3, *[0.0] * 8])).max_energy_drift == 0.3
+    assert summary_from_maxima("total_energy", ("l", "p"), -2.0, 1.0, largest).max_energy_drift == 0.15
+    assert (
+        summary_from_maxima("total_energy", ("l", "p"), 0.0, 0.0, np.array([0.3, *[0.0] * 8])).max_energy_drift == 0.3
+    )
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
 def test_increments_are_those_of_single_steps(every):
     """Between rows that are several steps apart the energy changes by more, and the summary knows them all."""
     run = lv.simulate(OSCILLATOR, [0.0], [1.0], scheme="symplectic-euler", h=0.1, t_end=6.0, every=every)
-    (step,) = [row for row in verdicts.rows(run) if row.quantity == "  its increment per step"]
+    (step,) = [row for row in conservation.conservation_rows(run) if row.quantity == "  its increment per step"]
     all_steps = lv.simulate(OSCILLATOR, [0.0], [1.0], scheme="symplectic-euler", h=0.1, t_end=6.0)
     energy = all_steps.observe("total_energy")
     assert step.deviation == pytest.approx(np.abs(np.diff(energy)).max() / abs(energy[0]), rel=1e-9)
@@ -180,7 +185,7 @@ def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():
     run = lv.simulate(shifted, [0.0], [1.0], scheme="heun", h=0.5, t_end=100.0)
     assert run.observe("total_energy")[0] == 0
     assert run.summary.max_energy_drift == pytest.approx(start.summary.max_energy_drift, rel=0.5)
-    assert verdicts.rows(run)[0].deviation == pytest.approx(run.summary.max_energy_drift)
+    assert conservation.conservation_rows(run)[0].deviation == pytest.approx(run.summary.max_energy_drift)
 
 
 def test_rest_and_work_are_no_explosions():
@@ -204,11 +209,11 @@ def test_hidden_constraints_are_relative_to_the_velocity():
 
 
 def test_exported_mechanics_have_their_constraints():
-    model = lv.port_hamiltonian.from_mechanics(PENDULUM)
-    start = lv.port_hamiltonian.mechanical_state(PENDULUM, [1, 0], [0, 0])
+    model = lv.port_hamiltonian.from_system(PENDULUM)
+    start = lv.port_hamiltonian.state_from_system(PENDULUM, [1, 0], [0, 0])
     run = lv.simulate(model, x0=start, scheme="radau-iia-2", h=0.01, t_end=1.0)
     rows = named(run)
-    assert rows["velocity_constraint"].verdict == verdicts.AS_PROMISED and rows["velocity_constraint"].relative
+    assert rows["velocity_constraint"].verdict == conservation.AS_GUARANTEED and rows["velocity_constraint"].relative
     assert not rows["constraint"].promised and 0 < rows["constraint"].deviation < 1e-2
     assert run.summary.max_constraint == pytest.approx(np.abs(run.observe("constraint")).max())
     joined = lv.problems.load("motor-slider-crank")
@@ -219,7 +224,10 @@ def test_exported_mechanics_have_their_constraints():
 def test_a_report_of_a_users_own_model_is_complete(tmp_path):
     path = tmp_path / "own.h5"
     lv.simulate(PENDULUM, [1, 0], [0, 0], scheme="livens-em", h=0.01, t_end=2.0, out=path)
-    without, given = verdicts.rows(lv.load(path)), verdicts.rows(lv.load(path, system=PENDULUM))
+    without, given = (
+        conservation.conservation_rows(lv.load(path)),
+        conservation.conservation_rows(lv.load(path, system=PENDULUM)),
+    )
     assert all(row.start is None and row.drift is None for row in without)
     assert [row.name for row in given] == [row.name for row in without]
     assert all(row.start is not None and row.drift is not None for row in given if not row.quantity.startswith(" "))

@@ -15,40 +15,40 @@ from rich.console import Console
 
 from livens import bench
 from livens.bench import crank, films, fresh, large, peers, schedule, slider_crank
-from livens.bench.core import one_core
+from livens.bench.core import single_core
 from livens.bench.diagram import work_precision
 from livens.bench.four_bar import FourBar
-from livens.bench.iftomm import IFToMM, Measured, Task
+from livens.bench.iftomm import IFToMM, Task, TaskTiming
 from livens.bench.kepler import Kepler
 from livens.bench.large import Large
-from livens.bench.peers import Peer, clock
+from livens.bench.peers import OtherCode, clock
 from livens.bench.peers import iftomm as iftomm_peers
 from livens.bench.peers.clock import seconds
 from livens.bench.program import ProgramError, run_module
-from livens.bench.report import Goal, Line, Motion, Point, Report, Work
+from livens.bench.report import BenchReport, ComparisonRow, Goal, MotionCheck, ScalingPoint, WorkPrecisionPoint
 from livens.bench.scaling import growth_exponent
 from livens.bench.tables import show
 from livens.bench.work_precision import _idas, _radau
 from livens.errors import InputError
 
 
-def fake_report() -> Report:
-    return Report(
+def fake_report() -> BenchReport:
+    return BenchReport(
         rounds=3,
         machine={"livens": "0", "on": "paper"},
         lines=[
-            Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=50.0),
-            Line("linkage", 2.0, goal=Goal(">=", 2.5), peer="mujoco"),
-            Line("start", 0.5, "s", Goal("<", 1)),
-            Line("long run", 0.25),
+            ComparisonRow("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=50.0),
+            ComparisonRow("linkage", 2.0, goal=Goal(">=", 2.5), peer="mujoco"),
+            ComparisonRow("start", 0.5, "s", Goal("<", 1)),
+            ComparisonRow("long run", 0.25),
         ],
-        motions=[Motion("livens 0", "livens-em", 0.3284471, 1.1e-5, 2e-14)],
-        points=[Point(2, 10_000, 1.25, 0.5, 0.25), Point(40, 2_000, 25.0, 30.0, 2.5)],
+        motions=[MotionCheck("livens 0", "livens-em", 0.3284471, 1.1e-5, 2e-14)],
+        points=[ScalingPoint(2, 10_000, 1.25, 0.5, 0.25), ScalingPoint(40, 2_000, 25.0, 30.0, 2.5)],
         skipped={"mujoco": "not installed"},
     )
 
 
-def printed(report: Report) -> str:
+def printed(report: BenchReport) -> str:
     out = io.StringIO()
     show(report, Console(file=out, width=110))
     return out.getvalue()
@@ -60,8 +60,8 @@ def row(text: str, start: str) -> list[str]:
 
 def test_no_number_of_a_table_is_cut_off(capsys):
     words = "a case that says at length what was measured, and beside what, and under which conditions it was so"
-    line = Line(words, 123.0, "us", Goal(">=", 1.25), "a peer with a long name and a setting", 1234.0)
-    show(Report(rounds=1, machine={}, lines=[line]))
+    line = ComparisonRow(words, 123.0, "us", Goal(">=", 1.25), "a peer with a long name and a setting", 1234.0)
+    show(BenchReport(rounds=1, machine={}, lines=[line]))
     assert row(capsys.readouterr().out, words)[-7:] == ["setting", "1234", "us", "10.0", ">=", "1.25", "yes"]
 
 
@@ -73,13 +73,13 @@ def test_goals():
 
 
 def test_a_line_compares_the_ratio_where_there_is_a_peer_and_our_number_otherwise():
-    faster = Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=80.0)
+    faster = ComparisonRow("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=80.0)
     assert faster.ratio == 40 and faster.met is True
-    assert Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=50.0).met is False
-    skipped = Line("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn")
+    assert ComparisonRow("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn", theirs=50.0).met is False
+    skipped = ComparisonRow("linkage", 2.0, goal=Goal(">=", 30), peer="exudyn")
     assert skipped.ratio is None and skipped.met is None
-    assert Line("start", 0.5, "s", Goal("<", 1)).met is True
-    assert Line("long run", 0.25).met is None
+    assert ComparisonRow("start", 0.5, "s", Goal("<", 1)).met is True
+    assert ComparisonRow("long run", 0.25).met is None
 
 
 def test_table():
@@ -95,7 +95,7 @@ def test_table():
 
 
 def test_json_has_the_same_facts(monkeypatch, capsys):
-    monkeypatch.setattr(schedule, "run", lambda rounds, say, only: fake_report())
+    monkeypatch.setattr(schedule, "run_benchmark", lambda rounds, say, only: fake_report())
     bench.run_and_print(rounds=3, as_json=True)
     facts = json.loads(capsys.readouterr().out)
     assert facts["rounds"] == 3
@@ -110,7 +110,7 @@ def test_json_has_the_same_facts(monkeypatch, capsys):
 
 
 def test_tables_are_printed_without_json(monkeypatch, capsys):
-    monkeypatch.setattr(schedule, "run", lambda rounds, say, only: fake_report())
+    monkeypatch.setattr(schedule, "run_benchmark", lambda rounds, say, only: fake_report())
     bench.run_and_print(rounds=3)
     assert "linkage" in capsys.readouterr().out
 
@@ -118,8 +118,8 @@ def test_tables_are_printed_without_json(monkeypatch, capsys):
 def test_missing_peers_are_skipped_with_a_word(monkeypatch):
     monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr("livens.bench.four_bar._STEPS", 20)
-    case, report = FourBar(), Report(1, {})
-    case.play(True, lambda what: None)
+    case, report = FourBar(), BenchReport(1, {})
+    case.run_round(True, lambda what: None)
     case.tell(report)
     assert report.skipped == {"exudyn": "not installed", "mujoco": "not installed"}
     assert [line.met for line in report.lines if line.peer] == [None, None]
@@ -133,8 +133,8 @@ def test_a_peer_that_fails_is_skipped_with_its_last_words(monkeypatch):
 
     monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(peers, "run_module", fail)
-    peer = Peer("exudyn", "nowhere")
-    peer.play()
+    peer = OtherCode("exudyn", "nowhere")
+    peer.run_round()
     assert peer.facts is None and peer.trouble == "failed (out of cheese)"
 
 
@@ -142,9 +142,9 @@ def test_the_fastest_run_of_a_peer_counts(monkeypatch):
     times = iter([5.0, 4.0, 6.0])
     monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(peers, "run_module", lambda *_: {"us_per_step": next(times)})
-    peer = Peer("exudyn", "nowhere")
+    peer = OtherCode("exudyn", "nowhere")
     for _ in range(3):
-        peer.play()
+        peer.run_round()
     assert peer.facts == {"us_per_step": 4.0}
 
 
@@ -195,9 +195,9 @@ def test_lines_of_large_systems(monkeypatch):
 
     monkeypatch.setattr(large, "fresh_run", fresh_run)
     monkeypatch.setattr(large.os, "cpu_count", lambda: 2)
-    case, report = Large(), Report(2, {})
+    case, report = Large(), BenchReport(2, {})
     for number in range(2):
-        case.play(number == 0, lambda what: None)
+        case.run_round(number == 0, lambda what: None)
     case.tell(report)
     found = {line.case: line for line in report.lines}
     assert found["chain, 10,000 bodies: times faster with two threads"].ours == 2.0
@@ -208,7 +208,7 @@ def test_lines_of_large_systems(monkeypatch):
     for wrong in (dict(energy=1e-3), dict(constraint=float("nan")), dict(unsolved=2)):
         monkeypatch.setattr(large, "fresh_run", lambda problem, wrong=wrong, **options: told(**wrong))
         with pytest.raises(RuntimeError, match="is wrong"):
-            Large().play(False, lambda what: None)
+            Large().run_round(False, lambda what: None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes cannot be bound to a core")
@@ -216,27 +216,29 @@ def test_cores_are_given_back():
     import os
 
     before = os.sched_getaffinity(0)
-    with pytest.raises(ZeroDivisionError), one_core():
+    with pytest.raises(ZeroDivisionError), single_core():
         assert len(os.sched_getaffinity(0)) == 1
         raise ZeroDivisionError
     assert os.sched_getaffinity(0) == before
 
 
 def test_some_cases_by_their_names():
-    assert [case.name for case in schedule.chosen("mechanisms, drawn")] == ["mechanisms", "drawn to first step"]
-    assert schedule.chosen("") == list(schedule.CASES) and len({case.name for case in schedule.CASES}) > 20
+    assert [case.name for case in schedule.selected_cases("mechanisms, drawn")] == ["mechanisms", "drawn to first step"]
+    assert schedule.selected_cases("") == list(schedule.CASES) and len({case.name for case in schedule.CASES}) > 20
     with pytest.raises(InputError, match="no case has 'chess' in its name; there are double-four-bar, "):
-        schedule.run(1, lambda what: None, "chess")
+        schedule.run_benchmark(1, lambda what: None, "chess")
 
 
 def test_rounds_must_be_positive():
     with pytest.raises(InputError, match="rounds"):
-        schedule.run(0, lambda what: None)
+        schedule.run_benchmark(0, lambda what: None)
 
 
 def test_the_diagram_of_work_and_precision(tmp_path):
     report = fake_report()
-    report.works += [Work("ours", f"h = {h}", h**2, 1e-3 / h) for h in (0.1, 0.01)] + [Work("peer", "rtol", 1e-3, 2.0)]
+    report.works += [WorkPrecisionPoint("ours", f"h = {h}", h**2, 1e-3 / h) for h in (0.1, 0.01)] + [
+        WorkPrecisionPoint("peer", "rtol", 1e-3, 2.0)
+    ]
     axes = work_precision(report).axes[0]
     assert [line.get_label() for line in axes.lines] == ["ours", "peer"]
     assert axes.get_xscale() == axes.get_yscale() == "log"
@@ -251,7 +253,7 @@ def test_solvers_of_the_reduced_motion_agree_with_the_exact_one():
 
 def test_both_loops_of_keplers_problem_are_the_same():
     case = Kepler()
-    case._our_loop()
+    case._livens_loop()
     case._plain_loop()
     assert abs(case._end[:2] - case._out[-1, :2]).max() < 1e-10
 
@@ -259,12 +261,12 @@ def test_both_loops_of_keplers_problem_are_the_same():
 def test_iftomm_halves_the_step_until_it_is_accurate():
     """One small task: the step that is told is good enough, and twice of it is not."""
     task = Task("A01", "simple-pendulum", "", 1e-4, 0.04, 0.4)
-    case, report = IFToMM((task,)), Report(1, {})
-    case.play(True, lambda what: None)
+    case, report = IFToMM((task,)), BenchReport(1, {})
+    case.run_round(True, lambda what: None)
     (measured,) = case._measured
     assert measured.error <= 1e-4 and measured.h < task.h
-    twice = Measured(Task("A01", "simple-pendulum", "", 1e9, 2 * measured.h, 0.4))
-    twice.choose()
+    twice = TaskTiming(Task("A01", "simple-pendulum", "", 1e9, 2 * measured.h, 0.4))
+    twice.choose_step_size()
     assert twice.error > 1e-4
     case.tell(report)
     assert report.lines[0].unit == "s" and report.lines[0].ours > 0 and f"h = {measured.h:g}" in report.lines[0].case
@@ -283,7 +285,7 @@ def test_other_codes_solve_the_same_slider_crank(code):
     pytest.importorskip(code)
     module = importlib.import_module(f"livens.bench.peers.{code}_slider_crank")
     found = module.main(1)
-    assert found["error"] <= crank.WITHIN and found["seconds"] > 0
+    assert found["error"] <= crank.TOLERANCE and found["seconds"] > 0
 
 
 @pytest.mark.slow
@@ -302,9 +304,9 @@ def test_other_codes_solve_the_same_slider_crank(code):
 def test_other_codes_solve_the_same_linkages(code, problem, look, theirs, h, t_end):
     """From the same drawings, they end where livens ends."""
     pytest.importorskip(code)
-    task = Task("one", problem, look, 1e-3, h, t_end, theirs=theirs)
-    one = Measured(task)
-    one.choose()
+    task = Task("one", problem, look, 1e-3, h, t_end, other_output=theirs)
+    one = TaskTiming(task)
+    one.choose_step_size()
     (peer,) = (peer for peer in one.peers if peer.name == code)
     assert iftomm_peers.main(*json.loads(peer.arguments[0]))["error"] <= 1e-3
 
@@ -319,14 +321,14 @@ def test_lines_of_films(monkeypatch):
 
     monkeypatch.setattr(films, "run_module", module)
     monkeypatch.setattr(films, "missing", lambda: "")
-    case, report = films.Films(), Report(2, {})
+    case, report = films.Animations(), BenchReport(2, {})
     for first in (True, False):
-        case.play(first, lambda what: None)
+        case.run_round(first, lambda what: None)
     case.tell(report)
     assert asked == ["write", "open", "lab"]
     assert [line.ours for line in report.lines] == [20.0, 0.5, 0.5, 0.5] and all(line.met for line in report.lines[1:])
     monkeypatch.setattr(films, "missing", lambda: "not installed")
-    case, report = films.Films(), Report(1, {})
-    case.play(True, lambda what: None)
+    case, report = films.Animations(), BenchReport(1, {})
+    case.run_round(True, lambda what: None)
     case.tell(report)
     assert len(report.lines) == 2 and report.skipped == {"chromium": "not installed"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from livens.bench import equal_error
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def few(monkeypatch):
 
 
 def played():
-    case, report = equal_error.EqualError(), Report(1, {})
-    case.play(True, lambda what: None)
+    case, report = equal_error.EqualError(), BenchReport(1, {})
+    case.run_round(True, lambda what: None)
     case.tell(report)
     return case, report
 

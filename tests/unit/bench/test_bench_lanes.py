@@ -1,15 +1,15 @@
 """The case of the benchmark with loops in lanes."""
 
 from livens.bench import lanes
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 
 
 def test_every_line_has_its_figure(monkeypatch):
     monkeypatch.setattr(lanes, "_REPEATS", 1)
     monkeypatch.setattr(lanes, "_STEPS", 10)
     monkeypatch.setattr(lanes, "_EXPLICIT", lanes._EXPLICIT[::2])
-    case, report = lanes.LanesInSteps(), Report(1, {})
-    case.play(True, lambda what: None)
+    case, report = lanes.SimdSteps(), BenchReport(1, {})
+    case.run_round(True, lambda what: None)
     case.tell(report)
     assert [line.peer for line in report.lines] == ["the same without vectors"] * 2 + [None] * 6
     assert all(line.goal is not None and line.ours > 0 for line in report.lines)

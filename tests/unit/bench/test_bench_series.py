@@ -3,7 +3,7 @@
 import importlib.util
 
 from livens.bench import series
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 
 
 def test_codes_are_compared_where_they_are_right(monkeypatch):
@@ -12,9 +12,9 @@ def test_codes_are_compared_where_they_are_right(monkeypatch):
     monkeypatch.setattr(series, "_REPEATS", 1)
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "heyoka" else find(name))
-    case, report = series.Series(), Report(1, {})
+    case, report = series.Series(), BenchReport(1, {})
     monkeypatch.setattr(series, "_cvodes", lambda integrator, x0: x0[:1] + 1.0)
-    case.play(True, lambda what: None)
+    case.run_round(True, lambda what: None)
     case.tell(report)
     assert [line.peer for line in report.lines] == [None, "SciPy DOP853"] and report.lines[1].theirs > 0
     assert report.skipped["heyoka"] == "not installed"

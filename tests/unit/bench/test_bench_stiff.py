@@ -3,7 +3,7 @@
 import numpy as np
 
 from livens.bench import stiff
-from livens.bench.report import Report
+from livens.bench.report import BenchReport
 
 
 def test_codes_are_compared_at_equal_error(monkeypatch):
@@ -15,8 +15,8 @@ def test_codes_are_compared_at_equal_error(monkeypatch):
     monkeypatch.setattr(stiff, "_cvodes", fails)
     monkeypatch.setattr(stiff, "_scipy", lambda problem, rates, slopes, tolerance: np.array(problem.exact) * 1.01)
     monkeypatch.setattr(stiff, "_TOLERANCES", (1e-4, 1e-6))
-    case, report = stiff.StiffEquations(), Report(1, {})
-    case.play(False, lambda what: None)
+    case, report = stiff.StiffEquations(), BenchReport(1, {})
+    case.run_round(False, lambda what: None)
     case.tell(report)
     assert {line.case for line in report.lines} >= {"Robertson, t = 1e11 to 1e-08, radau"}
     assert all(np.isfinite(line.ours) and np.isinf(line.theirs) for line in report.lines)

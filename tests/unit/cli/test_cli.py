@@ -143,7 +143,7 @@ def test_show(tmp_path):
 
 def test_problems_have_the_scheme_that_is_declared():
     """Lists of problems tell it without building them."""
-    ours = [entry for entry in lv.problems.all() if entry.build.__module__.startswith("livens.")]
+    ours = [entry for entry in lv.problems.all() if entry.factory.__module__.startswith("livens.")]
     assert len(ours) > 80
     for entry in ours:
         assert entry.declared == lv.problems.load(entry.name).scheme, entry.name

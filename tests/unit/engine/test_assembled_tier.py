@@ -8,11 +8,26 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import schemes
-from livens.engine.assembled.assembly import Bench, Sums
-from livens.engine.assembled.fronts import FACTOR, FORWARD, KEEP, Fronts, band_factors, band_solution, solve_fronts
-from livens.engine.assembled.indexed import WIDTH, in_blocks, in_pool
-from livens.engine.assembled.prediction import CANDIDATES, REACH, RING, WEIGHTS, best_candidate, predict
-from livens.engine.compiled import compiled_step
+from livens.engine.assembled.assembly import AssemblyWorkspace, GatherLists
+from livens.engine.assembled.extrapolation import (
+    N_HISTORY,
+    STENCIL_LENGTH,
+    STENCIL_WEIGHTS,
+    STENCILS,
+    best_stencil,
+    extrapolate,
+)
+from livens.engine.assembled.indexed_emitter import WIDTH, pack_lanes, pool_index
+from livens.engine.assembled.numeric_factorization import (
+    FACTOR,
+    FACTOR_STORE,
+    FORWARD,
+    NumericFactorization,
+    band_lu,
+    band_solve,
+    solve,
+)
+from livens.engine.compiled_step import compiled_step
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), lower=st.integers(0, 11), upper=st.integers(0, 11))
@@ -25,31 +40,31 @@ def test_the_core_is_a_band(seed, n, lower, upper):
     A[(below > lower) | (-below > upper)] = 0.0
     A[np.diag_indices(n)] *= 1e-3 if min(lower, upper) else 1.0
     factors, pivots, x = A.copy(), np.zeros(n, dtype=np.int64), y.copy()
-    band_factors(factors, n, lower, upper, pivots)
-    band_solution(factors, n, lower, upper, pivots, x)
+    band_lu(factors, n, lower, upper, pivots)
+    band_solve(factors, n, lower, upper, pivots, x)
     assert np.abs(A @ x - y).max() < 1e-12 * (np.abs(A) @ np.abs(x) + np.abs(y)).max() * n * n
 
 
-@pytest.mark.parametrize("candidate", range(len(CANDIDATES)))
+@pytest.mark.parametrize("candidate", range(len(STENCILS)))
 def test_predictors_are_exact_for_what_they_say(candidate):
     """Polynomials of degree below a, plus alternating ones of degree below b."""
-    a, b = CANDIDATES[candidate]
-    random, t = np.random.default_rng(candidate), np.arange(RING + 1.0)[:, None]
-    X = sum((random.normal(size=3) * (t / 10) ** i for i in range(a)), np.zeros((RING + 1, 3)))
+    a, b = STENCILS[candidate]
+    random, t = np.random.default_rng(candidate), np.arange(N_HISTORY + 1.0)[:, None]
+    X = sum((random.normal(size=3) * (t / 10) ** i for i in range(a)), np.zeros((N_HISTORY + 1, 3)))
     X = X + (-1.0) ** t * sum((random.normal(size=3) * (t / 10) ** i for i in range(b)), np.zeros(3))
     x = np.zeros(3)
-    predict(X[RING], 3, WEIGHTS[candidate], x, 0, 3)
-    assert np.abs(x - X[RING]).max() < 1e-11
-    found = best_candidate(X[RING], 3, WEIGHTS, REACH, RING, 0, 3, np.zeros(3 + len(CANDIDATES)))
-    predict(X[RING], 3, WEIGHTS[found], x, 0, 3)
-    assert np.abs(x - X[RING]).max() < 1e-11
+    extrapolate(X[N_HISTORY], 3, STENCIL_WEIGHTS[candidate], x, 0, 3)
+    assert np.abs(x - X[N_HISTORY]).max() < 1e-11
+    found = best_stencil(X[N_HISTORY], 3, STENCIL_WEIGHTS, STENCIL_LENGTH, N_HISTORY, 0, 3, np.zeros(3 + len(STENCILS)))
+    extrapolate(X[N_HISTORY], 3, STENCIL_WEIGHTS[found], x, 0, 3)
+    assert np.abs(x - X[N_HISTORY]).max() < 1e-11
     # with one step known, only the constant predictor can be used
-    assert best_candidate(X[RING], 3, WEIGHTS, REACH, 1, 0, 3, np.zeros(3 + len(CANDIDATES))) == 0
+    assert best_stencil(X[N_HISTORY], 3, STENCIL_WEIGHTS, STENCIL_LENGTH, 1, 0, 3, np.zeros(3 + len(STENCILS))) == 0
 
 
 def test_sums_are_taken_in_the_order_given():
     pool = np.array([1e16, 1.0, -1e16, 3.0])
-    sums = Sums.of([np.array([0, 0, 0, 1]), np.array([-1])], [np.array([0, 1, 2, 3]), np.array([3])], 2)
+    sums = GatherLists.build([np.array([0, 0, 0, 1]), np.array([-1])], [np.array([0, 1, 2, 3]), np.array([3])], 2)
     out = np.zeros(2)
     sums.gather(pool, out)
     assert out.tolist() == [(1e16 + 1.0) - 1e16, 3.0]
@@ -57,10 +72,10 @@ def test_sums_are_taken_in_the_order_given():
 
 def test_instances_in_lanes():
     table = np.arange(22).reshape(11, 2)
-    blocks = in_blocks(table)
+    blocks = pack_lanes(table)
     assert blocks.shape == (2, 2, WIDTH)
     assert blocks[1, 0, 2] == table[10, 0] == blocks[1, 0, 7]
-    assert blocks.reshape(-1)[in_pool(np.arange(11), 2) + WIDTH].tolist() == table[:, 1].tolist()
+    assert blocks.reshape(-1)[pool_index(np.arange(11), 2) + WIDTH].tolist() == table[:, 1].tolist()
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +88,8 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
     """At the start and at another position, with factors made anew, kept, and used again; twice the same bits."""
     compiled, k = four_bars
     assembly, order = compiled.assembly, compiled.elimination
-    bench = Bench(assembly, k, order.pool_size - int(assembly.tops[0]))
-    fronts = Fronts(order, bench)
+    bench = AssemblyWorkspace(assembly, k, order.pool_size - int(assembly.pool_sizes[0]))
+    fronts = NumericFactorization(order, bench)
     fronts.enable_chords()
     flat = compiled.flat
     random = np.random.default_rng(3)
@@ -87,9 +102,9 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
     assert np.abs((matrix - exact).toarray()).max() < 1e-13
     assert np.abs(r - flat.residual_function(x, z, c).full().ravel()).max() < 1e-10
     found = []
-    for how in (FACTOR, FACTOR, KEEP, FORWARD):
+    for how in (FACTOR, FACTOR, FACTOR_STORE, FORWARD):
         dx = np.zeros(r.size)
-        solve_fronts(fronts.arrays, how, bench.pool, r[assembly.row_sums.rows], dx)
+        solve(fronts.arrays, how, bench.pool, r[assembly.residual_gather.rows], dx)
         found.append(dx)
     assert all(np.array_equal(found[0], other) for other in found[1:])
     assert np.abs(matrix @ found[0] - r).max() < 1e-9 * np.abs(found[0]).max()
@@ -112,4 +127,4 @@ def test_fronts_of_all_rounds_look_alike():
         rounds.setdefault(batch.of.number, set()).add(batch.round)
     assert order.rounds >= 6
     assert max(len(found) for found in rounds.values()) >= 2  # odd and even rounds
-    assert max(made.source_count for made in order.classes) <= 6
+    assert max(made.n_contributions for made in order.classes) <= 6

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from livens.engine.assembled.dense_kernels import LANES, multiply_by, solve_lower, subtract_product
-from livens.engine.assembled.dissection import by_landmarks, nested_dissection, width
-from livens.engine.assembled.front_plan import glued, planned_fronts
-from livens.engine.assembled.multifrontal import dense_fronts, factor_fronts, substitute
+from livens.engine.assembled.dense_analysis import analyze, pair_multipliers_with_bodies
+from livens.engine.assembled.gemm_kernels import LANES, gemm, gemm_sub, trsm_lower
+from livens.engine.assembled.multifrontal import factor_fronts, make_dense_fronts, solve_dense_fronts
+from livens.engine.assembled.nested_dissection import landmark_dissection, level_width, nested_dissection
 
 _POINTER = ctypes.c_void_p
 
@@ -30,7 +30,7 @@ def test_products_of_parts(m, n, k, seed):
     C, A, B = (random.normal(size=(24, stride)) for _ in range(3))
     wanted = C.copy()
     wanted[:m, :n] -= A[:m, :k] @ B[:k, :n]
-    run(subtract_product(), C, A, B, m, n, k, stride, stride)
+    run(gemm_sub(), C, A, B, m, n, k, stride, stride)
     assert np.allclose(C, wanted, rtol=0, atol=1e-14)
     assert np.array_equal(C[m:], wanted[m:])
     assert np.array_equal(C[:m, n:], wanted[:m, n:])
@@ -41,11 +41,11 @@ def test_triangles_and_products_in_place():
     C, small = random.normal(size=(13, stride)), random.normal(size=(LANES, LANES))
     wanted = C.copy()
     wanted[:, :LANES] = C[:, :LANES] @ small
-    run(multiply_by(), C, C, small, 13, LANES, LANES, stride, LANES)
+    run(gemm(), C, C, small, 13, LANES, LANES, stride, LANES)
     assert np.allclose(C, wanted, rtol=0, atol=1e-13)
     lower = np.tril(0.5 * small, -1) + np.eye(LANES)
     wanted[:LANES, :11] = np.linalg.solve(lower, C[:LANES, :11])
-    run(solve_lower(), C, C, lower, LANES, 11, LANES, stride, LANES)
+    run(trsm_lower(), C, C, lower, LANES, 11, LANES, stride, LANES)
     assert np.allclose(C, wanted, rtol=0, atol=1e-12)
 
 
@@ -78,14 +78,14 @@ def test_dense_fronts_solve_nets(shape):
     matrix = sp.csr_matrix((values, (rows, columns)), shape=(size, size)).toarray()
     rows, columns = np.tile(rows, 2), np.tile(columns, 2)
     pool = np.concatenate([np.full(3, np.nan), 0.75 * values, 0.25 * values])
-    plan = planned_fronts(rows, columns, glued(multiplier, body, rows, columns), multiplier)
+    plan = analyze(rows, columns, pair_multipliers_with_bodies(multiplier, body, rows, columns), multiplier)
     assert sorted(plan.order.tolist()) == list(range(size))
-    fronts = dense_fronts(plan, 3 + np.arange(rows.size))
+    fronts = make_dense_fronts(plan, 3 + np.arange(rows.size))
     factor_fronts(fronts, pool)
     for seed in range(2):
         r = np.random.default_rng(seed).normal(size=size)
         fronts.y[:] = r[plan.order]
-        substitute(fronts)
+        solve_dense_fronts(fronts)
         x = np.empty(size)
         x[plan.order] = fronts.y
         assert np.abs(matrix @ x - r).max() < 1e-10 * max(1.0, np.abs(x).max())
@@ -115,10 +115,10 @@ def fill(graph, order):
 def test_dissection_gives_every_vertex_once_and_separates():
     """Two lattices and a vertex by itself; far less fill than row by row, and no more than by minimum degree."""
     graph = sp.block_diag([grid(16, 16), grid(5, 3), sp.csr_matrix((1, 1))]).tocsr()
-    order = by_landmarks(graph)
+    order = landmark_dissection(graph)
     assert sorted(order.tolist()) == list(range(272))
     square = grid(16, 16)
-    assert fill(square, by_landmarks(square)) < 0.6 * fill(square, np.arange(256))
+    assert fill(square, landmark_dissection(square)) < 0.6 * fill(square, np.arange(256))
 
 
 def test_dissection_by_metis():
@@ -134,7 +134,7 @@ def test_what_is_broad():
     """Chains, trees and rings are narrow, a lattice is as broad as its shorter side."""
     tree = sp.csr_matrix((np.ones(499), (np.arange(1, 500), (np.arange(1, 500) - 1) // 3)), shape=(500, 500))
     ring = sp.csr_matrix((np.ones(60), (np.arange(60), np.roll(np.arange(60), 1))), shape=(60, 60))
-    assert width((tree + tree.T).tocsr()) == 0
-    assert width((ring + ring.T).tocsr()) == 2
-    assert width(grid(2, 300)) <= 3
-    assert width(grid(30, 30)) > 12
+    assert level_width((tree + tree.T).tocsr()) == 0
+    assert level_width((ring + ring.T).tocsr()) == 2
+    assert level_width(grid(2, 300)) <= 3
+    assert level_width(grid(30, 30)) > 12

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.analysis import observables, round_off, verdicts
-from livens.engine.element_table import ElementTable
-from livens.engine.table import Table
-from livens.models import columns
+from livens.analysis import conservation, observables, round_off
+from livens.engine.observables.element_sums import ElementObservables
+from livens.engine.observables.kernel_table import ObservableKernel
+from livens.models import element_sums
 from livens.models import system as system_module
-from livens.run import extremes
+from livens.run import drift_monitor
 
 
 def free_chain():
@@ -45,9 +45,9 @@ def test_what_is_watched_is_the_same(case):
     k = system.parameter_vector()
     momenta = tuple(system.symmetries)
     for energy in ("generalized_energy", "total_energy"):
-        sums, sizes = columns.watched(system, energy, momenta)
-        whole, of_whole = extremes.watched_columns(system, energy, momenta)
-        found, expected = ElementTable(sums)(t, Z, k), Table(system, whole)(t, Z, k)
+        sums, sizes = element_sums.monitored_sums(system, energy, momenta)
+        whole, of_whole = drift_monitor.monitored_columns(system, energy, momenta)
+        found, expected = ElementObservables(sums)(t, Z, k), ObservableKernel(system, whole)(t, Z, k)
         assert np.allclose(found, expected, rtol=1e-12, atol=1e-12) and np.array_equal(sizes, of_whole)
 
 
@@ -57,19 +57,19 @@ def test_observables_and_their_round_off_are_the_same(monkeypatch, case):
     t, Z = states(system)
     k, n = system.parameter_vector(), system.n
     block = {"t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": Z[:, 3 * n + 2 :]}
-    names = [*system.view.names, "constraint_forces", observables.MAGNITUDE, columns.SPEED]
+    names = [*system.view.names, "constraint_forces", observables.MAGNITUDE, element_sums.MAX_VELOCITY]
     names = [name for name in names if name != "hamiltonian" or system.regular_augmented_mass]
     for name in names:
-        whole = observables._whole(system, name)(block, k)
-        monkeypatch.setattr(system_module, "LARGE", 0)
-        summed = observables._summed(system, name)
+        whole = observables._expression_column(system, name)(block, k)
+        monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
+        summed = observables._element_sum_column(system, name)
         monkeypatch.undo()
         assert np.allclose(summed(block, k), whole, rtol=1e-11, atol=1e-11), name
     watched = [name for name in system.view.names if name != "hamiltonian"]
     state = [block[part] for part in "qvp"]
-    expected = round_off._expressions(system, watched, k)([part[0] for part in state], t[0])
-    monkeypatch.setattr(system_module, "LARGE", 0)
-    found = round_off._sums(system, watched, k)([part[0] for part in state], t[0])
+    expected = round_off._terms_from_expressions(system, watched, k)([part[0] for part in state], t[0])
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
+    found = round_off._terms_from_element_sums(system, watched, k)([part[0] for part in state], t[0])
     # terms of several elements on one coordinate cannot cancel here: a bound, and not a loose one
     assert np.all(found >= expected * (1 - 1e-12)) and np.all(found <= 4 * expected + 1e-12)
 
@@ -80,14 +80,14 @@ def test_sums_are_as_good_over_many_elements_as_over_few():
     m = [1e16, *[1.0] * 999, -1e16]  # not physical, but exact
     elements = [particle(i) for i in range(len(m))]
     system = lv.System([f"x{i}" for i in range(len(m))], elements=elements)
-    table = ElementTable(columns.columns(system, [columns.Column(lambda e: e.model.T)]))
+    table = ElementObservables(element_sums.element_sums(system, [element_sums.Reduction(lambda e: e.model.T)]))
     z = np.concatenate([np.zeros(system.n), np.full(system.n, np.sqrt(2.0)), np.zeros(system.n)])
     assert table(np.zeros(1), z[None], system.parameter_vector())[0, 0] == pytest.approx(999.0, rel=1e-12)
 
 
 def test_what_is_not_a_number_stays_so():
     system = lv.problems.load("n-four-bar", N=3).system
-    table = ElementTable(columns.watched(system, "generalized_energy", ())[0])
+    table = ElementObservables(element_sums.monitored_sums(system, "generalized_energy", ())[0])
     Z = np.zeros((1, 3 * system.n))
     Z[0, 0] = np.nan
     assert np.isnan(table(np.zeros(1), Z, system.parameter_vector())[0, 0])
@@ -96,10 +96,10 @@ def test_what_is_not_a_number_stays_so():
 def test_the_report_of_a_large_system_is_that_of_a_small_one(monkeypatch):
     problem = lv.problems.load("n-four-bar", N=2)
     run = lv.simulate(problem, t_end=0.05)
-    before = {row.quantity: row for row in verdicts.rows(run)}
-    monkeypatch.setattr(system_module, "LARGE", 0)
-    observables._known.cache_clear()
-    for row in verdicts.rows(run):
+    before = {row.quantity: row for row in conservation.conservation_rows(run)}
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
+    observables._cached_columns.cache_clear()
+    for row in conservation.conservation_rows(run):
         assert row.verdict == before[row.quantity].verdict
         assert row.start == pytest.approx(before[row.quantity].start, abs=1e-12) if row.start is not None else True
-    observables._known.cache_clear()
+    observables._cached_columns.cache_clear()

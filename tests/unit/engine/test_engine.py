@@ -4,29 +4,29 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.engine import native
-from livens.engine.compiled import compiled_step
-from livens.engine.fused import FusedStepper
-from livens.engine.loop import Policy
-from livens.engine.reference import ReferenceStepper
-from livens.engine.step_size import flow, solve_dense
-from livens.engine.steps import Carry
+from livens.engine.codegen import jit
+from livens.engine.compiled_step import compiled_step
+from livens.engine.newton.step_size_control import initial_controller_state, lu_solve_inplace
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.stepper import IntegratorState
+from livens.engine.steppers.fused import FusedStepper
+from livens.engine.steppers.reference import ReferenceStepper
 
 
 def equal(first):
     """Steps of 1e-3 from t = 0."""
-    return Policy(False, 1e-3, 0.0, first)
+    return StepPolicy(False, 1e-3, 0.0, first)
 
 
 def test_parameters_and_step_do_not_recompile():
     """h, t and parameters are run-time inputs; only a new model compiles."""
     problem = lv.problems.load("mass-spring-redundant")
     lv.simulate(problem)
-    before = native.compilations
+    before = jit.compilations
     for m2, h in [(0.5, 0.1), (3.0, 0.05), (1.0, 0.025)]:
         run = lv.simulate(problem, h=h, parameters=dict(m=[2.0, m2]))
         assert run.summary.max_energy_drift < 1e-13
-    assert native.compilations == before
+    assert jit.compilations == before
 
 
 def test_parameters_change_the_motion():
@@ -52,15 +52,17 @@ def test_pivot_order_is_chosen_anew():
     q, v = lowest.q[-1], -lowest.v[-1]
     z = np.concatenate([q, v, v, [0.0, 0.0, 0.0]])
     x = np.concatenate([v, lowest.multipliers[-1]])
-    stepper = FusedStepper(compiled, k, compiled.order_for(x, z, c))
+    stepper = FusedStepper(compiled, k, compiled.pivot_order_for(x, z, c))
     forced = ((2, 1, 0), (0, 1, 2))
     stepper.order = forced
-    steps = stepper.advance(Carry.start(0.0, z, x), 100, equal(0), flow(1e-3))
+    steps = stepper.advance(IntegratorState.initial(0.0, z, x), 100, equal(0), initial_controller_state(1e-3))
     assert abs(steps.Z[2, 0]) < 1e-9
-    assert steps.trouble is None and steps.taken == 100
+    assert steps.trouble is None and steps.n_steps == 100
     assert stepper.cost.repivots >= 1 and stepper.order != forced
     Z = steps.Z.copy()
-    reference = ReferenceStepper(compiled.flat, k).advance(Carry.start(0.0, z, x), 100, equal(0), flow(1e-3))
+    reference = ReferenceStepper(compiled.flat, k).advance(
+        IntegratorState.initial(0.0, z, x), 100, equal(0), initial_controller_state(1e-3)
+    )
     assert np.abs(Z[:, :2] - reference.Z[:, :2]).max() < 1e-13
 
 
@@ -72,10 +74,10 @@ def test_an_order_with_exactly_zero_pivot_is_given_up():
     c = np.concatenate([[1e-3, 0.0], k])
     z = np.concatenate([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0]])
     x = np.zeros(3)
-    stepper = FusedStepper(compiled, k, compiled.order_for(x, z, c))
+    stepper = FusedStepper(compiled, k, compiled.pivot_order_for(x, z, c))
     stepper.order = ((2, 1, 0), (0, 1, 2))
-    steps = stepper.advance(Carry.start(0.0, z, x), 10, equal(0), flow(1e-3))
-    assert steps.trouble is None and steps.taken == 10
+    steps = stepper.advance(IntegratorState.initial(0.0, z, x), 10, equal(0), initial_controller_state(1e-3))
+    assert steps.trouble is None and steps.n_steps == 10
     assert stepper.cost.repivots + stepper.cost.reference_steps >= 1
     assert np.all(np.isfinite(steps.Z))
 
@@ -89,11 +91,11 @@ def test_chunks_do_not_change_the_run():
     c = np.concatenate([[1e-3, 0.0], k])
     z = np.concatenate([problem.q0, problem.v0, run.p[0], [0.0, 0.0], run.multipliers[0]])
     x = np.concatenate([problem.v0, run.multipliers[0]])
-    stepper = FusedStepper(compiled, k, compiled.order_for(x, z, c))
-    carry, done, random = Carry.start(0.0, z, x), 0, np.random.default_rng(1)
+    stepper = FusedStepper(compiled, k, compiled.pivot_order_for(x, z, c))
+    carry, done, random = IntegratorState.initial(0.0, z, x), 0, np.random.default_rng(1)
     while done < 300:
         count = min(int(random.integers(1, 60)), 300 - done)
-        steps = stepper.advance(carry, count, equal(done), flow(1e-3))
+        steps = stepper.advance(carry, count, equal(done), initial_controller_state(1e-3))
         assert np.array_equal(steps.Z[:, :30], run.q[done + 1 : done + count + 1])
         carry, done = steps.carry, done + count
 
@@ -107,10 +109,10 @@ def test_dense_equations_are_solved_in_any_order_of_their_rows(n):
     A *= 10.0 ** random.integers(-6, 7, n)[:, None]
     b = random.standard_normal(n)
     x = b.copy()
-    assert solve_dense(A.copy(), x, n, np.empty(n))
+    assert lu_solve_inplace(A.copy(), x, n, np.empty(n))
     assert x == pytest.approx(np.linalg.solve(A, b), rel=1e-9)
 
 
 @pytest.mark.parametrize("A", [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [1.0, 1.0]], [[np.nan, 1.0], [1.0, 1.0]]])
 def test_dense_equations_without_a_solution_are_refused(A):
-    assert not solve_dense(np.array(A), np.ones(2), 2, np.empty(2))
+    assert not lu_solve_inplace(np.array(A), np.ones(2), 2, np.empty(2))

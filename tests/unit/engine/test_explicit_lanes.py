@@ -8,11 +8,11 @@ import pytest
 
 import livens as lv
 from livens import math as m
-from livens.engine import explicit_lanes
-from livens.engine.compiled import compiled_step
-from livens.engine.explicit_lanes import lane_map
-from livens.engine.kernels import end_kernel
-from livens.engine.series.vectors import widest
+from livens.engine.codegen import explicit_simd
+from livens.engine.codegen.explicit_simd import vectorize_step
+from livens.engine.codegen.step_kernels import state_update_kernel
+from livens.engine.codegen.vector_emitter import native_width
+from livens.engine.compiled_step import compiled_step
 
 SCHEMES = ("stormer-verlet", "position-verlet", "yoshida-4:stormer-verlet")
 ENTRY = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
@@ -47,10 +47,10 @@ def chain():
 )
 def test_the_same_step_in_lanes(name, scheme, monkeypatch):
     """At random states, to round-off, beside the code that computes the graph as it is, whether it pays or not."""
-    monkeypatch.setattr(explicit_lanes, "_WORTH", np.inf)
+    monkeypatch.setattr(explicit_simd, "_MAX_RELATIVE_LENGTH", np.inf)
     model = chain() if name == "chain" else lv.problems.load(name).system
     e = equations(model, scheme)
-    lanes, plain = lane_map(e), end_kernel(e)
+    lanes, plain = vectorize_step(e), state_update_kernel(e)
     assert lanes is not None
     random, k = np.random.default_rng(5), model.parameter_vector()
     for h, t in ((0.01, 0.3), (0.02, -2.0)):
@@ -61,7 +61,7 @@ def test_the_same_step_in_lanes(name, scheme, monkeypatch):
             assert gap <= 2e-14 * max(size, 1e-3), part
 
 
-@pytest.mark.skipif(widest() < 8, reason="counts are those of vectors of eight")
+@pytest.mark.skipif(native_width() < 8, reason="counts are those of vectors of eight")
 @pytest.mark.parametrize(
     ("name", "scheme", "part"),
     [
@@ -74,20 +74,20 @@ def test_the_same_step_in_lanes(name, scheme, monkeypatch):
 )
 def test_how_many_instructions(name, scheme, part):
     """A third of the instructions for one evaluation of all forces, a fifth for many of them."""
-    lanes = lane_map(equations(lv.problems.load(name).system, scheme))
-    assert lanes is not None and lanes.instructions <= part * lanes.replaced
+    lanes = vectorize_step(equations(lv.problems.load(name).system, scheme))
+    assert lanes is not None and lanes.instructions <= part * lanes.graph_instructions
 
 
 def test_where_lanes_do_not_pay():
     """Short steps, and operations that have no place in them, are computed as they are."""
-    assert lane_map(equations(lv.problems.load("kepler").system, "stormer-verlet")) is None
+    assert vectorize_step(equations(lv.problems.load("kepler").system, "stormer-verlet")) is None
     kinked = lv.System(
         16,
         kinetic=lambda v: 0.5 * (v @ v),
         potential=lambda q: sum(m.maximum(b - a, 0.0) ** 2 for a, b in itertools.pairwise(q)),
     )
     e = equations(kinked, "yoshida-4:stormer-verlet")
-    assert e.end_function.n_instructions() > 100 and lane_map(e) is None
+    assert e.final_state_function.n_instructions() > 100 and vectorize_step(e) is None
     run = lv.simulate(kinked, np.linspace(0, 2, 16), np.zeros(16), scheme="yoshida-4:stormer-verlet", h=0.01, t_end=1.0)
     assert run.summary.max_energy_drift < 1e-6
 

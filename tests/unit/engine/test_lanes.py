@@ -9,17 +9,18 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from livens.engine import lanes, native
-from livens.engine.emit import Emitter
-from livens.engine.kernels import simple_kernel
-from livens.expressions.graph.roundoff import VECTOR_LIBRARY, roundoff_bound, uses_library
+from livens.engine.codegen import jit
+from livens.engine.codegen.ir_emitter import Emitter
+from livens.engine.codegen.step_kernels import compile_function_kernel
+from livens.engine.ensemble import lane_loop
+from livens.expressions.graph.roundoff import VECTOR_LIBM_ULPS, roundoff_bound, uses_libm
 
 
 def wide(function, points, width):
     """The function at as many points as there are lanes."""
     x, out = aligned(function.nnz_in(0), width), aligned(function.numel_out(0), width)
     x[:] = points
-    code = simple_kernel(function, "f", width=width)
+    code = compile_function_kernel(function, "f", width=width)
     address = x.ctypes.data
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
     function(address, address, address, address, out.ctypes.data)
@@ -60,12 +61,12 @@ def test_lanes_compute_what_casadi_computes(width):
 def test_the_library_for_vectors_is_as_good_as_the_bounds_say(name):
     x = ca.SX.sym("x", 1)
     f = ca.Function("f", [x], [getattr(ca, name)(x)])
-    assert uses_library(f)
+    assert uses_libm(f)
     points = np.random.default_rng(1).uniform(-10, 10, (1, 16))
     found, expected = wide(f, points, 16)[0], getattr(np, {"atan": "arctan"}.get(name, name))(points[0])
-    assert np.all(np.abs(found - expected) <= (VECTOR_LIBRARY + 1) * np.spacing(np.abs(expected)))
-    narrow, broad = (roundoff_bound(f, [x], [ca.SX(0)], library) for library in (1, VECTOR_LIBRARY))
-    assert float(ca.evalf(ca.substitute(broad / narrow, x, 0.5))) == VECTOR_LIBRARY
+    assert np.all(np.abs(found - expected) <= (VECTOR_LIBM_ULPS + 1) * np.spacing(np.abs(expected)))
+    narrow, broad = (roundoff_bound(f, [x], [ca.SX(0)], library) for library in (1, VECTOR_LIBM_ULPS))
+    assert float(ca.evalf(ca.substitute(broad / narrow, x, 0.5))) == VECTOR_LIBM_ULPS
 
 
 def test_code_from_disk_finds_the_library_for_vectors():
@@ -75,7 +76,7 @@ import ctypes
 import dataclasses
 import casadi as ca, numpy as np
 from livens.engine import lanes, native
-from livens.engine.kernels import simple_kernel
+from livens.engine.codegen.step_kernels import simple_kernel
 x = ca.SX.sym("x")
 code = simple_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
 given = np.zeros(24)
@@ -91,12 +92,12 @@ print(given.max(), native.compilations)
 
 
 def test_without_a_library_for_vectors_lanes_are_called_one_by_one(monkeypatch):
-    monkeypatch.setattr("livens.engine.emit.vector_library_width", lambda: 1)
+    monkeypatch.setattr("livens.engine.codegen.ir_emitter.vector_library_width", lambda: 1)
     emitter = Emitter("f", 5, 8)
     emitter.store(emitter.apply("SIN", emitter.load(0, 0)), 4, 0)
     text = emitter.text()
     assert text.count("call double @sin(") == 8 and "_ZGV" not in text
-    assert native.compile_function(text, "f").address
+    assert jit.compile_function(text, "f").address
 
 
 def test_a_load_does_not_slip_behind_a_store():
@@ -116,14 +117,18 @@ def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
     numbers = dict(width=width, states=states, unknowns=0, chunk=1, work_rows=0, seen_rows=0)
     doubles = {name: aligned(0, width) for name in ("X", "work", "seen", "unseen")}
     integers = {name: np.full(width, 7) for name in ("counts", "dead", "died", "until", "members", "told")}
-    w = lanes.Lanes(c=aligned(2 + parameters, width), Z=aligned(2 * states, width), **numbers, **doubles, **integers)
+    w = lane_loop.LaneWorkspace(
+        c=aligned(2 + parameters, width), Z=aligned(2 * states, width), **numbers, **doubles, **integers
+    )
     z, k = np.arange(22.0).reshape(11, states), 100.0 + np.arange(11.0).reshape(11, parameters)
-    given = lanes.Members(count=11, z=z, parameters=parameters, k=k)
-    times = lanes.Times(h=0.5, t0=3.0, steps=4, rest=0.0, every=1, rows=5)
+    given = lane_loop.MemberArrays(n_members=11, z=z, n_parameters=parameters, k=k)
+    times = lane_loop.TimeGridStruct(h=0.5, t0=3.0, n_steps=4, final_h=0.0, stride=1, n_rows=5)
     for first, members in ((0, [0, 1, 2, 3, 4, 5, 6, 7]), (8, [8, 9, 10, -1, -1, -1, -1, -1])):
-        lanes._fill(lanes.LaneKernels(*[0] * len(dataclasses.fields(lanes.LaneKernels))), w, given, first, times)
+        lane_loop._load_members(
+            lane_loop.LaneKernels(*[0] * len(dataclasses.fields(lane_loop.LaneKernels))), w, given, first, times
+        )
         who = [member if member >= 0 else 10 for member in members]
         assert w.members.tolist() == members
         assert w.Z[:states].T.tolist() == z[who].tolist() and w.c[2].tolist() == k[who, 0].tolist()
         assert set(w.c[0]) == {0.5} and set(w.c[1]) == {3.0}
-        assert set(w.counts) == set(w.dead) == {0} and set(w.died) == {-1}
+        assert set(w.counts) == set(w.failed) == {0} and set(w.failed_at) == {-1}

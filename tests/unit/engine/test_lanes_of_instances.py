@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.engine import compiled
-from livens.engine.assembled import elimination, indexed
-from livens.engine.assembled.indexed import OFFSETS, WIDTH, IndexedEmitter, in_blocks
-from livens.engine.assembled.lane_order import in_whole_vectors, lane_keys, runs
-from livens.engine.assembled.row_sums import RowSums
-from livens.engine.assembled.sweep import Sweep
-from livens.engine.native import compile_function
+from livens.engine import compiled_step
+from livens.engine.assembled import indexed_emitter, symbolic_analysis
+from livens.engine.assembled.cache_blocking import TileSchedule
+from livens.engine.assembled.indexed_emitter import OFFSETS, WIDTH, IndexedEmitter, pack_lanes
+from livens.engine.assembled.lane_assignment import contiguous_runs, fill_vectors, lane_keys
+from livens.engine.assembled.residual_gather import ResidualGather
+from livens.engine.codegen.jit import compile_function
 
 
 def called(emitter, table, source, out, slots, outputs):
     """Run a kernel over all blocks of an index table."""
-    code = compile_function(emitter.loop(slots, outputs, 0), emitter.name, 1)
+    code = compile_function(emitter.to_ir_loop(slots, outputs, 0), emitter.name, 1)
     header = np.zeros(OFFSETS, dtype=np.int64)
     header[:3] = 0, len(table), table.ctypes.data
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
@@ -29,13 +29,13 @@ def called(emitter, table, source, out, slots, outputs):
 @pytest.mark.parametrize("quick", [False, True])
 def test_numbers_are_gathered(monkeypatch, quick):
     """One by one, or by one instruction: the same numbers."""
-    monkeypatch.setattr(indexed, "quick_gathers", lambda: quick)
+    monkeypatch.setattr(indexed_emitter, "has_fast_gather", lambda: quick)
     random = np.random.default_rng(0)
     source, table = random.normal(size=200), random.integers(0, 190, (20, 2))
     e = IndexedEmitter("gathered")
     e.put(e.gather("%a0", 0, 3), "%out", 0)
     e.put(e.gather("%a0", 1), "%out", 1)
-    blocks = in_blocks(table.astype(np.int32))
+    blocks = pack_lanes(table.astype(np.int32))
     out = np.zeros((len(blocks), 2, WIDTH))
     called(e, blocks, source, out, 2, 2)
     assert np.array_equal(
@@ -50,7 +50,7 @@ def test_numbers_are_scattered(count):
     e = IndexedEmitter("scattered")
     e.scatter((e.gather("%a1", 0, i), "%a4", 0, i) for i in range(count))
     source, out = np.arange(176.0), np.full(176, -1.0)
-    called(e, in_blocks(places.astype(np.int32)), source, out, 1, 0)
+    called(e, pack_lanes(places.astype(np.int32)), source, out, 1, 0)
     expected = np.full((11, 16), -1.0)
     expected[:, :count] = source.reshape(11, 16)[:, :count]
     assert np.array_equal(out.reshape(11, 16), expected)
@@ -61,7 +61,7 @@ def test_what_is_side_by_side_is_read_and_written_at_once():
     e = IndexedEmitter("beside", [0])
     e.scatter([(e.gather("%a1", 0, 2), "%a4", 0, 1)])
     source, out = np.arange(30.0), np.full(30, -1.0)
-    called(e, in_blocks(np.arange(11, dtype=np.int32)[:, None]), source, out, 1, 0)
+    called(e, pack_lanes(np.arange(11, dtype=np.int32)[:, None]), source, out, 1, 0)
     assert out.tolist() == [-1.0, *range(2, 13), *[-1.0] * 18]
 
 
@@ -69,16 +69,16 @@ def test_what_is_side_by_side_is_read_and_written_at_once():
 @settings(max_examples=30, deadline=None)
 def test_two_runs_are_read_as_they_stand(first, second, cut):
     indices = np.concatenate([first + np.arange(cut), second + np.arange(8 - cut)]).astype(np.int32)
-    able, single, told = runs(indices[None, None])
+    able, single, told = contiguous_runs(indices[None, None])
     assert able.all() and (single.all() or not (np.diff(indices) == 1).all())
     source, out = np.random.default_rng(1).normal(size=80), np.zeros(WIDTH)
     e = IndexedEmitter("two")
-    e.put(e.runs("%a0", 0, 0, True), "%out", 0)
+    e.put(e.load_runs("%a0", 0, 0, True), "%out", 0)
     inside = source[WIDTH:-WIDTH]  # runs may begin before the first number, and end behind the last
     called(e, np.ascontiguousarray(told), inside, out, 1, 1)
     assert np.array_equal(out, inside[indices])
     three = np.array([0, 1, 5, 6, 9, 10, 11, 12])
-    assert not runs(three)[0]
+    assert not contiguous_runs(three)[0]
 
 
 @given(count=st.integers(0, 700))
@@ -95,7 +95,7 @@ def test_every_body_has_a_lane(count):
 @settings(max_examples=50, deadline=None)
 def test_vectors_are_filled_up(data):
     keys = sorted(data.draw(st.sets(st.integers(0, 200), min_size=1)))
-    slots, places = in_whole_vectors(keys)
+    slots, places = fill_vectors(keys)
     assert len(slots) % WIDTH == 0 and [slots[place] for place in places] == list(range(len(keys)))
     assert set(slots) == set(range(len(keys)))
     if len(slots) > -(-len(keys) // WIDTH) * WIDTH:  # it is worth it only where each stands in its lane
@@ -111,7 +111,7 @@ def test_residuals_are_summed_up_in_the_order_of_the_pool(seed, size):
     pool = random.normal(size=512)
     positions = [random.permutation(480)[:40] for _ in range(6)]
     forces, cut = [True, False, True, False, False, True], size // 2
-    sums = RowSums(targets, positions, forces, cut, size)
+    sums = ResidualGather(targets, positions, forces, cut, size)
     exact, pushes = np.zeros(size), np.zeros(size)
     for target, position, force in zip(targets, positions, forces, strict=True):
         for i, at in zip(target, position, strict=True):
@@ -142,10 +142,12 @@ def test_sweeps_in_parts_change_no_bit(monkeypatch, options):
     problem = lv.problems.load(**options)
     found = []
     for numbers in (10**9, 700):
-        monkeypatch.setattr(elimination, "Sweep", lambda size, numbers=numbers: Sweep(size, numbers))
-        compiled._compiled.clear()
+        monkeypatch.setattr(
+            symbolic_analysis, "TileSchedule", lambda size, numbers=numbers: TileSchedule(size, numbers)
+        )
+        compiled_step._compiled.clear()
         found.append(lv.simulate(problem, t_end=20 * problem.h))
-        parts = compiled.compiled_step(problem.system, lv.schemes.get(problem.scheme)).elimination.sweep.parts
+        parts = compiled_step.compiled_step(problem.system, lv.schemes.get(problem.scheme)).elimination.sweep.parts
         assert (parts > 4) == (numbers == 700)
-    compiled._compiled.clear()
+    compiled_step._compiled.clear()
     assert np.array_equal(found[0].q, found[1].q) and np.array_equal(found[0].multipliers, found[1].multipliers)

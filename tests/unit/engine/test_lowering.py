@@ -11,28 +11,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from livens.engine.lowering.function import Lowered, fast_lowered, fingerprint, lowered, ready, together
-from livens.engine.lowering.kinds import Doubles, Indices, Integers, Record
-from livens.engine.lowering.words import address, bits, call, doubles_at, number, square_root
+from livens.engine.lowering.function import (
+    NativeFunction,
+    compile_unit,
+    fast_lowered,
+    is_compiled,
+    lowered,
+    source_fingerprint,
+)
+from livens.engine.lowering.intrinsics import address_of, bits_to_float, call_kernel, f64_pointer, float_to_bits, sqrt
+from livens.engine.lowering.types import F64Array, I32Array, I64Array, Struct
 
 LIMIT = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Inner(Record):
+class Inner(Struct):
     count: int
-    values: Doubles
+    values: F64Array
 
 
 @dataclass(frozen=True, eq=False)
-class Outer(Record):
+class Outer(Struct):
     inner: Inner
-    places: Indices
+    places: I32Array
     mark: bool
 
 
 @lowered
-def arithmetic(a: int, b: int, x: float, y: float, out: Doubles) -> None:
+def arithmetic(a: int, b: int, x: float, y: float, out: F64Array) -> None:
     """Mixed kinds, tuples, chains of comparisons, and choices."""
     out[0], out[1] = a + b * x, (a - b) / 2
     out[2] = a // b + a % b
@@ -51,7 +58,7 @@ def arithmetic(a: int, b: int, x: float, y: float, out: Doubles) -> None:
         out[7] = 10.0 * out[7] + k
         if k == 3:
             break
-    out[8] = square_root(x * x + y * y) + math.pi
+    out[8] = sqrt(x * x + y * y) + math.pi
 
 
 def python_arithmetic(a, b, x, y):
@@ -97,7 +104,7 @@ def test_records_within_records(mark):
 
 
 @dataclass(frozen=True, eq=False)
-class Span(Record):
+class Span(Struct):
     start: float
     count: int
     size: float
@@ -115,12 +122,12 @@ def test_records_with_numbers(start, count, size):
 
 
 @lowered
-def largest(x: Doubles, n: int) -> float:
+def largest(x: F64Array, n: int) -> float:
     """The largest in size; what is not a number is larger than all."""
     found = 0
     for i in range(n):
-        found = max(found, bits(abs(x[i])))
-    return number(found)
+        found = max(found, float_to_bits(abs(x[i])))
+    return bits_to_float(found)
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20), st.booleans())
@@ -132,13 +139,13 @@ def test_the_largest_by_its_bits(values, lost):
 
 
 @lowered
-def square(x: Doubles, unused: Doubles, c: Doubles, table: Doubles, out: Doubles) -> None:
+def square(x: F64Array, unused: F64Array, c: F64Array, table: F64Array, out: F64Array) -> None:
     out[0] = x[0] * x[0]
 
 
 @lowered
-def by_address(function: int, x: Doubles, out: Doubles) -> None:
-    call(function, x, 0, 0, 0, doubles_at(address(out) + 8))
+def by_address(function: int, x: F64Array, out: F64Array) -> None:
+    call_kernel(function, x, 0, 0, 0, f64_pointer(address_of(out) + 8))
 
 
 def test_calls_of_an_address():
@@ -149,7 +156,7 @@ def test_calls_of_an_address():
 
 
 @fast_lowered
-def dot(a: Doubles, b: Doubles, n: int) -> float:
+def dot(a: F64Array, b: F64Array, n: int) -> float:
     total = 0.0
     for i in range(n):
         total += a[i] * b[i]
@@ -173,12 +180,12 @@ def two(n: int) -> bool:
 
 
 def test_what_belongs_together_is_compiled_at_once():
-    together(one, two)
-    assert not ready(two)
+    compile_unit(one, two)
+    assert not is_compiled(two)
     assert one(3) == 4
     assert two(3) is True
     assert two(1) is False
-    assert ready(one)
+    assert is_compiled(one)
     assert one._code is two._code
 
 
@@ -219,7 +226,7 @@ def text_is_no_number(n: int) -> int:
 )
 def test_what_cannot_be_lowered_is_named(function, words):
     with pytest.raises(TypeError, match=words):
-        Lowered(function, False).compile()
+        NativeFunction(function, False).compile()
 
 
 def test_arrays_of_the_wrong_kind_are_not_taken():
@@ -232,7 +239,7 @@ def test_arrays_of_the_wrong_kind_are_not_taken():
 
 
 @lowered
-def counted_up(numbers: Integers, n: int) -> int:
+def counted_up(numbers: I64Array, n: int) -> int:
     for i in range(n):
         numbers[i] += i
     return numbers[n - 1]
@@ -260,18 +267,18 @@ def calls_it(x: float) -> float:
 
 def test_code_is_found_by_what_it_follows_from(monkeypatch):
     """By constants and by functions that are called, too; without reading a source."""
-    before = fingerprint([calls_it])
+    before = source_fingerprint([calls_it])
     monkeypatch.setattr(inspect, "getsource", None)
-    assert fingerprint([calls_it]) == before != fingerprint([times_factor])
+    assert source_fingerprint([calls_it]) == before != source_fingerprint([times_factor])
     monkeypatch.setitem(globals(), "FACTOR", 3.0)
-    changed = fingerprint([calls_it])
+    changed = source_fingerprint([calls_it])
     assert changed != before
     monkeypatch.setitem(globals(), "FACTOR", 2.0)
-    assert fingerprint([calls_it]) == before
+    assert source_fingerprint([calls_it]) == before
 
     def times_another(x: float) -> float:
         return x * FACTOR
 
     times_another.__name__ = "times_factor"
     monkeypatch.setitem(globals(), "times_factor", lowered(times_another))
-    assert fingerprint([calls_it]) != before
+    assert source_fingerprint([calls_it]) != before

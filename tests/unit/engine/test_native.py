@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.engine import loop, native
-from livens.engine.emit import Emitter, literal
-from livens.engine.kernels import floor_function, floor_kernel, simple_kernel
-from livens.expressions.graph.roundoff import UNIT, roundoff_bound
+from livens.engine.codegen import jit
+from livens.engine.codegen.ir_emitter import Emitter, literal
+from livens.engine.codegen.step_kernels import compile_function_kernel, inv_roundoff_function, inv_roundoff_kernel
+from livens.engine.newton import time_loop
+from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
 
 INF, NAN = np.inf, np.nan
 POINTER = ctypes.POINTER(ctypes.c_double)
@@ -46,7 +47,7 @@ def both(function, arguments, points):
     symbol = ca.SX.sym("a", arguments)
     one = ca.Function("one", [symbol], [function(*ca.vertsplit(symbol))])
     f = ca.Function("f", [x], [ca.densify(ca.vertcat(*(one(row) for row in rows)))])
-    _, got = call(simple_kernel(f, "f"), points.ravel(), out=len(points))
+    _, got = call(compile_function_kernel(f, "f"), points.ravel(), out=len(points))
     return got, f(points.ravel()).full().ravel()
 
 
@@ -107,11 +108,11 @@ def test_constant_exponents_as_instructions(exponent):
     """The power instruction itself with a constant, which CasADi takes apart only in part."""
     emitter = Emitter("power", 5)
     emitter.store(emitter.apply("CONSTPOW", emitter.load(0, 0), literal(float(exponent))), 4, 0)
-    code = native.compile_function(emitter.text(), "power")
+    code = jit.compile_function(emitter.text(), "power")
     for x in (1.1, -0.9, 2.5, -3.0, 1.0, INF):
         _, (got,) = call(code, [x], out=1)
         with np.errstate(invalid="ignore"):
-            np.testing.assert_allclose(got, np.float64(x) ** exponent, rtol=16 * UNIT)
+            np.testing.assert_allclose(got, np.float64(x) ** exponent, rtol=16 * UNIT_ROUNDOFF)
 
 
 @settings(max_examples=60, deadline=None)
@@ -169,10 +170,10 @@ def test_random_graphs(trees, points):
     x = ca.SX.sym("x", SIZE)
     f = ca.Function("f", [x], [ca.densify(ca.vertcat(*(graph(tree, x) for tree in trees)))])
     bound = ca.Function("b", [x], [ca.densify(roundoff_bound(f, [x], [ca.SX.zeros(SIZE)]))])
-    code = simple_kernel(f, "f")
+    code = compile_function_kernel(f, "f")
     for point in points:
         _, got = call(code, point, out=len(trees))
-        expected, allowed = f(point).full().ravel(), 2.1 * UNIT * bound(point).full().ravel()
+        expected, allowed = f(point).full().ravel(), 2.1 * UNIT_ROUNDOFF * bound(point).full().ravel()
         assert np.all(abs(got - expected) <= allowed), (got, expected, allowed)
 
 
@@ -180,10 +181,10 @@ def test_arguments_come_from_their_pointers():
     """x, z and c are read from the first three, the result goes to out or, if asked for, to r."""
     x, z, c = ca.SX.sym("x", 2), ca.SX.sym("z", 3), ca.SX.sym("c", 1)
     f = ca.Function("f", [x, z, c], [ca.vertcat(x[0] + 10 * z[2], c[0] * x[1], z[0], 4.0)])
-    r, out = call(simple_kernel(f, "f"), [1, 2], [3, 4, 5], [6], r=4, out=4)
+    r, out = call(compile_function_kernel(f, "f"), [1, 2], [3, 4, 5], [6], r=4, out=4)
     np.testing.assert_array_equal(out, [51, 12, 3, 4])
     assert np.isnan(r).all()
-    r, out = call(simple_kernel(f, "f", pointer=3), [1, 2], [3, 4, 5], [6], r=4, out=4)
+    r, out = call(compile_function_kernel(f, "f", pointer=3), [1, 2], [3, 4, 5], [6], r=4, out=4)
     np.testing.assert_array_equal(r, [51, 12, 3, 4])
     assert np.isnan(out).all()
 
@@ -192,8 +193,10 @@ def test_effort_does_not_change_values():
     """What runs now and then is compiled with less effort, not with less care."""
     x = ca.SX.sym("x", 2)
     f = ca.Function("f", [x], [ca.sin(x[0]) / (x[1] ** 2 + 1)])
-    results = [call(simple_kernel(f, "f", effort=effort), [0.3, 1.7], out=1)[1][0] for effort in (0, 1, 2, 3)]
-    np.testing.assert_allclose(results, float(f([0.3, 1.7])), rtol=8 * UNIT)
+    results = [
+        call(compile_function_kernel(f, "f", opt_level=effort), [0.3, 1.7], out=1)[1][0] for effort in (0, 1, 2, 3)
+    ]
+    np.testing.assert_allclose(results, float(f([0.3, 1.7])), rtol=8 * UNIT_ROUNDOFF)
 
 
 def test_tables():
@@ -202,7 +205,7 @@ def test_tables():
     f = ca.Function("f", [x, z, c], [ca.vertcat(x[0] * z[0], c[1] + c[2], x[1])])
     X, Z, t = np.arange(8.0).reshape(4, 2), np.arange(4.0)[:, None] + 1, np.linspace(0, 3, 4)
     out = np.empty((4, 3))
-    loop.tabulate(simple_kernel(f, "f").address, X, Z, np.array([0.1, 0.0, 5.0]), t, out)
+    time_loop.tabulate(compile_function_kernel(f, "f").address, X, Z, np.array([0.1, 0.0, 5.0]), t, out)
     np.testing.assert_array_equal(out, np.column_stack([X[:, 0] * Z[:, 0], t + 5, X[:, 1]]))
 
 
@@ -211,7 +214,7 @@ def test_literals_are_exact(value):
     """Constants are written bit for bit."""
     emitter = Emitter("constant", 5)
     emitter.store(literal(value), 4, 0)
-    _, (got,) = call(native.compile_function(emitter.text(), "constant"), [0.0], out=1)
+    _, (got,) = call(jit.compile_function(emitter.text(), "constant"), [0.0], out=1)
     assert np.float64(got).tobytes() == np.float64(value).tobytes()
 
 
@@ -227,7 +230,7 @@ def test_unknown_operations_are_named():
     """What cannot be compiled is said by name, when the kernel is made."""
     x = ca.SX.sym("x")
     with pytest.raises(ValueError, match="'erfinv' cannot be compiled"):
-        simple_kernel(ca.Function("f", [x], [ca.erfinv(x)]), "f")
+        compile_function_kernel(ca.Function("f", [x], [ca.erfinv(x)]), "f")
 
 
 # -- the cache on disk ------------------------------------------------------------------------------------------------
@@ -235,9 +238,9 @@ def test_unknown_operations_are_named():
 def cache(tmp_path, monkeypatch):
     """An empty cache of this test's own."""
     monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path / "kernels"))
-    native.forget()
+    jit.clear_memory_cache()
     yield tmp_path / "kernels"
-    native.forget()
+    jit.clear_memory_cache()
 
 
 def affine(slope, name="affine"):
@@ -248,10 +251,10 @@ def affine(slope, name="affine"):
 
 def compiled(slope, x=2.0, name="affine"):
     """The value of a kernel made now, and how many compilations that took."""
-    before = native.compilations
-    native.forget()
-    _, (value,) = call(simple_kernel(affine(slope), name), [x], out=1)
-    return value, native.compilations - before
+    before = jit.compilations
+    jit.clear_memory_cache()
+    _, (value,) = call(compile_function_kernel(affine(slope), name), [x], out=1)
+    return value, jit.compilations - before
 
 
 def files(folder):
@@ -270,13 +273,13 @@ def test_text_is_found_too(cache):
     """Code given as text is kept by its text, in memory and on disk."""
     emitter = Emitter("half", 5)
     emitter.store(emitter.apply("MUL", emitter.load(0, 0), literal(0.5)), 4, 0)
-    before = native.compilations
+    before = jit.compilations
     codes = []
     for _ in range(2):
-        codes.append(native.compile_function(emitter.text(), "half"))
-        assert native.compile_function(emitter.text(), "half") is codes[-1]
-        native.forget()
-    assert native.compilations == before + 1
+        codes.append(jit.compile_function(emitter.text(), "half"))
+        assert jit.compile_function(emitter.text(), "half") is codes[-1]
+        jit.clear_memory_cache()
+    assert jit.compilations == before + 1
     assert [call(code, [5.0], out=1)[1][0] for code in codes] == [2.5, 2.5]
 
 
@@ -288,8 +291,8 @@ def test_text_is_not_written_if_code_is_on_disk(cache):
         emitter.store(literal(1.0), 4, 0)
         return emitter.text()
 
-    native.find_or_compile("some content", text, "one")
-    code = native.find_or_compile("some content", lambda: pytest.fail("asked for the text"), "one")
+    jit.load_or_compile("some content", text, "one")
+    code = jit.load_or_compile("some content", lambda: pytest.fail("asked for the text"), "one")
     assert call(code, [0.0], out=1)[1][0] == 1.0
 
 
@@ -298,7 +301,7 @@ def test_different_functions_have_different_code(cache):
     assert [compiled(slope) for slope in (1.0, 2.0, 1.0)] == [(3.0, 1), (5.0, 1), (3.0, 0)]
     assert len(files(cache)) == 2
     f = affine(4.0)
-    assert simple_kernel(f, "affine", pointer=3) is not simple_kernel(f, "affine", pointer=4)
+    assert compile_function_kernel(f, "affine", pointer=3) is not compile_function_kernel(f, "affine", pointer=4)
     assert len(files(cache)) == 4
 
 
@@ -367,24 +370,24 @@ def test_a_full_disk(cache):
 def test_where_the_cache_is(monkeypatch, tmp_path):
     """$LIVENS_CACHE_DIR, else the user's cache folder."""
     monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path / "own"))
-    assert native.cache_directory() == tmp_path / "own"
+    assert jit.cache_directory() == tmp_path / "own"
     monkeypatch.delenv("LIVENS_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert native.cache_directory() == tmp_path / "xdg" / "livens"
+    assert jit.cache_directory() == tmp_path / "xdg" / "livens"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert native.cache_directory() == tmp_path / ".cache" / "livens"
+    assert jit.cache_directory() == tmp_path / ".cache" / "livens"
 
 
 @pytest.mark.parametrize("name", ["joint-helix", "rolling-disc", "joint-gear"])
 def test_the_floor_is_that_of_its_expression(name):
     """Written as native code at once: the same reciprocals of bounds to round-off."""
     problem = lv.problems.load(name)
-    e = lv.schemes.get("lie-em").equations(problem.system).flatten()
+    e = lv.schemes.get("lie-em").equations(problem.system).to_single_graph()
     assert e.noise is None
-    exact, random = floor_function(e), np.random.default_rng(1)
+    exact, random = inv_roundoff_function(e), np.random.default_rng(1)
     x, z, dx = (scale * random.standard_normal(n) for scale, n in ((1, e.size), (1, e.z.numel()), (1e-8, e.size)))
     c = np.concatenate([[0.01, 0.3], problem.system.parameter_vector()])
-    found, code = np.zeros(e.size), floor_kernel(e)
+    found, code = np.zeros(e.size), inv_roundoff_kernel(e)
     SIGNATURE(code.address)(*(a.ctypes.data_as(POINTER) for a in (x, z, c, dx, found)))
     assert found == pytest.approx(np.array(exact(x, z, c, dx)).ravel(), rel=1e-14)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from livens.engine.kernels import newton_kernel
-from livens.engine.pivots import THRESHOLD, SingularMatrixError, pivot_order
-from livens.expressions.layout import Layout
-from livens.schemes.step import FlatEquations
+from livens.engine.codegen.step_kernels import newton_kernel
+from livens.engine.newton.markowitz import THRESHOLD, SingularMatrixError, pivot_order
+from livens.expressions.state_layout import Layout
+from livens.schemes.core.step_equations import StepGraph
 
 EPS = np.finfo(float).eps
 POINTER = ctypes.POINTER(ctypes.c_double)
@@ -230,12 +230,12 @@ def equations(residual, x, z, c, more_places=()):
     jacobian = ca.jacobian(residual, x)
     rows, columns = jacobian.sparsity().get_triplet()
     places = sorted({*zip(rows, columns, strict=True), *more_places}, key=lambda place: place[::-1])
-    return FlatEquations(
+    return StepGraph(
         x=x, z=z, c=c, residual=residual,
-        rows=np.array([i for i, _ in places]), columns=np.array([j for _, j in places]),
-        jacobian=ca.densify(ca.vertcat(*(jacobian[place] for place in places))),
-        end=z, guess=ca.SX.zeros(x.numel()), kinds=(x.numel(),), layout=Layout(z=z.numel()),
-        row_names=tuple(f"row {i}" for i in range(x.numel())),
+        jac_rows=np.array([i for i, _ in places]), jac_cols=np.array([j for _, j in places]),
+        jac_values=ca.densify(ca.vertcat(*(jacobian[place] for place in places))),
+        final_state=z, initial_guess=ca.SX.zeros(x.numel()), block_sizes=(x.numel(),), layout=Layout(z=z.numel()),
+        equation_labels=tuple(f"row {i}" for i in range(x.numel())),
     )  # fmt: skip
 
 

@@ -7,26 +7,26 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from livens.engine.floor import SMALL, at_the_floor
-from livens.engine.loop import REFRESH, advance_equally
 from livens.engine.lowering.function import lowered
-from livens.engine.lowering.kinds import Doubles
-from livens.engine.lowering.words import square_root
-from livens.engine.newton import (
-    CORRECTIONS,
-    DONE,
-    FAILED,
-    MOST_ITERATIONS,
-    PAST,
-    Kernels,
+from livens.engine.lowering.intrinsics import sqrt
+from livens.engine.lowering.types import F64Array
+from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
+from livens.engine.newton.iteration import (
+    CONVERGED,
+    DIVERGED,
+    HISTORY,
+    MAX_NEWTON_ITERATIONS,
+    N_ITERATIONS,
+    StepKernels,
     Workspace,
-    extrapolate,
-    scaled,
-    solve_step,
+    newton_solve,
+    predict_unknowns,
+    scaled_max_norm,
 )
-from livens.engine.reference import ReferenceSolver
-from livens.expressions.layout import Layout
-from livens.schemes.step import FlatEquations
+from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL, advance_fixed
+from livens.engine.steppers.reference import ReferenceSolver
+from livens.expressions.state_layout import Layout
+from livens.schemes.core.step_equations import StepGraph
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ from livens.schemes.step import FlatEquations
         (math.inf, 1.0, 1.0, 1, False),
         (1.0, math.inf, math.inf, 1, True),  # a guess that needed but one correction
         (0.9, 100.0, 1000.0, 2, False),  # may still be what is left of the error
-        (SMALL, 100.0, 1000.0, 2, True),  # far below
-        (1.01 * SMALL, 100.0, 1000.0, 2, False),
+        (SAFE_FRACTION, 100.0, 1000.0, 2, True),  # far below
+        (1.01 * SAFE_FRACTION, 100.0, 1000.0, 2, False),
         (0.5, 1.9, 1000.0, 3, True),  # nothing is gained any more
         (0.5, 2.1, 2.0, 3, False),
         (0.3, 2.0, 1000.0, 3, True),  # quadratic convergence leaves far less
@@ -46,19 +46,19 @@ from livens.schemes.step import FlatEquations
     ],
 )
 def test_at_the_floor(worst, last, before, iteration, done):
-    assert at_the_floor(worst, last, before, iteration) is done
+    assert converged_to_roundoff(worst, last, before, iteration) is done
 
 
 def test_residuals_in_units_of_their_bounds():
-    assert scaled(np.array([1e-16, -4e-16, 7.0]), np.array([1e16, 1e16]), 2) == pytest.approx(4.0)
-    assert scaled(np.zeros(3), np.ones(2), 2) == 0.0
+    assert scaled_max_norm(np.array([1e-16, -4e-16, 7.0]), np.array([1e16, 1e16]), 2) == pytest.approx(4.0)
+    assert scaled_max_norm(np.zeros(3), np.ones(2), 2) == 0.0
 
 
 def test_the_predictor_is_exact_for_cubics_and_alternating_errors():
     t = np.arange(6.0)
     exact = np.stack([1 + 2 * t - t**2 + 0.5 * t**3, 3 - t + 1e-3 * (-1.0) ** t], axis=1)
     x = np.zeros(2)
-    extrapolate(exact[:5], x, 2, np.array([2]), 1)
+    predict_unknowns(exact[:5], x, 2, np.array([2]), 1)
     assert x == pytest.approx(exact[5], abs=1e-12)
 
 
@@ -68,33 +68,33 @@ def test_the_predictor_says_where_steps_are_too_long(step, trusted, unit):
     """Whatever the unknowns are measured in."""
     x = np.zeros(1)
     X = unit * (np.sin(step * np.arange(5.0))[:, None] + 0.1)
-    assert extrapolate(X, x, 1, np.array([1]), 1) is trusted
+    assert predict_unknowns(X, x, 1, np.array([1]), 1) is trusted
 
 
 def test_the_predictor_is_trusted_where_unknowns_turn_around():
     """At the top of a parabola, or of a long wave, the last change says nothing; at that of a short one it does."""
     x, t = np.zeros(1), np.arange(5.0)[:, None]
     for top in (3.0, 3.5, 4.0):
-        assert extrapolate((t - top) ** 2, x, 1, np.array([1]), 1) is True and x[0] == (5.0 - top) ** 2
-        assert extrapolate(np.cos(0.05 * (t - top)), x, 1, np.array([1]), 1) is True
-        assert extrapolate(np.cos(1.0 * (t - top)), x, 1, np.array([1]), 1) is False
+        assert predict_unknowns((t - top) ** 2, x, 1, np.array([1]), 1) is True and x[0] == (5.0 - top) ** 2
+        assert predict_unknowns(np.cos(0.05 * (t - top)), x, 1, np.array([1]), 1) is True
+        assert predict_unknowns(np.cos(1.0 * (t - top)), x, 1, np.array([1]), 1) is False
 
 
 # -- an equation without a solution -------------------------------------------------------------------------------
 @lowered
-def _newton(x: Doubles, z: Doubles, c: Doubles, r: Doubles, dx: Doubles) -> None:
+def _newton(x: F64Array, z: F64Array, c: F64Array, r: F64Array, dx: F64Array) -> None:
     r[0] = x[0] ** 2 + z[0]
     dx[0] = r[0] / (2 * x[0])
     r[1] = 1.0  # the growth of elimination
 
 
 @lowered
-def _residual(x: Doubles, z: Doubles, c: Doubles, r: Doubles, out: Doubles) -> None:
+def _residual(x: F64Array, z: F64Array, c: F64Array, r: F64Array, out: F64Array) -> None:
     r[0] = x[0] ** 2 + z[0]
 
 
 @lowered
-def _floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> None:
+def _floor(x: F64Array, z: F64Array, c: F64Array, out: F64Array, scale: F64Array) -> None:
     scale[0] = 1e16
 
 
@@ -102,7 +102,7 @@ def solver(newton, residual, floor, **others):
     """Kernels by their addresses; those that are not given are not there."""
     given = dict(newton=newton, residual=residual, floor=floor, **others)
     names = ("newton", "first", "residual", "floor", "end", "guess", "predict", "error", "carry")
-    return Kernels(**{name: given[name].address if name in given else 0 for name in names})
+    return StepKernels(**{name: given[name].address if name in given else 0 for name in names})
 
 
 def workspace(*, z=0.0, scale=1.0, past=(1.0,), steps=1):
@@ -114,64 +114,64 @@ def workspace(*, z=0.0, scale=1.0, past=(1.0,), steps=1):
         Z=np.full((steps + 1, 1), z),
         X=X,
         t=np.zeros(steps + 1),
-        iterations=np.zeros(steps, dtype=np.int64),
+        newton_iterations=np.zeros(steps, dtype=np.int64),
         work=np.zeros(10),
-        dx=np.zeros(1),
-        scale=np.array([scale]),
+        newton_update=np.zeros(1),
+        inv_roundoff=np.array([scale]),
         r=np.zeros(2),
         estimate=np.zeros(0),
-        kinds=np.array([1]),
+        group_sizes=np.array([1]),
     )
 
 
-@pytest.mark.parametrize(("missed", "status"), [(1e-14, DONE), (1e-8, FAILED), (1e-6, FAILED)])
+@pytest.mark.parametrize(("missed", "status"), [(1e-14, CONVERGED), (1e-8, DIVERGED), (1e-6, DIVERGED)])
 def test_curvature_explains_what_is_near_round_off_only(missed, status):
     """A parabola that misses zero is explained by its curvature wherever Newton's method jumps to.
 
     If it misses by round-off, the position is singular; if by more, there is no solution.
     """
     kernels, w = solver(_newton, _residual, _floor), workspace(z=missed, scale=1e16)
-    assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == status
-    if status == FAILED:
-        assert w.told[CORRECTIONS] == MOST_ITERATIONS
+    assert newton_solve(kernels, w, w.X[0], w.Z[0], 100, False) == status
+    if status == DIVERGED:
+        assert w.counters[N_ITERATIONS] == MAX_NEWTON_ITERATIONS
     else:
         assert abs(w.X[0, 0]) < 1e-4
 
 
 @lowered
-def _coarse_floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> None:
+def _coarse_floor(x: F64Array, z: F64Array, c: F64Array, out: F64Array, scale: F64Array) -> None:
     scale[0] = 1e8
 
 
 def test_what_still_shrinks_is_not_the_floor():
     """Behind every correction of Newton's method the residual is what the curvature explains, until there is none."""
     kernels, w = solver(_newton, _residual, _coarse_floor), workspace(z=-4.0, scale=1e8)
-    assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == DONE
+    assert newton_solve(kernels, w, w.X[0], w.Z[0], 100, False) == CONVERGED
     assert w.X[0, 0] == pytest.approx(2.0, abs=1e-9)
 
 
 @lowered
-def _flat_newton(x: Doubles, z: Doubles, c: Doubles, r: Doubles, dx: Doubles) -> None:
-    size = square_root(1.0 + x[0] ** 2)
+def _flat_newton(x: F64Array, z: F64Array, c: F64Array, r: F64Array, dx: F64Array) -> None:
+    size = sqrt(1.0 + x[0] ** 2)
     r[0] = x[0] / size
     dx[0] = x[0] * size**2
     r[1] = 1.0
 
 
 @lowered
-def _flat_residual(x: Doubles, z: Doubles, c: Doubles, r: Doubles, out: Doubles) -> None:
-    r[0] = x[0] / square_root(1.0 + x[0] ** 2)
+def _flat_residual(x: F64Array, z: F64Array, c: F64Array, r: F64Array, out: F64Array) -> None:
+    r[0] = x[0] / sqrt(1.0 + x[0] ** 2)
 
 
 @lowered
-def _wide_floor(x: Doubles, z: Doubles, c: Doubles, out: Doubles, scale: Doubles) -> None:
+def _wide_floor(x: F64Array, z: F64Array, c: F64Array, out: F64Array, scale: F64Array) -> None:
     scale[0] = 1e5
 
 
 def test_one_correction_without_gain_is_not_the_floor():
     """Corrections of ``x / sqrt(1 + x^2)`` go from x to -x^3: the second gains little, and all that follow a lot."""
     kernels, w = solver(_flat_newton, _flat_residual, _wide_floor), workspace(scale=1e5, past=[0.9])
-    assert solve_step(kernels, w, w.X[0], w.Z[0], 100, False) == DONE
+    assert newton_solve(kernels, w, w.X[0], w.Z[0], 100, False) == CONVERGED
     assert abs(w.X[0, 0]) < 1e-5
 
 
@@ -190,7 +190,7 @@ def stepped(w, *, newton, residual, floor, steps=1, first=0, trusted=True, guess
     """How equal steps of size 0.5 ended whose predictor repeats the last unknown, `trusted` or not."""
 
     def predict(x, z, c, r, verdict):
-        x[PAST], verdict[0] = x[PAST - 1], float(trusted)
+        x[HISTORY], verdict[0] = x[HISTORY - 1], float(trusted)
 
     def end(x, z, c, r, new):
         new[0] = x[0]
@@ -198,7 +198,7 @@ def stepped(w, *, newton, residual, floor, steps=1, first=0, trusted=True, guess
     given = dict(newton=newton, residual=residual, floor=floor, predict=predict, end=end, guess=guess or end)
     kept = {name: Python(one) for name, one in given.items()}  # as long as the loop calls them
     kernels = solver(**kept)
-    return advance_equally(kernels, w, 0.5, 0.0, first, -1, 0.0, 0, steps, 100)
+    return advance_fixed(kernels, w, 0.5, 0.0, first, -1, 0.0, 0, steps, 100)
 
 
 def test_bounds_are_made_anew_from_time_to_time():
@@ -214,10 +214,10 @@ def test_bounds_are_made_anew_from_time_to_time():
     def floor(x, z, c, out, scale):
         times.append(c[1])
 
-    first, steps = REFRESH - 3, 2 * REFRESH
-    w = workspace(past=[1.0] * PAST, steps=steps)
-    assert stepped(w, newton=newton, residual=residual, floor=floor, first=first, steps=steps) == DONE
-    assert times == [0.5 * REFRESH, 0.5 * 2 * REFRESH]
+    first, steps = BOUND_REFRESH_INTERVAL - 3, 2 * BOUND_REFRESH_INTERVAL
+    w = workspace(past=[1.0] * HISTORY, steps=steps)
+    assert stepped(w, newton=newton, residual=residual, floor=floor, first=first, steps=steps) == CONVERGED
+    assert times == [0.5 * BOUND_REFRESH_INTERVAL, 0.5 * 2 * BOUND_REFRESH_INTERVAL]
 
 
 @pytest.mark.parametrize(("beyond", "corrections"), [(0.9, 1), (10.0, 1), (20.0, 2), (1000.0, 2)])
@@ -235,9 +235,9 @@ def test_bounds_of_another_time_are_doubted_for_small_residuals_only(beyond, cor
     def floor(x, z, c, out, scale):
         scale[0] = 1e-3 if solved else 1.0
 
-    w = workspace(past=[1.0] * PAST)
-    assert stepped(w, newton=newton, residual=residual, floor=floor) == DONE
-    assert w.iterations[0] == len(solved) == corrections
+    w = workspace(past=[1.0] * HISTORY)
+    assert stepped(w, newton=newton, residual=residual, floor=floor) == CONVERGED
+    assert w.newton_iterations[0] == len(solved) == corrections
 
 
 @pytest.mark.parametrize(("trusted", "tried"), [(False, [100.0, 5.0]), (True, [5.0, 7.0])])
@@ -260,7 +260,7 @@ def test_a_step_that_fails_is_tried_once_more_from_elsewhere(trusted, tried):
         out[0] = 7.0 if trusted else 100.0
 
     w = workspace(past=[1.0, 2.0, 3.0, 4.0, 5.0])
-    assert stepped(w, newton=newton, residual=residual, floor=floor, trusted=trusted, guess=guess) == DONE
+    assert stepped(w, newton=newton, residual=residual, floor=floor, trusted=trusted, guess=guess) == CONVERGED
     assert begun == tried and w.Z[1, 0] == tried[-1]
 
 
@@ -269,7 +269,7 @@ def alone(residual):
     """The equations of a step with one unknown and nothing else."""
     x, z, c = ca.SX.sym("x"), ca.SX.sym("z"), ca.SX.sym("c", 2)
     parts = dict(end=z, guess=x, kinds=(1,), row_names=("the equation",), layout=Layout(z=1))
-    return ReferenceSolver(FlatEquations.of(x, z, c, residual=residual(x), **parts))
+    return ReferenceSolver(StepGraph.from_residual(x, z, c, residual=residual(x), **parts))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from livens.errors import ModelError
-from livens.expressions.graph.alike import groups
-from livens.expressions.graph.elementary import decompose
-from livens.expressions.graph.series import coefficients
+from livens.expressions.graph.simd_groups import simd_groups
+from livens.expressions.graph.taylor_coefficients import taylor_coefficients
+from livens.expressions.graph.taylor_graph import decompose
 
 X, T, K = ca.SX.sym("x", 4), ca.SX.sym("t"), ca.SX.sym("k", 2)
 
@@ -63,9 +63,9 @@ def test_equal_bodies_are_alike():
             H -= (1 + i) * (1 + j) / ca.norm_2(d)
     rates = ca.vertcat(ca.gradient(H, p), -ca.gradient(H, q))
     found = decompose(ca.Function("f", [ca.vertcat(q, p), T, K], [rates]))
-    sizes = [len(group) for group in groups(found)]
+    sizes = [len(group) for group in simd_groups(found)]
     assert sum(sizes) == len(found.nodes) and set(sizes) <= {5, 10, 15} and len(sizes) <= 20
-    place = {n: g for g, group in enumerate(groups(found)) for n in group}
+    place = {n: g for g, group in enumerate(simd_groups(found)) for n in group}
     for n, node in enumerate(found.nodes):  # operands are computed before they are needed
         assert all(place[a] < place[n] for a in node.arguments)
 
@@ -73,7 +73,7 @@ def test_equal_bodies_are_alike():
 def test_coefficients_are_those_of_known_functions():
     """exp, tan and a logistic curve at t = 0."""
     found = field(X[0], 1 + X[1] ** 2, X[2] * (1 - X[2]))
-    values = np.array(coefficients(found, 7)([1.0, 0.0, 0.5, 0.0], 0.0, [0.0, 0.0]))
+    values = np.array(taylor_coefficients(found, 7)([1.0, 0.0, 0.5, 0.0], 0.0, [0.0, 0.0]))
     factorials = np.cumprod([1, 1, 2, 3, 4, 5, 6, 7])
     assert np.allclose(values[0], 1 / factorials, rtol=1e-15)
     assert np.allclose(values[1], [0, 1, 0, 1 / 3, 0, 2 / 15, 0, 17 / 315], atol=1e-16)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livens.expressions.layout import Layout
+from livens.expressions.state_layout import Layout
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=6))
@@ -13,5 +13,5 @@ def test_layouts(sizes):
     covered = [i for name in layout.sizes for i in range(layout[name].start, layout[name].stop)]
     assert covered == list(range(layout.size))
     for i in covered:
-        name = layout.name_of(i).split("[")[0]
+        name = layout.entry_label(i).split("[")[0]
         assert layout[name].start <= i < layout[name].stop

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.expressions.parameters import Parameters, ParameterTable, same_as, unique_labels
+from livens.expressions.parameters import Parameters, ParameterTable, shared, unique_labels
 
 
 def element(name="", **parameters):
@@ -24,7 +24,7 @@ def test_layout_and_names():
     assert found.plain() == {"g": 9.0, "door.mass": 2.0, "door.X": [1.0, 2.0], "door#2.mass": 3.0, "element3.c": 4.0}
     assert found.vector({"door#2.mass": 7, "door.X": [5, 6]}).tolist() == [9.0, 2.0, 5.0, 6.0, 7.0, 4.0]
     changed = {"door.X": [5, 6]}
-    assert found.noted(changed, found.vector(changed)) == {"g": 9.0, "door.X": [5.0, 6.0]}
+    assert found.changed_values(changed, found.vector(changed)) == {"g": 9.0, "door.X": [5.0, 6.0]}
 
 
 def test_labels_are_unique():
@@ -46,18 +46,18 @@ def test_labels_are_unique():
 def test_bad_changes(changes, words):
     door = element("door", mass=2.0, X=[1.0, 2.0])
     with pytest.raises(lv.InputError) as error:
-        table(door, element("weight", m=same_as(door, "mass"))).vector(changes)
+        table(door, element("weight", m=shared(door, "mass"))).vector(changes)
     assert words in str(error.value)
 
 
 def test_what_is_the_same_follows():
     door = element("door", mass=2.0)
-    weight = element("weight", m=same_as(door, "mass"))
-    again = element("again", n=same_as(weight, "m"), c=1.0)
+    weight = element("weight", m=shared(door, "mass"))
+    again = element("again", n=shared(weight, "m"), c=1.0)
     found = table(weight, door, again)
     assert found.names == ("door.mass", "again.c") and found.vector().tolist() == [2.0, 2.0, 2.0, 1.0]
     assert found.vector({"door.mass": 5.0}).tolist() == [5.0, 5.0, 5.0, 1.0]
     # without the door the weight has a parameter of its own
     assert table(weight).names == ("weight.m",) and table(again, weight).names == ("again.c", "weight.m")
     with pytest.raises(lv.InputError, match="door has no parameter 'mas'; did you mean 'mass'"):
-        same_as(door, "mas")
+        shared(door, "mas")

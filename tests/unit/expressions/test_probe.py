@@ -10,23 +10,23 @@ x, k = ca.SX.sym("x", 3), ca.SX.sym("k")
 
 def test_an_identity_is_seen():
     probe = Probe([x, k], seed=3)
-    assert probe.vanishes(ca.sin(x) ** 2 + ca.cos(x) ** 2 - 1) is True
-    assert probe.vanishes(x[0] - x[1]) is False
-    assert probe.vanishing(ca.vertcat(x[0] - x[0] * 1.0, x[1])).ravel().tolist() == [True, False]
+    assert probe.is_zero(ca.sin(x) ** 2 + ca.cos(x) ** 2 - 1) is True
+    assert probe.is_zero(x[0] - x[1]) is False
+    assert probe.zero_entries(ca.vertcat(x[0] - x[0] * 1.0, x[1])).ravel().tolist() == [True, False]
 
 
 def test_states_that_cannot_be_evaluated_prove_nothing():
     """Neither that something is zero nor that it is not, and others are looked at instead."""
     nowhere, sometimes = ca.sqrt(x[0] - 2), ca.sqrt(x[0] - 1)
     probe = Probe([x], seed=3)
-    assert probe.vanishes(nowhere) is None and probe.first(nowhere) is None
-    assert probe.vanishes(sometimes - sometimes**1.0) is True and probe.vanishes(sometimes) is False
+    assert probe.is_zero(nowhere) is None and probe.first(nowhere) is None
+    assert probe.is_zero(sometimes - sometimes**1.0) is True and probe.is_zero(sometimes) is False
     assert np.isfinite(probe.first(sometimes)).all()
 
 
 def test_given_values_stay():
-    assert Probe([x, k], seed=1, given={1: 2.0}).vanishes(k - 2) is True
-    for state, given in Probe([x, k], seed=1, given={1: 2.0}).states(4):
+    assert Probe([x, k], seed=1, fixed={1: 2.0}).is_zero(k - 2) is True
+    for state, given in Probe([x, k], seed=1, fixed={1: 2.0}).states(4):
         assert given == 2.0 and state.shape == (3, 1) and np.all((state >= 0.5) & (state <= 1.5))
 
 
@@ -38,5 +38,5 @@ def test_one_seed_one_answer():
 def test_sizes_count():
     """Zero is at most so much of the size of the terms."""
     probe = Probe([x], seed=1)
-    assert probe.vanishes(1e-13 * x, ca.fabs(x)) is True and probe.vanishes(1e-11 * x, ca.fabs(x)) is False
-    assert probe.vanishes(1e-11 * x, ca.fabs(x), tolerance=1e-10) is True
+    assert probe.is_zero(1e-13 * x, ca.fabs(x)) is True and probe.is_zero(1e-11 * x, ca.fabs(x)) is False
+    assert probe.is_zero(1e-11 * x, ca.fabs(x), tolerance=1e-10) is True

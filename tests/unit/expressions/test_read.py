@@ -6,14 +6,14 @@ import casadi as ca
 import pytest
 
 import livens as lv
-from livens.expressions.parameters import Namespace
-from livens.expressions.read import Reader, argument_names
+from livens.expressions.parameters import ParameterNamespace
+from livens.expressions.tracing import FunctionTracer, argument_names
 
 x, t = ca.SX.sym("x", 2), ca.SX.sym("t")
 
 
 def reader(**options):
-    return Reader({"x": x, "t": t, "k": Namespace({"c": 3.0})}, **options)
+    return FunctionTracer({"x": x, "t": t, "k": ParameterNamespace({"c": 3.0})}, **options)
 
 
 def value(expression):
@@ -78,8 +78,8 @@ def test_roles_of_several_words():
 
 
 def test_lists_are_flattened():
-    column = reader().listed("constraints", [1.0, [2.0, [3]]])
+    column = reader().as_column("constraints", [1.0, [2.0, [3]]])
     assert column.elements()[2].is_constant() and column.shape == (3, 1)
-    assert reader().listed("constraints", []).shape == (0, 1)
+    assert reader().as_column("constraints", []).shape == (0, 1)
     with pytest.raises(lv.ModelError, match="constraints must be a list of numbers"):
-        reader().listed("constraints", "tight")
+        reader().as_column("constraints", "tight")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from livens.expressions.graph.roundoff import UNIT, roundoff_bound
+from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
 
 U = Fraction(1, 2**53)
 
@@ -24,7 +24,7 @@ def bounded(function, n):
     """A function of n numbers as ``(x, errors) -> (value, bound)``; errors, unlike the bound, in units of UNIT."""
     x, errors = ca.SX.sym("x", n), ca.SX.sym("e", n)
     f = ca.Function("f", [x], [function(*(x[i] for i in range(n)))])
-    both = ca.Function("both", [x, errors], [f(x), UNIT * roundoff_bound(f, [x], [errors])])
+    both = ca.Function("both", [x, errors], [f(x), UNIT_ROUNDOFF * roundoff_bound(f, [x], [errors])])
     return lambda values, e: tuple(float(v) for v in both(values, e))
 
 
@@ -176,8 +176,8 @@ def test_what_does_not_round_has_no_error(function):
 def test_a_condition_takes_the_error_of_its_branch():
     """The branch not taken does not count, however wild it is."""
     f = bounded(lambda x: ca.if_else(x > 0, x, 1e30 * x / 3), 1)
-    assert f([1.0], [1.0])[1] <= 4 * UNIT
-    assert f([-1.0], [1.0])[1] >= 1e29 * UNIT
+    assert f([1.0], [1.0])[1] <= 4 * UNIT_ROUNDOFF
+    assert f([-1.0], [1.0])[1] >= 1e29 * UNIT_ROUNDOFF
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_at_zero_the_bound_is_zero(function, x):
 def test_the_hypotenuse_passes_errors_on():
     """At the origin too, where its slopes have no limit, and for sides whose squares overflow."""
     f = bounded(ca.hypot, 2)
-    assert f([0.0, 0.0], [1.0, 2.0])[1] == 3 * UNIT
-    assert f([3e200, 4e200], [5e200, 0.0])[1] == pytest.approx((3 + 10) * 1e200 * UNIT)
+    assert f([0.0, 0.0], [1.0, 2.0])[1] == 3 * UNIT_ROUNDOFF
+    assert f([3e200, 4e200], [5e200, 0.0])[1] == pytest.approx((3 + 10) * 1e200 * UNIT_ROUNDOFF)
 
 
 @pytest.mark.parametrize(("x", "n"), [(0.0, 4.0), (-1.5, 3.0), (-1.5, -2.0), (1.5, 2.5)])
@@ -215,7 +215,7 @@ def test_powers_with_a_variable_exponent(x, n):
     """An exponent that is a parameter: the base may be zero or negative if it is an integer."""
     value, bound = bounded(lambda x, n: x**n, 2)([x, n], [abs(x), abs(n)])
     assert value == pytest.approx(x**n)
-    assert abs(value) * UNIT <= bound <= 100 * abs(value) * UNIT
+    assert abs(value) * UNIT_ROUNDOFF <= bound <= 100 * abs(value) * UNIT_ROUNDOFF
 
 
 # -- library functions ------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_bounds_are_not_too_kind():
     for values in random.uniform(-2, 2, (300, 3)):
         a, b, c = (Fraction(float(value)) for value in values)
         error = abs(float(Fraction(float(f(values))) - (a * b + c * c - a / 3)))
-        allowed = UNIT * float(bound(values))
+        allowed = UNIT_ROUNDOFF * float(bound(values))
         assert error <= allowed
         closest = max(closest, error / allowed)
     assert closest > 1 / 30

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.lab.asked import MOST_COUNT, Asked, described, files, inside, slider
-from livens.lab.jobs import Jobs
+from livens.lab.jobs import JobQueue
+from livens.lab.request import MAX_COUNT, RunRequest, describe_problem, list_files, resolve_in_folder, slider
 from livens.lab.worker import Worker
 from livens.run.simulate import execute
 
@@ -124,7 +124,7 @@ def test_no_other_file_is_given_out(lab, path):
         ('{"problem": "simple-pendulum", "options": {"n": 1}}', "no option 'n'"),
         ('{"problem": "simple-pendulum", "colour": 1}', "unknown field 'colour'"),
         ('{"problem": "simple-pendulum", "h": 1e-9}', "the limit of 5000000"),
-        ('{"problem": "n-four-bar", "options": {"N": 100000}}', f"N is limited to {MOST_COUNT}"),
+        ('{"problem": "n-four-bar", "options": {"N": 100000}}', f"N is limited to {MAX_COUNT}"),
         ('{"file": "../outside.yaml"}', "in the folder of the lab"),
         ('{"file": "/etc/passwd"}', "in the folder of the lab"),
         ("{}", "needs a problem"),
@@ -142,12 +142,12 @@ def test_a_long_request_is_refused(lab):
 
 # -- files ------------------------------------------------------------------------------------------------------------
 def test_only_scenarios_and_results_of_the_folder(folder):
-    assert inside(folder, "own.yaml") == folder / "own.yaml"
-    assert "own.yaml" in files(folder) and "notes.txt" not in files(folder)
+    assert resolve_in_folder(folder, "own.yaml") == folder / "own.yaml"
+    assert "own.yaml" in list_files(folder) and "notes.txt" not in list_files(folder)
     outside = folder.parent / "outside.yaml"
     for name in ("../outside.yaml", str(outside), "link.yaml", "notes.txt", "missing.yaml", ".", "", "own.yaml\0"):
         with pytest.raises(lv.InputError, match="in the folder of the lab"):
-            inside(folder, name)
+            resolve_in_folder(folder, name)
 
 
 # -- the same in other words ------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_python_and_scenario_make_the_same_run(folder, monkeypatch):
     given = dict(
         problem="mass-spring-damper", options={"k": [1.0, 2.0, 1.0]}, scheme="livens-midpoint", h=0.02, t_end=1
     )
-    asked = Asked.read(given, folder)
+    asked = RunRequest.parse(given, folder)
     (plan,) = asked.plans(folder)
     expected = execute(plan).q
     monkeypatch.setattr(lv.Result, "view", lambda *runs: None, raising=False)
@@ -166,20 +166,20 @@ def test_python_and_scenario_make_the_same_run(folder, monkeypatch):
 
 
 def test_two_schemes_are_two_plans(folder):
-    asked = Asked.read(dict(problem="kepler", scheme="livens-em", other="stormer-verlet", t_end=1.0), folder)
+    asked = RunRequest.parse(dict(problem="kepler", scheme="livens-em", other="stormer-verlet", t_end=1.0), folder)
     assert [plan.scheme.name for plan in asked.plans(folder)] == ["livens-em", "stormer-verlet"]
     assert "run.view(other)" in asked.as_python()
 
 
 def test_long_runs_keep_some_of_their_rows(folder):
-    (plan,) = Asked.read(dict(problem="simple-pendulum", h=1e-5, t_end=10.0), folder).plans(folder)
+    (plan,) = RunRequest.parse(dict(problem="simple-pendulum", h=1e-5, t_end=10.0), folder).plans(folder)
     assert plan.every == 50
 
 
 @pytest.mark.parametrize("entry", lv.problems.all(), ids=lambda entry: entry.name)
 def test_every_problem_is_described(entry):
     """A slider for every number, within which its usual value lies, and schemes that fit."""
-    found = described(entry.name)
+    found = describe_problem(entry.name)
     json.dumps(found)
     numbers = [name for name, value in entry.options.items() if not isinstance(value, str)]  # words have no slider
     assert [option["name"] for option in found["options"]] == numbers
@@ -198,7 +198,7 @@ def test_sliders_of_what_is_zero_or_negative():
 def jobs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("jobs")
     (folder / "own.yaml").write_text("problem: simple-pendulum\nh: 0.01\nt_end: 1\n")
-    found = Jobs(folder, 3600.0)  # nothing is to be stopped because the machine is busy
+    found = JobQueue(folder, 3600.0)  # nothing is to be stopped because the machine is busy
     yield found
     found.close()
 
@@ -208,41 +208,42 @@ def until(jobs, condition):
     pause = threading.Event()
     while not condition():
         assert jobs._thread.is_alive()
-        pause.wait(0.02)
+        pause.result(0.02)
 
 
 LONG = dict(problem="double-four-bar", h=1e-5, t_end=49.0)
 
 
 def test_a_run_is_seen_while_it_is_computed_and_can_be_stopped(jobs):
-    job = jobs.ask(Asked.read(LONG, jobs.folder))
+    job = jobs.submit(RunRequest.parse(LONG, jobs.folder))
     until(jobs, lambda: job.version)
-    first = json.loads(job.picture)
+    first = json.loads(job.frame)
     assert job.status == "running" and first["waiting"] and first["until"] == 49.0
     jobs.stop(job)
     until(jobs, lambda: job.status == "done")
-    assert not json.loads(job.picture)["waiting"] and job.files == ["double-four-bar.h5"]
+    assert not json.loads(job.frame)["waiting"] and job.files == ["double-four-bar.h5"]
     kept = lv.load(job.folder / "double-four-bar.h5")
     assert kept.status == "interrupted" and 0 < kept.t[-1] < 49.0
     # the next one takes the place of one that is under way, and a process that is lost is replaced
     slow, quick = (
-        jobs.ask(Asked.read(asked, jobs.folder)) for asked in (LONG, dict(problem="simple-pendulum", t_end=1.0))
+        jobs.submit(RunRequest.parse(asked, jobs.folder))
+        for asked in (LONG, dict(problem="simple-pendulum", t_end=1.0))
     )
     until(jobs, lambda: quick.status == "done")
     assert slow.status == "done" and len(quick.reports) == 1 and not quick.trouble
     jobs._process.kill()
     jobs._process.join()
-    again = jobs.ask(Asked.read(dict(file="own.yaml"), jobs.folder))
+    again = jobs.submit(RunRequest.parse(dict(file="own.yaml"), jobs.folder))
     until(jobs, lambda: again.status == "done")
     if again.trouble:  # it was handed to the process that was no more
-        again = jobs.ask(Asked.read(dict(file="own.yaml"), jobs.folder))
+        again = jobs.submit(RunRequest.parse(dict(file="own.yaml"), jobs.folder))
         until(jobs, lambda: again.status == "done")
     assert again.files == ["simple-pendulum.h5"]
 
 
 def test_a_run_that_fails_says_why_and_shows_how_far_it_got(jobs):
     given = dict(problem="mass-spring-damper", scheme="explicit-euler", h=1.0, t_end=2000.0)
-    job = jobs.ask(Asked.read(given, jobs.folder))
+    job = jobs.submit(RunRequest.parse(given, jobs.folder))
     until(jobs, lambda: job.status == "done")
     assert "the run blew up" in job.trouble and job.version
 
@@ -254,7 +255,7 @@ def test_a_run_that_takes_too_long_is_stopped(folder, tmp_path):
     here, there = multiprocessing.Pipe()
     with here, there:
         worker = Worker(there, lambda what, content: told.append((what, content)), folder, -1.0)
-        worker.do(Asked.read(LONG, folder), kept)
+        worker.do(RunRequest.parse(LONG, folder), kept)
     said = dict(told)
     assert "time limit of" in said["trouble"] and said["kept"] == ["double-four-bar.h5"]
     assert "stopped by the user" in said["report"] and not json.loads(said["picture"])["waiting"]

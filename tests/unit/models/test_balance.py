@@ -5,8 +5,8 @@ import pytest
 
 import livens as lv
 from livens import math as m
-from livens.models.balance import Balance
-from livens.models.start import initial_state
+from livens.models.initialization.dense import initial_state
+from livens.models.initialization.massless import MasslessEquilibrium
 
 START = dict(q0=[1.0, 0.5], v0=[0.3, 0.15])
 
@@ -56,7 +56,7 @@ def test_a_start_that_is_moved_stays_in_balance(scheme):
 def test_every_scheme_that_is_said_to_fit_takes_steps(damping):
     """None may find out in its first step that it needs mass where there is none."""
     model = two_springs(dissipation=lambda v: damping * v[1] ** 2)
-    fitting = [scheme for scheme in lv.schemes.all() if not scheme.missing(model) and not scheme.fictive]
+    fitting = [scheme for scheme in lv.schemes.all() if not scheme.unmet_requirements(model) and not scheme.fictive]
     assert len(fitting) > 10
     for scheme in fitting:
         run = lv.simulate(model, **START, scheme=scheme, h=0.05, t_end=0.2, project=True, tier="reference")
@@ -74,8 +74,8 @@ def test_schemes_that_need_mass_say_so():
     with pytest.raises(lv.InputError, match=f"needs mass or damping {allowed}"):
         lv.simulate(free, **START, scheme="symplectic-euler", h=0.05, t_end=0.2)
     for model, scheme in ((led, "livens-variational"), (led, "symplectic-euler"), (damped, "symplectic-euler")):
-        assert not lv.schemes.get(scheme).missing(model)
-    assert not lv.schemes.get("symplectic-euler").missing(pushed)
+        assert not lv.schemes.get(scheme).unmet_requirements(model)
+    assert not lv.schemes.get("symplectic-euler").unmet_requirements(pushed)
     run = lv.simulate(led, **START, scheme="livens-variational", h=0.01, t_end=1.0)
     assert np.abs(run.q[:, 0] - 2 * run.q[:, 1]).max() < 1e-13
     rate = np.sqrt(0.5)
@@ -154,5 +154,5 @@ def test_a_mass_that_vanishes_for_a_moment_is_no_reason(kinetic, start):
 def test_beside_large_forces_small_ones_are_rounding(rest, closed):
     """Nothing is known to more digits than a part in 1e14 of the largest force."""
     model = lv.System("x y", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q: [1e6, rest])
-    balance = Balance(model, 0.0, model.parameter_vector(), lambda q, v: (q, v))
+    balance = MasslessEquilibrium(model, 0.0, model.parameter_vector(), lambda q, v: (q, v))
     assert balance._forces(np.zeros(2), np.zeros(2))[0].closed is closed

@@ -23,32 +23,32 @@ def conserving(*names):
         (PENDULUM, ("elements",), ("q", "v")),
         (lv.System("x y", kinetic=lambda v: v[0] ** 2), ("elements",), ("q", "v")),
         (lv.System("x", kinetic=lambda v: v[0] ** 4), ("elements",), ("q", "v")),
-        (lv.Hamiltonian.of(SYSTEM), ("phase space",), ("q", "p")),
+        (lv.Hamiltonian.from_system(SYSTEM), ("phase space",), ("q", "p")),
         (lv.problems.load("euler-top").system, ("nambu", "descriptor"), ("x",)),
         (lv.problems.load("rlc-circuit").system, ("descriptor",), ("x",)),
         (lv.FirstOrder("x", rhs=lambda x: -x), ("descriptor",), ("x",)),
-        (lv.MultibodyEquations.of(PENDULUM).formulate("ggl"), ("descriptor",), ("x",)),
+        (lv.MultibodyEquations.from_system(PENDULUM).formulate("ggl"), ("descriptor",), ("x",)),
     ],
 )
 def test_forms(model, forms, errors):
-    assert model.forms == forms and model.error_variables == errors
+    assert model.forms == forms and model.error_norm_variables == errors
 
 
 def test_a_run_can_begin_anywhere():
     """The parts of a state become the arguments of a start."""
     values = {name: np.arange(2.0) for name in "qvp"}
-    assert list(SYSTEM.start_from(values)) == ["q0", "v0"]
-    assert list(lv.Hamiltonian.of(SYSTEM).start_from(values)) == ["q0", "p0"]
-    assert list(lv.FirstOrder("x", rhs=lambda x: -x).start_from({"x": np.ones(1)})) == ["x0"]
-    formulation = lv.MultibodyEquations.of(PENDULUM).formulate("ggl")
-    begun = formulation.start_from({"x": np.arange(4.0), "y": np.ones(2)})
+    assert list(SYSTEM.initial_values_from(values)) == ["q0", "v0"]
+    assert list(lv.Hamiltonian.from_system(SYSTEM).initial_values_from(values)) == ["q0", "p0"]
+    assert list(lv.FirstOrder("x", rhs=lambda x: -x).initial_values_from({"x": np.ones(1)})) == ["x0"]
+    formulation = lv.MultibodyEquations.from_system(PENDULUM).formulate("ggl")
+    begun = formulation.initial_values_from({"x": np.arange(4.0), "y": np.ones(2)})
     assert begun["q0"].tolist() == [0.0, 1.0] and begun["v0"].tolist() == [2.0, 3.0]
 
 
 def test_bodies():
     ball = bodies.particle("ball", 1.0, dimension=2)
     system = lv.System(bodies.coordinates([ball]), elements=[ball, bodies.gravity(ball)])
-    assert system.bodies == {"ball": ["ball.x", "ball.y"]} and lv.Hamiltonian.of(system).bodies == {}
+    assert system.bodies == {"ball": ["ball.x", "ball.y"]} and lv.Hamiltonian.from_system(system).bodies == {}
 
 
 # -- promises ---------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_promised_by_name():
 
 
 def test_nobody_knows_the_scheme():
-    for model in (SYSTEM, lv.Hamiltonian.of(SYSTEM), lv.problems.load("euler-top").system):
+    for model in (SYSTEM, lv.Hamiltonian.from_system(SYSTEM), lv.problems.load("euler-top").system):
         assert not any(model.promised(None, name) for name in (*model.view.names, "anything"))
 
 
@@ -66,7 +66,7 @@ def test_momentum_maps_with_linear_generators():
     """Translations and rotations; others are conserved by the scheme's own symmetry only by chance."""
     symmetries = dict(L=lambda q: [-q[1], q[0]], bent=lambda q: [q[0] ** 2, 0.0], drift=lambda q: [1.0, 0.0])
     system = lv.System("x y", kinetic=lambda v: v @ v / 2, symmetries=symmetries)
-    for model in (system, lv.Hamiltonian.of(system)):
+    for model in (system, lv.Hamiltonian.from_system(system)):
         found = [name for name in (*symmetries, "total_energy") if model.promised(conserving("momentum_maps"), name)]
         assert found == ["L", "drift"]
 
@@ -108,6 +108,6 @@ def test_the_first_hamiltonian_of_a_nambu_system():
     ],
 )
 def test_constraints_that_a_formulation_imposes(formulation, kept):
-    model = lv.MultibodyEquations.of(PENDULUM).formulate(formulation)
+    model = lv.MultibodyEquations.from_system(PENDULUM).formulate(formulation)
     names = ("constraint", "velocity_constraint", "total_energy")
     assert [name for name in names if model.promised(conserving("constraint"), name)] == kept

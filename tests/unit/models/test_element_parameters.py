@@ -8,8 +8,8 @@ import pytest
 
 import livens as lv
 from livens import bodies
-from livens.engine import native
-from livens.port_hamiltonian import from_mechanics, interconnect
+from livens.engine.codegen import jit
+from livens.port_hamiltonian import from_system, interconnect
 
 DATA = Path(__file__).parents[2] / "data" / "runs"
 
@@ -63,9 +63,9 @@ def test_changed_as_if_built_so(scheme):
     """Nothing is compiled for it: a run with other values uses the same step."""
     system = chain()
     lv.simulate(system, scheme=scheme, **started())
-    before = native.compilations
+    before = jit.compilations
     changed = lv.simulate(system, scheme=scheme, parameters=CHANGES, **started())
-    assert native.compilations == before
+    assert jit.compilations == before
     built = lv.simulate(chain(**BUILT), scheme=scheme, **started())
     for name in ("q", "v", "p"):
         assert np.array_equal(getattr(changed, name), getattr(built, name))
@@ -119,7 +119,7 @@ def test_shared_and_own_are_seen_together():
 
 # -- other forms of the same system -----------------------------------------------------------------------------------
 def test_hamiltonian():
-    model, built = lv.Hamiltonian.of(chain()), lv.Hamiltonian.of(chain(**BUILT))
+    model, built = lv.Hamiltonian.from_system(chain()), lv.Hamiltonian.from_system(chain(**BUILT))
     assert model.parameters == chain().parameters
     assert model.energy([1, 0, 2, 0], [1, 1, 1, 1], **CHANGES) == built.energy([1, 0, 2, 0], [1, 1, 1, 1])
     runs = [
@@ -130,7 +130,9 @@ def test_hamiltonian():
 
 
 def test_formulations():
-    model, built = (lv.MultibodyEquations.of(system).formulate("index-3") for system in (chain(), chain(**BUILT)))
+    model, built = (
+        lv.MultibodyEquations.from_system(system).formulate("index-3") for system in (chain(), chain(**BUILT))
+    )
     assert model.parameters == chain().parameters
     runs = [
         lv.simulate(m, scheme="radau-iia-2", parameters=k, **started()) for m, k in ((model, CHANGES), (built, None))
@@ -140,7 +142,7 @@ def test_formulations():
 
 def test_ports():
     """Functions see identifiers; a run may use the names of the elements too, and what follows them follows."""
-    model, built = from_mechanics(chain(), inputs="a.x"), from_mechanics(chain(**BUILT), inputs="a.x")
+    model, built = from_system(chain(), inputs="a.x"), from_system(chain(**BUILT), inputs="a.x")
     assert "a_mass" in model.parameters and "weight_of_a_mass" in model.parameters
     assert np.array_equal(model.parameter_vector(CHANGES), built.parameter_vector())
     assert np.array_equal(lv.port_hamiltonian.autonomous(model).parameter_vector(CHANGES), built.parameter_vector())
@@ -152,7 +154,7 @@ def test_ports():
 def test_ports_of_joined_systems():
     def cart(name, mass):
         body = lv.Element([name], kinetic=lambda v, k: k.mass * v[0] ** 2 / 2, parameters=dict(mass=mass), name=name)
-        return from_mechanics(lv.System([name], elements=[body]), inputs=name)
+        return from_system(lv.System([name], elements=[body]), inputs=name)
 
     joined = interconnect(cart("p", 1.0), cart("q", 2.0), M=[[0, 1], [-1, 0]], N=[[1, 0], [0, 1]])
     assert joined.parameter_vector({"p.mass": 5.0, "q.mass": 7.0}).tolist() == [5.0, 7.0]
@@ -190,7 +192,7 @@ def test_elements_of_one_system_with_other_constants_are_of_another_type():
         for name, c in (("x", 1.0), ("y", 4.0), ("z", 1.0))
     ]
     system = lv.System("x y z", elements=springs)
-    assert system.models[0] is system.models[2] is not system.models[1]
+    assert system.element_types[0] is system.element_types[2] is not system.element_types[1]
     end = lv.simulate(system, [1.0] * 3, [0.0] * 3, h=1e-3, t_end=1.0).q[-1]
     assert end == pytest.approx(np.cos([1.0, 2.0, 1.0]), abs=1e-5)
 

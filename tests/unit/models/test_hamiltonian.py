@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import bodies
 from livens import math as m
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)
@@ -64,14 +64,14 @@ def test_equations_of_motion(seed):
 
 def test_properties():
     kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / m.norm(q))
-    assert kepler.separable and kepler.reversible and kepler.quadratic and kepler.conservative
+    assert kepler.separable and kepler.reversible and kepler.is_quadratic_in_p and kepler.conservative
     odd = oscillator()
-    assert odd.separable and not odd.reversible and not odd.quadratic and odd.inverse_mass is None
+    assert odd.separable and not odd.reversible and not odd.is_quadratic_in_p and odd.inverse_mass is None
     assert oscillator(e=0.0).reversible  # a question of numbers, not of form
     with pytest.raises(lv.ModelError, match="quadratic in the momenta"):
         odd.momenta([1.0], [0.0])
     general = lv.Hamiltonian("q", hamiltonian=lambda q, p: p[0] ** 2 / (1 + q[0] ** 2))
-    assert not general.separable and general.quadratic and general.inverse_mass is None and general.T is None
+    assert not general.separable and general.is_quadratic_in_p and general.inverse_mass is None and general.T is None
     driven = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2, potential=lambda q, t: q[0] * m.sin(t))
     assert not (driven.autonomous or driven.conservative or driven.reversible)
     damped = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2, forces=lambda v: [-v[0]])
@@ -170,8 +170,8 @@ def test_bad_energies():
 # -- from and to Livens' form -----------------------------------------------------------------------------------------
 def accelerations(system, q, v, t):
     """By the Livens form: M a = f."""
-    d = dynamics(system)
-    matrix, right = (np.array(d.function(e)(q, v, 0, t, system.parameter_vector())) for e in d.acceleration_system)
+    d = equations_of_motion(system)
+    matrix, right = (np.array(d.function(e)(q, v, 0, t, system.parameter_vector())) for e in d.kkt_system)
     return np.linalg.solve(matrix, right).ravel()
 
 
@@ -189,10 +189,10 @@ def test_same_motion_as_in_livens_form(seed):
     for system in (gyroscope(), springs):
         q, v = pair(random, 3)
         t = random.uniform()
-        model = lv.Hamiltonian.of(system)
+        model = lv.Hamiltonian.from_system(system)
         assert not model.separable
         p = model.momenta(q, v, t)
-        d = dynamics(system)
+        d = equations_of_motion(system)
         momenta, T, V = (d.function(e)(q, v, 0, t, system.parameter_vector()) for e in (d.fibre_derivative, d.T, d.V))
         assert p == pytest.approx(np.array(momenta).ravel(), rel=1e-12, abs=1e-12)
         assert model.energy(q, p, t) == pytest.approx(float(p @ v - T + V), rel=1e-12, abs=1e-12)
@@ -208,7 +208,7 @@ def test_constant_mass_is_separable():
     system = lv.System(
         "x y", mass=lambda k: [[k.a, 1], [1, 2]], parameters=dict(a=3.0), potential=lambda q: q[0] * q[1]
     )
-    model = lv.Hamiltonian.of(system)
+    model = lv.Hamiltonian.from_system(system)
     assert model.separable and model.source is system
     assert numbers(model, ca.vec(model.inverse_mass), np.zeros(2), np.zeros(2)) == pytest.approx([0.4, -0.2, -0.2, 0.6])
     inverse = numbers(model, ca.vec(model.inverse_mass), np.zeros(2), np.zeros(2), a=1.0)
@@ -218,9 +218,9 @@ def test_constant_mass_is_separable():
 def test_elements_keep_their_parameters_and_cost():
     a, b = (bodies.particle(name, mass, dimension=2) for name, mass in (("a", 1.0), ("b", 4.0)))
     spring = bodies.spring((a, [0, 0]), (b, [0, 0]), stiffness=10.0)
-    friction = bodies.damper((a, [0, 0]), [0, 0], viscosity=0.5, axial=False)
+    friction = bodies.damper((a, [0, 0]), [0, 0], damping=0.5, axial=False)
     system = lv.System(bodies.coordinates([a, b]), elements=[a, b, spring, friction, bodies.gravity(b)])
-    model = lv.Hamiltonian.of(system, expensive=["spring a-b"])
+    model = lv.Hamiltonian.from_system(system, expensive=["spring a-b"])
     assert model.parameter_vector().tolist() == system.parameter_vector().tolist()
     q, p = np.array([1.0, 2, 3, 5]), np.array([1.0, 1, 4, 4])
     assert numbers(model, model.velocity, q, p) == pytest.approx([1, 1, 1, 1])
@@ -229,16 +229,16 @@ def test_elements_keep_their_parameters_and_cost():
     v, t = np.array([1.0, 1, 1, 1]), 0.0
     assert accelerations(model.system(), q, v, t) == pytest.approx(accelerations(system, q, v, t), rel=1e-13)
     with pytest.raises(lv.InputError, match="no element is named 'spring'; did you mean 'spring a-b'"):
-        lv.Hamiltonian.of(system, expensive=["spring"])
+        lv.Hamiltonian.from_system(system, expensive=["spring"])
 
 
 def test_what_has_no_hamiltonian():
     with pytest.raises(lv.ModelError, match="without constraints; the system has 1"):
-        lv.Hamiltonian.of(lv.problems.load("simple-pendulum").system)
+        lv.Hamiltonian.from_system(lv.problems.load("simple-pendulum").system)
     with pytest.raises(lv.ModelError, match="regular mass matrix; that of the system is singular"):
-        lv.Hamiltonian.of(lv.System("x y", kinetic=lambda v: (v[0] + v[1]) ** 2))
+        lv.Hamiltonian.from_system(lv.System("x y", kinetic=lambda v: (v[0] + v[1]) ** 2))
     with pytest.raises(lv.ModelError, match="quadratic in v"):
-        lv.Hamiltonian.of(lv.System("x", kinetic=lambda v: m.sqrt(1 + v[0] ** 2)))
+        lv.Hamiltonian.from_system(lv.System("x", kinetic=lambda v: m.sqrt(1 + v[0] ** 2)))
 
 
 def test_what_has_no_livens_form():

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.models import large_start, start
 from livens.models import system as system_module
-from livens.models.element_numbers import ElementNumbers
-from livens.models.sparse_rows import SparseRows, least_squares, regular_solution
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.initialization import dense as dense_start
+from livens.models.initialization import sparse
+from livens.models.initialization.sparse_linalg import SparseConstraintJacobian, solve_if_regular, solve_regularized
+from livens.models.numeric_assembly import NumericAssembly
 from livens.problems import chain
 
 
@@ -25,8 +26,8 @@ def both(monkeypatch, system, q, v, **options):
     k = system.parameter_vector()
     found = []
     for large in (10**9, 0):
-        monkeypatch.setattr(system_module, "LARGE", large)
-        found.append(start.initial_state(system, q, v, k, **options))
+        monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", large)
+        found.append(dense_start.initial_state(system, q, v, k, **options))
     return found
 
 
@@ -42,7 +43,7 @@ def test_same_start_as_dense(monkeypatch, name):
     assert sparse.dropped == dense.dropped or problem.system.frames  # where any of some may be left out
     for part in ("q", "v", "p"):
         assert np.allclose(sparse[part], dense[part], rtol=1e-12, atol=1e-12)
-    G = np.asarray(ElementNumbers(problem.system, 0.0, problem.system.parameter_vector()).slopes(dense["q"]).todense())
+    G = np.asarray(NumericAssembly(problem.system, 0.0, problem.system.parameter_vector()).slopes(dense["q"]).todense())
     assert np.allclose(G.T @ sparse["multipliers"], G.T @ dense["multipliers"], rtol=1e-8, atol=1e-8)
 
 
@@ -56,20 +57,26 @@ def test_multipliers_are_those_of_the_dense_way(monkeypatch):
 def test_projections_are_those_of_the_dense_way(seed):
     system, q, v = n_four_bar(2)
     random, k = np.random.default_rng(seed), system.parameter_vector()
-    dense, sparse = start.Numbers(dynamics(system), 0.0, k), ElementNumbers(system, 0.0, k)
+    dense, sparse = dense_start.DenseAssembly(equations_of_motion(system), 0.0, k), NumericAssembly(system, 0.0, k)
     off = q + 1e-2 * random.standard_normal(q.size)
-    there = start.nearest_position(dense, off, system)
-    assert np.abs(start.nearest_position(sparse, off, system) - there).max() < 1e-9
+    there = dense_start.project_position(dense, off, system)
+    assert np.abs(dense_start.project_position(sparse, off, system) - there).max() < 1e-9
     wild = v + random.standard_normal(v.size)
     assert (
-        np.abs(start.nearest_velocity(sparse, there, wild) - start.nearest_velocity(dense, there, wild)).max() < 1e-11
+        np.abs(
+            dense_start.project_velocity(sparse, there, wild) - dense_start.project_velocity(dense, there, wild)
+        ).max()
+        < 1e-11
     )
 
 
 def test_numbers_are_those_of_the_whole_graph():
     system, q, v = n_four_bar()
-    d, k = dynamics(system), system.parameter_vector()
-    here, sums = start.Here(*start.Numbers(d, 0.0, k).at_start(q, v)), ElementNumbers(system, 0.0, k).at_start(q, v)
+    d, k = equations_of_motion(system), system.parameter_vector()
+    here, sums = (
+        dense_start.AssembledTerms(*dense_start.DenseAssembly(d, 0.0, k).at_start(q, v)),
+        NumericAssembly(system, 0.0, k).at_start(q, v),
+    )
     assert pytest.approx(here.T.item(), rel=1e-14) == sums.T and pytest.approx(here.V.item(), rel=1e-14) == sums.V
     for name in ("g", "F", "g_rate", "p"):
         assert np.allclose(getattr(sums, name), getattr(here, name).ravel(), rtol=1e-14, atol=1e-14)
@@ -87,7 +94,7 @@ def test_dependent_rows_are_those_of_gram_and_schmidt(seed, extra):
     for _ in range(extra):
         mixed = random.standard_normal(len(rows)) * (random.random(len(rows)) < 0.5)
         rows = np.insert(rows, random.integers(0, len(rows) + 1), mixed @ rows, axis=0)
-    found, dense = SparseRows(rows).dependent(), start._dependent_rows(rows)
+    found, dense = SparseConstraintJacobian(rows).dependent(), dense_start.dependent_rows(rows)
     assert len(found) == extra
     assert found == dense or len(dense) < extra  # relations with large weights escape the dense way
 
@@ -96,7 +103,7 @@ def ladder(N):
     """N loops of spatial rods with parallel hinges: each has three constraints too many."""
     bodies = [*range(N + 1), *range(N + 1, 2 * N + 1)]  # lower, then upper ones
     frame = [[(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11)]]
-    rod = dict(kinetic=chain._kinetic, potential=chain._weight, constraints=chain._rigid, frames=frame)
+    rod = dict(kinetic=chain._kinetic, potential=chain._weight, constraints=chain._orthonormality, frames=frame)
     ground = lambda q, k: [q[0] - k.l / 2 * q[3] - k.at, q[1], q[2] - k.l / 2 * q[5], q[4], q[6]]  # noqa: E731
 
     def pin(q, k):
@@ -129,16 +136,16 @@ def ladder(N):
 def test_many_redundant_constraints(monkeypatch, N):
     """Three of every loop are left out, none of those that keep bodies rigid; what is left is independent."""
     system, q = ladder(N)
-    monkeypatch.setattr(system_module, "LARGE", 0)
-    state = start.initial_state(system, q, np.zeros(system.n), system.parameter_vector(), redundant="auto")
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
+    state = dense_start.initial_state(system, q, np.zeros(system.n), system.parameter_vector(), redundant="auto")
     assert len(state.dropped) == 3 * N
     assert not {i for frame in system.frames for i in frame.constraints} & set(state.dropped)
-    G = ElementNumbers(system, 0.0, system.parameter_vector()).slopes(q).toarray()
+    G = NumericAssembly(system, 0.0, system.parameter_vector()).slopes(q).toarray()
     kept = np.setdiff1d(np.arange(system.m), state.dropped)
     sizes = np.linalg.svd(G[kept], compute_uv=False)
     assert sizes[-1] > 1e-5 * sizes[0]
     with pytest.raises(lv.InputError, match="follow from the others"):
-        start.initial_state(system, q, np.zeros(system.n), system.parameter_vector())
+        dense_start.initial_state(system, q, np.zeros(system.n), system.parameter_vector())
 
 
 def test_a_redundant_constraint_is_named(monkeypatch):
@@ -149,10 +156,10 @@ def test_a_redundant_constraint_is_named(monkeypatch):
         constraints=lambda q: [q[0] - 1, q[1] - 2, q[0] + q[1] - 3],
         constraint_names=["first", "second", "both"],
     )
-    monkeypatch.setattr(system_module, "LARGE", 0)
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
     with pytest.raises(lv.InputError, match="'both' follows from the others"):
-        start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector())
-    state = start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector(), redundant="remove")
+        dense_start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector())
+    state = dense_start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector(), redundant="remove")
     assert state.dropped == (2,)
 
 
@@ -160,22 +167,22 @@ def test_a_singular_position_is_not_redundant(monkeypatch):
     """All bars in line: more constraints depend on one another there than anywhere near it."""
     system = lv.problems.load("n-four-bar", N=1).system
     q = np.array([[x, 0, 1, 0, 0, 1] for x in (0.5, 1.5, 1.5)], dtype=float).ravel()
-    monkeypatch.setattr(system_module, "LARGE", 0)
-    numbers = ElementNumbers(system, 0.0, system.parameter_vector())
-    assert large_start.dependent_rows(numbers.slopes(q))
-    state = start.initial_state(system, q, np.zeros(system.n), system.parameter_vector())
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
+    numbers = NumericAssembly(system, 0.0, system.parameter_vector())
+    assert sparse.dependent_rows(numbers.slopes(q))
+    state = dense_start.initial_state(system, q, np.zeros(system.n), system.parameter_vector())
     assert state.dropped == () and np.isfinite(state["multipliers"]).all()
 
 
 def test_inconsistent_values_are_named(monkeypatch):
     system, q, v = n_four_bar(2)
-    monkeypatch.setattr(system_module, "LARGE", 0)
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
     wrong = q.copy()
     wrong[0] += 0.1
     with pytest.raises(
         lv.InputError, match=r"constraint '.*lower0.*' is violated on position level by .* nearest consistent"
     ):
-        start.initial_state(system, wrong, v, system.parameter_vector())
+        dense_start.initial_state(system, wrong, v, system.parameter_vector())
 
 
 def test_singular_systems_have_the_smallest_solution():
@@ -185,7 +192,7 @@ def test_singular_systems_have_the_smallest_solution():
     M = np.diag([1.0, 2.0, 1.0, 1.0, 0.0])
     A = np.block([[M, G.T], [G, np.zeros((4, 4))]])
     b = A @ random.standard_normal(9)
-    assert regular_solution(A, b) is None
+    assert solve_if_regular(A, b) is None
     smallest = np.linalg.lstsq(A, b, rcond=None)[0]
-    found = least_squares(A, b, 5)
+    found = solve_regularized(A, b, 5)
     assert np.abs(A @ found - b).max() < 1e-10 and np.linalg.norm(found) <= 2 * np.linalg.norm(smallest)

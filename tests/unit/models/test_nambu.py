@@ -120,11 +120,15 @@ def test_bracket():
 
 def test_what_schemes_ask():
     model = top()
-    assert model.componentwise and [model.reversible(i) for i in range(3)] == [True] * 3
+    assert model.is_divergence_free_componentwise and [model.reversible(i) for i in range(3)] == [True] * 3
     assert evaluated(model, model.diagonal, np.zeros(3)).tolist() == [[1, 1, 1], [2, 1, 0.5]]
-    assert not twisted(3).componentwise and twisted(3).diagonal is None and not twisted(3).reversible("x0")
+    assert (
+        not twisted(3).is_divergence_free_componentwise
+        and twisted(3).diagonal is None
+        and not twisted(3).reversible("x0")
+    )
     cubic = lv.Nambu(3, hamiltonians=[lambda x: x[0] ** 3 + x[1], lambda x: m.cos(x[2]) + x[1] ** 2])
-    assert cubic.componentwise and cubic.diagonal is None
+    assert cubic.is_divergence_free_componentwise and cubic.diagonal is None
     shifted = lv.Nambu(3, hamiltonians=[lambda x: x @ x / 2 + x[0], lambda x: x[2] ** 2])
     assert shifted.diagonal is None
     assert "I = [0.5, 1.0, 2.0]" in str(model) and repr(model) == "<livens.Nambu: states x1 x2 x3>"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import livens as lv
+from livens.analysis.conservation import AS_GUARANTEED, conservation_rows
 from livens.analysis.report import print_report
-from livens.analysis.verdicts import AS_PROMISED, rows
-from livens.expressions.names import names_of
-from livens.expressions.parameters import Namespace, Parameters
-from livens.expressions.read import Reader
+from livens.expressions.name_parsing import parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters
+from livens.expressions.tracing import FunctionTracer
 from livens.models.descriptor import Descriptor, DescriptorModel
 
 
@@ -21,10 +21,10 @@ class Poisson(DescriptorModel):
     kind = "Poisson system"
 
     def __init__(self, states, *, B, H, casimirs=None, parameters=None):
-        self.coordinates, self.shared = names_of("states", states, "x"), Parameters(parameters)
+        self.coordinates, self.shared = parse_names("states", states, "x"), Parameters(parameters)
         self.n = len(self.coordinates)
         self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        read = Reader({"x": self.x, "k": Namespace(self.shared.symbols(self.k))})
+        read = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.shared.symbols(self.k))})
         self.H, self.B = read("H", H, ()), read("B", B, (self.n, self.n))
         self.symmetries = {name: read(name, C, ()) for name, C in (casimirs or {}).items()}
 
@@ -67,7 +67,7 @@ START, H, END = [1.0, 1.0, 0.1], 0.05, 2.0
 
 def runge_kutta():
     """Every scheme of the lists that says it is a Runge-Kutta method."""
-    from livens.schemes.runge_kutta import RungeKutta
+    from livens.schemes.runge_kutta.families import RungeKutta
 
     return [scheme.name for scheme in lv.schemes.all() if isinstance(scheme, RungeKutta)]
 
@@ -83,7 +83,7 @@ def test_every_runge_kutta_scheme_runs_it(scheme):
 
 def test_it_fits_schemes_and_they_fit_it():
     assert rigid_body().forms == ("descriptor",)
-    fitting = lv.schemes.fitting(rigid_body())
+    fitting = lv.schemes.compatible(rigid_body())
     assert {"gauss-2", "radau-iia-2"} <= set(fitting) and "livens-em" not in fitting
     with pytest.raises(lv.InputError, match="needs"):
         lv.simulate(rigid_body(), x0=START, scheme="livens-em", h=H, t_end=END)
@@ -91,10 +91,10 @@ def test_it_fits_schemes_and_they_fit_it():
 
 def test_the_report_knows_what_is_promised(capsys):
     """Energy and Casimir are quadratic here: Gauss' methods promise both. Lotka's energy is not, so nothing is."""
-    table = rows(lv.simulate(rigid_body(), x0=START, scheme="gauss-2", h=H, t_end=END))
-    assert {row.name for row in table} == {"hamiltonian", "spin"} and all(row.verdict == AS_PROMISED for row in table)
+    table = conservation_rows(lv.simulate(rigid_body(), x0=START, scheme="gauss-2", h=H, t_end=END))
+    assert {row.name for row in table} == {"hamiltonian", "spin"} and all(row.verdict == AS_GUARANTEED for row in table)
     run = lv.simulate(lotka_volterra(), x0=[2.0, 1.0], scheme="gauss-2", h=H, t_end=END)
-    assert [row.promised for row in rows(run)] == [False, False]
+    assert [row.promised for row in conservation_rows(run)] == [False, False]
     print_report(run)
     assert "hamiltonian" in capsys.readouterr().out
 
@@ -134,5 +134,5 @@ def test_parameters_and_bad_starts():
 
 
 def test_digest():
-    assert rigid_body().digest == rigid_body(parameters=dict(I=[5.0, 6.0, 7.0])).digest
-    assert rigid_body().digest != rigid_body(casimirs={}).digest != lotka_volterra().digest
+    assert rigid_body().fingerprint == rigid_body(parameters=dict(I=[5.0, 6.0, 7.0])).fingerprint
+    assert rigid_body().fingerprint != rigid_body(casimirs={}).fingerprint != lotka_volterra().fingerprint

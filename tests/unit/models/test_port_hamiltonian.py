@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
+from livens.models.equations_of_motion import equations_of_motion
 from livens.models.port_hamiltonian import (
     autonomous,
+    check_initial_state,
     examples,
-    from_mechanics,
+    from_system,
     interconnect,
-    mechanical_state,
-    network,
-    start_values,
+    interconnect_all,
+    state_from_system,
 )
-from livens.models.summed import dynamics
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -215,7 +215,7 @@ def test_inputs_of_other_ports_survive_an_interconnection():
     cart = lv.System(
         "x", kinetic=lambda v: v @ v / 2, forces=lambda q, v, t, k: [k.f * m.cos(t) - q[0]], parameters=dict(f=3.0)
     )
-    joined = interconnect(from_mechanics(cart, inputs="x"), oscillator(), [[0, 1], [-1, 0]], [[1, 0], [0, 1]])
+    joined = interconnect(from_system(cart, inputs="x"), oscillator(), [[0, 1], [-1, 0]], [[1, 0], [0, 1]])
     assert joined.ports == ("F_x",) and not joined.open_ports
     x, t, k = np.array([0.1, 0.2, 0.3, 0.4]), 0.7, joined.parameter_vector()
     load = 3 * np.cos(t) - 0.1
@@ -236,8 +236,8 @@ def test_rigid_coupling_of_two_masses():
     # 5 v' = 10, and 3 w' = -lam
     assert np.array(joined.residual([1, 1, -6], [2, 2, 0], 0, [2, 3])).ravel() == pytest.approx([0, 0, 0], abs=0)
     with pytest.raises(lv.InputError, match=r"algebraic equation 2 \(row of 'coupling_0'\) is violated by"):
-        start_values(joined, [1, 2, 0])
-    assert start_values(joined, [1, 2, 0], project=True) == pytest.approx([1.5, 1.5, 0])
+        check_initial_state(joined, [1, 2, 0])
+    assert check_initial_state(joined, [1, 2, 0], project=True) == pytest.approx([1.5, 1.5, 0])
 
 
 def test_chain_of_interconnections_names_couplings_apart():
@@ -257,7 +257,7 @@ def test_feedback_that_depends_on_a_parameter_keeps_its_variable():
     joined = interconnect(resistor("f"), resistor("g"), [[0, 1], [-1, 0]], [[1, 0], [0, 1]])
     assert joined.states[4:] == ("coupling_0", "coupling_1")
     assert balance(joined, np.random.default_rng(5)) < 1e-14
-    x = start_values(joined, [1, 2, 3, 4, 0, 0], project=True)
+    x = check_initial_state(joined, [1, 2, 3, 4, 0, 0], project=True)
     assert x[:4] == pytest.approx([1, 2, 3, 4])
     # u_f = -(p_g + 2 u_g), u_g = p_f + 2 u_f
     u_f = -(4 + 2 * 2) / 5
@@ -312,10 +312,10 @@ def mechanisms():
 def test_mechanics_has_the_same_accelerations(name):
     """Accelerations and multipliers of the system solve the port-Hamiltonian equations, gyroscopic forces included."""
     system, random = mechanisms()[name], np.random.default_rng(17)
-    model, d = from_mechanics(system), dynamics(system)
+    model, d = from_system(system), equations_of_motion(system)
     assert balance(model, random) < 1e-14
     k = system.parameter_vector()
-    matrix, right = (d.function(expression) for expression in d.acceleration_system)
+    matrix, right = (d.function(expression) for expression in d.kkt_system)
     for _ in range(5):
         q, v, t = random.uniform(0.5, 1.5, system.n), random.uniform(-1, 1, system.n), 0.3
         if system.m:  # the equation of the multiplier is the velocity constraint
@@ -332,16 +332,16 @@ def test_ports_of_mechanics():
     spring = lv.Element(["x"], potential=lambda q, k: k.c * q[0] ** 2, parameters=dict(c=2.0), name="left spring")
     body = lv.Element(["x", "y"], kinetic=lambda v, k: k.m * (v @ v), constraints=lambda q, t: [q[1] - t**2])
     system = lv.System("x y", elements=[spring, body], parameters=dict(m=1.0))
-    model = from_mechanics(system, inputs="x", outputs=lambda q: [[q[0]], [1.0]])
+    model = from_system(system, inputs="x", outputs=lambda q: [[q[0]], [1.0]])
     assert model.ports == ("x", "y0", "drive_0") and model.open_ports == ("x",)
     assert model.parameters == {"m": 1.0, "left_spring_c": 2.0}
-    x = mechanical_state(system, [0.5, 1.0], [3.0, 2.0], t0=1.0)
+    x = state_from_system(system, [0.5, 1.0], [3.0, 2.0], t0=1.0)
     assert x == pytest.approx([0.5, 1.0, 3.0, 2.0, -4.0])  # m = 2 in T, y'' = 2
     k = model.parameter_vector()
     assert np.array(model.output(x, 1.0, k)).ravel() == pytest.approx([3.0, 0.5 * 3 + 2, -4.0])
     # the drive lifts: -lam y', y' = 2; the input is zero
     assert float(model.supplied(x, 1.0, k)) == pytest.approx(8.0)
-    assert np.array_equal(start_values(model, x, 1.0), x)
+    assert np.array_equal(check_initial_state(model, x, 1.0), x)
 
 
 def test_both_pendulums_move_alike():
@@ -367,7 +367,7 @@ def test_pendulum_example_is_the_exported_system():
         dissipation=lambda v, k: 0.5 * k.kappa * (v @ v),
         parameters=dict(m=1.0, l=1.0, g=9.81, kappa=0.1, alpha=2.0),
     )
-    exported = from_mechanics(system, inputs="x y").with_input(lambda k: [k.alpha * k.m, 0])
+    exported = from_system(system, inputs="x y").with_input(lambda k: [k.alpha * k.m, 0])
     ready, _ = examples.pendulum()
     random, k = np.random.default_rng(2), ready.parameter_vector()
     for _ in range(5):
@@ -399,14 +399,14 @@ EXAMPLES = {
 def test_examples(name):
     model, x0 = EXAMPLES[name]()
     assert balance(model, np.random.default_rng(4)) < 1e-14
-    consistent = start_values(model, x0, project=name == "long chain")
+    consistent = check_initial_state(model, x0, project=name == "long chain")
     assert np.array_equal(consistent, x0) or name == "long chain"
     assert not model.open_ports
 
 
 def test_motor_equations():
     """L i' = V - R i - K phi', and the crank feels K i: the coil's equations as anybody would write them."""
-    model, _ = examples.motor_slider_crank(constant=0.3, voltage=2.0, L=0.05, R=0.5)
+    model, _ = examples.motor_slider_crank(motor_constant=0.3, voltage=2.0, L=0.05, R=0.5)
     x = np.array([4.0, 0.1, 0.2, 0.3, 5.0, 6.0, 7.0, 0.0, 0.0])
     residual = np.array(model.residual(x, np.zeros(9), 0, model.parameter_vector())).ravel()
     assert residual[0] == pytest.approx(-(2.0 - 0.5 * 4 - 0.3 * 5))
@@ -420,11 +420,11 @@ def test_chain_has_the_thesis_limit_start():
     """With a massless second body and d1 = 0, d2 = 1e-4 its equation is algebraic (S002 7.2.3)."""
     model, x0 = examples.mass_spring_damper((1.0, 0.0), damping=(0.0, 1e-4), alpha=0.0)
     with pytest.raises(lv.InputError, match=r"algebraic equation 3 \(row of 'v_2'\) is violated by -12"):
-        start_values(model, x0)
-    x = start_values(model, x0, project=True)
+        check_initial_state(model, x0)
+    x = check_initial_state(model, x0, project=True)
     assert x[:3] == pytest.approx(x0[:3]) and x[3] == pytest.approx(-12 / 1e-4)
     # a mass of 1e-24 is a mass: nothing is algebraic
-    assert np.array_equal(start_values(examples.mass_spring_damper((1.0, 1e-24))[0], x0), x0)
+    assert np.array_equal(check_initial_state(examples.mass_spring_damper((1.0, 1e-24))[0], x0), x0)
 
 
 def test_null_space_that_moves_with_the_state():
@@ -432,12 +432,12 @@ def test_null_space_that_moves_with_the_state():
     system = lv.System(
         "x y", kinetic=lambda q, v: (m.cos(q[0]) * v[0] + m.sin(q[0]) * v[1]) ** 2 / 2, potential=lambda q: q @ q / 2
     )
-    model, x0 = from_mechanics(system), np.array([0.7, 0.2, 0.1, 0.4])
+    model, x0 = from_system(system), np.array([0.7, 0.2, 0.1, 0.4])
     with pytest.raises(lv.InputError, match="a combination of equations, mainly equation"):
-        start_values(model, x0)
-    x = start_values(model, x0, project=True)
+        check_initial_state(model, x0)
+    x = check_initial_state(model, x0, project=True)
     assert np.abs(x - x0).max() < 0.6
-    assert np.array_equal(start_values(model, x), x)
+    assert np.array_equal(check_initial_state(model, x), x)
 
 
 # -- bad structures ---------------------------------------------------------------------------------------------------
@@ -498,9 +498,9 @@ def test_points_are_checked_too():
     with pytest.raises(lv.ModelError, match=r"R\[1, 1\] is -1 at q = 11, p = 0, t = 2"):
         risky(points=[(2.0, [11, 0])])
     with pytest.raises(lv.ModelError, match=r"R\[1, 1\] is -1 at q = 20"):
-        start_values(model, [20, 0])
+        check_initial_state(model, [20, 0])
     with pytest.raises(lv.InputError, match="x0 must be 2 numbers"):
-        start_values(model, [20])
+        check_initial_state(model, [20])
     with pytest.raises(lv.ModelError, match="cannot be evaluated at t = 0, q = 0, p = 1"):
         oscillator(R=lambda x: [[0, 0], [0, 1 / x[0] ** 2]], points=[(0.0, [0, 1])])
 
@@ -571,7 +571,7 @@ def test_algebraic_loops_are_named():
 def test_mechanics_that_does_not_fit(changes, inputs, words):
     system = lv.System("x y", kinetic=lambda v: v @ v, **changes)
     with pytest.raises(lv.InputError, match=words):
-        from_mechanics(system, inputs=inputs)
+        from_system(system, inputs=inputs)
 
 
 def test_flows_and_efforts_are_observables():
@@ -607,7 +607,7 @@ def train(count):
             forces.append(u[f"cart{i}.f"] - ahead + behind)
         return [*pulls, *forces]
 
-    return network(parts, relations)
+    return interconnect_all(parts, relations)
 
 
 def test_a_network_of_any_number_of_systems():
@@ -632,7 +632,7 @@ def test_a_network_of_any_number_of_systems():
 
 def test_a_network_of_rigid_couplings_is_that_of_pairs():
     """Three carts with equal velocities and one force on all: a port stays open."""
-    stiff = network(
+    stiff = interconnect_all(
         {"a": cart(), "b": cart(parameters=dict(m=2.0)), "c": cart(parameters=dict(m=3.0))},
         lambda y: [y["a.f"] - y["b.f"], y["b.f"] - y["c.f"]],
     ).with_input([12.0])
@@ -654,10 +654,10 @@ def test_a_network_of_rigid_couplings_is_that_of_pairs():
 )
 def test_networks_that_are_refused(relations, words):
     with pytest.raises(lv.LivensError, match=words):
-        network({"a": cart(), "b": cart()}, relations)
+        interconnect_all({"a": cart(), "b": cart()}, relations)
 
 
 @pytest.mark.parametrize("systems", [{}, {"a": cart()}, {"a": cart(), "b": 3}, {"a": cart(), "b c": cart()}, [1, 2]])
 def test_what_is_no_network(systems):
     with pytest.raises(lv.InputError):
-        network(systems, lambda y, u: [u["a.f"]])
+        interconnect_all(systems, lambda y, u: [u["a.f"]])

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens import bodies, shapes
+from livens import bodies
 from livens import math as m
 from livens import rotations as rot
-from livens.models.scene import Scene
-from livens.multibody.looks import box_of
+from livens.multibody.visuals import inertia_box
+from livens.scene import shapes
+from livens.scene.scene import Scene
 
 
 def pendulum(look=None):
@@ -20,7 +21,7 @@ def pendulum(look=None):
         potential=lambda q, k: k.g * q[1],
         constraints=lambda q, k: [(q @ q - k.l**2) / 2],
         parameters=dict(g=9.81, l=1.0),
-        look=look,
+        visual=look,
     )
 
 
@@ -36,11 +37,11 @@ def test_every_ready_problem_has_a_scene(name):
     assert scene and all(np.isfinite(pose.points(shape)).all() for shape in scene.shapes)
     assert scene.traced or name in ("free-rigid-body", "euler-top"), "something must leave a path"
     plain = json.loads(json.dumps(scene.plain()))
-    assert json.loads(json.dumps(Scene.read(plain, len(problem.system.coordinates)).plain())) == plain
+    assert json.loads(json.dumps(Scene.from_json(plain, len(problem.system.coordinates)).plain())) == plain
 
 
 def test_a_look_changes_neither_the_equations_nor_the_digest():
-    assert pendulum().digest == pendulum(swing).digest
+    assert pendulum().fingerprint == pendulum(swing).fingerprint
 
 
 def test_places_follow_the_coordinates_the_time_and_the_parameters():
@@ -75,7 +76,7 @@ def test_the_scene_of_a_damaged_file_is_refused(damage):
     plain = json.loads(json.dumps(pendulum(swing).scene.plain()))
     damage(plain)
     with pytest.raises(ValueError, match="its scene cannot be read"):
-        Scene.read(plain, 2)
+        Scene.from_json(plain, 2)
 
 
 def test_a_model_without_a_look_is_a_ball_where_x_and_y_are():
@@ -86,8 +87,8 @@ def test_a_model_without_a_look_is_a_ball_where_x_and_y_are():
 
 def test_bodies_look_like_their_inertia():
     tensor = np.diag([13.0, 10.0, 5.0])  # a box of mass 12 with sides 1, 2, 3
-    turn = rot.matrix(rot.from_axis_angle([1.0, 2.0, 3.0], 0.3))
-    (box,) = box_of(12.0, turn @ tensor @ turn.T, np.zeros(3))
+    turn = rot.to_matrix(rot.from_axis_angle([1.0, 2.0, 3.0], 0.3))
+    (box,) = inertia_box(12.0, turn @ tensor @ turn.T, np.zeros(3))
     lengths = np.array([box.sizes[side] for side in ("length", "width", "depth")])
     assert np.allclose(lengths, [1, 2, 3]) and np.allclose(box.frame, turn)
 
@@ -103,7 +104,7 @@ def test_a_body_carries_its_shapes(make):
     cone, axes = system.scene.shapes
     expected = [[1, 2, 3] + rot.rotate(turn, np.array(X)) for X in ([0, 0, 1.5], [0, 0, -0.5])]
     assert np.allclose(pose.points(cone)[0], expected) and cone.name == "rocket"
-    assert np.allclose(pose.frames(axes)[0], rot.matrix(turn)) and np.allclose(pose.points(axes)[0, 0], [1, 2, 3])
+    assert np.allclose(pose.frames(axes)[0], rot.to_matrix(turn)) and np.allclose(pose.points(axes)[0, 0], [1, 2, 3])
 
 
 def test_what_acts_between_bodies_is_drawn():

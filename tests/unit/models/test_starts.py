@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize
 
 import livens as lv
-from livens.models import start
-from livens.models.redundancy import _null, dependent_rows
-from livens.models.start import _dependent_rows, _regular_start
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.initialization import dense
+from livens.models.initialization.dense import _fast_path, dependent_rows as dependent_constraints
+from livens.models.initialization.redundancy import _null_space, dependent_rows
 
 
 def ellipse(**options):
@@ -112,7 +112,7 @@ def test_rows_that_follow_from_others(rows, left, free):
     others = np.delete(rows, found, axis=0)
     assert np.linalg.matrix_rank(others / np.linalg.norm(others, axis=1)[:, None]) == len(others)
     if not np.any((rows != 0) & (np.abs(rows) < 1e-12)) or left:
-        still = _null(rows)
+        still = _null_space(rows)
         assert still.shape == (3, free) and np.abs(rows @ still).max(initial=0.0) < 1e-12 * np.abs(rows).max()
         assert still.T @ still == pytest.approx(np.eye(free), abs=1e-12)
 
@@ -121,20 +121,20 @@ def test_rows_that_follow_from_others(rows, left, free):
 def test_rows_that_follow_from_rows_before_them(angle, dependent):
     """But for a part in 1e9, whatever their lengths are."""
     for length in (1e-5, 1.0, 1e5):
-        assert _dependent_rows(np.array([[2.0, 0.0, 0.0], [length, angle * length, 0.0], [0.0, 0.0, 1.0]])) == dependent
+        assert dependent_constraints(np.array([[2.0, 0.0, 0.0], [length, angle * length, 0.0], [0.0, 0.0, 1.0]])) == dependent
 
 
 def test_a_start_with_which_nothing_is_wrong_is_soon_known():
     """And the closer look, that others need, finds the same."""
     pendulum = lv.problems.load("simple-pendulum").system
     q, v, k = np.array([0.6, -0.8]), np.array([0.8, 0.6]), pendulum.parameter_vector()
-    soon = _regular_start(pendulum, dynamics(pendulum), q, v, 0.0, k)
+    soon = _fast_path(pendulum, equations_of_motion(pendulum), q, v, 0.0, k)
     assert soon is not None and soon.values["multipliers"] == pytest.approx([1.0 + 9.81 * 0.8])
-    assert _regular_start(pendulum, dynamics(pendulum), 1.1 * q, v, 0.0, k) is None
+    assert _fast_path(pendulum, equations_of_motion(pendulum), 1.1 * q, v, 0.0, k) is None
     twice = lv.System(
         "x y", kinetic=lambda v: v @ v / 2, constraints=lambda q: [q @ q - 1, 2 * (q @ q - 1)], potential=lambda q: q[1]
     )
-    assert _regular_start(twice, dynamics(twice), q, v, 0.0, twice.parameter_vector()) is None
+    assert _fast_path(twice, equations_of_motion(twice), q, v, 0.0, twice.parameter_vector()) is None
 
 
 def test_a_coordinate_without_mass_that_is_held_needs_no_closer_look():
@@ -143,21 +143,21 @@ def test_a_coordinate_without_mass_that_is_held_needs_no_closer_look():
         "x y", kinetic=lambda v: v[0] ** 2 / 2, constraints=lambda q: [q[1] - q[0]], potential=lambda q: 3 * q[1]
     )
     both = np.array([0.5, 0.5])
-    soon = _regular_start(hung, dynamics(hung), both, both, 0.0, hung.parameter_vector())
+    soon = _fast_path(hung, equations_of_motion(hung), both, both, 0.0, hung.parameter_vector())
     assert soon is not None and soon.values["multipliers"] == pytest.approx([-3.0])
 
 
 def test_the_nearest_position_where_some_steps_lead_nowhere(monkeypatch):
     """As if the constraints were not defined where every second trial ends."""
-    calls, onto = [], start.onto_constraints
+    calls, onto = [], dense.gauss_newton_to_constraints
 
     def now_and_then(numbers, q):
         calls.append(q)
         return onto(numbers, q) if len(calls) % 2 else None
 
     model = ellipse()
-    numbers = start.Numbers(dynamics(model), 0.0, model.parameter_vector())
-    expected = start.nearest_position(numbers, np.array([1.9, -0.9]), model)
-    monkeypatch.setattr(start, "onto_constraints", now_and_then)
-    assert start.nearest_position(numbers, np.array([1.9, -0.9]), model) == pytest.approx(expected, abs=1e-7)
+    numbers = dense.DenseAssembly(equations_of_motion(model), 0.0, model.parameter_vector())
+    expected = dense.project_position(numbers, np.array([1.9, -0.9]), model)
+    monkeypatch.setattr(dense, "gauss_newton_to_constraints", now_and_then)
+    assert dense.project_position(numbers, np.array([1.9, -0.9]), model) == pytest.approx(expected, abs=1e-7)
     assert len(calls) > 8

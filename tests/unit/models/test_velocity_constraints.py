@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens import math as m
-from livens.models.rates import turning
+from livens.models.velocity_constraints import angle_rate_constraint
 
 SCHEMES = ("livens-em", "livens-midpoint", "livens-em-reduced")
 
@@ -77,7 +77,7 @@ def test_angles_are_coupled_over_turns():
         "a b c d",
         kinetic=lambda v: v @ v / 2,
         constraints=circles,
-        velocity_constraints=turning(lambda q: list(q), lambda w: [w[1] - ratio * w[0]]),
+        velocity_constraints=angle_rate_constraint(lambda q: list(q), lambda w: [w[1] - ratio * w[0]]),
     )
     run = lv.simulate(system, q0=[1, 0, 1, 0], v0=[0, 9, 0, 9 * ratio], h=0.05, t_end=200.0)
     angles = [np.unwrap(np.arctan2(run.q[:, i + 1], run.q[:, i])) for i in (0, 2)]
@@ -101,7 +101,7 @@ def test_steps_of_any_angle():
             "a b x",
             kinetic=lambda v: v @ v / 2,
             constraints=lambda q: [(q[0] ** 2 + q[1] ** 2 - 1) / 2],
-            velocity_constraints=turning(lambda q: [q[0], q[1]], lambda w, v: [w[0] - v[2]]),
+            velocity_constraints=angle_rate_constraint(lambda q: [q[0], q[1]], lambda w, v: [w[0] - v[2]]),
         )
         run = lv.simulate(system, q0=[1, 0, 0], v0=[0, speed, speed], h=h, t_end=2.0)
         angle = np.unwrap(np.arctan2(run.q[:, 1], run.q[:, 0]))
@@ -115,9 +115,9 @@ def test_steps_of_any_angle():
         (lambda v: [v[0] ** 2], "affine in the velocities"),
         (lambda x: [x], "has an argument 'x'"),
         (3.0, "must be a function"),
-        (turning(lambda q: [q[0]], lambda w: [w[0]]), "cosine and sine"),
-        (turning(lambda q: [q[0] ** 3, q[1]], lambda w: [w[0]]), "at most quadratic"),
-        (turning(lambda q: [q[0], q[1]], lambda w: [w[0] ** 2]), "affine"),
+        (angle_rate_constraint(lambda q: [q[0]], lambda w: [w[0]]), "cosine and sine"),
+        (angle_rate_constraint(lambda q: [q[0] ** 3, q[1]], lambda w: [w[0]]), "at most quadratic"),
+        (angle_rate_constraint(lambda q: [q[0], q[1]], lambda w: [w[0] ** 2]), "affine"),
     ],
 )
 def test_what_is_no_constraint_on_velocities(given, words):

@@ -50,7 +50,7 @@ def sampled():
 
     def draw():
         mb, hinge = arm()
-        mb.controller("servo", hinge, every=every, law=law, measure=["hinge.angle", "hinge.rate"])
+        mb.sampled_controller("servo", hinge, period=every, law=law, inputs=["hinge.angle", "hinge.rate"])
         return mb
 
     def truth(times):
@@ -224,7 +224,7 @@ def skating():
         mb = lv.Multibody(gravity=[pull, 0, -G * np.cos(0.3)])
         skate = mb.box("skate", at=[0, 0, 0], size=[0.3, 0.02, 0.1], mass=1)
         mb.planar("ice", mb.ground, skate, axis="z")
-        mb.knife_edge("blade", mb.ground, skate, across="y")
+        mb.knife_edge("blade", mb.ground, skate, lateral="y")
         mb.start(skate, omega=[0, 0, rate])
         return mb
 

@@ -149,7 +149,7 @@ def spring_at_a_lever():
 
     def draw():
         mb, hinge = arm()
-        mb.spring("spring", [0.5, 0, 1], mb.bodies["arm"].b, stiffness=30, length=0.6)
+        mb.spring("spring", [0.5, 0, 1], mb.bodies["arm"].b, stiffness=30, free_length=0.6)
         mb.start(hinge, angle=0.3, rate=1.0)
         return mb
 
@@ -181,7 +181,7 @@ def over_pulleys():
     def draw():
         mb = lv.Multibody(gravity=[0, 0, -G])
         left, right = mb.particle("left", at=start[:3], mass=1.0), mb.particle("right", at=start[3:6], mass=1.5)
-        mb.cable("rope", left, *corners, right, stiffness=300, damping=4, length=4.15)
+        mb.cable("rope", left, *corners, right, stiffness=300, damping=4, free_length=4.15)
         mb.start(left, velocity=start[6:9])
         mb.start(right, velocity=start[9:])
         return mb
@@ -333,7 +333,7 @@ def held_softly():
     def draw():
         mb = lv.Multibody()
         box = mb.box("box", at=[0.2, 0.1, -0.3], size=[0.1, 0.2, 0.3], mass=2.0)
-        mb.hold("seat", mb.ground, box, frequency=3.0, damping=0.0)
+        mb.hold("seat", mb.ground, box, frequency=3.0, damping_ratio=0.0)
         mb.start(box, velocity=[0.3, -0.5, 0.4])
         return mb
 

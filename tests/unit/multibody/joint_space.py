@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.models.summed import dynamics
-from livens.multibody.actuators import angular_velocity
+from livens.models.equations_of_motion import equations_of_motion
+from livens.multibody.joint_forces import angular_velocity
 
 
 class JointSpace:
@@ -18,12 +18,12 @@ class JointSpace:
 
     def __init__(self, mb, joints, beside=()):
         self.mb, self.joints, self.system = mb, joints, mb.system
-        d, system = dynamics(self.system), self.system
+        d, system = equations_of_motion(self.system), self.system
         self.place = {name: i for i, name in enumerate(system.coordinates)}
         numbers = {element.name: i for i, element in enumerate(system.elements)}
-        out = {i for name in beside for i in range(*_ends(system.multiplier_slices[numbers[name]]))}
+        out = {i for name in beside for i in range(*_ends(system.element_constraints[numbers[name]]))}
         kept = [i for i in range(system.m) if i not in out]
-        rates = ca.vertcat(*(x for joint in joints for x in self._rate(joint, d.q, d.v)))
+        rates = ca.vertcat(*(x for joint in joints for x in self._log_density_rate(joint, d.q, d.v)))
         hidden = ca.vertcat(d.velocity_constraint[kept], rates)
         rows, turning = ca.jacobian(hidden, d.v), ca.jtimes(hidden, d.q, d.v)
         mass = ca.jacobian(d.fibre_derivative, d.v)
@@ -39,11 +39,15 @@ class JointSpace:
         self._k = k
 
     def _of(self, part, x):
-        return m.symbols(x[[self.place[str(c)] for c in part.coordinates]])
+        return m.from_casadi(x[[self.place[str(c)] for c in part.coordinates]])
 
     def _turning(self, name, q, v):
         part = self.mb.bodies.get(name)
-        return np.zeros(3) if part is None else angular_velocity(part.placement, self._of(part, q), self._of(part, v))
+        return (
+            np.zeros(3)
+            if part is None
+            else angular_velocity(part.parametrisation, self._of(part, q), self._of(part, v))
+        )
 
     def _rate(self, joint, q, v):
         """The velocity coordinates of a joint, as MuJoCo has them: those of balls are in the axes of the body."""
@@ -51,15 +55,17 @@ class JointSpace:
             found = self.mb.joints[joint["name"]]
             i = [self.place[str(c)] for c in found.coordinates]
             measure = found.rate if joint["kind"] == "hinge" else found.speed
-            return [m.expression(measure(m.symbols(q[i]), m.symbols(v[i])))]
+            return [m.to_casadi(measure(m.from_casadi(q[i]), m.from_casadi(v[i])))]
         part = self.mb.bodies[joint["body"]]
         own, moving = self._of(part, q), self._of(part, v)
-        omega = self._turning(joint["body"], q, v) - self._turning(joint["parent"], q, v)
-        R = part.placement.frame(own)
-        local = [m.expression(m.dot(R[:, i], omega)) for i in range(3)]
+        omega = self._kinetic_discrete_gradient(joint["body"], q, v) - self._kinetic_discrete_gradient(
+            joint["parent"], q, v
+        )
+        R = part.parametrisation.frame(own)
+        local = [m.to_casadi(m.dot(R[:, i], omega)) for i in range(3)]
         if joint["kind"] == "ball":
             return local
-        return [*(m.expression(x) for x in part.placement.velocity(own, moving, part.origin.lever)), *local]
+        return [*(m.to_casadi(x) for x in part.parametrisation.velocity(own, moving, part.origin.lever)), *local]
 
     def coordinates(self, poses):
         """q from the pose of each body's frame: position and rotation."""
@@ -69,7 +75,7 @@ class JointSpace:
             if name in poses:
                 x, R = poses[name]
                 at = x - R @ part.origin.lever
-            q[[self.place[str(c)] for c in part.coordinates]] = part.placement.coordinates(at, R)
+            q[[self.place[str(c)] for c in part.coordinates]] = part.parametrisation.coordinates(at, R)
         return q
 
     def measured(self, q):

@@ -11,7 +11,7 @@ from conftest import measured_order
 from reduced import motion
 
 import livens as lv
-from livens.multibody.joint_table import PLANE, SPACE
+from livens.multibody.joint_types import PLANAR_JOINTS, SPATIAL_JOINTS
 
 MASS, MOMENTS, LEAD = 2.0, np.array([0.1, 0.2, 0.3]), 0.3
 STEPS, TIMES = [0.02, 0.01, 0.005, 0.0025], [0.2, 0.4]
@@ -22,14 +22,14 @@ TURNS = {
     ((1, 3), (2, 3)): (2,),
     ((1, 2), (2, 3), (3, 1)): (),
 }
-CASES = [(3, what) for what in SPACE] + [(2, what) for what in PLANE]
+CASES = [(3, what) for what in SPATIAL_JOINTS] + [(2, what) for what in PLANAR_JOINTS]
 
 
 class Drawn:
     """A body on a joint of this kind, and where it is as a function of the coordinates that the joint leaves."""
 
     def __init__(self, dimension, what):
-        self.what, self.kind = what, (SPACE if dimension == 3 else PLANE)[what]
+        self.what, self.kind = what, (SPATIAL_JOINTS if dimension == 3 else PLANAR_JOINTS)[what]
         random, self.d = np.random.default_rng(3), dimension
         if dimension == 3:
             self.axes = np.linalg.qr(random.standard_normal((3, 3)))[0]
@@ -46,9 +46,9 @@ class Drawn:
             self.gravity = np.array([0, -9.81, 0])
             self.turns = () if self.kind.pairs else (2,)
         free = [i for i in range(dimension) if i + 1 not in self.kind.directions]
-        self.slides = [] if self.kind.lead else free
-        self.count = len(self.slides) + len(self.turns)
-        self.rates = np.array([0.7, -0.5, 0.4])[: len(self.slides)].tolist() + [1.5, -1.1, 0.8][: len(self.turns)]
+        self.on_slip = [] if self.kind.lead else free
+        self.count = len(self.on_slip) + len(self.turns)
+        self.rates = np.array([0.7, -0.5, 0.4])[: len(self.on_slip)].tolist() + [1.5, -1.1, 0.8][: len(self.turns)]
         s, w = ca.SX.sym("s", self.count), ca.SX.sym("w", self.count)
         ((_, _, x, R),) = self.bodies(s)
         spin = R.T @ ca.reshape(ca.jtimes(ca.vec(R), s, w), 3, 3)
@@ -60,8 +60,8 @@ class Drawn:
 
     def bodies(self, s):
         """Mass, moments, position and rotation."""
-        moved, n = ca.SX.zeros(3), len(self.slides)
-        for i, axis in enumerate(self.slides):
+        moved, n = ca.SX.zeros(3), len(self.on_slip)
+        for i, axis in enumerate(self.on_slip):
             moved[axis] = s[i]
         if self.kind.lead:
             moved[2] = LEAD / (2 * np.pi) * s[n]
@@ -147,7 +147,7 @@ def test_motion_and_force(dimension, what):
 
 
 @pytest.mark.parametrize(
-    ("dimension", "what"), [(d, what) for d, what in CASES if (SPACE if d == 3 else PLANE)[what].angle]
+    ("dimension", "what"), [(d, what) for d, what in CASES if (SPATIAL_JOINTS if d == 3 else PLANAR_JOINTS)[what].angle]
 )
 def test_angles_go_on_over_ten_turns(dimension, what):
     """A ball that spins about the axis: every step turns it by the same angle, 2 atan(h rate/2), round and round.
@@ -173,7 +173,7 @@ def test_angles_go_on_over_ten_turns(dimension, what):
 @pytest.mark.parametrize(("dimension", "what"), CASES)
 def test_wrong_use_gets_its_sentence(dimension, what):
     """With itself, with a body of another mechanism, at no point, twice by one name, and about no axis."""
-    mb, kind = lv.Multibody(planar=dimension == 2), (SPACE if dimension == 3 else PLANE)[what]
+    mb, kind = lv.Multibody(planar=dimension == 2), (SPATIAL_JOINTS if dimension == 3 else PLANAR_JOINTS)[what]
     place, inertia = np.zeros(dimension), [1, 1, 1] if dimension == 3 else 1.0
     body = mb.body("body", mass=1, inertia=inertia, position=place)
     other = lv.Multibody(planar=dimension == 2).body("other", mass=1, inertia=inertia, position=place)

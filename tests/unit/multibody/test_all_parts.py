@@ -14,10 +14,10 @@ from force_cases import in_hinge, in_slide, on_line
 
 import livens as lv
 from livens import math as m
-from livens.multibody.drawn_control import DrawnControl
-from livens.multibody.drawn_forces import DrawnForces
-from livens.multibody.drawn_joints import DrawnJoints
-from livens.multibody.joint_table import SPACE
+from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.builder.joints import JointMethods
+from livens.multibody.joint_types import SPATIAL_JOINTS
 
 BEYOND = dict(times=(0.03, 0.06), steps=(0.006, 0.003, 0.0015, 0.00075))  # a limit is left again after a while
 
@@ -39,27 +39,27 @@ DRY = dict(static=0.9, stribeck=0.8, smooth=0.3)
 #: By the method that draws it; several where it has several forms.
 CASES = {
     "spring": on_line(
-        lambda mb, ball: mb.spring("spring", [0, 0, 0], ball, stiffness=40, length=0.7),
+        lambda mb, ball: mb.spring("spring", [0, 0, 0], ball, stiffness=40, free_length=0.7),
         lambda length, rate: 40 * (length - 0.7),
         ["spring"],
     ),
     "spring at a lever": forces.spring_at_a_lever(),
     "damper": on_line(
-        lambda mb, ball: mb.damper("damper", ball, [0, 0, 0], viscosity=5), lambda length, rate: 5 * rate, ["damper"]
+        lambda mb, ball: mb.damper("damper", ball, [0, 0, 0], damping=5), lambda length, rate: 5 * rate, ["damper"]
     ),
     "spring_damper": on_line(
-        lambda mb, ball: mb.spring_damper("strut", ball, [0, 0, 0], stiffness=40, viscosity=5, length=0.7),
+        lambda mb, ball: mb.spring_damper("strut", ball, [0, 0, 0], stiffness=40, damping=5, free_length=0.7),
         lambda length, rate: 40 * (length - 0.7) + 5 * rate,
         ["strut", "strut damper"],
     ),
     "gravitation": forces.attracting(),
     "torsion_spring": in_hinge(
-        lambda mb, hinge: mb.torsion_spring("coil", hinge, stiffness=6, rest=0.2),
+        lambda mb, hinge: mb.torsion_spring("coil", hinge, stiffness=6, rest_angle=0.2),
         lambda t, y: -6 * (y[0] - 0.2),
         "coil",
     ),
     "torsion_damper": in_hinge(
-        lambda mb, hinge: mb.torsion_damper("oil", hinge, viscosity=0.7), lambda t, y: -0.7 * y[1], "oil"
+        lambda mb, hinge: mb.torsion_damper("oil", hinge, damping=0.7), lambda t, y: -0.7 * y[1], "oil"
     ),
     "motor": in_hinge(
         lambda mb, hinge: mb.motor(hinge, torque=lambda t, a, r: 2 * m.sin(3 * t) - a - 0.3 * r, name="motor"),
@@ -84,13 +84,13 @@ CASES = {
     "pd": in_hinge(lambda mb, hinge: mb.pd(hinge, name="servo", **GAINS, **STEERED), steered, "servo"),
     "pd that slides": in_slide(lambda mb, guide: mb.pd(guide, name="servo", **GAINS, **STEERED), steered, "servo"),
     "pid": in_hinge(
-        lambda mb, hinge: mb.pid(hinge, name="servo", integral=15, **GAINS, **STEERED),
+        lambda mb, hinge: mb.pid(hinge, name="servo", ki=15, **GAINS, **STEERED),
         lambda t, y: steered(t, y) + 15 * y[2],
         "servo",
         more=[lambda t, y: 0.3 * np.sin(t) - y[0]],
     ),
     "pid that slides": in_slide(
-        lambda mb, guide: mb.pid(guide, name="servo", integral=15, **GAINS, **STEERED),
+        lambda mb, guide: mb.pid(guide, name="servo", ki=15, **GAINS, **STEERED),
         lambda t, y: steered(t, y) + 15 * y[2],
         "servo",
         more=[lambda t, y: 0.3 * np.sin(t) - y[0]],
@@ -164,8 +164,8 @@ def drawn(*classes):
 
 def test_every_part_has_a_case():
     """A method that is added to a drawing is missing here until it has one."""
-    have = {name.split(" ")[0] for name in CASES} | set(SPACE) | OTHERS
-    assert drawn(DrawnForces, DrawnControl, DrawnJoints) == have
+    have = {name.split(" ")[0] for name in CASES} | set(SPATIAL_JOINTS) | OTHERS
+    assert drawn(ForceMethods, ControlMethods, JointMethods) == have
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -173,7 +173,7 @@ def test_motion_and_force(name):
     """Second order with four step sizes in everything that is named; constraints and the balance at round-off."""
     case = CASES[name]
     mb, times = case.draw(), np.array(case.times)
-    truth, errors = case.truth(times), {}
+    truth, errors = case.to_bool(times), {}
     for h in case.steps:
         run = mb.simulate(t_end=times[-1] + h, h=h)
         energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
@@ -210,8 +210,8 @@ def test_what_acts_in_a_hinge_over_ten_turns():
     wheel = mb.cylinder("wheel", at=[0, 0, 0], axis=[0, 0.6, 0.8], length=0.1, radius=0.3, mass=2)
     axle = mb.revolute("axle", mb.ground, wheel, axis=[0, 0.6, 0.8])
     mb.motor(axle, torque=0.5, name="motor")
-    mb.friction("dry", axle, torque=0.1, smooth=0.01)
-    mb.torsion_damper("oil", axle, viscosity=0.02)
+    mb.friction("dry", axle, torque=0.1, rate_tolerance=0.01)
+    mb.torsion_damper("oil", axle, damping=0.02)
     mb.start(axle, rate=20.0)
     run = mb.simulate(t_end=5.0, h=0.02)
     assert run["axle.angle"][-1] > 20 * np.pi and np.all(np.diff(run["axle.angle"]) > 0)

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 import livens as lv
 from livens import rotations as rot
-from livens.multibody import beams
+from livens.multibody import beam_element
 from livens.problems.flying_spaghetti import spaghetti_in_space
 
 SLENDER = lv.Section.general(EA=1e4, GA=1e4, GJ=1.0, EI=1.0, mass=1.0, inertia=[0.02, 0.01, 0.01])
@@ -18,7 +18,7 @@ def cantilever(elements, section=SLENDER, planar=False, **options):
     mb = lv.Multibody(planar=planar)
     d = 2 if planar else 3
     points = [np.zeros(d), np.eye(d)[0]]
-    return mb, mb.beam("boom", points=points, section=section, elements=elements, first=mb.ground, **options)
+    return mb, mb.beam("boom", points=points, section=section, elements=elements, clamp_first=mb.ground, **options)
 
 
 # -- strains ----------------------------------------------------------------------------------------------------------
@@ -32,8 +32,8 @@ def test_strains_are_those_of_the_helix_that_joins_both_frames(seed):
     strain, turn = random.uniform(-1, 1, 3), random.uniform(-0.45, 0.45, 3)
     hat = lambda w: np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])  # noqa: E731
     motion = expm(np.block([[hat(turn), strain[:, None]], [np.zeros((1, 4))]]))
-    R = rot.matrix(rot.from_axis_angle(random.standard_normal(3), random.uniform(0, 3)))
-    found = beams.rest_of(R @ motion[:3, 3], R, R @ motion[:3, :3])
+    R = rot.to_matrix(rot.from_axis_angle(random.standard_normal(3), random.uniform(0, 3)))
+    found = beam_element.reference_strain(R @ motion[:3, 3], R, R @ motion[:3, :3])
     assert np.abs(found - np.concatenate([strain, turn])).max() < 1e-9
 
 
@@ -146,9 +146,9 @@ def test_free_flight_keeps_energy_momentum_and_angular_momentum(flight):
 def test_damping_takes_energy_and_no_momentum():
     """Of a beam in the plane that is let go bent, and then turns on as a rigid body would."""
     mb = lv.Multibody(planar=True)
-    beam = mb.beam("boom", points=[[0, 0], [1, 0]], section=SLENDER, elements=4, damping=0.05)
+    beam = mb.beam("boom", points=[[0, 0], [1, 0]], section=SLENDER, elements=4, damping_time=0.05)
     problem = mb.problem(h=0.01, t_end=4.0)
-    v = np.concatenate([node.placement.rates(q, [0.1, x], 2.0 * x) for node, q, x in zip(
+    v = np.concatenate([node.parametrisation.rates(q, [0.1, x], 2.0 * x) for node, q, x in zip(
         beam.nodes, problem.q0.reshape(5, 6), (0.0, 1.0, 2.0, 1.0, 4.0), strict=True
     )])  # fmt: skip
     run = lv.simulate(problem, v0=v)
@@ -184,7 +184,7 @@ def test_a_curve_is_followed_and_is_relaxed():
     arc = lambda s: [np.sin(np.pi / 2 * s), 0.0, 1 - np.cos(np.pi / 2 * s)]  # noqa: E731
     for points in (arc, [arc(s) for s in np.linspace(0, 1, 41)]):
         mb = lv.Multibody()
-        beam = mb.beam("bow", points=points, section=SLENDER, elements=4, first=mb.ground)
+        beam = mb.beam("bow", points=points, section=SLENDER, elements=4, clamp_first=mb.ground)
         assert beam.length == pytest.approx(np.pi / 2, abs=1e-6)
         assert np.abs(beam.b.rotation[:, 0] - [0, 0, 1]).max() < 1e-4
         assert np.abs(beam.b.position - [1, 0, 1]).max() < 1e-12
@@ -196,9 +196,9 @@ def test_a_beam_grows_from_a_body():
     """Half of its first element belongs to the body; a corner of two beams has one node."""
     mb = lv.Multibody()
     hub = mb.sphere("hub", at=[0, 0, 0], radius=0.1, mass=2.0)
-    beam = mb.beam("boom", points=[hub.position, [1, 0, 0]], section=SLENDER, elements=2, first=hub)
+    beam = mb.beam("boom", points=[hub.position, [1, 0, 0]], section=SLENDER, elements=2, clamp_first=hub)
     assert hub.element.mass == pytest.approx(2.25) and beam.a is hub
-    corner = mb.beam("mast", points=[[1, 0, 0], [1, 0, 1]], section=SLENDER, elements=2, first=beam.b)
+    corner = mb.beam("mast", points=[[1, 0, 0], [1, 0, 1]], section=SLENDER, elements=2, clamp_first=beam.b)
     assert corner.a is beam.b and beam.b.element.mass == pytest.approx(0.5)
     values = beam.b.element.parameters.values
     tensor = np.trace(values["euler"]) * np.eye(3) - values["euler"]
@@ -235,11 +235,18 @@ def test_a_beam_is_clamped_to_centres_only():
     mb = lv.Multibody()
     hub, point = mb.sphere("hub", at=[0, 0, 0], radius=0.1, mass=2.0), mb.particle("point", at=[1, 0, 0], mass=1.0)
     with pytest.raises(lv.InputError, match="centre of 'hub' is not at the end of the beam; use a joint"):
-        mb.beam("boom", points=[[0.1, 0, 0], [1, 0, 0]], section=SLENDER, first=hub)
+        mb.beam("boom", points=[[0.1, 0, 0], [1, 0, 0]], section=SLENDER, clamp_first=hub)
     with pytest.raises(lv.InputError, match="'point' is a particle"):
-        mb.beam("boom", points=[[0, 0, 0], [1, 0, 0]], section=SLENDER, last=point)
+        mb.beam("boom", points=[[0, 0, 0], [1, 0, 0]], section=SLENDER, clamp_last=point)
     with pytest.raises(lv.InputError, match="use more elements"):
-        mb.beam("boom", points=[[0, 0, 0], [1, 0, 0]], section=SLENDER, elements=1, first=mb.ground, last=mb.ground)
+        mb.beam(
+            "boom",
+            points=[[0, 0, 0], [1, 0, 0]],
+            section=SLENDER,
+            elements=1,
+            clamp_first=mb.ground,
+            clamp_last=mb.ground,
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 import livens as lv
 from livens import bodies
 from livens import rotations as rot
-from livens.expressions.parameters import Namespace
-from livens.models.penalty import smooth_depth, smooth_slope
-from livens.models.summed import dynamics
+from livens.expressions.parameters import ParameterNamespace
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.penalty_contact import smoothed_ramp, smoothed_step_function
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)
@@ -24,23 +24,25 @@ seeds = st.integers(0, 2**32 - 1)
 
 def evaluated(system, expression, q, v=None):
     zero = np.zeros(system.n)
-    values = dynamics(system).function(expression)(q, zero if v is None else v, zero, 0, system.parameter_vector())
+    values = equations_of_motion(system).function(expression)(
+        q, zero if v is None else v, zero, 0, system.parameter_vector()
+    )
     return np.array(values).ravel()
 
 
 def energy(system, q):
-    return evaluated(system, dynamics(system).V, q)[0]
+    return evaluated(system, equations_of_motion(system).V, q)[0]
 
 
 def force(system, q, v=None):
-    d = dynamics(system)
+    d = equations_of_motion(system)
     return evaluated(system, -ca.gradient(d.V, d.q) - ca.gradient(d.R, d.v), q, v)
 
 
 def balls(dimension=3, law="linear", damping=0.0, K=1e4, masses=(1.0, 1.0)):
     a, b = (bodies.particle(name, mass, dimension) for name, mass in zip("ab", masses, strict=True))
     centre = np.zeros(dimension)
-    contact = bodies.sphere_sphere((a, centre), 0.1, (b, centre), 0.15, stiffness=K, law=law, damping=damping)
+    contact = bodies.sphere_sphere((a, centre), 0.1, (b, centre), 0.15, stiffness=K, law=law, dissipation=damping)
     symmetries = dict(
         linear_momentum=lv.symmetry.translations([range(dimension), range(dimension, 2 * dimension)]),
         angular_momentum=lv.symmetry.rotations([range(dimension), range(dimension, 2 * dimension)]),
@@ -106,7 +108,7 @@ def test_contacts_of_one_kind_share_their_functions():
     ]
     walls = [bodies.sphere_in_box((a, [0, 0]), 0.1, [0, 0], [1, 2], stiffness=5.0) for a in many]
     system = lv.System(bodies.coordinates(many), elements=[*many, *pairs, *walls])
-    assert len(set(system.models)) == 3 and len(pairs) == 15
+    assert len(set(system.element_types)) == 3 and len(pairs) == 15
 
 
 # -- collisions -------------------------------------------------------------------------------------------------------
@@ -205,16 +207,18 @@ def test_restitution(law):
 @few
 def test_smoothed_depth(depth, c):
     """S003 paper II, eq. 29, with the sign that makes it grow inside: the integral of its slope."""
-    integral, error = quad(smooth_slope, 0, depth, args=(c,), epsabs=1e-12, epsrel=1e-12, points=[0], limit=200)
-    assert smooth_depth(depth, c) == pytest.approx(integral, abs=1e-10 + error)
-    assert 0 < smooth_slope(depth, c) < 1
-    assert smooth_slope(-depth, c) == pytest.approx(1 - smooth_slope(depth, c), abs=1e-15)
+    integral, error = quad(
+        smoothed_step_function, 0, depth, args=(c,), epsabs=1e-12, epsrel=1e-12, points=[0], limit=200
+    )
+    assert smoothed_ramp(depth, c) == pytest.approx(integral, abs=1e-10 + error)
+    assert 0 < smoothed_step_function(depth, c) < 1
+    assert smoothed_step_function(-depth, c) == pytest.approx(1 - smoothed_step_function(depth, c), abs=1e-15)
 
 
 def test_smoothing_is_not_in_the_forces():
     system = balls(2)
     contact = system.elements[-1]
-    k = Namespace(contact.parameters.values)
+    k = ParameterNamespace(contact.parameters.values)
     (gap,) = contact.gaps(np.array([0.0, 0, 0.26, 0]), k)
     assert gap == pytest.approx(0.01, rel=1e-12)
     assert contact.stiffness(gap, k, 1e-2) > 100 and force(system, [0, 0, 0.26, 0]).tolist() == [0, 0, 0, 0]
@@ -223,7 +227,7 @@ def test_smoothing_is_not_in_the_forces():
 
 
 def test_contacts_are_expensive_forces():
-    model = lv.Hamiltonian.of(balls(2))
+    model = lv.Hamiltonian.from_system(balls(2))
     q, p = [0, 0, 0.24, 0], [1.0, 0, 0, 0]
     A, B = (np.array(model.function(e)(q, p, 0, model.parameter_vector())).ravel() for e in (model.A, model.B))
     assert pytest.approx([-100, 0, 100, 0], rel=1e-12) == A and B.tolist() == [0, 0, 0, 0]
@@ -239,7 +243,10 @@ def test_bad_input():
         (lambda: bodies.sphere_sphere(at, -0.1, [0, 0, 0], 0.1, stiffness=1.0), "radius must not be negative"),
         (lambda: bodies.sphere_sphere(at, 0.1, [0, 0, 0], 0.1, stiffness=0.0), "stiffness must be greater than 0"),
         (lambda: bodies.sphere_sphere(at, 0.1, [0, 0, 0], 0.1, stiffness=np.nan), "stiffness must be a finite number"),
-        (lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 1], stiffness=1, damping=-1), "damping must not be"),
+        (
+            lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 1], stiffness=1, dissipation=-1),
+            "damping must not be",
+        ),
         (lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 1], stiffness=1, law="herz"), "did you mean 'hertz'"),
         (lambda: bodies.sphere_plane(at, 0.1, [0, 0, 0], [0, 0, 0], stiffness=1), "normal must not be zero"),
         (lambda: bodies.sphere_plane(at, 0.1, [0, 0], [0, 0, 1], stiffness=1), "origin must be 3 numbers"),

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import livens as lv
 from livens import contacts
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
 
 few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 fewer = settings(few, max_examples=2)
@@ -52,7 +52,7 @@ class Looked:
 
     def slope(self):
         """Force and torque about the origin on both bodies, from the gradient of the energy by the coordinates."""
-        d, zero = dynamics(self.system), np.zeros(self.system.n)
+        d, zero = equations_of_motion(self.system), np.zeros(self.system.n)
         f = d.function(-ca.gradient(d.V, d.q))(self.q, self.v, zero, 0, self.system.parameter_vector())
         f, q = np.array(f).reshape(2, 4, 3), self.q.reshape(2, 4, 3)
         return f[:, 0], np.cross(q, f).sum(axis=1)
@@ -98,7 +98,7 @@ def test_spheres_and_pockets(seed, depth):
     checked(mb, mb.contact(ball, contacts.Sphere(b, 0.3, at=origin), stiffness=K), depth, n, ball.at)
     mb, a, b = two_bodies(random)
     ball = contacts.Sphere(a, 0.2, at=origin + (0.3 + depth) * n)
-    checked(mb, mb.contact(ball, contacts.Pocket(b, 0.5, at=origin), stiffness=K), depth, -n, ball.at)
+    checked(mb, mb.contact(ball, contacts.HollowSphere(b, 0.5, at=origin), stiffness=K), depth, -n, ball.at)
 
 
 @given(seeds, st.floats(-0.02, 0.02), st.integers(0, 2))
@@ -150,7 +150,7 @@ def test_sphere_and_cylinder(seed, depth, region):
         "rim": (0.5 * e + 0.4 * across, np.cos(tilt) * e + np.sin(tilt) * across),
     }[region]
     if region == "tube":
-        shape = contacts.Tube(b, 0.4, at=origin, axis=e)
+        shape = contacts.HollowCylinder(b, 0.4, at=origin, axis=e)
     else:
         shape = contacts.Cylinder(b, 0.4, 1.0, at=origin, axis=e)
     ball = contacts.Sphere(a, 0.1, at=origin + foot + (0.1 - depth) * n)
@@ -182,7 +182,7 @@ def test_sphere_in_a_groove_and_on_a_ring(seed, depth, hollow):
 
 def test_the_curvatures_of_a_groove_are_those_of_its_angle():
     mb = lv.Multibody()
-    ring = mb.ring("ring", at=[0, 0, 0], radius=0.02, tube=0.004, mass=1)
+    ring = mb.ring("ring", at=[0, 0, 0], radius=0.02, tube_radius=0.004, mass=1)
     ball = mb.sphere("ball", at=[0.02 + 0.001 * np.cos(0.3), 0, 0.001 * np.sin(0.3)], radius=0.0035, mass=1)
     across, along = contacts.Groove(ring).curvatures(contacts.Sphere(ball))
     assert across == pytest.approx(-1 / 0.004)
@@ -253,7 +253,7 @@ def test_corners_of_boxes_and_points_of_meshes(seed):
     origin = n * (heights.min() + 0.03)
     depths = np.maximum(origin @ n - heights, 0.0)
     push = K * depths[:, None] * n
-    for shape in (contacts.Box(a, 2 * half, at=centre, rotation=R), contacts.Points(a, corners)):
+    for shape in (contacts.Box(a, 2 * half, at=centre, rotation=R), contacts.PointCloud(a, corners)):
         name = f"{shape.word} one"
         seen = Looked(mb, mb.contact(shape, contacts.HalfSpace(b, origin, n), stiffness=K, name=name))
         assert seen.depth == pytest.approx(0.03)
@@ -304,7 +304,7 @@ def test_in_the_plane():
         (lambda mb, a, b: mb.contact(contacts.Sphere(a, -1.0), b, stiffness=1.0), "greater than 0"),
         (lambda mb, a, b: mb.contact(a, b), "needs a stiffness"),
         (lambda mb, a, b: mb.contact(a, b, stiffness=-1.0), "greater than 0"),
-        (lambda mb, a, b: mb.contact(a, b, stiffness=1.0, damping=-1.0), "negative"),
+        (lambda mb, a, b: mb.contact(a, b, stiffness=1.0, dissipation=-1.0), "negative"),
         (lambda mb, a, b: mb.contact(a, b, stiffness=1.0, friction=-1.0), "negative"),
         (lambda mb, a, b: mb.contact(a, b, law="soft"), "law must be"),
         (lambda mb, a, b: mb.contact(a, b, law=contacts.Linear(1.0), stiffness=2.0), "together with a law"),
@@ -315,7 +315,7 @@ def test_in_the_plane():
         (lambda mb, a, b: contacts.Box(b, size=[1, -1, 1]), "greater than 0"),
         (lambda mb, a, b: contacts.Groove(a), "not created as a ring"),
         (lambda mb, a, b: contacts.Groove(a, 1.0, -0.1), "greater than 0"),
-        (lambda mb, a, b: contacts.Points(a, []), r"shape \(n, 3\)"),
+        (lambda mb, a, b: contacts.PointCloud(a, []), r"shape \(n, 3\)"),
         (lambda mb, a, b: contacts.HalfSpace(a, normal=[0, 0, 0]), "not all zero"),
         (lambda mb, a, b: contacts.Capsule(a, [0, 0, 0], [0, 0, 0], 0.1), "greater than 0"),
         (lambda mb, a, b: contacts.Ellipsoid(a, [1, 0, 1]), "greater than 0"),
@@ -360,7 +360,7 @@ def test_neighbours_by_cells_are_those_of_all_pairs(seed, within):
     mb = lv.Multibody()
     places, radii = random.uniform(-1, 1, (30, 3)), random.uniform(0.02, 0.2, 30)
     balls = [mb.sphere(f"b{i}", at=x, radius=r, mass=1) for i, (x, r) in enumerate(zip(places, radii, strict=True))]
-    found = {contact.name for contact in mb.contacts(balls, within=within, stiffness=K)}
+    found = {contact.name for contact in mb.contacts(balls, max_gap=within, stiffness=K)}
     expected = {
         f"b{i}-b{j}"
         for i in range(30)
@@ -390,7 +390,7 @@ def test_shapes_lie_in_a_ball_of_their_reach():
     assert contacts.Cylinder(part, 0.3, 2.0).reach >= np.hypot(0.3, 1.0)
     assert contacts.Torus(part, 1.0, 0.2).reach == pytest.approx(1.2)
     assert contacts.Ellipsoid(part, [1, 2, 3]).reach >= 3
-    assert contacts.Points(part, [[1, 2, 5]]).reach == pytest.approx(2.0)
+    assert contacts.PointCloud(part, [[1, 2, 5]]).reach == pytest.approx(2.0)
 
 
 def test_balls_about_their_centres_touch_by_their_centres():

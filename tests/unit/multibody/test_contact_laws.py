@@ -11,9 +11,9 @@ from scipy.special import ellipe, ellipk
 
 import livens as lv
 from livens import contacts
-from livens.expressions.parameters import Namespace
-from livens.multibody.contacts.elliptic import elliptic_integrals
-from livens.multibody.contacts.laws.material import contact_ellipse
+from livens.expressions.parameters import ParameterNamespace
+from livens.multibody.contacts.elliptic_integrals import elliptic_integrals
+from livens.multibody.contacts.normal_laws.material import contact_ellipse
 
 few = settings(max_examples=40, deadline=None)
 
@@ -28,12 +28,12 @@ def test_elliptic_integrals(m):
 
 
 def test_a_ball_on_a_plane_and_on_a_ball():
-    steel = contacts.Material(young=2e11, poisson=0.3)
+    steel = contacts.ElasticMaterial(E=2e11, nu=0.3)
     e = 2 * 0.91 / 2e11
     assert contacts.hertz_stiffness((50, 50), (0, 0), steel) == pytest.approx(4 / 3 * math.sqrt(0.02) / e, rel=1e-13)
     both = 1 / (50 + 20)
     assert contacts.hertz_stiffness((50, 50), (20, 20), steel) == pytest.approx(4 / 3 * math.sqrt(both) / e, rel=1e-13)
-    soft = contacts.Material(young=1e7, poisson=0.5)
+    soft = contacts.ElasticMaterial(E=1e7, nu=0.5)
     mixed = contacts.hertz_stiffness((50, 50), (0, 0), (steel, soft))
     assert mixed == pytest.approx(4 / 3 * math.sqrt(0.02) / (0.91 / 2e11 + 0.75 / 1e7), rel=1e-13)
 
@@ -71,7 +71,7 @@ def test_brewe_and_hamrock(ratio):
     """Their fit is good to 1.5 % in the range of bearings: an error of ours would be seen."""
     x, y = 5e-3, 5e-3 * ratio
     ours = contacts.hertz_stiffness((1 / x, 1 / y), (0, 0))
-    assert ours == pytest.approx(brewe_hamrock(x, y, 2 * contacts.Material().compliance), rel=0.015)
+    assert ours == pytest.approx(brewe_hamrock(x, y, 2 * contacts.ElasticMaterial().compliance), rel=0.015)
 
 
 @given(st.floats(1e-9, 0.999))
@@ -87,7 +87,7 @@ def test_the_ellipse_solves_its_equation(difference):
 @pytest.mark.parametrize("law", [contacts.Linear(1e5), contacts.Hertz(1e7)])
 def test_how_long_a_blow_takes(law):
     mass, speed, values = 0.3, 0.8, dict(stiffness=law.stiffness)
-    k = Namespace(values)
+    k = ParameterNamespace(values)
 
     def rates(t, y):
         return [y[1], -float(law.force(max(y[0], 0.0), k)) / mass]
@@ -100,8 +100,8 @@ def test_how_long_a_blow_takes(law):
 
 
 def test_a_law_of_ones_own():
-    law = contacts.Own(lambda depth, k: k.c * depth**2 / 2 + k.d * depth**4, parameters=dict(c=1e4, d=1e9))
-    k = Namespace(dict(c=1e4, d=1e9))
+    law = contacts.CustomLaw(lambda depth, k: k.c * depth**2 / 2 + k.d * depth**4, parameters=dict(c=1e4, d=1e9))
+    k = ParameterNamespace(dict(c=1e4, d=1e9))
     assert float(law.force(2e-3, k)) == pytest.approx(1e4 * 2e-3 + 4e9 * 2e-3**3, rel=1e-12)
     by_slope = math.sqrt((1e4 + 12e9 * 1e-3**2) / 0.3)  # at the depth that is looked at, a millimetre
     assert law.frequency(dict(c=1e4, d=1e9), 0.3, 1.0) == pytest.approx(by_slope, rel=1e-4)
@@ -122,17 +122,17 @@ def test_a_law_of_ones_own():
         (lambda: contacts.Linear(-1.0), "stiffness"),
         (lambda: contacts.Hertz(0.0), "stiffness"),
         (lambda: contacts.Hertz(materials="steel"), "Material"),
-        (lambda: contacts.Material(young=-1.0), "Young"),
-        (lambda: contacts.Material(poisson=0.7), "Poisson"),
-        (lambda: contacts.Own(lambda depth: 1 - depth), "zero at depth zero"),
-        (lambda: contacts.Own(lambda depth: -(depth**2)), "increase with the depth"),
-        (lambda: contacts.Own(lambda depth: nonsense), "nonsense"),  # noqa: F821
-        (lambda: contacts.Own(3.0), "function"),
+        (lambda: contacts.ElasticMaterial(E=-1.0), "Young"),
+        (lambda: contacts.ElasticMaterial(nu=0.7), "Poisson"),
+        (lambda: contacts.CustomLaw(lambda depth: 1 - depth), "zero at depth zero"),
+        (lambda: contacts.CustomLaw(lambda depth: -(depth**2)), "increase with the depth"),
+        (lambda: contacts.CustomLaw(lambda depth: nonsense), "nonsense"),  # noqa: F821
+        (lambda: contacts.CustomLaw(3.0), "function"),
         (lambda: contacts.hertz_stiffness((1, 1), (-2, -2)), "do not touch in a point"),
         (lambda: contacts.hertz_stiffness((1, 0), (0, 0)), "line"),
         (lambda: contacts.Friction(-0.1), "coefficient"),
-        (lambda: contacts.Friction(0.1, smooth=0.0), "smooth"),
-        (lambda: contacts.Friction(0.0, pivoting=0.1), "coefficient"),
+        (lambda: contacts.Friction(0.1, slip_tolerance=0.0), "smooth"),
+        (lambda: contacts.Friction(0.0, spinning=0.1), "coefficient"),
     ],
 )
 def test_bad_laws(make, words):
@@ -143,8 +143,8 @@ def test_bad_laws(make, words):
 def test_every_number_of_a_contact_is_one_parameter():
     mb = lv.Multibody()
     box = mb.box("box", at=[0, 0, 1], size=[1, 1, 1], mass=1)
-    friction = contacts.Friction(0.3, pivoting=0.1, rolling=0.01)
-    mb.contact(box, mb.ground, stiffness=1e4, damping=0.1, friction=friction)
+    friction = contacts.Friction(0.3, spinning=0.1, rolling=0.01)
+    mb.contact(box, mb.ground, stiffness=1e4, dissipation=0.1, friction=friction)
     own = [
         name for name in mb.system.parameters if name.startswith("box-ground") and not name.endswith((".X", ".reach"))
     ]

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 import livens as lv
 from livens import bodies
 from livens import math as m
-from livens.run.sampling import Sampling
+from livens.run.sampled_control import SampledControllers
 
 
 def arm(length=1.0, gravity=9.81, **options):
@@ -113,7 +113,7 @@ def test_friction_stops_and_never_pushes():
     mb = lv.Multibody()
     disc = mb.cylinder("disc", at=[0, 0, 0], length=0.1, radius=0.5, mass=2)
     axle = mb.revolute("axle", mb.ground, disc, axis="z")
-    mb.friction("dry", axle, torque=0.1, smooth=1e-3)
+    mb.friction("dry", axle, torque=0.1, rate_tolerance=1e-3)
     mb.start(axle, rate=2.0)
     run = mb.simulate(t_end=8.0, h=2e-3)
     assert run["axle.rate"][1000] == pytest.approx(2.0 - 0.1 / 0.25 * 2.0, abs=1e-6)
@@ -122,7 +122,7 @@ def test_friction_stops_and_never_pushes():
     sticky = lv.Multibody()
     disc = sticky.cylinder("disc", at=[0, 0, 0], length=0.1, radius=0.5, mass=2)
     axle = sticky.revolute("axle", sticky.ground, disc, axis="z")
-    sticky.friction("dry", axle, torque=0.1, static=0.3, stribeck=0.5, smooth=1e-3)
+    sticky.friction("dry", axle, torque=0.1, static=0.3, stribeck=0.5, rate_tolerance=1e-3)
     sticky.motor(axle, torque=0.25)
     run = sticky.simulate(t_end=2.0, h=2e-3)
     assert run["axle.rate"][-1] < 5e-3  # held by what it can carry at rest
@@ -174,10 +174,10 @@ def test_equilibria():
     top = table.plate("top", at=[0, 0, 1], size=[1, 1], mass=4)
     for i, (x, y) in enumerate([(0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5)]):
         corner = top.point(f"corner{i}", at=[x, y, 1])
-        table.spring(f"leg{i}", corner, [x, y, 0], stiffness=1000, length=1.0)
+        table.spring(f"leg{i}", corner, [x, y, 0], stiffness=1000, free_length=1.0)
         for side in ([1, 0, 0], [0, 1, 0]):
             table.spring(
-                f"stay{i}{side[0]}", corner, np.array([x, y, 1]) + 5 * np.array(side), stiffness=10, length=5.0
+                f"stay{i}{side[0]}", corner, np.array([x, y, 1]) + 5 * np.array(side), stiffness=10, free_length=5.0
             )
     rest = table.equilibrium()
     assert rest.stable
@@ -193,10 +193,10 @@ def test_a_steered_arm_follows():
     mb, hinge = arm()
     mb.pd(
         hinge,
-        stiffness=400,
-        damping=40,
-        angle=lambda t: 0.5 * (1 - m.cos(t)),
-        rate=lambda t: 0.5 * m.sin(t),
+        kp=400,
+        kd=40,
+        reference=lambda t: 0.5 * (1 - m.cos(t)),
+        reference_rate=lambda t: 0.5 * m.sin(t),
         feedforward=-9.81 / 2,
     )
     run = mb.simulate(t_end=3.0, h=2e-3)
@@ -212,7 +212,7 @@ def servo():
         integral = state[0] + 0.01 * error
         return 60 * error - 12 * measured[1] + 40 * integral, [integral]
 
-    mb.controller("servo", hinge, every=0.01, law=law, measure=["hinge.angle", "hinge.rate"], state=[0.0])
+    mb.sampled_controller("servo", hinge, period=0.01, law=law, inputs=["hinge.angle", "hinge.rate"], state=[0.0])
     return mb
 
 
@@ -239,7 +239,7 @@ def test_a_sampled_controller_reaches_its_target():
 def test_steps_until_the_next_sample():
     """Of controllers that are sampled every two and every three steps."""
     every = SimpleNamespace(_steps=[2, 3])
-    assert [Sampling.room(every, step) for step in range(7)] == [2, 1, 1, 1, 2, 1, 2]
+    assert [SampledControllers.steps_until_sample(every, step) for step in range(7)] == [2, 1, 1, 1, 2, 1, 2]
 
 
 def test_controllers_are_asked_each_at_its_own_times():
@@ -251,8 +251,8 @@ def test_controllers_are_asked_each_at_its_own_times():
     def law(name):
         return lambda t, measured: (asked[name].append(t), 0.0)[1]
 
-    mb.controller("fast", hinge, every=0.02, law=law("fast"), measure=["hinge.angle"])
-    mb.controller("slow", other, every=0.03, law=law("slow"), measure=["other.angle"])
+    mb.sampled_controller("fast", hinge, period=0.02, law=law("fast"), inputs=["hinge.angle"])
+    mb.sampled_controller("slow", other, period=0.03, law=law("slow"), inputs=["other.angle"])
     mb.simulate(t_end=0.125, h=0.01)
     assert asked["fast"] == pytest.approx([0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
     assert asked["slow"] == pytest.approx([0.0, 0.03, 0.06, 0.09, 0.12])
@@ -299,17 +299,17 @@ def test_wrong_forces_say_what_is_wrong():
         (lambda: mb.limit("l", hinge, lower=-4.0, upper=4.0, stiffness=1), "less than one turn"),
         (lambda: mb.friction("f", hinge), "either a torque or a force"),
         (lambda: mb.friction("f", hinge, force=1.0), "does not slide"),
-        (lambda: mb.friction("f", hinge, torque=1.0, smooth=1.0), "greater than rate_tolerance"),
+        (lambda: mb.friction("f", hinge, torque=1.0, rate_tolerance=1.0), "greater than rate_tolerance"),
         (lambda: mb.bushing("b", mb.ground, rod, stiffness=[1, 2]), "six numbers"),
         (lambda: mb.bushing("b", mb.ground, rod, stiffness=[-1] * 6), "positive semidefinite"),
         (lambda: flat.bushing("b", flat.ground, disc, stiffness=[1] * 6), "spatial model"),
         (lambda: mb.cable("c", rod.b, stiffness=1), "at least two points"),
         (lambda: mb.cable("c", [0, 0, 0], [1, 0, 0], stiffness=1), "belong to a body"),
-        (lambda: mb.controller("c", every=0.1, law=print, measure="hinge.angle"), "at least one joint"),
-        (lambda: mb.controller("c", hinge, every=0.1, law=3, measure="hinge.angle"), "must be a function"),
-        (lambda: mb.controller("c", hinge, every=0.0, law=print, measure="hinge.angle"), "every"),
+        (lambda: mb.sampled_controller("c", period=0.1, law=print, inputs="hinge.angle"), "at least one joint"),
+        (lambda: mb.sampled_controller("c", hinge, period=0.1, law=3, inputs="hinge.angle"), "must be a function"),
+        (lambda: mb.sampled_controller("c", hinge, period=0.0, law=print, inputs="hinge.angle"), "every"),
         (lambda: mb.sensor("s", [0, 0, 0]), "needs a point of a body"),
-        (lambda: mb.pd(3, stiffness=1), "not a joint"),
+        (lambda: mb.pd(3, kp=1), "not a joint"),
     ):
         with pytest.raises(lv.InputError, match=words):
             bad()
@@ -327,7 +327,7 @@ def test_wrong_forces_say_what_is_wrong():
 )
 def test_controllers_that_make_no_sense(measure, law, words):
     mb, hinge = arm()
-    mb.controller("servo", hinge, every=0.01, law=law, measure=measure)
+    mb.sampled_controller("servo", hinge, period=0.01, law=law, inputs=measure)
     with pytest.raises(lv.InputError, match=words):
         mb.simulate(t_end=0.1, h=0.01)
 
@@ -385,9 +385,9 @@ def test_forces_through_invariants_are_those_of_all_coordinates():
         wrist = mb.revolute("wrist", arm, hand, at=arm.b, axis=[0, 1, 1])
         for joint in (hinge, wrist):
             mb.motor(joint, torque=lambda t, angle, rate: m.sin(t) - 3 * angle - 0.5 * rate)
-            mb.torsion_damper(f"{joint.name} damper", joint, viscosity=0.2)
+            mb.torsion_damper(f"{joint.name} damper", joint, damping=0.2)
         if not through:
-            for element in mb._acting.values():
+            for element in mb._force_elements.values():
                 for role in ("forces", "dissipation"):
                     if role in element.functions:
                         element.functions[role] = _written_out(element, role)

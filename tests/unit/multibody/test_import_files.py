@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.models import triangles
-from livens.models.scene import Scene
-from livens.multibody.imports import mass as solids
-from livens.multibody.imports.mesh import mass_of
-from livens.multibody.imports.mjcf_geoms import _ball
+from livens.multibody.imports import link_inertia as solids
+from livens.multibody.imports.mesh_inertia import mesh_inertia
+from livens.multibody.imports.mjcf_geoms import _unit_sphere_mesh
+from livens.scene import mesh
+from livens.scene.scene import Scene
 
 FOLDER = Path(__file__).parents[2] / "data" / "robots"
 INERTIA = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -74,16 +74,18 @@ def test_followers_follow_from_wherever_the_leader_starts():
 def test_ends_of_ways_act_if_it_is_said_how_stiff_they_are(tmp_path):
     limit = '<limit lower="-1" upper="2" effort="5" velocity="1"/>'
     mb = urdf(tmp_path, TWO + joint(limit), limit_stiffness=100.0)
-    assert mb._acting["j limit"].parameters.values["upper"] == 2.0
+    assert mb._force_elements["j limit"].parameters.values["upper"] == 2.0
     slack = urdf(tmp_path, TWO + joint(limit))
-    assert "j limit" not in slack._acting and any("joint limits are ignored" in note and "(j)" in note for note in slack.notes)
+    assert "j limit" not in slack._force_elements and any(
+        "joint limits are ignored" in note and "(j)" in note for note in slack.notes
+    )
     with pytest.raises(lv.InputError, match="limit_stiffness"):
         urdf(tmp_path, TWO + joint(limit), limit_stiffness=-1.0)
 
 
 def test_friction_and_damping(tmp_path):
     mb = urdf(tmp_path, TWO + joint('<dynamics damping=".5" friction=".2"/>', "prismatic"))
-    assert {"j damper", "j friction"} <= set(mb._acting) and any("regularised" in note for note in mb.notes)
+    assert {"j damper", "j friction"} <= set(mb._force_elements) and any("regularised" in note for note in mb.notes)
 
 
 def test_meshes_in_packages():
@@ -91,9 +93,9 @@ def test_meshes_in_packages():
     for packages in (None, {"robots": FOLDER}):
         mb = lv.Multibody.from_urdf(FOLDER / "meshes.urdf", packages=packages)
         wedge, hook = (next(s for s in mb.bodies[name].shape if getattr(s, "kind", "") == "mesh") for name in mb.bodies)
-        assert len(wedge.solid.faces) == 12 and len(hook.solid.faces) == 20
+        assert len(wedge.mesh.faces) == 12 and len(hook.mesh.faces) == 20
         # mirrored, but not inside out
-        assert mass_of(hook.solid)[0].mass == pytest.approx(0.125 * (0.25 + 0.1875) * 0.5)
+        assert mesh_inertia(hook.mesh)[0].mass == pytest.approx(0.125 * (0.25 + 0.1875) * 0.5)
     lost = lv.Multibody.from_urdf(FOLDER / "meshes.urdf", packages={"robots": FOLDER / "nowhere"})
     assert any("wedge.stl" in note and "is not drawn" in note for note in lost.notes)
 
@@ -149,7 +151,7 @@ def test_what_a_urdf_says_besides_is_noted(tmp_path):
 # -- MJCF -------------------------------------------------------------------------------------------------------------
 def test_simple_solids_weigh_what_they_weigh():
     """Against the sum over a fine mesh of triangles, for those that are round."""
-    ball = mass_of(_ball(60, 120).scaled([0.3, 0.2, 0.1]))[0]
+    ball = mesh_inertia(_unit_sphere_mesh(60, 120).scaled([0.3, 0.2, 0.1]))[0]
     exact = solids.ellipsoid(np.array([0.3, 0.2, 0.1]))
     assert ball.mass == pytest.approx(exact.mass, rel=3e-3)
     assert np.allclose(ball.tensor, exact.tensor, rtol=6e-3, atol=1e-6)
@@ -234,11 +236,11 @@ def test_included_files(tmp_path):
 def test_settings_of_the_compiler(tmp_path):
     hinge = '<joint name="j" range="-90 90" ref="30" springref="60" stiffness="2"/>'
     degrees = mjcf(tmp_path, body(hinge), limit_stiffness=10.0)
-    assert degrees._acting["j limit"].parameters.values["upper"] == pytest.approx(np.pi / 3)
-    assert degrees._acting["j spring"].parameters.values["rest"] == pytest.approx(np.pi / 6)
+    assert degrees._force_elements["j limit"].parameters.values["upper"] == pytest.approx(np.pi / 3)
+    assert degrees._force_elements["j spring"].parameters.values["rest"] == pytest.approx(np.pi / 6)
     assert any("ref" in note for note in degrees.notes)
     free = mjcf(tmp_path, '<compiler autolimits="false"/>' + body(hinge), limit_stiffness=10.0)
-    assert "j limit" not in free._acting
+    assert "j limit" not in free._force_elements
     heavy = mjcf(tmp_path, '<compiler settotalmass="7"/>' + body("<joint/>"))
     assert heavy.bodies["b"].element.mass == pytest.approx(7.0)
     still = mjcf(tmp_path, '<option gravity="0 0 -9"><flag gravity="disable"/></option>' + body("<joint/>"))
@@ -356,16 +358,16 @@ def test_files_of_triangles(tmp_path):
     path = tmp_path / "part.obj"
     lines = [f"v {x} {y} {z}" for x, y, z in CORNERS] + ["f " + " ".join(f"{i - 4}//1" for i in row) for row in FACES]
     path.write_text("\n".join(["# comment", *lines, ""]))
-    for solid in (triangles.read(stl(tmp_path)), triangles.read(stl(tmp_path, False)), triangles.read(path)):
-        weight, starlike = mass_of(solid)
+    for solid in (mesh.load_mesh(stl(tmp_path)), mesh.load_mesh(stl(tmp_path, False)), mesh.load_mesh(path)):
+        weight, starlike = mesh_inertia(solid)
         assert weight.mass == pytest.approx(1 / 6) and np.allclose(weight.centre, 0.25) and starlike
         assert np.allclose(np.diag(weight.tensor), 1 / 80) and len(solid.vertices) == 4
         assert len(solid.edges(100)) == 6
     with pytest.raises(lv.InputError, match="does not match"):
-        triangles.read(stl(tmp_path, count=7))
+        mesh.load_mesh(stl(tmp_path, count=7))
     (tmp_path / "part.dae").write_text("")
     with pytest.raises(lv.InputError, match="neither an STL nor an OBJ"):
-        triangles.read(tmp_path / "part.dae")
+        mesh.load_mesh(tmp_path / "part.dae")
 
 
 @pytest.mark.parametrize(
@@ -387,7 +389,7 @@ def test_a_mesh_that_is_none(given, words):
 
 def test_a_mesh_without_a_volume_has_no_mass():
     with pytest.raises(lv.InputError, match="encloses no volume"):
-        mass_of(triangles.triangles("it", CORNERS, [[0, 1, 2], [0, 2, 1]]))
+        mesh_inertia(mesh.make_mesh("it", CORNERS, [[0, 1, 2], [0, 2, 1]]))
 
 
 def test_meshes_are_part_of_the_scene():
@@ -395,12 +397,12 @@ def test_meshes_are_part_of_the_scene():
     mb = lv.Multibody.from_urdf(FOLDER / "meshes.urdf")
     scene, n = mb.system.scene, mb.system.n
     plain = scene.plain()
-    again = Scene.read(plain, n)
+    again = Scene.from_json(plain, n)
     assert [shape.mesh for shape in again.shapes if shape.kind == "mesh"] == [0, 1] and len(again.meshes) == 2
     assert np.allclose(again.meshes[0].vertices, scene.meshes[0].vertices)
     for damaged in ({**plain, "meshes": []}, {**plain, "meshes": [{"vertices": "AAAA", "faces": "!"}] * 2}):
         with pytest.raises(ValueError, match="its scene cannot be read"):
-            Scene.read(damaged, n)
+            Scene.from_json(damaged, n)
 
 
 # -- the page of the documents ----------------------------------------------------------------------------------------

@@ -11,17 +11,17 @@ from reduced import motion
 
 import livens as lv
 from livens import bodies
-from livens.problems import joint_zoo
+from livens.problems import joint_examples
 from livens.problems.rolling_disc import rolling_disc_mechanism
 
 REFERENCES = json.loads((Path(__file__).parents[2] / "data" / "ref_joints.json").read_text())
 DRAWN = {
-    **joint_zoo.MECHANISMS,
+    **joint_examples.MECHANISMS,
     "rolling_disc": rolling_disc_mechanism,
-    "gear_pair": joint_zoo.gear,
-    "rack_and_pinion": joint_zoo.rack,
-    "bead_on_parabola": joint_zoo.curve,
-    "bead_on_helix": joint_zoo.helix,
+    "gear_pair": joint_examples.gear,
+    "rack_and_pinion": joint_examples.rack,
+    "bead_on_parabola": joint_examples.curve,
+    "bead_on_helix": joint_examples.helix,
 }
 
 
@@ -55,14 +55,14 @@ def test_a_screw_and_its_thread():
         return [(2.0, [0.1, 0.2, 0.3], R @ ca.DM([0.1, 0.08, -0.06]) + pitch * s[0] * ca.DM(axis), R)]
 
     angle, _ = motion(1, bodies, [0, 0, -9.81], 0.0, 4.0, [0.0, 1.0, 2.0])
-    run = joint_zoo.screw().simulate(t_end=2.0, h=1e-3)
+    run = joint_examples.screw().simulate(t_end=2.0, h=1e-3)
     assert np.abs(run["joint.angle"][[0, 1000, 2000]] - angle[:, 0]).max() < 1e-4
     assert np.abs(run["joint.position"] - pitch * run["joint.angle"]).max() < 1e-15
 
 
 def test_shafts_with_a_universal_joint():
     """tan(input) = cos(bend) tan(output), with three redundant constraints."""
-    mb = joint_zoo.shafts()
+    mb = joint_examples.shafts()
     report = mb.check()
     assert (report.mobility, report.redundant, report.loops) == (1, 3, ("joint",))
     run = mb.simulate(t_end=2.0, h=2e-3)
@@ -134,7 +134,9 @@ def test_gears_between_moving_bodies():
 
 def test_a_disc_that_precesses_steadily():
     """Tilt, spin and height stay as they are; the centre moves on a circle."""
-    run = rolling_disc_mechanism(falling=0.0, turning=2.0, spin=-5.836906615810521).simulate(t_end=2.0, h=1e-3)
+    run = rolling_disc_mechanism(nutation_rate=0.0, precession_rate=2.0, spin=-5.836906615810521).simulate(
+        t_end=2.0, h=1e-3
+    )
     assert np.ptp(run["disc.position"][:, 2]) < 1e-6
     assert run["disc.position"][-1] == pytest.approx(
         [-0.4417385491724755, 1.0336203677463032, 0.1879385241571817], abs=3e-5
@@ -153,7 +155,7 @@ def test_a_ball_and_a_skate():
     mb = lv.Multibody(gravity=slope)
     skate = mb.box("skate", at=[0, 0, 0], size=[0.3, 0.02, 0.1], mass=1)
     mb.planar("ice", mb.ground, skate, axis="z")
-    mb.knife_edge("blade", mb.ground, skate, across="y")
+    mb.knife_edge("blade", mb.ground, skate, lateral="y")
     mb.start(skate, omega=[0, 0, 2.0])
     assert mb.check().mobility == 2
     run = mb.simulate(t_end=np.pi, h=np.pi / 1000)
@@ -169,7 +171,7 @@ def test_a_point_on_a_surface_of_a_moving_body():
     mass = mb.particle("mass", at=[0, 0, -1], mass=1)
     mb.point_on_surface("inside", bowl, mass, surface=lambda x: (x[0] ** 2 + x[1] ** 2 + 2 * x[2] ** 2 - 2) / 2)
     mb.start(bowl, omega=[1, 0, 2])
-    mb.start(mass, velocity=[0.5, 1.0, 0], hold=False)
+    mb.start(mass, velocity=[0.5, 1.0, 0], required=False)
     run = mb.simulate(t_end=2, h=1e-2)
     assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-14
 

@@ -103,17 +103,17 @@ def test_the_examples_of_contact_have_no_unstable_mode(monkeypatch):
     drawn = list(drawn_in("contact", monkeypatch))
     kinds = set()
     for mb, options in drawn:
-        scheme = options.get("scheme", mb.usual_scheme)
+        scheme = options.get("scheme", mb.default_scheme)
         run = mb.simulate(**(dict(h=1e-3) | options | dict(t_end=1000.0, every=1000)))
         assert run.t[-1] == pytest.approx(1000.0)
         energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy
-        if mb._crowds:
+        if mb._contact_groups:
             # what contacts of a crowd do counts as supplied; they have stored it, or lost it
-            stored = sum(crowd.stored(run) for crowd in mb._crowds.values())
+            stored = sum(crowd.stored(run) for crowd in mb._contact_groups.values())
             energy = run["total_energy"] + stored + run.dissipated_energy
         size = max(1.0, np.abs(run["total_energy"]).max(), np.abs(run.dissipated_energy).max())
         assert np.ptp(energy) < (1e-9 if scheme == "lie-em" else 2e-2) * size, (scheme, np.ptp(energy), size)
-        kinds.add("lands" if mb._landings else "crowd" if mb._crowds else scheme)
+        kinds.add("lands" if mb._rigid_contacts else "crowd" if mb._contact_groups else scheme)
     assert kinds == {"lands", "crowd", "lie-em", "semi-explicit:0.5,0.5"}
 
 

@@ -11,7 +11,7 @@ from reduced import motion
 from scipy.integrate import solve_ivp
 
 import livens as lv
-from livens.multibody import shapes
+from livens.multibody import solid_inertia
 from livens.problems import six_axis_arm
 from livens.problems.double_wishbone import wishbone_mechanism
 from livens.problems.gimbal_gyroscope import gimbal_mechanism
@@ -52,8 +52,8 @@ def test_the_heavy_top_of_the_literature():
 def test_gimbals():
     """Three angles; the weight makes the outer ring turn."""
     spin, weight = 60.0, 0.1
-    rotor = shapes.cylinder(0.04, 0.1, 2.0)[[2, 0, 1]]
-    outer, inner = shapes.ring(0.2, 0.5, 0.01)[[0, 2, 1]], shapes.ring(0.15, 0.3, 0.01)
+    rotor = solid_inertia.cylinder_inertia(0.04, 0.1, 2.0)[[2, 0, 1]]
+    outer, inner = solid_inertia.ring_inertia(0.2, 0.5, 0.01)[[0, 2, 1]], solid_inertia.ring_inertia(0.15, 0.3, 0.01)
 
     def bodies(s):
         A = turned(2, s[0])
@@ -76,7 +76,7 @@ def test_gimbals():
 def test_rssr():
     """The coupler does not spin about itself, so it moves as three masses on a line; the output by the loop."""
     mass, length = 1.5, float(np.linalg.norm([0.4, 0.6, 0.5]))
-    of_crank, of_rocker = shapes.rod(0.2, 1.0)[[0, 1, 2]], shapes.rod(0.5, 2.0)
+    of_crank, of_rocker = solid_inertia.rod_inertia(0.2, 1.0)[[0, 1, 2]], solid_inertia.rod_inertia(0.5, 2.0)
 
     def bodies(s):
         ball = ca.vertcat(0.2 * ca.cos(s[0]), 0.2 * ca.sin(s[0]), 0)
@@ -85,7 +85,7 @@ def test_rssr():
         b = ca.asin((dx**2 + y**2 + 0.25 - length**2) / y)
         end = ca.vertcat(0.6, 0.6 - 0.5 * ca.sin(b), 0.5 * ca.cos(b))
         # a uniform thin rod is a sixth of its mass at each end and two thirds in the middle; its radius adds to that
-        across = shapes.rod(length, mass)[1] - mass * length**2 / 12
+        across = solid_inertia.rod_inertia(length, mass)[1] - mass * length**2 / 12
         spread = float(np.sqrt(across / (mass * length**2 / 12)))
         ends = [(mass / 6 * (1 + spread**2), np.zeros(3), x, np.eye(3)) for x in (ball, end)]
         middle = (mass * 2 / 3 - mass / 3 * spread**2, np.zeros(3), (ball + end) / 2, np.eye(3))
@@ -120,7 +120,8 @@ def test_a_wheel_suspension():
 
 
 @pytest.mark.parametrize(
-    "name", ["slider-crank", "hinge-chain", pytest.param("six-axis-arm", marks=pytest.mark.slow), "joint-screw"]
+    "name",
+    ["slider-crank", "hinge-chain", pytest.param("six-axis-arm", marks=pytest.mark.slow), "joint-screw"],
 )
 def test_ready_mechanisms_run(name):
     options = dict(N=2) if name == "hinge-chain" else {}
@@ -179,13 +180,13 @@ def test_the_arm_against_the_recursion_of_newton_and_euler():
     """All six angles, second order with four step sizes; the balance of energy exact."""
     links = []
     for axis, length, mass in six_axis_arm._LINKS:
-        along, across = shapes.rod(length, mass, 0.05)[:2]
+        along, across = solid_inertia.rod_inertia(length, mass, 0.05)[:2]
         links.append(("xyz".index(axis), length, mass, [across, across, along]))
     masses = np.array([link[2] for link in links])
     carried = np.cumsum(masses[::-1])[::-1] / masses[0]
 
     def law(t, s, w):
-        wanted = np.array([[f(t) for f in six_axis_arm._swing(i)] for i in range(6)], dtype=float)
+        wanted = np.array([[f(t) for f in six_axis_arm._joint_trajectory(i)] for i in range(6)], dtype=float)
         return 2000 * carried * (wanted[:, 0] - s) + 100 * carried * (wanted[:, 1] - w)
 
     # the hand is light and its damper strong: the equations are stiff

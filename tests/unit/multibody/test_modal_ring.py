@@ -8,7 +8,7 @@ import pytest
 import livens as lv
 from livens import math as m
 from livens.errors import InputError
-from livens.multibody.ring_modes import RingPlacement
+from livens.multibody.ring_modes import ModalRingParametrisation
 
 STEEL = dict(E=206e9, density=7800)
 RADIUS = 24e-3
@@ -38,7 +38,8 @@ def test_two_forces_change_the_diameter_as_theory_says(planar):
 
     def changed(one, other):
         return (
-            np.linalg.norm(made.placement.point(rest, one.lever) - made.placement.point(rest, other.lever)) - 2 * RADIUS
+            np.linalg.norm(made.parametrisation.point(rest, one.lever) - made.parametrisation.point(rest, other.lever))
+            - 2 * RADIUS
         )
 
     assert changed(a, b) / unit == pytest.approx(-(np.pi / 4 - 2 / np.pi), rel=1e-6)
@@ -76,7 +77,7 @@ def free_flight():
     mb, made = ring(5, planar=False, held=False)
     ball = mb.sphere("ball", at=[0.03, 0.01, 0.002], radius=2e-3, mass=0.02)
     top = made.at("top", 0.4)
-    mb.spring("pull", top, ball, stiffness=5e5, length=5e-3)
+    mb.spring("pull", top, ball, stiffness=5e5, free_length=5e-3)
     mb.start(made, velocity=[1.0, 0.5, -0.2], omega=[30.0, -20.0, 200.0])
     mb.start(ball, velocity=[-1.0, 0, 0.3], omega=[0, 0, 0])
     return mb
@@ -99,7 +100,7 @@ def test_momenta_are_kept(scheme):
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_points_velocities_and_forces_belong_together(dimension):
     """Velocities are slopes of points, and the power of a force is the same in space and in the coordinates."""
-    placement, random = RingPlacement(dimension, dimension, (2, 3, 5)), np.random.default_rng(dimension)
+    placement, random = ModalRingParametrisation(dimension, dimension, (2, 3, 5)), np.random.default_rng(dimension)
     n = len(placement.names)
     q, v, X, f = (
         random.normal(size=n),
@@ -119,7 +120,7 @@ def test_points_velocities_and_forces_belong_together(dimension):
 
 def test_bending_goes_without_stretching():
     """The length of the line changes by the square of the deflection alone."""
-    placement = RingPlacement(2, 2, (2, 3, 4))
+    placement = ModalRingParametrisation(2, 2, (2, 3, 4))
     angles = np.linspace(0, 2 * np.pi, 4001)
     levers = np.column_stack([np.cos(angles), np.sin(angles)])
     lengths = []
@@ -135,11 +136,11 @@ def test_a_ring_meets_a_wall():
     """Contacts take its points: pressed against a plane it flattens, and stays above by what its bending allows."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     soft = lv.Section.rectangular(2e-3, 10e-3, E=1e8, density=1200)
-    hoop = mb.elastic_ring("hoop", at=[0, 0, 0.101], axis="x", radius=0.1, section=soft, modes=6, damping=1e-4)
+    hoop = mb.elastic_ring("hoop", at=[0, 0, 0.101], axis="x", radius=0.1, section=soft, modes=6, damping_time=1e-4)
     angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     frame = hoop.rotation
     points = [hoop.position + 0.1 * frame @ [np.cos(a), np.sin(a), 0.0] for a in angles]
-    mb.contact(lv.contacts.Points(hoop, points), mb.ground, stiffness=2e3, damping=0.2, name="floor")
+    mb.contact(lv.contacts.PointCloud(hoop, points), mb.ground, stiffness=2e3, dissipation=0.2, name="floor")
     run = mb.simulate(t_end=0.25, h=2e-4, scheme="semi-explicit-2:0.5", every=5)
     bent = np.abs(run.q[:, 12:14]).max()
     assert bent > 1e-3 and run["floor.normal"].max() > 0

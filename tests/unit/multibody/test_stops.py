@@ -116,7 +116,7 @@ def arm(**more):
     mb = lv.Multibody(gravity=[0, 0, -G])
     rod = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1)
     hinge = mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
-    mb.pid(hinge, stiffness=60, damping=12, integral=80, angle=lambda t: 0.3 * m.sin(t), **more)
+    mb.pid(hinge, kp=60, kd=12, ki=80, reference=lambda t: 0.3 * m.sin(t), **more)
     return mb
 
 
@@ -144,11 +144,11 @@ def test_integral_control_of_a_slider_leaves_no_error():
     mb = lv.Multibody(gravity=[0, 0, -G])
     body = mb.box("box", at=[0, 0, 0], size=[0.1, 0.1, 0.1], mass=2)
     rail = mb.prismatic("rail", mb.ground, body, axis="z")
-    mb.pid(rail, stiffness=200, damping=40, integral=300, angle=0.5, name="servo")
+    mb.pid(rail, kp=200, kd=40, ki=300, reference=0.5, name="servo")
     run = mb.simulate(t_end=12, h=0.02)
     assert run["rail.position"][-1] == pytest.approx(0.5, abs=1e-6)
     assert run["servo.integral"][-1] == pytest.approx(2 * G / 300, abs=1e-6)  # it carries the weight
     with pytest.raises(lv.InputError, match="has zero error"):
         mb.equilibrium()
     with pytest.raises(lv.InputError, match="integral"):
-        mb.pid(rail, stiffness=1.0, integral=-1.0, name="other")
+        mb.pid(rail, kp=1.0, ki=-1.0, name="other")

@@ -7,7 +7,7 @@ import pytest
 
 import livens as lv
 from livens import math as m
-from livens.models.summed import dynamics
+from livens.models.equations_of_motion import equations_of_motion
 
 
 def crank(steered=True):
@@ -31,19 +31,19 @@ def zoo():
     mast = mb.cylinder("mast", at=[0, 0, 1], axis="z", length=0.5, radius=0.1, mass=3)
     sleeve = mb.cylindrical("sleeve", mb.ground, mast, axis="z")
     yoke = mb.box("yoke", at=[0.3, 0, 1.2], size=[0.2, 0.1, 0.3], mass=1.5)
-    mb.universal("cross", yoke, mast, at=[0.1, 0, 1.2], axis="x", other_axis="y")
+    mb.universal("cross", yoke, mast, at=[0.1, 0, 1.2], axis="x", second_axis="y")
     bob = mb.sphere("bob", at=[0.7, 0.1, 1.2], radius=0.1, mass=1)
     mb.spherical("ball", yoke, bob, at=[0.5, 0, 1.2])
-    puck = mb.ring("puck", at=[0, 1, 0], axis="z", radius=0.2, mass=0.4, tube=0.02)
+    puck = mb.ring("puck", at=[0, 1, 0], axis="z", radius=0.2, mass=0.4, tube_radius=0.02)
     mb.planar("table", mb.ground, puck, axis="z")
     wheel = mb.cylinder("wheel", at=[1, 1, 0.5], axis="x", length=0.1, radius=0.2, mass=2)
     axle = mb.revolute("axle", wheel, mb.ground, axis="x")
     mb.gear("gear", sleeve, axle, ratio=-2.0)
     comet = mb.box("comet", at=[2, 2, 2], size=[0.1, 0.2, 0.3], mass=1)
-    mb.spring("spring", comet, bob, stiffness=30, length=1.0)
-    mb.torsion_spring("coil", axle, stiffness=4, rest=0.3)
+    mb.spring("spring", comet, bob, stiffness=30, free_length=1.0)
+    mb.torsion_spring("coil", axle, stiffness=4, rest_angle=0.3)
     mb.start(sleeve, angle=0.4, speed=0.3)
-    mb.start(yoke, omega=[0.5, -0.3, 0.2], hold=False)
+    mb.start(yoke, omega=[0.5, -0.3, 0.2], required=False)
     mb.start(bob, omega=[1.0, 2.0, -1.0])
     mb.start(puck, velocity=[0.3, -0.2, 0.0], omega=[0, 0, 3.0])
     mb.start(comet, velocity=[0.1, 0.2, 0.3], omega=[1.0, -2.0, 0.5])
@@ -73,7 +73,9 @@ def test_mujoco_finds_the_same_energies(drawn, tmp_path):
     mb = drawn()
     notes = mb.to_mjcf(tmp_path / "drawn.xml")
     assert notes == (
-        ["the law of 'hinge motor' is not in the file: its control is the applied torque or force"] if mb.joints.get("hinge") else []
+        ["the law of 'hinge motor' is not in the file: its control is the applied torque or force"]
+        if mb.joints.get("hinge")
+        else []
     )
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "drawn.xml"))
     data = mujoco.MjData(model)
@@ -83,7 +85,7 @@ def test_mujoco_finds_the_same_energies(drawn, tmp_path):
     mujoco.mj_energyVel(model, data)
     q, v = mb.started
     k = mb.system.parameter_vector()
-    d = dynamics(mb.system)
+    d = equations_of_motion(mb.system)
     potential, kinetic = (float(np.squeeze(d.evaluator(x)(q, v, 0.0, k)[0])) for x in (d.V, d.T))
     assert abs(data.energy[0] - potential) < 1e-10 * max(1.0, abs(potential))
     assert abs(data.energy[1] - kinetic) < 1e-7 * kinetic > 1e-9  # of a particle, MuJoCo has a little inertia

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.multibody.drawn_bodies import DrawnBodies
-from livens.multibody.drawn_control import DrawnControl
-from livens.multibody.drawn_forces import DrawnForces
-from livens.multibody.drawn_joints import DrawnJoints
+from livens.multibody.body import Body, Marker
+from livens.multibody.builder.bodies import BodyMethods
+from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.builder.joints import JointMethods
 from livens.multibody.joint import Joint
-from livens.multibody.joint_table import PLANE, SPACE
-from livens.multibody.parts import Marker, Part
+from livens.multibody.joint_types import PLANAR_JOINTS, SPATIAL_JOINTS
 
 
 class World:
@@ -114,7 +114,7 @@ def spoilt(method, good):
     here, there = World(), World()
     args, options = good(here)
     foreign, other = good(there)
-    mechanical = (Part, Joint, Marker)
+    mechanical = (Body, Joint, Marker)
     for i, value in enumerate(args):
         if isinstance(value, mechanical) and value is not here.ground:
             of_another = foreign[i]
@@ -136,7 +136,7 @@ def spoilt(method, good):
         for words, one in bad:
             if not (words == "too long" and word == "state"):
                 yield f"{word} {words}", here, args, options | {word: one}
-    parts = [i for i, value in enumerate(args) if isinstance(value, Part) and value is not here.ground]
+    parts = [i for i, value in enumerate(args) if isinstance(value, Body) and value is not here.ground]
     if len(parts) == 2:
         i, j = parts
         yield "with itself", here, (*args[:j], args[i], *args[j + 1 :]), options
@@ -149,10 +149,10 @@ def spoilt(method, good):
 
 
 def test_every_method_is_here():
-    classes, mine = (DrawnBodies, DrawnForces, DrawnControl, DrawnJoints), {"sensor"}
+    classes, mine = (BodyMethods, ForceMethods, ControlMethods, JointMethods), {"sensor"}
     public = {name for one in classes for name, value in vars(one).items() if inspect.isfunction(value)}
     assert {name for name in public if name[0] != "_"} | mine == set(GOOD)
-    assert set(SPACE) | set(PLANE) <= set(GOOD)
+    assert set(SPATIAL_JOINTS) | set(PLANAR_JOINTS) <= set(GOOD)
 
 
 @pytest.mark.parametrize("method", GOOD)

@@ -11,11 +11,12 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import livens as lv
-from livens import plot, shapes
+from livens import plot
 from livens.cli.plot import plot as plot_command
 from livens.plot import style
+from livens.plot.axis_labels import evenly_spaced, label, named_points, quantity
 from livens.plot.curves import round_off, thin, thin_path
-from livens.plot.names import label, points, quantity, spread
+from livens.scene import shapes
 from terminal import PROGRAM, livens
 
 EPS = np.finfo(float).eps
@@ -24,7 +25,7 @@ EPS = np.finfo(float).eps
 @pytest.fixture(autouse=True)
 def no_screen(monkeypatch):
     """Windows of a developer's screen have no part in the tests."""
-    monkeypatch.setattr(style, "_display", lambda: False)
+    monkeypatch.setattr(style, "_has_display", lambda: False)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +207,7 @@ def test_labels_in_space_are_not_cut_off(spatial):
     figure = plot.trajectory(spatial)
     figure.draw_without_rendering()
     for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis, figure.axes[0].zaxis):
-        box = axis.get_tightbbox().transformed(figure.transFigure.inverted())
+        box = axis.get_tightbbox().with_coordinate_velocities(figure.transFigure.inverted())
         assert box.x0 > -0.01 and box.y0 > -0.01 and box.x1 < 1.01 and box.y1 < 1.01
 
 
@@ -263,8 +264,8 @@ def test_names():
     assert label("q2") == "$q_{2}$" and label("bar.d1x", rate=True) == "rate of bar.d1x (1/s)"
     assert label("price in $") == r"price in \$"
     assert quantity("p_phi") == r"$p_{\phi}$" and quantity("angular_momentum") == "angular momentum"
-    assert points(["x", "a.x", "a.y", "y", "b.x", "a.z"]) == {"": [0, 3], "a": [1, 2, 5]}
-    assert spread(range(30), 3) == [0, 14, 29] and spread([4, 5], 8) == [4, 5]
+    assert named_points(["x", "a.x", "a.y", "y", "b.x", "a.z"]) == {"": [0, 3], "a": [1, 2, 5]}
+    assert evenly_spaced(range(30), 3) == [0, 14, 29] and evenly_spaced([4, 5], 8) == [4, 5]
 
 
 # -- style and files --------------------------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ def test_plots_belong_to_a_result(pendulum, linkage, tmp_path):
         plots.phase_portrait("y", path=tmp_path / f"phase.{suffix}")
         assert (tmp_path / f"phase.{suffix}").read_bytes().startswith(start)
     every = plot.Plots(linkage)
-    for name in set(plot.PICTURES) - {"momenta", "balance", "algebraic", "step_sizes"}:
+    for name in set(plot.PLOTS) - {"momenta", "balance", "algebraic", "step_sizes"}:
         assert isinstance(getattr(every, name)(), Figure)
 
 
@@ -300,7 +301,7 @@ def test_windows_where_there_is_a_screen(pendulum, monkeypatch, tmp_path):
 
     backend = matplotlib.get_backend()
     pyplot.switch_backend("agg")
-    monkeypatch.setattr(style, "_display", lambda: True)
+    monkeypatch.setattr(style, "_has_display", lambda: True)
     figure = plot.Plots(pendulum).energy()
     try:
         assert pyplot.fignum_exists(figure.number)  # plt.show() shows it
@@ -484,13 +485,13 @@ def test_import_of_livens_is_light():
 def test_joint_forces_come_before_multipliers():
     """In newtons; multipliers of unit length, of which two thirds hold bars together, are left out."""
     run = lv.simulate(lv.problems.load("double-four-bar"), h=1e-2, t_end=1.0)
-    assert plot.PICTURES["forces"].fits(run) and not plot.PICTURES["multipliers"].fits(run)
+    assert plot.PLOTS["forces"].fits(run) and not plot.PLOTS["multipliers"].fits(run)
     titles = [axes.get_title(loc="left") for axes in run.plot.forces().axes]
     assert "lower0-upper0 (N)" in titles and len(titles) == 7
     shown = [axes.get_title(loc="left") for axes in run.plot.multipliers().axes]
     assert len(shown) == 8 and not any("|d1|" in title or "d1.d2" in title for title in shown)
     angles = lv.simulate(lv.problems.load("andrews-squeezer"), t_end=1e-3)
-    assert not plot.PICTURES["forces"].fits(angles) and plot.PICTURES["multipliers"].fits(angles)
+    assert not plot.PLOTS["forces"].fits(angles) and plot.PLOTS["multipliers"].fits(angles)
     with pytest.raises(lv.InputError, match="no forces to draw"):
         angles.plot.forces()
 
@@ -505,7 +506,7 @@ def test_what_does_not_change_is_left_out():
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("kind", sorted(shapes.KINDS))
+@pytest.mark.parametrize("kind", sorted(shapes.SHAPE_TYPES))
 def test_snapshots_of_every_kind_of_shape(kind, dimension):
     def look(q):
         p, other = q[:dimension], [1.0, 2.0, 3.0][:dimension]
@@ -526,7 +527,7 @@ def test_snapshots_of_every_kind_of_shape(kind, dimension):
         return [drawn, shapes.rod([0.0] * dimension, p)]
 
     names = "x y z"[: 2 * dimension - 1]
-    system = lv.System(names, kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], look=look)
+    system = lv.System(names, kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], visual=look)
     run = lv.simulate(system, q0=[0.5] * dimension, v0=[1.0] * dimension, h=0.1, t_end=1.0)
     (axes,) = run.plot.snapshots([0.0, 1.0]).axes
     assert (axes.name == "3d") == (dimension == 3)

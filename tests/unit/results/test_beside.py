@@ -10,30 +10,30 @@ import pytest
 import livens as lv
 from livens.errors import WriteError
 from livens.results import recorder
-from livens.results.beside import Beside
-from livens.results.hdf5_writer import RunFile
+from livens.results.background import BackgroundTask
+from livens.results.storage.hdf5_writer import RunFile
 
 
 def test_one_thing_after_the_other():
-    beside, done, may = Beside(), [], threading.Event()
-    beside.do(lambda: (may.wait(60), done.append(1)))
+    beside, done, may = BackgroundTask(), [], threading.Event()
+    beside.do(lambda: (may.result(60), done.append(1)))
     assert not done
     may.set()
     beside.do(lambda: done.append(2))
-    beside.wait()
+    beside.result()
     assert done == [1, 2]
 
 
 def test_what_goes_wrong_is_raised_where_it_is_waited_for_and_only_once():
-    beside = Beside()
+    beside = BackgroundTask()
 
     def fails():
         raise OSError("the disk is full")
 
     beside.do(fails)
     with pytest.raises(OSError, match="full"):
-        beside.wait()
-    beside.wait()
+        beside.result()
+    beside.result()
     beside.do(fails)
     beside.end()  # whoever only tidies up does not want to know
     assert not [thread for thread in threading.enumerate() if thread.name == "livens-rows"]
@@ -41,10 +41,12 @@ def test_what_goes_wrong_is_raised_where_it_is_waited_for_and_only_once():
 
 def test_a_run_is_the_same_in_memory_and_in_a_file(monkeypatch, tmp_path):
     """Also where every chunk of steps is written by itself, beside the next one."""
-    monkeypatch.setattr(recorder, "BYTES", 1)
-    monkeypatch.setattr(recorder, "SECONDS", 1e6)
+    monkeypatch.setattr(recorder, "FLUSH_BYTES", 1)
+    monkeypatch.setattr(recorder, "COMMIT_INTERVAL", 1e6)
     begun = []
-    monkeypatch.setattr(Beside, "do", lambda self, work, do=Beside.do: (begun.append(1), do(self, work))[1])
+    monkeypatch.setattr(
+        BackgroundTask, "submit", lambda self, work, do=BackgroundTask.submit: (begun.append(1), do(self, work))[1]
+    )
     problem = lv.problems.load("simple-pendulum")
     kept = lv.simulate(problem, t_end=30_000 * problem.h)
     written = lv.simulate(problem, t_end=30_000 * problem.h, out=tmp_path / "run.h5")
@@ -54,7 +56,7 @@ def test_a_run_is_the_same_in_memory_and_in_a_file(monkeypatch, tmp_path):
 
 
 def test_a_failure_to_write_ends_the_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(recorder, "BYTES", 1)
+    monkeypatch.setattr(recorder, "FLUSH_BYTES", 1)
     append, calls = RunFile.append, []
 
     def fails(self, arrays):

@@ -6,8 +6,8 @@ import h5py
 import numpy as np
 import pytest
 
-from livens.results import heaps
-from livens.results.inspection import format_of, inspect, inspect_everything
+from livens.results.storage import hdf5_heap_check
+from livens.results.storage.hdf5_validation import read_format, validate, validate_all
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ SIZE = 10**6
 
 def test_groups_lie_in_each_other_three_deep(file):
     file["a/b/c/numbers"] = np.ones(3)
-    inspect_everything(file, SIZE)
+    validate_all(file, SIZE)
     file["a/b/c/d/numbers"] = np.ones(3)
     with pytest.raises(ValueError, match=r"'/a/b/c/d' is nested too deeply"):
-        inspect_everything(file, SIZE)
+        validate_all(file, SIZE)
 
 
 @pytest.mark.parametrize(
@@ -39,46 +39,46 @@ def test_groups_lie_in_each_other_three_deep(file):
 def test_variables_consist_of_numbers(file, data):
     file["q"] = data
     with pytest.raises(ValueError, match="'q' does not consist of numbers"):
-        inspect(file, SIZE)
+        validate(file, SIZE)
 
 
 @pytest.mark.parametrize("data", [np.ones(3), np.arange(3), np.zeros(3, dtype=[("a", float)])])
 def test_names_consist_of_text(file, data):
     file["coordinate"] = data
     with pytest.raises(ValueError, match="'coordinate' does not consist of names"):
-        inspect(file, SIZE)
+        validate(file, SIZE)
 
 
 def test_what_is_in_order(file):
     file["q"], file["newton_iterations"], file["coordinate"] = np.ones((4, 2)), np.arange(4), np.array([b"x", b"y"])
     file["checkpoint/z"] = np.ones(4)
-    inspect(file, SIZE)
-    inspect(file, SIZE, ["q", "checkpoint/z"])
+    validate(file, SIZE)
+    validate(file, SIZE, ["q", "checkpoint/z"])
 
 
 def test_groups_are_groups_and_arrays_are_arrays(file):
     file["checkpoint"] = np.ones(3)
     with pytest.raises(ValueError, match="'checkpoint' is not a group"):
-        inspect(file, SIZE)
+        validate(file, SIZE)
     del file["checkpoint"]
     file.create_group("q")
     with pytest.raises(ValueError, match="'q' is not an array"):
-        inspect(file, SIZE)
+        validate(file, SIZE)
 
 
 def test_nothing_is_larger_than_the_file(file):
     file["q"] = np.ones(100)
-    inspect(file, 800)
+    validate(file, 800)
     with pytest.raises(ValueError, match="claims to be larger than the file"):
-        inspect(file, 799)
+        validate(file, 799)
     file["p"] = np.ones(100)
     with pytest.raises(ValueError, match="claims to be larger than the file"):
-        inspect_everything(file, 1599)
-    inspect_everything(file, 1600)
+        validate_all(file, 1599)
+    validate_all(file, 1600)
     del file["p"], file["q"]
     file.create_dataset("v", (10**6,), dtype=float, chunks=(100,))  # of which nothing is stored
     with pytest.raises(ValueError, match="larger than what is stored of it"):
-        inspect(file, SIZE)
+        validate(file, SIZE)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_nothing_is_larger_than_the_file(file):
 def test_a_format_is_a_short_text(file, given, found):
     if given is not None:
         file.attrs["format"] = given
-    assert format_of(file) == found
+    assert read_format(file) == found
 
 
 # -- heaps of texts ---------------------------------------------------------------------------------------------------
 def heap(*objects, size=4096, length=4096):
     """A heap with objects of (number, size they say they have, bytes they take)."""
-    content = heaps.SIGNATURE + struct.pack("<Q", size)
+    content = hdf5_heap_check.SIGNATURE + struct.pack("<Q", size)
     for number, says, takes in objects:
         content += (struct.pack("<HH4xQ", number, 1, says)).ljust(takes, b"t")
     return content[:length].ljust(length, b"\0")
@@ -127,10 +127,15 @@ def heap(*objects, size=4096, length=4096):
     ],
 )
 def test_heaps(content, sound):
-    assert heaps.is_sound(content) is sound
+    assert hdf5_heap_check.is_valid_heap(content) is sound
 
 
 def test_where_heaps_begin():
     head = heap()[:16]
-    assert heaps.size(head) == heaps.size(head + b"more") == 4096
-    assert heaps.size(head[:15]) == heaps.size(b"X" + head[1:]) == heaps.size(b"") == 0
+    assert hdf5_heap_check.heap_size(head) == hdf5_heap_check.heap_size(head + b"more") == 4096
+    assert (
+        hdf5_heap_check.heap_size(head[:15])
+        == hdf5_heap_check.heap_size(b"X" + head[1:])
+        == hdf5_heap_check.heap_size(b"")
+        == 0
+    )

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from livens.results import journal
+from livens.results.storage import journal
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import xarray
 
 import livens as lv
 from livens import math as m
-from livens.expressions.layout import Layout
+from livens.expressions.state_layout import Layout
 from livens.results import recorder
-from livens.results.checksums import GROUP, Blocks, taken_up, verified, with_checksum, without_checksum
-from livens.run import beginning
-from livens.run import run as run_module
+from livens.results.storage.checksums import GROUP, BlockChecksums, add_checksum, read_verified, rebuild, strip_checksum
+from livens.run import driver as run_module
+from livens.run import startup
 from livens.run.interrupt import Interrupt
 
 
@@ -88,8 +88,8 @@ def interrupted(path, problem, t_end, chunks, **changes):
 
         @property
         def seen(self):
-            ControlC.looks += 1
-            return ControlC.looks >= chunks
+            ControlC.visuals += 1
+            return ControlC.visuals >= chunks
 
         @seen.setter
         def seen(self, value):
@@ -97,7 +97,7 @@ def interrupted(path, problem, t_end, chunks, **changes):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_module, "Interrupt", ControlC)
-        patch.setattr(beginning, "_CHUNK_STEPS", 41)
+        patch.setattr(startup, "_CHUNK_STEPS", 41)
         with pytest.raises(lv.Interrupted) as caught:
             lv.simulate(problem, t_end=t_end, out=path, **changes)
     assert caught.value.result.t[-1] < t_end and lv.load(path).status == "interrupted"
@@ -202,7 +202,7 @@ def test_a_file_says_what_it_is(tmp_path):
         assert tuple(data["coordinate"].values) == problem.system.coordinates
         assert tuple(data["constraint"].values) == problem.system.constraint_names
     assert about["scheme"] == "livens-em" and about["scheme_order"] == 2 and about["scheme_symplectic"] == "no"
-    assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").conserves)
+    assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").is_invariant)
     assert json.loads(about["parameters"]) == run.facts.parameters
     assert about["livens_version"] == lv.__version__ and about["numpy_version"] == np.__version__
     assert {"casadi_version", "python_version", "created"} <= set(about) and about["status"] == "complete"
@@ -230,9 +230,9 @@ def test_a_file_of_other_equations(tmp_path):
     path = tmp_path / "run.h5"
     lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.1, out=path)
     with h5py.File(path, "r+") as file:  # as if another version of livens had made it
-        text = without_checksum(file["checkpoint/record"][:].tobytes())
+        text = strip_checksum(file["checkpoint/record"][:].tobytes())
         model = json.loads(text)["facts"]["model"].encode()
-        other = with_checksum(text.replace(model, b"0" * len(model)).decode())
+        other = add_checksum(text.replace(model, b"0" * len(model)).decode())
         file["checkpoint/record"][: len(other)] = np.frombuffer(other, dtype=np.uint8)
     with pytest.raises(lv.InputError, match="made with other equations"):
         lv.resume(path, t_end=0.2)
@@ -253,25 +253,25 @@ def test_rows_are_read_with_their_blocks(tmp_path):
     rows = np.arange(46.0).reshape(23, 2)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file.create_dataset("q", data=rows, chunks=(5, 2))
-        blocks = Blocks(5)
+        blocks = BlockChecksums(5)
         for part in np.split(rows, [1, 4, 12, 20]):
             blocks.add(part)
             blocks.write(file.require_group(GROUP), "q")
         for first, last in itertools.combinations(range(24), 2):
-            np.testing.assert_array_equal(verified(file, "q", first, last), rows[first:last])
-        np.testing.assert_array_equal(verified(file, "q", 7, 99), rows[7:])
-        taken_up(file, "q", 12).write(file.create_group("again"), "q")
+            np.testing.assert_array_equal(read_verified(file, "q", first, last), rows[first:last])
+        np.testing.assert_array_equal(read_verified(file, "q", 7, 99), rows[7:])
+        rebuild(file, "q", 12).write(file.create_group("again"), "q")
         assert file["again/q"][:2].tolist() == file[GROUP]["q"][:2].tolist()
         file["q"][11, 1] = -1.0
         for first, last in itertools.combinations(range(24), 2):
             if first < 15 and last > 10:
                 with pytest.raises(ValueError, match="the rows 10 to 14 of 'q' do not match their checksum"):
-                    verified(file, "q", first, last)
+                    read_verified(file, "q", first, last)
             else:
-                np.testing.assert_array_equal(verified(file, "q", first, last), rows[first:last])
+                np.testing.assert_array_equal(read_verified(file, "q", first, last), rows[first:last])
         file[GROUP]["q"].resize((4,))
         with pytest.raises(ValueError, match="do not match the number of its rows"):
-            verified(file, "q", 0, 3)
+            read_verified(file, "q", 0, 3)
 
 
 class _Disk:
@@ -304,22 +304,22 @@ def test_a_run_is_brought_to_disk_now_and_then(monkeypatch, seconds, pause):
     disk, kept = recorded(monkeypatch, seconds)
     for _ in range(3000):
         disk.now += 0.01
-        kept.save_now_and_then(lambda: None)
+        kept.flush_if_due(lambda: None)
     assert len(disk.commits) >= 5
     assert np.diff(disk.commits) == pytest.approx(seconds + pause, abs=0.011)
 
 
 def test_rows_go_to_the_file_when_they_fill_a_room(monkeypatch):
     """Three numbers in a row, of eight bytes each."""
-    monkeypatch.setattr(recorder, "BYTES", 10 * 3 * 8)
+    monkeypatch.setattr(recorder, "FLUSH_BYTES", 10 * 3 * 8)
     disk, kept = recorded(monkeypatch, 0.0)
-    kept.save_now_and_then(lambda: None)  # the first one is due at once
+    kept.flush_if_due(lambda: None)  # the first one is due at once
     for i in range(25):
         steps = types.SimpleNamespace(
             taken=1, t=np.array([float(i)]), sizes=None, Z=np.full((1, 2), i), iterations=None, fictive=None
         )
         kept.look(steps)
-        kept.save_now_and_then(lambda: None)
-    kept._beside.wait()
+        kept.flush_if_due(lambda: None)
+    kept._beside.result()
     assert disk.rows == [11, 11] and len(disk.commits) == 1
-    np.testing.assert_array_equal(kept.in_memory()["q"][:, 0], [22.0, 23.0, 24.0])
+    np.testing.assert_array_equal(kept.rows_in_memory()["q"][:, 0], [22.0, 23.0, 24.0])

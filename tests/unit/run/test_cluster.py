@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.run import blocks
+from livens.run.ensemble.api import execution
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (livens[cluster])")
 dask = pytest.importorskip("dask")
@@ -49,7 +49,7 @@ def equal(one, other):
 
 @pytest.mark.filterwarnings("default")  # those of the cluster's own threads
 def test_a_cluster_changes_no_bit(client, monkeypatch):
-    monkeypatch.setattr(blocks, "_STEPS", 16 * 500)
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 500)
     here = lv.ensemble(PENDULUM, **MANY)
     equal(here, lv.ensemble(PENDULUM, **MANY, client=client))
     # another kind of step: with stages, and a member that fails
@@ -86,21 +86,21 @@ def test_the_command_takes_an_address(client):
 
 def slow_down(seconds):
     """Make the blocks of this worker take a while."""
-    from livens.engine import shipped
+    from livens.engine.ensemble import serialized_step
 
-    fast = shipped.Shipped.batch
+    fast = serialized_step.SerializedStep.deserialize
 
     def slow(self):
         time.sleep(seconds)
         return fast(self)
 
-    shipped.Shipped.batch = slow
+    serialized_step.SerializedStep.deserialize = slow
 
 
 @pytest.mark.filterwarnings("default")
 def test_a_worker_that_is_killed_loses_nothing(client, monkeypatch):
     """It is killed while it has a block at hand; the others take that over."""
-    monkeypatch.setattr(blocks, "_STEPS", 16 * 500)
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 500)
     here = lv.ensemble(PENDULUM, **MANY)
     client.run(slow_down, 0.3)
     victim, killed = next(iter(client.run(os.getpid).values())), []
@@ -145,7 +145,7 @@ lv.ensemble(
 
 def test_an_ensemble_that_is_killed_goes_on(tmp_path, monkeypatch):
     """After two of five blocks; what is there is not computed again, and the whole is the same bit for bit."""
-    monkeypatch.setattr(blocks, "_STEPS", 16 * 500)
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 500)
     out = tmp_path / "many.h5"
     options = {name: value for name, value in MANY.items() if name != "reduce"}
     environment = {**os.environ, "PYTHONPATH": str(Path(lv.__file__).parents[1])}

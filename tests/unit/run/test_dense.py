@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.results.dense import through_rows
-from livens.schemes.recipes.stages import integral_weights, lagrange_weights
+from livens.results.dense_output import interpolate_rows
+from livens.schemes.discretization.dae_runge_kutta import lagrange_basis, lagrange_integrals
 
 OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
 PENDULUM = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])
@@ -70,7 +70,7 @@ def test_polynomials_of_partitioned_schemes(scheme, order):
 def test_weights_within_a_step(nodes):
     """Polynomials of as many coefficients as there are nodes are met exactly, and their integrals."""
     nodes, theta = np.array(nodes), ca.SX.sym("theta")
-    weights = [ca.vertcat(*make(nodes, theta)) for make in (lagrange_weights, integral_weights)]
+    weights = [ca.vertcat(*make(nodes, theta)) for make in (lagrange_basis, lagrange_integrals)]
     values, integrals = (ca.Function("w", [theta], [found]) for found in weights)
     for time in (0.0, 0.17, 0.5, 1.0):
         at, until = (np.array(found(time)).ravel() for found in (values, integrals))
@@ -98,7 +98,7 @@ def test_rows_around_are_as_many_as_the_order_needs(order):
     for degree, stored in ((order + 1, ("q",)), (order + 2, ("q", "v"))):
         motion = np.polynomial.Chebyshev.basis(degree, domain=[0, 1])
         rows = SimpleNamespace(t=t, stored=stored, q=motion(t)[:, None], v=motion.deriv()(t)[:, None])
-        found = through_rows(rows, ["q"], between, order)["q"].ravel()
+        found = interpolate_rows(rows, ["q"], between, order)["q"].ravel()
         assert np.abs(found - motion(between)).max() < 1e-11
 
 
@@ -108,7 +108,7 @@ def test_polynomials_go_through_the_nearest_rows():
     rows = SimpleNamespace(t=t, stored=("t", "x"), x=(t**3)[:, None])
     for time, first in ((0.2, 0), (1.2, 1), (2.7, 2), (3.3, 3), (4.9, 3)):
         expected = np.polyval(np.polyfit(t[first : first + 3], t[first : first + 3] ** 3, 2), time)
-        assert through_rows(rows, ["x"], np.array([time]), 1)["x"][0, 0] == pytest.approx(expected, abs=1e-9)
+        assert interpolate_rows(rows, ["x"], np.array([time]), 1)["x"][0, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_values_of_all_steps():
@@ -361,8 +361,8 @@ def test_a_stopped_run_goes_on_bit_for_bit_in_any_pace(tmp_path, monkeypatch, op
     problem = lv.problems.load("kepler")
     whole = lv.simulate(problem, t_end=5.0, **options)
     with monkeypatch.context() as patch:
-        patch.setattr("livens.run.beginning._CHUNK_STEPS", 40)
-        patch.setattr("livens.run.run.Interrupt", Stopped)
+        patch.setattr("livens.run.startup._CHUNK_STEPS", 40)
+        patch.setattr("livens.run.driver.Interrupt", Stopped)
         with pytest.raises(lv.Interrupted):
             lv.simulate(problem, t_end=5.0, out=tmp_path / "run.h5", **options)
     assert len(lv.load(tmp_path / "run.h5")) == 41

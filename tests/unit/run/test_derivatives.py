@@ -5,7 +5,7 @@ import pytest
 
 import livens as lv
 from livens.port_hamiltonian import examples
-from livens.run import tape
+from livens.run.derivatives import tape
 
 
 def weightless():

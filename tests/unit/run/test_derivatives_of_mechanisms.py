@@ -12,7 +12,7 @@ def touching():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.0995], radius=0.1, mass=2.0)
     ground = contacts.HalfSpace(mb.ground, [0, 0, 0], [0, 0, 1])
-    mb.contact(contacts.Sphere(ball, 0.1), ground, stiffness=2e4, damping=0.1, friction=0.3, name="floor")
+    mb.contact(contacts.Sphere(ball, 0.1), ground, stiffness=2e4, dissipation=0.1, friction=0.3, name="floor")
     mb.start(ball, velocity=[0.5, 0.1, 0.0], omega=[0.3, 1.0, 0.2])
     return mb.problem(), "lie-em", ["floor.stiffness", "floor.friction"]
 
@@ -21,7 +21,7 @@ def bent():
     """A cantilever that swings in a plane."""
     mb = lv.Multibody(planar=True, gravity=[0, -9.81])
     section = lv.Section.general(EA=1e4, GA=1e4, GJ=1.0, EI=1.0, mass=1.0, inertia=[0.02, 0.01, 0.01])
-    mb.beam("boom", points=[[0, 0], [1, 0]], section=section, elements=1, first=mb.ground)
+    mb.beam("boom", points=[[0, 0], [1, 0]], section=section, elements=1, clamp_first=mb.ground)
     return mb.problem(), "lie-em", []
 
 
@@ -105,7 +105,7 @@ def servo():
     mb = lv.Multibody(planar=True)
     rod = mb.rod("rod", a=[0, 0], b=[1, 0], mass=1.0)
     hinge = mb.revolute("hinge", mb.ground, rod, at=[0, 0])
-    mb.controller("servo", hinge, every=0.01, law=lambda t, measured: -5 * measured[0], measure=["hinge.angle"])
+    mb.sampled_controller("servo", hinge, period=0.01, law=lambda t, measured: -5 * measured[0], inputs=["hinge.angle"])
     return mb
 
 
@@ -147,16 +147,20 @@ def test_tangents_of_many_runs():
     """Each is that of the run by itself; who fails stops no other."""
     step = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01, t_end=0.5)
     speeds, weights = [[0.0, 0.1], [0.5, 0.3], [0.0, 0.2]], [9.0, 9.5, 10.0]
-    found = lv.tangents(step, {"parameters": {"g": 1.0}, "h": 0.1}, v0=speeds, parameters={"g": weights}, every=10)
+    found = lv.jvp(step, {"parameters": {"g": 1.0}, "h": 0.1}, v0=speeds, parameters={"g": weights}, every=10)
     assert list(found.failures) == [1] and np.isnan(found.change["q"][1]).all()
     for i in (0, 2):
         run = step.run(v0=speeds[i], parameters={"g": weights[i]}, every=10)
         np.testing.assert_array_equal(found.states["q"][i], run.q)
         np.testing.assert_allclose(found.change["v"][i], run.jvp(parameters={"g": 1.0}, h=0.1)["v"], rtol=1e-13)
-    again = lv.tangents(
+    again = lv.jvp(
         step, {"parameters": {"g": 1.0}, "h": 0.1}, v0=speeds, parameters={"g": weights}, every=10, threads=2
     )
     np.testing.assert_array_equal(again.change["q"], found.change["q"])
-    for bad, words in ((3, "along must be"), ({"g": 1.0}, "unknown direction 'g'"), ({"parameters": {"a": 1}}, "unknown")):
+    for bad, words in (
+        (3, "along must be"),
+        ({"g": 1.0}, "unknown direction 'g'"),
+        ({"parameters": {"a": 1}}, "unknown"),
+    ):
         with pytest.raises(lv.InputError, match=words):
-            lv.tangents(step, bad, v0=[0.0, 0.1])
+            lv.jvp(step, bad, v0=[0.0, 0.1])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.engine import batch, member_order
-from livens.run import together
+from livens.engine.ensemble import member_ordering, stepper
+from livens.run.ensemble.api import run
 
 CASES = {
     "constrained": ("simple-pendulum", "livens-em", 1500),
@@ -59,7 +59,9 @@ def test_members_are_the_runs_they_would_be(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_neither_order_nor_threads_change_a_bit(case, monkeypatch):
-    monkeypatch.setattr(batch, "_MANY", 1)  # as if they were many: threads put them into their order too
+    monkeypatch.setattr(
+        stepper, "_PARALLEL_UNPERMUTE_FROM", 1
+    )  # as if they were many: threads put them into their order too
     name, scheme, _ = CASES[case]
     problem = lv.problems.load(name)
     start, parameters = members_of(problem, 37)
@@ -84,10 +86,10 @@ def test_company_changes_no_bit(monkeypatch):
     start, parameters = members_of(problem, 16)
     orders = []
     monkeypatch.setattr(
-        together, "ordered_members", lambda z, k: orders.append(member_order.ordered_members(z, k)) or orders[-1]
+        run, "morton_order", lambda z, k: orders.append(member_ordering.morton_order(z, k)) or orders[-1]
     )
     many = ran(problem, None, 700, start, parameters, every=100)
-    monkeypatch.setattr(together, "ordered_members", lambda z, k: np.arange(len(z)))
+    monkeypatch.setattr(run, "morton_order", lambda z, k: np.arange(len(z)))
     first = int(orders[0][0])  # the pivot order is that of the member which comes first
     shuffled = np.concatenate([[first], np.random.default_rng(5).permutation([i for i in range(16) if i != first])])
     chosen = {key: values[shuffled] for key, values in start.items()}
@@ -100,17 +102,19 @@ def test_neighbours_are_alike_in_all_their_numbers():
     random = np.random.default_rng(3)
     k, v = random.uniform(size=(4096, 1)), random.uniform(size=(4096, 1))
     z = np.hstack([v, 2 * v, np.zeros_like(v)])
-    order = member_order.ordered_members(z, k)
+    order = member_ordering.morton_order(z, k)
     assert sorted(order) == list(range(4096))
     groups = np.hstack([k, v])[order].reshape(-1, 8, 2)
     assert np.median(np.ptp(groups, axis=1).max(axis=1)) < 0.12  # the side of a square with eight of them is 0.044
     shuffled = random.permutation(4096)
-    other = member_order.ordered_members(z[shuffled], k[shuffled])
+    other = member_ordering.morton_order(z[shuffled], k[shuffled])
     np.testing.assert_array_equal(shuffled[other], order)
-    assert shuffled[member_order.first_member(z[shuffled], k[shuffled])] == member_order.first_member(z, k)
-    assert member_order.first_member(np.array([[np.nan, 2.0], [1.0, 1.0], [1.0, 0.0]]), np.zeros((3, 1))) == 2
+    assert shuffled[member_ordering.canonical_member(z[shuffled], k[shuffled])] == member_ordering.canonical_member(
+        z, k
+    )
+    assert member_ordering.canonical_member(np.array([[np.nan, 2.0], [1.0, 1.0], [1.0, 0.0]]), np.zeros((3, 1))) == 2
     twins = np.repeat(z[:5], 3, axis=0)
-    assert len(set(map(tuple, twins[member_order.ordered_members(twins, np.zeros((15, 1)))][::3]))) == 5
+    assert len(set(map(tuple, twins[member_ordering.morton_order(twins, np.zeros((15, 1)))][::3]))) == 5
 
 
 def test_lanes_do_not_touch_each_other():
@@ -132,7 +136,7 @@ def test_lanes_do_not_touch_each_other():
 
 def test_members_go_on_as_themselves_beside_one_that_failed(monkeypatch):
     """Different ones, for many chunks of steps after the one in which another failed."""
-    monkeypatch.setattr(batch, "_CHUNK_BYTES", 5_000)
+    monkeypatch.setattr(stepper, "_L2_CHUNK_BYTES", 5_000)
     falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
     kind = dict(scheme="livens-midpoint", h=0.01, t_end=2.0, every=5)
     starts, speeds = [[-3.0], [-2.5], [0.5], [-2.0]], [[0.1], [0.2], [3.0], [-0.3]]
@@ -177,7 +181,7 @@ def test_lanes_that_leave_come_back(monkeypatch):
     problem = lv.problems.load("double-four-bar")
     start, parameters = members_of(problem, 8, seed=2)
     usual = ran(problem, None, 2500, start, parameters, every=500)
-    monkeypatch.setattr(batch, "_CHUNK_BYTES", 60_000)
+    monkeypatch.setattr(stepper, "_L2_CHUNK_BYTES", 60_000)
     other = ran(problem, None, 2500, start, parameters, every=500)
     np.testing.assert_allclose(other.q, usual.q, atol=1e-9)
     assert max(one.max_energy_drift for one in other.summary) < 1e-12
@@ -300,7 +304,11 @@ def test_several_numbers_are_reduced_and_no_corrections_wasted():
     many = lv.ensemble(problem, parameters={"g": gs}, h=0.01, t_end=2.0, every=50, reduce=reduce)
     for i, g in enumerate(gs):
         run = lv.simulate(problem, parameters={"g": g}, h=0.01, t_end=2.0)
-        rows = {"x": run.q[:, 0], "both": np.stack([run.q[:, 1], run.v[:, 0]], axis=1), "speed": (run.v**2).sum(axis=1)}
+        rows = {
+            "x": run.q[:, 0],
+            "both": np.stack([run.q[:, 1], run.v[:, 0]], axis=1),
+            "speed": (run.v**2).sum(axis=1),
+        }
         for name, values in rows.items():
             found = many.reduced[name]
             np.testing.assert_allclose(found.mean[i], values.mean(axis=0), atol=1e-12)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.results.zarr_store import ZarrArray
-from livens.run import blocks, parts
+from livens.results.storage.zarr_store import ZarrArray
+from livens.run.ensemble.api import execution, partial_results
 
 PENDULUM = lv.problems.load("simple-pendulum")
 MANY = dict(
@@ -57,7 +57,7 @@ def test_an_ensemble_has_a_dimension_for_its_members(many):
 
 def test_a_store_is_the_ensemble(many, tmp_path, monkeypatch):
     """Written at once, and block by block."""
-    monkeypatch.setattr(blocks, "_STEPS", 16 * 50)
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 50)
     for path in (many.save(tmp_path / "at-once.zarr"), tmp_path / "blocks.zarr"):
         if not path.exists():
             equal(many, lv.ensemble(PENDULUM, **MANY, out=path))
@@ -81,7 +81,7 @@ def test_others_read_a_store(many, tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr", reason="Zarr is not installed")
     import xarray
 
-    monkeypatch.setattr(blocks, "_STEPS", 16 * 50)
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 50)
     lv.ensemble(PENDULUM, **MANY, out=tmp_path / "many.zarr")
     data = xarray.open_zarr(tmp_path / "many.zarr").sortby("member")
     np.testing.assert_array_equal(data["q"].sel(coordinate="x"), many.q[:, :, 0])
@@ -99,7 +99,7 @@ def test_chunks_are_read_as_they_were_written(tmp_path):
     np.testing.assert_array_equal(array.read_chunk(2), values[6:])
     with pytest.raises(ValueError, match="2 chunks instead of 3"):
         array.read()
-    array.complete()
+    array.write_missing_chunks()
     found = ZarrArray.open(tmp_path, "a").read()
     np.testing.assert_array_equal(found[[0, 1, 2, 6]], values[[0, 1, 2, 6]])
     assert np.isnan(found[3:6]).all()
@@ -175,18 +175,18 @@ lv.ensemble(
 
 def test_a_store_in_the_making_survives_a_kill(tmp_path, monkeypatch):
     """What is there is not computed again, and the whole is the same bit for bit."""
-    monkeypatch.setattr(blocks, "_STEPS", 16 * 50)
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 50)
     out, options = tmp_path / "many.zarr", dict(h=0.01, t_end=0.5, every=10)
     weights = {"g": np.linspace(11.0, 8.0, 40)}
     environment = {**os.environ, "PYTHONPATH": str(Path(lv.__file__).parents[1])}
     killed = subprocess.run([sys.executable, "-c", SCRIPT, str(out)], env=environment, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    half = parts.parts_folder(out)
+    half = partial_results.blocks_folder(out)
     assert not out.exists() and len(list((half / "q").glob("*.0.0"))) == 2
     again = []
-    usual = parts.StoreParts.save
+    usual = partial_results.ZarrBlockStore.save
     monkeypatch.setattr(
-        parts.StoreParts, "save", lambda self, n, outcome: (again.append(n), usual(self, n, outcome))[1]
+        partial_results.ZarrBlockStore, "save", lambda self, n, outcome: (again.append(n), usual(self, n, outcome))[1]
     )
     found = lv.ensemble(PENDULUM, parameters=weights, **options, out=out)
     assert again == [2] and not half.exists()

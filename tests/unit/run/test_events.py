@@ -106,7 +106,7 @@ def test_switching_parameters():
     t, speed = 0.9 - event.t, np.sqrt(9.81)
     assert run.at(0.9).q[0] == pytest.approx(0.5 - speed * t + 9.81 / 2 * t**2, abs=1e-12)
     assert run.observe("total_energy")[-1] == pytest.approx(0.0, abs=1e-12)
-    assert np.abs(run.observe("energy_balance_defect")).max() < 1e-12 and run.parameter_pieces[1][1][0] == -9.81
+    assert np.abs(run.observe("energy_balance_defect")).max() < 1e-12 and run.parameter_segments[1][1][0] == -9.81
     assert run.observe(lambda k: k.g)[[0, -1]].tolist() == [9.81, -9.81]
 
 
@@ -190,7 +190,7 @@ def test_actions_see_the_parameters_of_their_own_model():
         ball = lv.Element(
             ["z"],
             kinetic=lambda v, k: k.mass * v[0] ** 2 / 2,
-            potential=lambda q, k: k.mass * k.weight * q[0],
+            potential=lambda q, k: k.mass * k.gravity * q[0],
             parameters=dict(mass=mass, weight=gravity),
             name="ball",
         )
@@ -255,5 +255,5 @@ def test_joints_answer_to_a_kick(rods, mass):
     moment = float(bodies[0].element.parameters.values["moment"])  # a little more than that of a line, it is not thin
     M = mass * (below + 0.5 - 0.25 * np.eye(rods)) + moment * np.eye(rods)
     assert turning == pytest.approx(np.linalg.solve(M, mass * 3.0 * 0.5 * (n == 0)), rel=1e-9, abs=1e-12)
-    assert mb.system.large == (rods == 60)
+    assert mb.system.uses_sparse_path == (rods == 60)
     assert np.abs(run["velocity_constraint"][behind]).max() < 1e-12

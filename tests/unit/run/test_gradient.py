@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.run import tape
-from livens.run.gradient import tape_of
+from livens.run.derivatives import tape
+from livens.run.derivatives.gradient import record_run
 from livens.run.plan import Plan
 
 CASES = {
@@ -29,14 +29,14 @@ def loss(q, v, t):
 def plan_of(case):
     name, scheme, steps = CASES[case]
     problem = lv.problems.load(name)
-    return problem, Plan.of(problem, scheme=scheme, t_end=problem.t0 + steps * problem.h)
+    return problem, Plan.from_arguments(problem, scheme=scheme, t_end=problem.t0 + steps * problem.h)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_forth_and_back_agree(case):
     """For every direction of state and parameters, the product with the adjoint is what the tangent says."""
     _, plan = plan_of(case)
-    compiled, found, _ = tape_of(plan)
+    compiled, found, _ = record_run(plan)
     random, nz = np.random.default_rng(1), compiled.layout.size
     bars = np.zeros((1, nz))
     bars[0, compiled.layout["q"]] = random.standard_normal(compiled.layout.sizes["q"])
@@ -99,10 +99,10 @@ def test_lengths_move_the_start_with_them():
 def test_checkpoints_change_no_bit(case, kept, monkeypatch):
     """Whether all steps are computed again, none, or the first ones; with a shorter step at the end, and with a sum."""
     in_chunks(monkeypatch, 300)
-    monkeypatch.setattr(tape, "KEPT_BYTES", kept)
-    again, advance = [], tape.Tape.steps_of
+    monkeypatch.setattr(tape, "STORED_BYTES", kept)
+    again, advance = [], tape.Tape.replay
     monkeypatch.setattr(
-        tape.Tape, "steps_of", lambda self, chunk: (again.append(chunk.Z is None), advance(self, chunk))[1]
+        tape.Tape, "replay", lambda self, chunk: (again.append(chunk.Z is None), advance(self, chunk))[1]
     )
     name, scheme, _ = CASES[case]
     problem = lv.problems.load(name)

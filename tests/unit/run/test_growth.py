@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.models.element_numbers import ElementNumbers
-from livens.models.sparse_rows import SparseRows
-from livens.run.extremes import _tables
+from livens.models.initialization.sparse_linalg import SparseConstraintJacobian
+from livens.models.numeric_assembly import NumericAssembly
+from livens.run.drift_monitor import _model_cache
 from livens.run.plan import Plan
 from livens.run.simulate import compile_and_start
 
@@ -21,16 +21,16 @@ CASES = ["n-four-bar", "chain"]
 
 def set_up(name, N):
     """Everything before the first step that does not belong to a tier."""
-    plan = Plan.of(lv.problems.load(name, N=N))
+    plan = Plan.from_arguments(lv.problems.load(name, N=N))
     compiled, initial = compile_and_start(plan)
     facts = plan.facts(compiled)
     facts.scene  # noqa: B018  # it is drawn when somebody asks
-    energy = plan.model.watched_energy(plan.scheme.conserves)
-    plan.model.watched_sums(energy, ())
-    plan.model.term_sums([energy, "constraint", "velocity_constraint"])
-    plan.model.observable_sums("constraint_forces")
+    energy = plan.model.monitored_energy(plan.scheme.is_invariant)
+    plan.model.monitored_element_sums(energy, ())
+    plan.model.roundoff_element_sums([energy, "constraint", "velocity_constraint"])
+    plan.model.observable_element_sums("constraint_forces")
     str(plan.model)
-    compiled.equations.row_names  # noqa: B018
+    compiled.equations.equation_labels  # noqa: B018
     plan.scheme.memory(plan.model, initial.values, plan.k, 0.0, plan.h)
     assert not initial.dropped
     return plan
@@ -38,7 +38,7 @@ def set_up(name, N):
 
 def forget():
     """What other tests have derived."""
-    _tables.cache_clear()
+    _model_cache.cache_clear()
 
 
 def calls(name, N):
@@ -107,9 +107,9 @@ def test_what_is_derived_does_not_grow(monkeypatch, name):
 def test_factors_grow_like_bodies(name):
     def nonzeros(N):
         problem = lv.problems.load(name, N=N)
-        G = ElementNumbers(problem.system, 0.0, problem.system.parameter_vector()).slopes(problem.q0)
-        rows = SparseRows(G)
-        assert np.isfinite(rows.least(np.ones(problem.system.m))).all()
+        G = NumericAssembly(problem.system, 0.0, problem.system.parameter_vector()).slopes(problem.q0)
+        rows = SparseConstraintJacobian(G)
+        assert np.isfinite(rows.min_norm_solve(np.ones(problem.system.m))).all()
         return rows._factors.L.nnz + rows._factors.U.nnz
 
     a, b, c = (nonzeros(N) for N in (FEW, MANY, 2 * MANY))
@@ -120,7 +120,7 @@ def test_fingerprints_tell_equations_apart():
     """Of large systems, without one graph: equal for equal equations, and no other."""
 
     def fingerprint(name, scheme=None, **options):
-        plan = Plan.of(lv.problems.load(name, **options), scheme=scheme)
+        plan = Plan.from_arguments(lv.problems.load(name, **options), scheme=scheme)
         return compile_and_start(plan)[0].fingerprint
 
     assert fingerprint("n-four-bar", N=50) == fingerprint("n-four-bar", N=50, g=1.62)
@@ -138,8 +138,10 @@ def test_fingerprints_tell_equations_apart():
 
 
 def test_files_of_large_systems_that_tell_of_one_graph_go_on():
-    plan = Plan.of(lv.problems.load("chain", N=22, frames=0))
+    plan = Plan.from_arguments(lv.problems.load("chain", N=22, frames=0))
     compiled, _ = compile_and_start(plan)
-    assert plan.model.large and compiled.fingerprint != compiled.flat.fingerprint
-    assert compiled.solves(compiled.fingerprint) and compiled.solves(compiled.flat.fingerprint)
-    assert not compiled.solves("something else")
+    assert plan.model.uses_sparse_path and compiled.fingerprint != compiled.flat.fingerprint
+    assert compiled.matches_fingerprint(compiled.fingerprint) and compiled.matches_fingerprint(
+        compiled.flat.fingerprint
+    )
+    assert not compiled.matches_fingerprint("something else")

@@ -107,7 +107,10 @@ def test_a_particle_sticks_where_friction_suffices(friction):
     mb.start(grain, velocity=[0.5, 0.2, 0])
     plane = contacts.HalfSpace(mb.ground, normal="z")
     run = mb.simulate(
-        t_end=200.0, h=0.01, every=7, events=mb.bounce(contacts.Points(grain, [[0, 0, 0]]), plane, friction=friction)
+        t_end=200.0,
+        h=0.01,
+        every=7,
+        events=mb.bounce(contacts.PointCloud(grain, [[0, 0, 0]]), plane, friction=friction),
     )
     v = run["grain.velocity"]
     if friction < 0.4:
@@ -188,7 +191,7 @@ def test_it_leaves_a_hill_where_it_has_fallen_by_a_third():
 
 def bowl(h, friction, t_end=1.0):
     mb = lv.Multibody(gravity=[0, 0, -G])
-    pocket = contacts.Pocket(mb.ground, radius=1.1, at=[0, 0, 0])
+    pocket = contacts.HollowSphere(mb.ground, radius=1.1, at=[0, 0, 0])
     ball = mb.sphere("ball", at=[0.8, 0, -0.6], radius=0.1, mass=1.0)
     rolling = 10 * np.cross([0, 1.0, 0], [0.8, 0, -0.6])  # without slip
     mb.start(ball, velocity=[0, 1.0, 0], omega=rolling if friction > 1 else [1, 2, 3.0])
@@ -234,7 +237,7 @@ def test_two_free_bodies_keep_their_momenta(friction):
     mb = lv.Multibody()
     a = mb.sphere("a", at=[0, 0, 0], radius=0.2, mass=2.0)
     b = mb.sphere("b", at=[0.1, 0, 0.6], radius=0.1, mass=0.5)
-    mb.spring("band", a, b, stiffness=8.0, length=0.1)
+    mb.spring("band", a, b, stiffness=8.0, free_length=0.1)
     mb.start(a, velocity=[0.1, 0, 0], omega=[1, 0, 2.0])
     mb.start(b, velocity=[0, 0.2, 0], omega=[0, -3.0, 1])
     run = mb.simulate(t_end=6.0, h=0.005, events=mb.bounce(a, b, restitution=0.4, friction=friction))
@@ -280,11 +283,11 @@ def test_bounces_that_are_said_again_are_the_same():
     mb.bounce(mb.bodies["ball"], mb.ground, restitution=0.8)
     assert mb.system is system
     mb.bounce(mb.bodies["ball"], mb.ground, restitution=0.5)
-    assert mb.system is not system and len(mb._landings) == 1
+    assert mb.system is not system and len(mb._rigid_contacts) == 1
     with pytest.raises(lv.InputError, match="already"):
         mb.bounce(mb.bodies["ball"], mb.ground, name="ball")
     plain = mb.bounce(mb.bodies["ball"], mb.ground, lands=False, name="blow")
-    assert len(plain) == 1 and "blow" not in mb._landings
+    assert len(plain) == 1 and "blow" not in mb._rigid_contacts
 
 
 def test_what_does_not_land():
@@ -292,7 +295,7 @@ def test_what_does_not_land():
     mb = lv.Multibody(gravity=[0, 0, -G])
     box = mb.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
     events = mb.bounce(box, mb.ground, restitution=0.5)
-    assert len(events) == 8 and not mb._landings
+    assert len(events) == 8 and not mb._rigid_contacts
     with pytest.raises(lv.IntegrationError, match="times within one step"):
         mb.simulate(t_end=2.0, h=0.01, events=events)
     mb, events = placed(0.3)
@@ -309,7 +312,7 @@ def test_a_system_by_itself_sees_what_lies_on_something():
     mb, events = placed(0.3, velocity=[0.5, 0, 0])
     whole = mb.simulate(t_end=1.0, h=0.01, events=events)
     q, v = mb.started
-    run = lv.simulate(mb.system, q, v, scheme=mb.usual_scheme, t_end=1.0, h=0.01, events=events)
+    run = lv.simulate(mb.system, q, v, scheme=mb.default_scheme, t_end=1.0, h=0.01, events=events)
     assert run.q.tobytes() == whole.q.tobytes() and names(run) == names(whole)
     assert np.abs(run["ball.position"][:, 2] - 0.1).max() < 1e-14
 
@@ -488,7 +491,9 @@ def test_what_lies_is_lifted_and_never_put_into_the_ground():
     mb, bounces = placed(0.3)
     run = mb.simulate(t_end=0.6, h=0.01, events=[*bounces, moved("q", [0, 0, 1.0])])
     assert run["ball.position"][-1, 2] == pytest.approx(1.1 - G * 0.1**2 / 2, abs=1e-12)
-    words = "the action of event 'kick' at t = 0.5 is not admissible: the bodies of 'ball-ground bounce' overlap by 0.01"
+    words = (
+        "the action of event 'kick' at t = 0.5 is not admissible: the bodies of 'ball-ground bounce' overlap by 0.01"
+    )
     with pytest.raises(lv.InputError, match=words):
         mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, -0.01])])
 

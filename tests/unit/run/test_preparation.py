@@ -5,8 +5,8 @@ import sys
 import pytest
 
 import livens as lv
-from livens.engine import native
-from livens.expressions import stages
+from livens import progress as stages
+from livens.engine.codegen import jit
 from livens.run import progress
 
 
@@ -24,9 +24,9 @@ class Heard:
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path))
-    native.forget()
+    jit.clear_memory_cache()
     yield
-    native.forget()
+    jit.clear_memory_cache()
 
 
 def pendulum(stiffness):
@@ -41,10 +41,10 @@ def pendulum(stiffness):
 
 def test_everything_long_is_said(empty_cache):
     heard, model = Heard(), pendulum(3.25)
-    with stages.listening(heard):
-        before = native.compilations
+    with stages.listen(heard):
+        before = jit.compilations
         lv.simulate(model, [-1, 0], [0, 0], h=1e-2, t_end=0.1)
-        compiled = native.compilations - before
+        compiled = jit.compilations - before
         assert "deriving 3 equations" in heard.words and "choosing pivots of 3 equations" in heard.words
         assert heard.counts == {("compiling", "kernel"): compiled} and compiled > 3
         heard.words.clear()
@@ -54,22 +54,22 @@ def test_everything_long_is_said(empty_cache):
 
 def test_large_systems_say_what_they_check():
     heard = Heard()
-    with stages.listening(heard):
+    with stages.listen(heard):
         problem = lv.problems.load("n-four-bar", N=30)
         problem.system.start(problem.start_values, problem.system.parameter_vector(), 0.0, False, "error")
     assert heard.words == ["building n-four-bar", f"checking {problem.system.m} constraints"]
 
 
 def test_the_line():
-    shown = progress.Preparation("n-four-bar (livens-em)")
+    shown = progress.PreparationStatus("n-four-bar (livens-em)")
     try:
-        shown.stage("deriving 210 equations")
+        shown.message("deriving 210 equations")
         for _ in range(34):
             shown.counted("compiling", "kernel")
         line = "n-four-bar (livens-em): deriving 210 equations ... compiling 34 kernels ... "
         assert shown.line().startswith(line) and shown.line().endswith(" s")
-        shown.stage("choosing pivots")
-        shown.stage("drawing the scene")
+        shown.message("choosing pivots")
+        shown.message("drawing the scene")
         assert shown.line().startswith("n-four-bar (livens-em): compiling 34 kernels ... choosing pivots ... drawing")
     finally:
         shown.end()
@@ -80,22 +80,22 @@ def test_the_line():
 )
 def test_only_where_somebody_looks(monkeypatch, terminal, asked, seen):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    with progress.preparing("title", asked):
-        assert stages.nobody_listens() != seen
-    assert stages.nobody_listens()
+    with progress.show_preparation("title", asked):
+        assert stages.is_silent() != seen
+    assert stages.is_silent()
 
 
 def test_the_first_one_shows_what_the_others_do():
     heard = Heard()
-    with stages.listening(heard), progress.preparing("title", True):
-        stages.stage("deriving")
+    with stages.listen(heard), progress.show_preparation("title", True):
+        stages.report_progress("deriving")
     assert heard.words == ["deriving"]
 
 
 def test_the_line_appears_when_it_takes_long(monkeypatch):
     """With no patience at all; the thread is gone afterwards."""
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    shown = progress.Preparation("title")
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    shown = progress.PreparationStatus("title")
     opened = []
 
     class Console:
@@ -114,7 +114,7 @@ def test_the_line_appears_when_it_takes_long(monkeypatch):
             pass
 
     monkeypatch.setattr("rich.console.Console", Console)
-    shown.stage("deriving 3 equations")
+    shown.message("deriving 3 equations")
     shown._thread.join()  # it ends by itself, see above
     shown.end()
     assert len(opened) == 1 and opened[0].startswith("title: deriving 3 equations ... ")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.engine import compiled as compiled_module
-from livens.engine import native
-from livens.engine.compiled import compiled_step
+from livens.engine import compiled_step as compiled_module
+from livens.engine.codegen import jit
+from livens.engine.compiled_step import compiled_step
 
 
 def pendulum(power=2, **changes):
@@ -56,14 +56,14 @@ def test_a_prepared_run_is_the_simulated_one_and_compiles_nothing():
     step = lv.prepare(pendulum(), scheme="livens-em", h=0.01)
     for _ in range(2):  # what was run before is run again by a loop of its own, which belongs to no model
         step.run([-1, 0], [0, 0], t_end=0.1)
-    before = native.compilations
+    before = jit.compilations
     for l in (0.5, 1.0, 2.0):  # noqa: E741
         for h in (0.01, 0.003):
             run = step.run([-l, 0], [0, 0], parameters={"l": l}, h=h, t_end=1.0)
             same = lv.simulate(pendulum(l=l), [-l, 0], [0, 0], h=h, t_end=1.0)
             assert np.abs(run.q - same.q).max() < 1e-12 and run.status == "complete"
             assert run.summary.max_constraint < 1e-13
-    assert native.compilations == before
+    assert jit.compilations == before
 
 
 def test_runs_do_not_depend_on_what_ran_before():
@@ -130,16 +130,16 @@ def test_code_is_freed_with_its_owner():
     assert all(code() is not None for code in codes)
     del step
     compiled_module._compiled.clear()
-    native.forget()
+    jit.clear_memory_cache()
     gc.collect()
     assert owner() is None and all(code() is None for code in codes)
 
 
 def test_what_is_kept_is_bounded():
-    for i in range(3 * compiled_module._KEPT):
+    for i in range(3 * compiled_module._MAX_CACHED_STEPS):
         compiled_for(lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, i=i: (1 + i) * q[0] ** 2))
-    assert len(compiled_module._compiled) == compiled_module._KEPT
-    assert len(native._recent) <= native._RECENT
+    assert len(compiled_module._compiled) == compiled_module._MAX_CACHED_STEPS
+    assert len(jit._recent) <= jit._MAX_RECENT
 
 
 MEMORY = """

@@ -71,7 +71,7 @@ def hamiltonian_orbit(scheme):
 
 
 def orbit_in_parts(scheme):
-    model = lv.FirstOrder("x y u v", rhs=lambda x: [x[2], x[3], *(-x[:2] / (x[:2] @ x[:2]) ** 1.5)], second="u v")
+    model = lv.FirstOrder("x y u v", rhs=lambda x: [x[2], x[3], *(-x[:2] / (x[:2] @ x[:2]) ** 1.5)], partition="u v")
     exact = lv.problems.load("kepler", e=0.5).reference
     x0 = np.concatenate([exact(0.0)["q"], exact(0.0)["v"]])
     run = lv.simulate(model, x0=x0, scheme=scheme, t_end=20.0, control=lv.StepControl(tolerance=1e-8))

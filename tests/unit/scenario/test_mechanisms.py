@@ -5,7 +5,7 @@ import pytest
 
 import livens as lv
 from livens.problems.slider_crank import slider_crank_mechanism
-from livens.scenario.example import MECHANISM
+from livens.scenario.templates import MECHANISM
 
 CRANK = MECHANISM.format(file="crank.yaml")
 

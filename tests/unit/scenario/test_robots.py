@@ -93,10 +93,10 @@ def test_all_that_can_be_drawn_in_python_can_be_written():
     hinge = same.revolute("hinge", same.ground, arm, at=[0, 0, 0], axis="y")
     shaft = same.revolute("shaft", same.ground, disc, axis="y")
     same.couple("belt", (hinge, 2.0), (shaft, -1.0))
-    same.pid(hinge, stiffness=60, damping=12, integral=80, angle=lambda t: 0.3 * lv.math.sin(t), name="servo")
+    same.pid(hinge, kp=60, kd=12, ki=80, reference=lambda t: 0.3 * lv.math.sin(t), name="servo")
     same.limit("stop", hinge, lower=-30 * lv.deg, upper=45 * lv.deg, stiffness=1e4, restitution=0.5)
     same.sensor("tip", disc, relative_to=arm.tool)
-    assert drawn.system.digest == same.system.digest
+    assert drawn.system.fingerprint == same.system.fingerprint
     assert list(drawn.system.quantities) == list(same.system.quantities)
     assert [stop.name for stop in drawn.system.stops] == [stop.name for stop in same.system.stops]
     for wrong, words in (

@@ -17,7 +17,7 @@ import livens as lv
 from livens import math as m
 from livens.errors import InputError
 from livens.scenario import evaluate, grammar, reader, tokens
-from livens.scenario import example as examples
+from livens.scenario import templates as examples
 from scenarios import EVERYTHING, EXPRESSIONS, PENDULUM, changed, complaint, guarded, value
 from terminal import livens
 
@@ -49,7 +49,7 @@ def everything():
 
     return lv.System(
         "r phi s",
-        kinetic=lambda q, v, k: k.mass / 2 * (v[0] ** 2 + (q[0] * v[1]) ** 2) + k.twice / 2 * v[2] ** 2,
+        kinetic=lambda q, v, k: k.mass / 2 * (v[0] ** 2 + (q[0] * v[1]) ** 2) + k.enforced_twice / 2 * v[2] ** 2,
         potential=lambda q, k: k.c / 2 * (q[0] - 1) ** 2 + m.maximum(q[2], 0) ** 2 - m.cos(q[1]) * math.e,
         dissipation=lambda q, v, k: k.d / 2 * ((q[0] * v[1]) ** 2 + v[2] ** 2),
         constraints=lambda q, t: [q[2] - 0.1 * m.sin(t) - q[0] + 1],
@@ -235,7 +235,7 @@ def test_functions_of_symbols_and_of_numbers(function):
     numbers = [1.25, 0.5, -0.75][:fewest] if function == "acosh" else [0.25, 0.5, -0.75][:fewest]
     text = f"{function}({', '.join(names)})"
     symbols = ca.SX.sym("s", fewest)
-    symbolic = value(text, **dict(zip(names, m.symbols(symbols), strict=True)))
+    symbolic = value(text, **dict(zip(names, m.from_casadi(symbols), strict=True)))
     numeric = value(text, **dict(zip(names, numbers, strict=True)))
     assert float(ca.Function("f", [symbols], [symbolic.sx])(numbers)) == pytest.approx(numeric, rel=1e-15)
     assert numeric == pytest.approx(float(getattr(m, function, getattr(builtins, function, None))(*numbers)), rel=1e-15)

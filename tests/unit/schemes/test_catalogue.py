@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 
 import livens as lv
-from livens.schemes.catalogue import BEGIN, END, GROUPS, markdown, refreshed, row, rows
+from livens.schemes.core.catalogue import BEGIN, END, GROUPS, all_rows, make_row, markdown, replace_table
 
 README = Path(__file__).parents[3] / "README.md"
 
 
 def test_the_table_of_the_readme_is_up_to_date():
-    """If it is not: python -m livens.schemes.catalogue."""
+    """If it is not: python -m livens.schemes.core.catalogue."""
     text = README.read_text()
     assert text.count(BEGIN) == text.count(END) == 1
-    assert refreshed(text) == text
+    assert replace_table(text) == text
 
 
 def test_every_scheme_is_in_one_row():
-    names = [member.name for row in rows() for member in row.members]
+    names = [member.name for row in all_rows() for member in row.members]
     assert sorted(names) == [scheme.name for scheme in lv.schemes.all()]
-    assert sorted(row.name for row in rows()) == lv.schemes.names()
-    assert list(dict.fromkeys(row.group for row in rows())) == list(GROUPS)
+    assert sorted(row.name for row in all_rows()) == lv.schemes.names()
+    assert list(dict.fromkeys(row.group for row in all_rows())) == list(GROUPS)
     assert len(markdown().splitlines()) <= 70  # families are one row each
 
 
@@ -41,13 +41,13 @@ def test_every_scheme_is_in_one_row():
     ],
 )
 def test_rows_in_words(name, words):
-    found = next(row for row in rows() if row.name == name)
+    found = next(row for row in all_rows() if row.name == name)
     assert {word: getattr(found, word) for word in words} == words
 
 
 def test_orders_without_a_formula():
     """Orders that are no line in s are listed."""
     one, two, three = (lv.schemes.get(f"gauss-{s}").traits for s in (1, 2, 3))
-    assert row("gauss-<s>", [one, two, three]).order == "2s"
-    assert row("gauss-<s>", [two]).order == "4"
-    assert row("gauss-<s>", [dataclasses.replace(one, order=3), two, three]).order == "3, 4, 6"
+    assert make_row("gauss-<s>", [one, two, three]).order == "2s"
+    assert make_row("gauss-<s>", [two]).order == "4"
+    assert make_row("gauss-<s>", [dataclasses.replace(one, order=3), two, three]).order == "3, 4, 6"

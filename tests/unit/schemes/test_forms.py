@@ -6,9 +6,9 @@ import pytest
 
 import livens as lv
 from livens.expressions.parameters import Parameters
+from livens.models.base import InitialState
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState
-from livens.schemes.base import FORMS
+from livens.schemes.core.scheme import FORMULATION_DESCRIPTIONS
 
 
 class Swing(DescriptorModel):
@@ -54,13 +54,17 @@ def test_every_runge_kutta_and_comparison_method_is_among_them():
     for family in ("gauss", "radau-ia", "radau-iia", "lobatto-iiia", "lobatto-iiib", "lobatto-iiic"):
         assert f"{family}-2" in names
     assert {"explicit-euler", "heun", "trapezoidal", "theta:0.6", "implicit-euler"} <= set(names)
-    assert set(lv.schemes.fitting(Swing())) == set(names)
+    assert set(lv.schemes.compatible(Swing())) == set(names)
 
 
 @pytest.mark.parametrize(
     ("scheme", "model", "words"),
     [
-        ("livens-em", Swing(), "needs a mechanical system made of elements (System), not a Swing; compatible schemes: "),
+        (
+            "livens-em",
+            Swing(),
+            "needs a mechanical system made of elements (System), not a Swing; compatible schemes: ",
+        ),
         ("nambu-t", Swing(), "needs a Nambu system (Nambu), not a Swing; compatible schemes: gauss-2, radau-iia-3"),
         ("stormer-verlet", Swing(), "needs a model in coordinates and momenta (Hamiltonian, or a System without"),
         (
@@ -74,14 +78,14 @@ def test_every_runge_kutta_and_comparison_method_is_among_them():
 )
 def test_what_is_missing_in_plain_words(scheme, model, words):
     with pytest.raises(lv.InputError) as caught:
-        lv.schemes.require(lv.schemes.get(scheme), model)
+        lv.schemes.check_compatible(lv.schemes.get(scheme), model)
     assert words in str(caught.value)
 
 
 def test_forms_of_models_and_of_schemes_are_the_same_words():
     models = [lv.problems.load(entry.name).system for entry in lv.problems.all()]
-    models.append(lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], second="b"))
+    models.append(lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], partition="b"))
     models.append(lv.ConstrainedHamiltonian("x", hamiltonian=lambda p: p @ p, constraints=lambda q: [q[0]]))
     offered = {form for model in models for form in model.forms}
     taken = {form for scheme in lv.schemes.all() for form in scheme.forms}
-    assert offered == taken == set(FORMS)
+    assert offered == taken == set(FORMULATION_DESCRIPTIONS)

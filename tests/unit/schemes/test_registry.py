@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import livens as lv
-from livens.schemes.base import Scheme
-from livens.schemes.livens_em import LivensEM
-from livens.schemes.livens_midpoint import LivensMidpoint
-from livens.schemes.patterns import Pattern
-from livens.schemes.recipes.maps import MapScheme, Step
-from livens.schemes.variational import Variational
+from livens.schemes.core.name_template import NameTemplate
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.discretization.phase_space_map import MapResult, MapScheme
+from livens.schemes.energy_momentum.livens_em import LivensEM
+from livens.schemes.energy_momentum.livens_midpoint import LivensMidpoint
+from livens.schemes.symplectic.variational import Variational
 
 #: The papers' short names.
 ALIASES = {
@@ -60,7 +60,7 @@ def test_every_scheme_comes_back_by_its_names(scheme):
     assert lv.schemes.get(scheme) is scheme
     assert [lv.schemes.get(alias) for alias in scheme.traits.aliases] == [scheme] * len(scheme.traits.aliases)
     if scheme.traits.family:
-        assert Pattern(scheme.traits.family).texts(scheme.name)
+        assert NameTemplate(scheme.traits.family).match(scheme.name)
 
 
 def test_names_are_unique_and_patterns_have_examples():
@@ -122,9 +122,9 @@ def test_any_text_is_a_scheme_or_refused(text):
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted({*lv.schemes.names(), *lv.schemes.aliases()})), st.data())
 def test_any_filling_of_a_pattern_is_a_scheme_or_refused(pattern, data):
-    parts = Pattern(pattern).parts
+    parts = NameTemplate(pattern).parts
     few = st.sampled_from(["1", "2", "3", "0.5", "1e3", "-1", "", "a", "gauss-2", "EML", "mean-value", "1e400", "60"])
-    name = Pattern(pattern).filled([data.draw(few) for _ in parts])
+    name = NameTemplate(pattern).filled([data.draw(few) for _ in parts])
     try:
         scheme = lv.schemes.get(name)
         assert scheme.traits.order >= 1 and lv.schemes.get(scheme.name) == scheme
@@ -136,7 +136,7 @@ def test_any_filling_of_a_pattern_is_a_scheme_or_refused(pattern, data):
 @given(st.integers(1, 9), st.floats(-2, 2), st.floats(-2, 2))
 def test_patterns_read_what_they_write(s, alpha, beta):
     for text, arguments in {"a-<s>": (s,), "<x>:b:<y>": (alpha, beta), "c-<order>:<scheme>": (s, "gauss-2")}.items():
-        pattern = Pattern(text)
+        pattern = NameTemplate(text)
         name = pattern.filled([str(argument) for argument in arguments])
         assert pattern.arguments(name) == arguments
         assert pattern.arguments(f"!{name}") is None
@@ -175,7 +175,7 @@ def test_a_scheme_defined_after_the_first_lookup_is_found(own):
     problem = lv.problems.load("simple-pendulum")
     run, known = (lv.simulate(problem, scheme=name, t_end=0.1) for name in ("own-midpoint", "livens-midpoint"))
     assert np.array_equal(run.q, known.q) and run.facts.scheme == "own-midpoint"
-    assert "own-midpoint" in lv.schemes.fitting(problem.system)
+    assert "own-midpoint" in lv.schemes.compatible(problem.system)
 
 
 def test_little_has_to_be_declared(own):
@@ -186,10 +186,10 @@ def test_little_has_to_be_declared(own):
 
         def step(self, phase, old, x, h, t):
             p = old.p - h * phase.V_q(old.q, t)
-            return Step({"q": old.q + h * phase.T_p(p), "p": p})
+            return MapResult({"q": old.q + h * phase.T_p(p), "p": p})
 
     traits = lv.schemes.get("bare").traits
-    assert (traits.symplectic, traits.symmetric, traits.conserves, traits.requires) == (False, False, (), ())
+    assert (traits.symplectic, traits.symmetric, traits.is_invariant, traits.requires) == (False, False, (), ())
     run = lv.simulate(oscillator(), q0=[1.0], p0=[0.0], scheme="bare", h=0.1, t_end=1.0)
     known = lv.simulate(oscillator(), q0=[1.0], p0=[0.0], scheme="symplectic-euler", h=0.1, t_end=1.0)
     assert np.abs(run.q - known.q).max() < 1e-14
@@ -265,11 +265,11 @@ def test_errors_name_a_few_that_fit(problem):
 
     model = lv.problems.load(problem).system
     with pytest.raises(lv.InputError, match="needs something that no model has; compatible schemes: ") as caught:
-        lv.schemes.require(Never(), model)
+        lv.schemes.check_compatible(Never(), model)
     listed = str(caught.value).partition("compatible schemes: ")[2]
     assert listed.endswith(" and others")
     few = listed.removesuffix(" and others").split(", ")
-    assert few[0] == model.usual_scheme and len(few) == 6 and set(few) <= set(lv.schemes.fitting(model))
+    assert few[0] == model.default_scheme and len(few) == 6 and set(few) <= set(lv.schemes.compatible(model))
 
 
 def test_no_scheme_may_fit():
@@ -279,4 +279,4 @@ def test_no_scheme_may_fit():
     model = Nowhere("x", kinetic=lambda p: p[0] ** 2 / 2)
     words = r"needs a mechanical system made of elements \(System\), not a Hamiltonian; there is no compatible scheme"
     with pytest.raises(lv.InputError, match=words):
-        lv.schemes.require(lv.schemes.get("livens-em"), model)
+        lv.schemes.check_compatible(lv.schemes.get("livens-em"), model)

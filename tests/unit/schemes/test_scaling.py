@@ -44,7 +44,7 @@ def test_energies(seed):
         (scaling.inverse_lagrangian(), 1 / (T + 1 / r), "qp"),
         (scaling.potential(1.5), r**1.5, "q"),
         (scaling.potential(2.0, sign=1, offset=5.0), (5 - 1 / r) ** -2.0, "q"),
-        (scaling.written(lambda T, V: 1 / (T**2 + V**2)), 1 / (T**2 + r**-2), "qp"),
+        (scaling.user_scaling(lambda T, V: 1 / (T**2 + V**2)), 1 / (T**2 + r**-2), "qp"),
     ):
         assert g.checked(model, q=q, p=p) == pytest.approx(wanted, rel=1e-13)
         assert g.variables(model) == variables and g.energies
@@ -78,7 +78,7 @@ def test_stiffness_is_the_norm_of_second_derivatives(seed):
     diagonal = (np.linalg.norm(np.diag(hessian) / mass) + c) ** -0.5
     g = scaling.stiffness(c)
     assert g.checked(model, q=q, p=p) == pytest.approx(exact, rel=1e-12)
-    assert scaling.stiffness(c, simplified=True).checked(model, q=q, p=p) == pytest.approx(diagonal, rel=1e-12)
+    assert scaling.stiffness(c, diagonal=True).checked(model, q=q, p=p) == pytest.approx(diagonal, rel=1e-12)
     assert g.variables(model) == "q" and not g.energies
 
 
@@ -91,7 +91,7 @@ def test_stiffness_and_its_derivative_where_there_is_none():
     """Free motion: only the limit counts, and nothing becomes 0/0."""
     model = chain(exponent=2)
     free = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: (q[0] - q[1]) ** 4)
-    for flat, g in ((free, scaling.stiffness(4.0)), (free, scaling.stiffness(4.0, simplified=True))):
+    for flat, g in ((free, scaling.stiffness(4.0)), (free, scaling.stiffness(4.0, diagonal=True))):
         expression = g.expression(flat)
         assert value(flat, expression, [1, 1], [0, 0])[0] == pytest.approx(0.5, rel=1e-15)
         assert value(flat, ca.gradient(expression, flat.q), [1, 1], [0, 0]).tolist() == [0, 0]
@@ -109,7 +109,7 @@ def two_walls(law="linear"):
     soft, stiff = (
         bodies.sphere_plane((point, [0]), 0.0, [0], [side], stiffness=K, law=law) for side, K in ((-1, 1.0), (1, 1e4))
     )
-    return lv.Hamiltonian.of(lv.System(bodies.coordinates([point]), elements=[point, soft, stiff]))
+    return lv.Hamiltonian.from_system(lv.System(bodies.coordinates([point]), elements=[point, soft, stiff]))
 
 
 @given(st.floats(-0.05, 1.0), st.floats(1e-4, 1e-2))
@@ -120,7 +120,7 @@ def test_contacts_set_in_smoothly(q, c):
     slopes = [0.5 + np.arctan(s * q / c) / np.pi for s in (1, -1)]
     wanted = (slopes[0] ** 2 + 1e4 * slopes[1] ** 2) ** -0.5
     for simplified in (False, True):  # in one dimension there is nothing to simplify
-        g = scaling.stiffness(0.0, smooth=c, simplified=simplified)
+        g = scaling.stiffness(0.0, smoothing_length=c, diagonal=simplified)
         assert g.checked(model, q=[q], p=[0]) == pytest.approx(wanted, rel=1e-12)
         slope = ca.gradient(g.expression(model), model.q)
         d = 1e-3 * c
@@ -130,7 +130,7 @@ def test_contacts_set_in_smoothly(q, c):
 
 def test_hertz_contact_scales_too():
     model, c = two_walls("hertz"), 1e-3
-    g = scaling.stiffness(0.0, smooth=c)
+    g = scaling.stiffness(0.0, smoothing_length=c)
     deep = g.checked(model, q=[-0.5], p=[0])  # 0.5 deep: d/dx (1e4 x^(3/2))
     assert deep == pytest.approx((1.5 * 1e4 * np.sqrt(0.5)) ** -0.5, rel=1e-3)
     values = [g.checked(model, q=[q], p=[0]) for q in np.linspace(-0.01, 0.01, 41)]
@@ -143,12 +143,12 @@ def test_contacts_in_the_plane():
     spring = bodies.spring((ball, [0, 0]), [0, 0], stiffness=3.0)
     wall = bodies.sphere_plane((ball, [0, 0]), 0.1, [0, 0], [1, 1], stiffness=1e4)
     system = lv.System(bodies.coordinates([ball]), elements=[ball, spring, wall])
-    model = lv.Hamiltonian.of(system)
+    model = lv.Hamiltonian.from_system(system)
     state = dict(q=[-1.0, -1.0], p=[0.0, 0.0])  # deep inside
     exact = np.linalg.norm(3 * np.eye(2) + 1e4 * np.ones((2, 2)) / 2) / 2
-    assert scaling.stiffness(0.0, smooth=1e-9).checked(model, **state) == pytest.approx(exact**-0.5, rel=1e-8)
+    assert scaling.stiffness(0.0, smoothing_length=1e-9).checked(model, **state) == pytest.approx(exact**-0.5, rel=1e-8)
     diagonal = np.sqrt(2) * (3 + 1e4) / 2
-    simple = scaling.stiffness(0.0, smooth=1e-9, simplified=True)
+    simple = scaling.stiffness(0.0, smoothing_length=1e-9, diagonal=True)
     assert simple.checked(model, **state) == pytest.approx(diagonal**-0.5, rel=1e-8)
     with pytest.raises(lv.InputError, match="needs a length `smooth` for contacts, such as 'contact ball-plane'"):
         scaling.stiffness(1.0).checked(model, **state)
@@ -195,13 +195,13 @@ def test_speed():
 
 def test_written():
     model = chain()
-    g = scaling.written(lambda q, k: 1 / (q[0] ** 2 + k.m[1]))
+    g = scaling.user_scaling(lambda q, k: 1 / (q[0] ** 2 + k.m[1]))
     assert g.checked(model, q=[2, 0, 0], p=[0, 0, 0]) == pytest.approx(1 / 6)
     assert g.checked(model, q=[2, 0, 0], p=[0, 0, 0], parameters=dict(m=[1, 4, 1])) == pytest.approx(1 / 8)
-    assert scaling.written(lambda q, p: q[0] + p[0]).variables(model) == "qp"
-    assert scaling.written(lambda: 1.0).variables(model) == ""
+    assert scaling.user_scaling(lambda q, p: q[0] + p[0]).variables(model) == "qp"
+    assert scaling.user_scaling(lambda: 1.0).variables(model) == ""
     plane = lv.Nambu(2, hamiltonians=[lambda x: x @ x])
-    assert scaling.written(lambda x: 2 + x[0]).checked(plane, x=[1, 0]) == 3
+    assert scaling.user_scaling(lambda x: 2 + x[0]).checked(plane, x=[1, 0]) == 3
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ def test_bad_values_are_refused_with_a_reason():
         (scaling.kinetic(), r"kinetic\(-0.5\) is inf"),
         (scaling.potential(1.5, sign=1), r"potential\(1.5, sign=\+1, offset=0\) is nan"),
         (scaling.potential(1.0, sign=1), "is -1 in the initial state; it must be finite and greater than 0"),
-        (scaling.written(lambda q: q[1]), "written by the user is 0"),
-        (scaling.written(lambda q: -q[0]), "written by the user is -1"),
-        (scaling.written(lambda q: m.log(q[1] - 1)), "written by the user is nan"),
-        (scaling.written(lambda q: q), "scaling must be one number"),
-        (scaling.written(lambda q, k: k.a), "unknown parameter 'k.a'"),
+        (scaling.user_scaling(lambda q: q[1]), "written by the user is 0"),
+        (scaling.user_scaling(lambda q: -q[0]), "written by the user is -1"),
+        (scaling.user_scaling(lambda q: m.log(q[1] - 1)), "written by the user is nan"),
+        (scaling.user_scaling(lambda q: q), "scaling must be one number"),
+        (scaling.user_scaling(lambda q, k: k.a), "unknown parameter 'k.a'"),
     ):
         with pytest.raises(lv.InputError, match=words):
             g.checked(model, **state)
@@ -231,14 +231,14 @@ def test_scalings_that_do_not_fit_a_scheme():
     scaling.potential().require(model, "energies", "sundman")
     scaling.potential().require(model, "q", "sundman-doubled")
     scaling.inverse_lagrangian().require(model, "energies", "sundman")
-    scaling.written(lambda q, p: 1 + q @ p).require(model, "state", "step-density")
-    scaling.written(lambda: 1.0).require(model, "q", "sundman-doubled")
+    scaling.user_scaling(lambda q, p: 1 + q @ p).require(model, "state", "step-density")
+    scaling.user_scaling(lambda: 1.0).require(model, "q", "sundman-doubled")
     for g, wants, words in (
         (scaling.stiffness(1.0), "energies", "function of the kinetic and the potential energy; .* is one of q$"),
         (scaling.kinetic(), "q", r"function of the coordinates alone; the scaling kinetic\(-0.5\) is one of p$"),
         (scaling.inverse_lagrangian(), "q", "is one of q and p$"),
-        (scaling.written(lambda p: p[0]), "q", "the scaling written by the user is one of p$"),
-        (scaling.written(lambda: 1.0), "energies", "is one of nothing$"),
+        (scaling.user_scaling(lambda p: p[0]), "q", "the scaling written by the user is one of p$"),
+        (scaling.user_scaling(lambda: 1.0), "energies", "is one of nothing$"),
     ):
         with pytest.raises(lv.InputError, match=f"scheme 'some' needs a scaling that is a .*{words}"):
             g.require(model, wants, "some")
@@ -268,10 +268,10 @@ def test_bad_arguments():
         (lambda: scaling.potential(1.0, sign=0), "sign must be -1 or 1"),
         (lambda: scaling.potential(1.0, offset=np.inf), "offset must be a finite number"),
         (lambda: scaling.stiffness(-1.0), "limit must not be negative"),
-        (lambda: scaling.stiffness(1.0, smooth=0.0), "smooth must be greater than 0"),
-        (lambda: scaling.written(3.0), "must be a function"),
-        (lambda: scaling.written(lambda t: t), "has an argument 't'"),
-        (lambda: scaling.written(lambda T, q: T), "not of both"),
+        (lambda: scaling.stiffness(1.0, smoothing_length=0.0), "smooth must be greater than 0"),
+        (lambda: scaling.user_scaling(3.0), "must be a function"),
+        (lambda: scaling.user_scaling(lambda t: t), "has an argument 't'"),
+        (lambda: scaling.user_scaling(lambda T, q: T), "not of both"),
     ):
         with pytest.raises(lv.InputError, match=words):
             make()

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import math as m
-from livens.schemes.recipes.element_equations import ElementEquations
-from livens.schemes.recipes.elements import ElementScheme
+from livens.schemes.discretization.element_scheme import ElementScheme
+from livens.schemes.discretization.element_step import ElementEquations
 
 #: Schemes whose equations on a System come element by element.
 ELEMENTWISE = [
@@ -87,8 +87,8 @@ def test_sum_of_shares_is_the_flattened_graph(name, links, seed):
     system, random = chain(links), np.random.default_rng(seed)
     equations = lv.schemes.get(name).equations(system)
     assert isinstance(equations, ElementEquations)
-    assert len(equations.groups) == len(set(system.models)) < len(system.elements)
-    flat = equations.flatten()
+    assert len(equations.groups) == len(set(system.element_types)) < len(system.elements)
+    flat = equations.to_single_graph()
     x, z = random.uniform(-1, 1, flat.size), random.uniform(-1, 1, flat.z.numel())
     z[equations.layout["q"]] += np.arange(system.n)  # points apart from one another
     c = np.concatenate([[0.1, 0.3], system.parameter_vector()])
@@ -96,7 +96,7 @@ def test_sum_of_shares_is_the_flattened_graph(name, links, seed):
     expected = flat.residual_function(x, z, c).full().ravel()
     size = 1 + np.abs(expected).max()
     assert np.abs(residual - expected).max() < 1e-13 * size
-    end = flat.end_function(x, z, c).full().ravel()[equations.layout["p"]]
+    end = flat.final_state_function(x, z, c).full().ravel()[equations.layout["p"]]
     assert np.abs(p1 - end).max() < 1e-13 * (1 + np.abs(end).max())
 
 
@@ -105,7 +105,7 @@ def test_every_element_scheme_is_in_the_list():
     system = chain([True])
     found = set()
     for scheme in lv.schemes.all():
-        if not scheme.missing(system) and not scheme.fictive:
+        if not scheme.unmet_requirements(system) and not scheme.fictive:
             equations = scheme.equations(system)
             if isinstance(equations, ElementEquations):
                 found.add(type(equations.scheme))
@@ -119,7 +119,7 @@ def test_no_scheme_mixes_coordinates_in_its_own_part():
     for name in ELEMENTWISE:
         recipe = lv.schemes.get(name).equations(system).scheme
         assert isinstance(recipe, ElementScheme)
-        flat = lv.schemes.get(name).equations(system).flatten()
+        flat = lv.schemes.get(name).equations(system).to_single_graph()
         n = system.n
         import casadi as ca
 

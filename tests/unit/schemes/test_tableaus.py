@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import tableaus
 from livens.errors import InputError
-from livens.schemes.recipes.relations import Relations
+from livens.schemes.discretization.stage_elimination import StageElimination
 from livens.schemes.tableaus import conditions
 
 r3, r5, r6, r15 = sqrt(3), sqrt(5), sqrt(6), sqrt(15)
@@ -71,7 +71,7 @@ MURUA = {  # nodes, matrix, multiplier weights with gamma_0 first
 def test_tables_of_murua_as_printed(s):
     """S002 6.3.2 prints the pair for one, two and three stages."""
     method = tableaus.murua(s)
-    for ours, printed in zip((method.dynamics.c, method.dynamics.A, method.dynamics.b), GAUSS[s], strict=True):
+    for ours, printed in zip((method.gauss.c, method.gauss.A, method.gauss.b), GAUSS[s], strict=True):
         np.testing.assert_allclose(ours, printed, rtol=0, atol=1e-15)
     for ours, printed in zip((method.c_bar, method.A_bar, [method.gamma_0, *method.gamma]), MURUA[s], strict=True):
         np.testing.assert_allclose(ours, printed, rtol=0, atol=1e-15)
@@ -313,17 +313,17 @@ def test_the_lobatto_pair(s):
     for x, y in ((pair.first, pair.second), (pair.second, pair.first)):
         terms = x.b[None, :] * (1 + np.abs(x.A.T) / x.b[:, None])  # of which conjugates are differences
         assert np.all(np.abs(x.conjugate.A - y.A) < 4e-16 * terms)
-    assert not tableaus.Pair("wrong way", pair.first, pair.first).symplectic
+    assert not tableaus.PartitionedTableau("wrong way", pair.first, pair.first).symplectic
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 30))
 def test_murua(s):
     method = tableaus.murua(s)
-    assert method.order == 2 * s and method.C_bar == s + 1 and method.dynamics is tableaus.gauss(s)
+    assert method.order == 2 * s and method.C_bar == s + 1 and method.gauss is tableaus.gauss(s)
     assert method.constraint_nodes[0] == 0 and method.constraint_nodes[-1] == 1
     assert np.all(np.diff(method.constraint_nodes) > 0)
-    assert np.all(method.A_bar[-1] == method.dynamics.b)  # x1 is the last stage with constraints
+    assert np.all(method.A_bar[-1] == method.gauss.b)  # x1 is the last stage with constraints
     assert method.gamma_0 == (-1) ** s
     assert abs(method.gamma_0 + method.gamma.sum() - 1) < 1e-14
     np.testing.assert_allclose(method.interpolant()(method.c_bar), method.A_bar, rtol=0, atol=1e-15)
@@ -366,9 +366,9 @@ def test_extrapolation_is_exact_for_polynomials(drawn, r, seed):
 def test_extrapolation_from_other_nodes():
     """Multipliers of Murua's method have a value at the start of the step too."""
     method = tableaus.murua(2)
-    further = tableaus.Extrapolation.between(method.multiplier_nodes, method.dynamics.c)
+    further = tableaus.Extrapolation.between(method.multiplier_nodes, method.gauss.c)
     assert further.coefficients.shape == (3, 2, 3)
-    expected = (1 + 0.7 * method.dynamics.c) ** 2
+    expected = (1 + 0.7 * method.gauss.c) ** 2
     np.testing.assert_allclose(further(0.7) @ method.multiplier_nodes**2, expected, rtol=1e-14)
 
 
@@ -463,12 +463,12 @@ def test_bad_tableaus():
     with pytest.raises(InputError, match="a weight that is zero"):
         _ = twice.conjugate
     with pytest.raises(InputError, match="equally many stages, they have 1 and 2"):
-        tableaus.Pair("odd", tableaus.gauss(1), tableaus.gauss(2))
+        tableaus.PartitionedTableau("odd", tableaus.gauss(1), tableaus.gauss(2))
     with pytest.raises(InputError, match="different nodes or weights"):
-        _ = tableaus.Pair("odd", tableaus.gauss(2), tableaus.radau_iia(2)).order
+        _ = tableaus.PartitionedTableau("odd", tableaus.gauss(2), tableaus.radau_iia(2)).order
     heun, euler = (tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=b) for b in ([0.5, 0.5], [1, 0]))
     with pytest.raises(InputError, match="different nodes or weights"):
-        _ = tableaus.Pair("other weights", heun, euler).order
+        _ = tableaus.PartitionedTableau("other weights", heun, euler).order
 
 
 def test_which_methods_end_with_a_stage():
@@ -476,10 +476,10 @@ def test_which_methods_end_with_a_stage():
     found = {}
     for family, (fewest, *_) in THEORY.items():
         T = getattr(tableaus, family.replace("-", "_"))(fewest + 1)
-        found[family] = Relations(T.A, T.A, T.b, T.c, constant_mass=False).ends_with_stage
+        found[family] = StageElimination(T.A, T.A, T.b, T.c, constant_mass=False).is_stiffly_accurate
     assert found == {family: accurate for family, (_, _, _, _, accurate, _) in THEORY.items()}
     A, B = tableaus.lobatto_iiia(3), tableaus.lobatto_iiib(3)
-    assert not Relations(A.A, B.A, A.b, A.c, constant_mass=True).ends_with_stage
+    assert not StageElimination(A.A, B.A, A.b, A.c, constant_mass=True).is_stiffly_accurate
 
 
 @pytest.mark.parametrize(

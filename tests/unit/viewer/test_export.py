@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens import rotations as rot
-from livens import shapes
-from livens.viewer.data import continuous, run_data
-from livens.viewer.frames import chosen_rows
+from livens.scene import shapes
+from livens.viewer.frame_selection import select_rows
+from livens.viewer.keyframes import KeyframeSeries
 from livens.viewer.page import page
-from livens.viewer.tracks import Tracks
+from livens.viewer.payload import continuous_quaternions, run_payload
 
 #: A page without data stays below this, whatever is vendored.
 _PAGE = 3e6
@@ -71,8 +71,8 @@ def read_track(values, packed, far, frames, track):
 
 
 def test_tracks_are_the_run_to_one_part_in_65536(linkage):
-    data = run_data(linkage, frames=40)
-    rows = chosen_rows(linkage.t, 1, 40)
+    data = run_payload(linkage, frames=40)
+    rows = select_rows(linkage.t, 1, 40)
     packed = base64.b64decode(data["tracks"])
     bar = next(shape for shape in data["shapes"] if shape["name"] == "upper0")
     found, step = read_track(data["values"], packed, data["far"], 40, bar["path"][1])
@@ -92,7 +92,7 @@ def test_tracks_are_the_run_to_one_part_in_65536(linkage):
 )
 def test_tracks_lose_nothing_whatever_moves(numbers, pace, frames):
     """Smooth ones with a byte for a frame, rough ones with two: both are read back to half a step."""
-    tracks, random = Tracks(frames), np.random.default_rng(len(numbers))
+    tracks, random = KeyframeSeries(frames), np.random.default_rng(len(numbers))
     moving = [
         np.resize(numbers, frames),
         np.sin(pace * np.linspace(0, 1, frames)),
@@ -105,32 +105,32 @@ def test_tracks_lose_nothing_whatever_moves(numbers, pace, frames):
         if isinstance(tracks.values[place], float):
             assert np.ptp(series) < 1e-300
         else:
-            found, step = read_track(tracks.values, packed, tracks.far, frames, place)
+            found, step = read_track(tracks.values, packed, tracks.n_raw, frames, place)
             assert np.abs(found - series).max() <= (0.52 + 65536 * 2e-16) * step + 1e-15 * np.abs(series).max()
 
 
 def test_what_moves_smoothly_takes_a_byte_for_a_frame():
     t = np.linspace(0, 10, 2001)
-    tracks = Tracks(len(t))
+    tracks = KeyframeSeries(len(t))
     for i in range(20):
         tracks.add(np.sin(t + i))
-    assert len(base64.b64decode(tracks.packed())) == 20 * (len(t) + 2) and tracks.far == 0
+    assert len(base64.b64decode(tracks.packed())) == 20 * (len(t) + 2) and tracks.n_raw == 0
     tracks.add(np.sin(t) + np.where(abs(t - 5) < 0.5, 0.5, 0.0))  # two jumps, four long differences
-    assert len(base64.b64decode(tracks.packed())) == 21 * (len(t) + 2) + 8 and tracks.far == 0
+    assert len(base64.b64decode(tracks.packed())) == 21 * (len(t) + 2) + 8 and tracks.n_raw == 0
     tracks.add(np.sin(1e3 * t))
-    assert tracks.far == 1
+    assert tracks.n_raw == 1
 
 
 def test_frames_are_spread_over_time():
     t = np.cumsum(np.r_[0.0, np.geomspace(1e-4, 1e-1, 2000)])  # steps that grow
-    rows = chosen_rows(t, 1, 100)
+    rows = select_rows(t, 1, 100)
     assert rows[0] == 0 and rows[-1] == 2000 and len(rows) <= 100
-    assert len(chosen_rows(np.arange(10.0), 1)) == 10
-    assert len(chosen_rows(np.arange(1e5), 10_000)) == 200 and len(chosen_rows(np.arange(1e5), 1)) == 6000
+    assert len(select_rows(np.arange(10.0), 1)) == 10
+    assert len(select_rows(np.arange(1e5), 10_000)) == 200 and len(select_rows(np.arange(1e5), 1)) == 6000
 
 
 def test_constant_and_equal_tracks_take_no_room():
-    tracks = Tracks(3)
+    tracks = KeyframeSeries(3)
     assert tracks.add(2.0) == tracks.add(np.full(3, 2.0)) == 0
     assert tracks.add([0.0, 1.0, 2.0]) == tracks.add([0.0, 1.0, 2.0]) == 1
     assert tracks.add([0.0, 1.0 + 1e-9, 2.0]) == 1  # the ends of two bodies in one joint
@@ -142,7 +142,7 @@ def test_constant_and_equal_tracks_take_no_room():
 def test_turns_do_not_jump(top):
     scene = top.scene
     (cone, *_) = scene.shapes
-    turns = continuous(scene.at(top.q, top.t).frames(cone))
+    turns = continuous_quaternions(scene.at(top.q, top.t).frames(cone))
     assert np.all(np.sum(turns[1:] * turns[:-1], axis=1) > 0)
 
 
@@ -150,14 +150,14 @@ def test_turns_of_any_frame():
     random = np.random.default_rng(3)
     given = random.normal(size=(200, 4))
     given = np.concatenate([given / np.linalg.norm(given, axis=1, keepdims=True), np.eye(4)])
-    found = continuous(np.array([rot.matrix(q) for q in given]))
+    found = continuous_quaternions(np.array([rot.to_matrix(q) for q in given]))
     assert np.allclose(np.abs(np.sum(found * given, axis=1)), 1)
 
 
 def test_names_of_strangers_stay_names(tmp_path):
     evil = "</script><script>alert(1)</script>"
     system = lv.System(
-        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], look=lambda q: shapes.sphere(q, name=evil)
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], visual=lambda q: shapes.sphere(q, name=evil)
     )
     run = lv.simulate(system, q0=[0, 0], v0=[1, 0], h=0.1, t_end=1.0)
     text = page([run])
@@ -166,7 +166,7 @@ def test_names_of_strangers_stay_names(tmp_path):
 
 def test_a_file_without_its_model_can_be_viewed(tmp_path):
     system = lv.System(
-        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], look=lambda q: shapes.rod([0, 0], q)
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q[1], visual=lambda q: shapes.rod([0, 0], q)
     )
     lv.simulate(system, q0=[0, 0], v0=[1, 0], h=0.1, t_end=1.0).save(tmp_path / "mine.h5")
     (run,) = content(page([lv.load(tmp_path / "mine.h5")]))["runs"]
@@ -233,7 +233,7 @@ def test_every_shape_is_in_a_glb(tmp_path):
             shapes.path([[0, 0, 0], [1, 0, 0]], name="road"),
         ]
 
-    system = lv.System("x y z", kinetic=lambda v: v @ v / 2, potential=lambda q: q[2], look=look)
+    system = lv.System("x y z", kinetic=lambda v: v @ v / 2, potential=lambda q: q[2], visual=look)
     run = lv.simulate(system, q0=[0, 0, 0], v0=[1, 2, 3], h=0.1, t_end=1.0)
     path = run.animate(tmp_path / "all.glb", frames=5)
     found, last = nodes(path)
@@ -277,7 +277,7 @@ def test_several_runs_in_one_page(linkage, tmp_path):
 def test_view_writes_a_page(linkage, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("livens.viewer.show._screen", lambda: True)
+    monkeypatch.setattr("livens.viewer.display._screen", lambda: True)
     film = linkage.view(frames=10)
     assert opened == [film.path.as_uri()] and film.path.name == "double-four-bar.html"
     assert film._repr_html_().startswith("<iframe srcdoc=")
@@ -293,7 +293,7 @@ def test_models_without_geometry_say_so(tmp_path):
 
 
 def test_a_model_of_states_may_have_a_look(tmp_path):
-    states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], look=lambda x: shapes.sphere([x[0], 0.0], name="ball"))
+    states = lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], visual=lambda x: shapes.sphere([x[0], 0.0], name="ball"))
     run = lv.simulate(states, x0=[1, 0], t_end=0.5, h=0.1, scheme="gauss-2")
     (found,) = content(run.animate(tmp_path / "run.html").read_text())["runs"]
     assert found["shapes"][0]["name"] == "ball" and found["dimension"] == 2

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import livens as lv
-from livens.models.sketch import dots, lines_of, svg
-from livens.run.progress import somebody_looks
+from livens.run.progress import is_interactive
+from livens.scene.sketch import braille, projected_lines, svg
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +92,11 @@ def test_tables_of_pandas(run):
 
 def test_a_sketch_is_the_pose():
     problem = lv.problems.load("double-four-bar")
-    lines = [line for line in lines_of(problem.system.scene, problem.q0) if line.kind == "rod"]
+    lines = [line for line in projected_lines(problem.system.scene, problem.q0) if line.kind == "rod"]
     assert len(lines) == 5 and np.allclose(lines[0].points, [[0, 0], [0, 1]])
     picture = svg(problem.system.scene, problem.q0)
     assert len(ET.fromstring(picture)) == 8
-    text = dots(problem.system.scene, problem.q0, columns=40, rows=14)
+    text = braille(problem.system.scene, problem.q0, columns=40, rows=14)
     assert max(map(len, text.splitlines())) <= 40 and len(text.splitlines()) <= 14
     assert text.splitlines()[0].count("\u28c0") > 30  # the upper bars are one long line
     bare = lv.FirstOrder("x", rhs=lambda x: [-x[0]])
@@ -105,9 +105,9 @@ def test_a_sketch_is_the_pose():
 
 def test_progress_bars_are_for_terminals_and_notebooks(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    assert not somebody_looks()
+    assert not is_interactive()
     monkeypatch.setitem(sys.modules, "ipykernel", matplotlib)
-    assert somebody_looks()
+    assert is_interactive()
 
 
 # -- axes of the user's own -------------------------------------------------------------------------------------------
@@ -136,11 +136,11 @@ def test_axes_must_be_axes():
 
 # -- films ------------------------------------------------------------------------------------------------------------
 def test_a_film_in_a_frame_or_as_a_widget(run, monkeypatch):
-    monkeypatch.setattr("livens.viewer.show._screen", lambda: False)
+    monkeypatch.setattr("livens.viewer.display._screen", lambda: False)
     film = run.view(frames=10)
     assert set(film._repr_mimebundle_()) == {"text/plain", "text/html"}
     pytest.importorskip("anywidget")
-    monkeypatch.setattr("livens.viewer.show._notebook", lambda: True)
+    monkeypatch.setattr("livens.viewer.display._notebook", lambda: True)
     bundle = film._repr_mimebundle_()
     bundle = bundle[0] if isinstance(bundle, tuple) else bundle
     assert "application/vnd.jupyter.widget-view+json" in bundle

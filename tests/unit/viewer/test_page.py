@@ -6,9 +6,9 @@ import pytest
 import livens as lv
 from browsing import browser as chromium
 from browsing import needs_browser, wait, watched
-from livens.analysis.joint_forces import joint_forces
-from livens.viewer import show
-from livens.viewer.frames import chosen_rows, part
+from livens.analysis.reaction_forces import joint_forces
+from livens.viewer import display
+from livens.viewer.frame_selection import select_rows, with_rows
 
 pytestmark = needs_browser
 
@@ -59,7 +59,7 @@ def test_what_is_drawn_is_where_the_result_says(shown, name):
     problem = lv.problems.load(name)
     run = lv.simulate(problem, t_end=problem.t0 + 200 * problem.h)
     page = shown(run, frames=100)
-    rows, scene = chosen_rows(run.t, 1, 100), run.scene
+    rows, scene = select_rows(run.t, 1, 100), run.scene
     assert np.array_equal(page.evaluate("livens.times()"), run.t[rows])
     pose = scene.at(run.q, run.t)
     size = np.ptp(np.concatenate([pose.points(shape).reshape(-1, 3) for shape in scene.shapes]), axis=0).max()
@@ -162,7 +162,7 @@ def test_velocities_and_names(shown, linkage):
 
 def test_joint_forces_are_drawn_where_they_act(shown, linkage):
     page = shown(linkage, frames=40)
-    few = part(linkage, chosen_rows(linkage.t, 1, 40))
+    few = with_rows(linkage, select_rows(linkage.t, 1, 40))
     forces = joint_forces(few)
     largest = max(np.abs(force.force).max() for force in forces)
     page.keyboard.press("j")
@@ -240,7 +240,7 @@ def test_many_bodies_are_instances(shown):
 
 def test_the_widget_and_the_film_share_their_time(shown, linkage, browser, monkeypatch):
     """With a model as notebooks have one."""
-    monkeypatch.setattr("livens.viewer.show._screen", lambda: False)
+    monkeypatch.setattr("livens.viewer.display._screen", lambda: False)
     film = linkage.view(frames=20)
     page = watched(browser.new_page())
     page.goto("about:blank")
@@ -253,7 +253,7 @@ def test_the_widget_and_the_film_share_their_time(shown, linkage, browser, monke
             const module = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
             module.render({ model: window.model, el: document.body });
         }""",
-        [show._WIDGET, film.path.read_text()],
+        [display._WIDGET, film.path.read_text()],
     )
     inside = "document.querySelector('iframe').contentWindow.livens"
     page.wait_for_function(f"{inside} && {inside}.time() === 0.5")

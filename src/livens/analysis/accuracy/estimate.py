@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from livens.models import html
+from livens.scene import html
 
 #: Verdicts, best first; they appear in reports and in JSON.
-ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED = (
+ROUND_OFF, RESOLVED, ORDER_NOT_OBSERVED, RESOLVED_UNTIL, UNKNOWN, NOT_RESOLVED = (
     "round-off",
     "resolved",
     "order not seen",
@@ -19,14 +19,14 @@ ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED = (
     "unknown",
     "not resolved",
 )
-RANKS = (ROUND_OFF, RESOLVED, ORDER_NOT_SEEN, UNTIL, UNKNOWN, NOT_RESOLVED)
+VERDICT_ORDER = (ROUND_OFF, RESOLVED, ORDER_NOT_OBSERVED, RESOLVED_UNTIL, UNKNOWN, NOT_RESOLVED)
 #: Verdicts with an error below a tenth of the motion over the whole run.
-GOOD = (ROUND_OFF, RESOLVED, ORDER_NOT_SEEN)
+ACCEPTABLE = (ROUND_OFF, RESOLVED, ORDER_NOT_OBSERVED)
 #: Relative error above which differences of runs no longer measure an error: a tenth of the motion.
-LARGE = 0.1
+LARGE_ERROR = 0.1
 #: Steps per oscillation below which the summary mentions them.
-_FEW_PER_TURN = 8.0
-_COMPANIONS = {0: "2h and 4h", 1: "h/2 and 2h", 2: "h/2 and h/4"}
+_MIN_STEPS_PER_OSCILLATION = 8.0
+_REFINED_STEPS = {0: "2h and 4h", 1: "h/2 and 2h", 2: "h/2 and h/4"}
 
 
 @dataclass
@@ -85,11 +85,11 @@ class Estimate:
     size: dict[str, Any] = field(default_factory=dict)
     ratio: dict[str, float] = field(default_factory=dict)
     order: int = 0
-    place: int = 1
+    level: int = 1
     until: dict[str, float] = field(default_factory=dict)
     growth: str = ""
     rate: float | None = None
-    steps_per_turn: float | None = None
+    steps_per_oscillation: float | None = None
     window: float | None = None
     notes: list[str] = field(default_factory=list)
     steps: int = 0
@@ -98,46 +98,46 @@ class Estimate:
     @property
     def resolved(self) -> bool | None:
         """True if the error stays below a tenth of the motion over the whole run; None if unknown."""
-        return None if self.verdict == UNKNOWN else self.verdict in GOOD
+        return None if self.verdict == UNKNOWN else self.verdict in ACCEPTABLE
 
     @property
     def worst(self) -> float:
         """Largest relative error of all blocks."""
         return max(self.error.values(), default=math.nan)
 
-    def words(self) -> str:
+    def summary_line(self) -> str:
         """Return the summary line of the report."""
         if self.verdict == UNKNOWN and not self.error:
             return "; ".join(["accuracy: not known", *self.notes])
-        how = f"from runs with {_COMPANIONS[self.place]}"
+        source = f"from runs with {_REFINED_STEPS[self.level]}"
         if self.window is not None:
-            how += f" until t = {self.window:.3g}, extrapolated"
-        seen = [ratio for ratio in self.ratio.values() if math.isfinite(ratio) and ratio > 0]
-        if seen and self.verdict not in (ROUND_OFF, UNKNOWN):
-            how += f"; order {max(math.log2(min(seen)), 0.0):.1f} observed, {self.order} declared"
-        line = "accuracy: " + ", ".join(self._part(name) for name in self.error) + f" ({how})"
+            source += f" until t = {self.window:.3g}, extrapolated"
+        ratios = [ratio for ratio in self.ratio.values() if math.isfinite(ratio) and ratio > 0]
+        if ratios and self.verdict not in (ROUND_OFF, UNKNOWN):
+            source += f"; order {max(math.log2(min(ratios)), 0.0):.1f} observed, {self.order} declared"
+        line = "accuracy: " + ", ".join(self._block_summary(name) for name in self.error) + f" ({source})"
         parts = [line]
-        if self.rate is not None and self.verdict in (UNTIL, NOT_RESOLVED):
+        if self.rate is not None and self.verdict in (RESOLVED_UNTIL, NOT_RESOLVED):
             parts.append(f"neighbouring motions diverge by a factor e in {1 / self.rate:.2g}")
-        if self.steps_per_turn is not None and self.steps_per_turn < _FEW_PER_TURN:
-            parts.append(f"{self.steps_per_turn:.1f} steps per oscillation")
+        if self.steps_per_oscillation is not None and self.steps_per_oscillation < _MIN_STEPS_PER_OSCILLATION:
+            parts.append(f"{self.steps_per_oscillation:.1f} steps per oscillation")
         return "; ".join([*parts, *self.notes])
 
-    def _part(self, name: str) -> str:
+    def _block_summary(self, name: str) -> str:
         error, verdict = self.error[name], self.verdicts[name]
-        if self.window is not None and verdict in GOOD:
+        if self.window is not None and verdict in ACCEPTABLE:
             return f"{name} to at most about {error:.0e} of its motion"
-        if verdict == UNTIL:
+        if verdict == RESOLVED_UNTIL:
             when = f"until t = {self.until[name]:.3g}" if name in self.until else "not to the end"
             return f"{name} to a tenth of its motion {when}, wrong by {min(error, 1.0):.0%} at worst"
         if verdict == NOT_RESOLVED:
-            if error < LARGE:
+            if error < LARGE_ERROR:
                 return f"{name} NOT CONFIRMED (other steps change it by {error:.0e})"
             return f"{name} NOT RESOLVED" + (f" (wrong by {error:.0%})" if error < 1 else "")
         return {
             ROUND_OFF: f"{name} to round-off ({error:.0e})",
             RESOLVED: f"{name} to {error:.1e} of its motion",
-            ORDER_NOT_SEEN: f"{name} to roughly {error:.0e} of its motion",
+            ORDER_NOT_OBSERVED: f"{name} to roughly {error:.0e} of its motion",
             UNKNOWN: f"{name} not known",
         }[verdict]
 
@@ -153,15 +153,15 @@ class Estimate:
                 "until": self.until,
                 "order_seen": {n: math.log2(r) if 0 < r < math.inf else None for n, r in self.ratio.items()},
                 "order_declared": self.order,
-                "words": self.words(),
+                "words": self.summary_line(),
             },
         }
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.cell(self.words())}</p>"
+        return f"<p>{html.escape(self.summary_line())}</p>"
 
     def __str__(self) -> str:
-        return self.words()
+        return self.summary_line()
 
 
 def _finite(value: float) -> float | None:

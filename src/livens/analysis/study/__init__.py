@@ -16,21 +16,21 @@ from livens.errors import with_words
 
 if TYPE_CHECKING:
     from livens.analysis.study.accuracy import to_accuracy
+    from livens.analysis.study.backward_error import ModifiedEnergy, modified_energy
     from livens.analysis.study.comparison import Comparison, compare
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
-    from livens.analysis.study.geometry import reversibility_defect, symplecticity_defect
-    from livens.analysis.study.modified import ModifiedEnergy, modified_energy
     from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
     from livens.analysis.study.optimisation import Optimum, optimise
     from livens.analysis.study.order import Fit, fit_order
     from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
     from livens.analysis.study.stable_steps import LongestStep, longest_step
+    from livens.analysis.study.structure_defects import reversibility_defect, symplecticity_defect
     from livens.analysis.study.sweeps import Sweep, sweep
-    from livens.analysis.study.table import write_table
+    from livens.analysis.study.table_files import write_table
 
 #: Modules of the public names, imported on first access.
-_HOMES = {
+_MODULES = {
     "Comparison": "comparison",
     "Convergence": "convergence",
     "Fit": "order",
@@ -92,8 +92,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value = with_words(value) if isinstance(value, FunctionType) else value
     return value

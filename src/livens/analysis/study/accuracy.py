@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from livens.errors import IntegrationError
-from livens.expressions.numbers import positive, whole_number
-from livens.models.model import Model
+from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.simulate import simulate
+from livens.validation import check_integer, check_positive
 
 #: Maximum energy error relative to the largest kinetic energy. Runs may agree and still miss a fast event; the energy
 #: of a conservative run reveals that.
-_ENERGY = 1e-3
+_MAX_ENERGY_ERROR = 1e-3
 
 
 def to_accuracy(
@@ -57,35 +57,35 @@ def to_accuracy(
     >>> bool(abs(run.q[-1] - pendulum.reference(2.0)["q"]).max() < 1e-4)
     True
     """
-    limit = positive("tolerance", tolerance)
-    halvings = whole_number("halvings", halvings, least=1)
-    size = positive("h", model.h if h is None and isinstance(model, Problem) else h)
-    last: Result | None = None
+    limit = check_positive("tolerance", tolerance)
+    halvings = check_integer("halvings", halvings, minimum=1)
+    size = check_positive("h", model.h if h is None and isinstance(model, Problem) else h)
+    previous: Result | None = None
     reason = ""
     for _ in range(halvings + 1):
         try:
             run = simulate(model, h=size, **options)
         except IntegrationError as error:
-            reason, last = str(error), None
+            reason, previous = str(error), None
         else:
-            if last is not None:
-                change, energy = _change(last, run), _energy_error(run)
-                if change <= limit and energy <= _ENERGY:
+            if previous is not None:
+                change, energy = _change(previous, run), _energy_error(run)
+                if change <= limit and energy <= _MAX_ENERGY_ERROR:
                     return run
                 reason = f"the last two runs differ by {change:.3g} at the end"
-                if energy > _ENERGY:
+                if energy > _MAX_ENERGY_ERROR:
                     reason += f", and the energy of the last one changes by {energy:.3g} of the largest kinetic energy"
-            last = run
+            previous = run
         size /= 2
     raise IntegrationError(
         f"the accuracy {limit:g} was not reached with steps down to {2 * size:.3g}: {reason or 'too few halvings'}",
-        last,
+        previous,
     )
 
 
-def _change(one: Result, two: Result) -> float:
-    names = [name for name in ("q", "x") if name in one.stored]
-    return max(float(np.abs(getattr(one, name)[-1] - getattr(two, name)[-1]).max()) for name in names)
+def _change(coarse: Result, fine: Result) -> float:
+    names = [name for name in ("q", "x") if name in coarse.stored]
+    return max(float(np.abs(getattr(coarse, name)[-1] - getattr(fine, name)[-1]).max()) for name in names)
 
 
 def _energy_error(run: Result) -> float:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from livens.analysis.study.grouped import run_block
+from livens.analysis.study.batched_runs import run_block
 from livens.errors import InputError
 from livens.models.problem import Problem
 
 #: Target number of blocks per worker (for load balancing), and maximum number of runs per block.
-_SHARES, _MOST = 4, 512
+_BLOCKS_PER_WORKER, _MAX_BLOCK = 4, 512
 #: Number of retries of a failed block; blocks of lost workers are always rescheduled.
 _RETRIES = 2
 
 
-def connected(address: str) -> Any:
+def connect(address: str) -> Any:
     """Connect to the scheduler at an address such as ``tcp://host:8786``."""
     try:
         from distributed import Client
@@ -42,18 +42,18 @@ def run_on_cluster(
     if not isinstance(client, Client):
         raise InputError(f"client must be a dask.distributed.Client, got {client!r}")
     workers = max(1, len(client.scheduler_info()["workers"]))
-    size = max(1, min(_MOST, -(-len(members) // (_SHARES * workers))))
+    size = max(1, min(_MAX_BLOCK, -(-len(members) // (_BLOCKS_PER_WORKER * workers))))
     futures = {}
-    for first in range(0, len(members), size):
-        block = list(members[first : first + size])
+    for start in range(0, len(members), size):
+        block = list(members[start : start + size])
         future = client.submit(run_block, build, dict(options), block, final, pure=False, retries=_RETRIES)
-        futures[future] = range(first, first + len(block))
+        futures[future] = range(start, start + len(block))
     try:
         for future in as_completed(list(futures)):
-            numbers = futures.pop(future)
+            indices = futures.pop(future)
             error = future.exception()
-            rows = [error] * len(numbers) if error is not None else future.result()
+            rows = [error] * len(indices) if error is not None else future.result()
             future.release()
-            yield list(zip(numbers, rows, strict=True))
+            yield list(zip(indices, rows, strict=True))
     finally:
         client.cancel(list(futures))

@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from livens.analysis.study.ends import checked_members, ensemble_to
-from livens.analysis.study.steps import as_problem, chosen_schemes, end_time
-from livens.analysis.verdicts import Row, plain, rows
+from livens.analysis.conservation import ConservationRow, conservation_rows, json_value
+from livens.analysis.study.final_states import check_members, final_ensemble
+from livens.analysis.study.step_lists import as_problem, chosen_schemes, end_time
 from livens.errors import IntegrationError
-from livens.expressions.numbers import positive
-from livens.models import html
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
 from livens.results.result import Result
 from livens.run.progress import Progress
 from livens.run.simulate import simulate
-from livens.schemes.base import Scheme
+from livens.scene import html
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_positive
 
 
 @dataclass(frozen=True)
-class Entry:
+class SchemeRun:
     """Run of one scheme in a comparison.
 
     `result` of a failed run contains the steps before the failure, if any. `errors` are by variable at the final time,
@@ -33,28 +33,30 @@ class Entry:
 
     scheme: str
     result: Result | None
-    report: tuple[Row, ...]
+    report: tuple[ConservationRow, ...]
     errors: dict[str, float]
     failure: str = ""
-    many: Ensemble | None = None
+    ensemble: Ensemble | None = None
 
     @property
-    def as_promised(self) -> bool:
+    def as_guaranteed(self) -> bool:
         return all(row.holds for row in self.report)
 
     @property
     def worst(self) -> dict[str, float]:
         """Largest deviations of all members over all steps; for momenta relative to those of each member."""
-        if self.many is None:
+        if self.ensemble is None:
             return {}
-        found: dict[str, float] = {}
-        for one in self.many.summary:
-            told = {"constraint": one.max_constraint, "velocity_constraint": one.max_velocity_constraint}
-            told |= ({one.energy: one.max_energy_drift} if one.energy else {}) | one.momentum_drift
-            for name, value in told.items():
-                known = found.get(name, 0.0)
-                found[name] = value if value > known or math.isnan(value) else known
-        return found
+        worst: dict[str, float] = {}
+        for summary in self.ensemble.summary:
+            deviations = {"constraint": summary.max_constraint, "velocity_constraint": summary.max_velocity_constraint}
+            deviations |= (
+                {summary.energy: summary.max_energy_drift} if summary.energy else {}
+            ) | summary.momentum_drift
+            for name, value in deviations.items():
+                previous = worst.get(name, 0.0)
+                worst[name] = value if value > previous or math.isnan(value) else previous
+        return worst
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,9 @@ class Comparison:
     problem: str
     h: float
     t_end: float
-    entries: tuple[Entry, ...]
+    entries: tuple[SchemeRun, ...]
 
-    def __getitem__(self, scheme: str) -> Entry:
+    def __getitem__(self, scheme: str) -> SchemeRun:
         return next(entry for entry in self.entries if entry.scheme == scheme)
 
     @property
@@ -100,34 +102,38 @@ class Comparison:
         variables = list(dict.fromkeys(name for entry in self.entries for name in entry.errors))
         rows = []
         for entry in self.entries:
-            found, steps = {row.quantity: f"{row.deviation:.1e}" for row in entry.report}, _entry_object(entry)
+            deviations, steps = {row.quantity: f"{row.deviation:.1e}" for row in entry.report}, _entry_object(entry)
             errors = [f"{entry.errors[name]:.1e}" if name in entry.errors else "" for name in variables]
             cost = "" if steps["us_per_step"] is None else f"{steps['us_per_step']:.2f}"
-            rows.append([entry.scheme, *(found.get(name) for name in quantities), *errors, cost, entry.failure])
+            rows.append([entry.scheme, *(deviations.get(name) for name in quantities), *errors, cost, entry.failure])
         heads = ["scheme", *quantities, *(f"error in {name}" for name in variables), "us per step", ""]
-        marked = [not entry.as_promised for entry in self.entries]
-        head = f"<p>{html.cell(self.problem)}, h = {self.h:g}, until t = {self.t_end:g}</p>"
-        return head + html.table(heads, rows, marked=marked)
+        marked = [not entry.as_guaranteed for entry in self.entries]
+        head = f"<p>{html.escape(self.problem)}, h = {self.h:g}, until t = {self.t_end:g}</p>"
+        return head + html.table(heads, rows, highlighted=marked)
 
 
-def _entry_object(entry: Entry) -> dict[str, Any]:
+def _entry_object(entry: SchemeRun) -> dict[str, Any]:
     statistics = entry.result.statistics if entry.result else None
     steps = max(statistics.steps, 1) if statistics else 1
     return {
         "failure": entry.failure,
-        "as_promised": entry.as_promised,
+        "as_promised": entry.as_guaranteed,
         "wall_s": statistics.wall_s if statistics else None,
         "us_per_step": statistics.wall_s / steps * 1e6 if statistics else None,
         "newton_iterations_mean": statistics.newton_iterations / steps if statistics else None,
-        "errors": {name: plain(error) for name, error in entry.errors.items()},
-        "members": None if entry.many is None else _members_object(entry.many, entry.worst),
-        "rows": [{key: plain(value) for key, value in vars(row).items()} for row in entry.report],
+        "errors": {name: json_value(error) for name, error in entry.errors.items()},
+        "members": None if entry.ensemble is None else _members_object(entry.ensemble, entry.worst),
+        "rows": [{key: json_value(value) for key, value in vars(row).items()} for row in entry.report],
     }
 
 
-def _members_object(many: Ensemble, worst: Mapping[str, float]) -> dict[str, Any]:
-    reasons = {str(member): why for member, why in many.failures.items()}
-    return {"count": len(many), "failures": reasons, "worst": {name: plain(value) for name, value in worst.items()}}
+def _members_object(ensemble: Ensemble, worst: Mapping[str, float]) -> dict[str, Any]:
+    reasons = {str(member): reason for member, reason in ensemble.failures.items()}
+    return {
+        "count": len(ensemble),
+        "failures": reasons,
+        "worst": {name: json_value(value) for name, value in worst.items()},
+    }
 
 
 def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -175,9 +181,9 @@ def compare(
     >>> [entry.report[0].verdict for entry in study.entries]
     ['conserved to round-off as guaranteed', 'bounded, no trend']
     """
-    problem, starts = as_problem(problem), checked_members(members)
+    problem, member_values = as_problem(problem), check_members(members)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
-    step = positive("h", problem.h if h is None else h)
+    step = check_positive("h", problem.h if h is None else h)
     exact = problem.reference(end) if problem.reference is not None else {}
     entries = []
     with Progress(f"{problem.name}: comparison", len(chosen), progress, unit="schemes") as bar:
@@ -186,10 +192,10 @@ def compare(
             try:
                 run = simulate(problem, scheme=scheme, h=step, t_end=end, redundant="remove", progress=False)
             except IntegrationError as error:
-                entries.append(Entry(scheme.name, error.result, (), dict.fromkeys(exact, math.nan), str(error)))
+                entries.append(SchemeRun(scheme.name, error.result, (), dict.fromkeys(exact, math.nan), str(error)))
                 continue
-            errors, many = errors_at_end(run, exact), None
-            if starts is not None and not scheme.fictive:  # ensembles do not support fictive time
-                many = ensemble_to(problem, scheme, step, end, starts)
-            entries.append(Entry(scheme.name, run, tuple(rows(run)), errors, many=many))
+            errors, members_result = errors_at_end(run, exact), None
+            if member_values is not None and not scheme.fictive:  # ensembles do not support fictive time
+                members_result = final_ensemble(problem, scheme, step, end, member_values)
+            entries.append(SchemeRun(scheme.name, run, tuple(conservation_rows(run)), errors, ensemble=members_result))
     return Comparison(problem.name, step, end, tuple(entries))

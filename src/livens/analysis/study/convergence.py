@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from livens.analysis.study.ends import checked_members, end_of
+from livens.analysis.conservation import json_value
+from livens.analysis.study.final_states import check_members, final_state
 from livens.analysis.study.order import Fit, fit_order
 from livens.analysis.study.reference import Reference, reference_at
-from livens.analysis.study.steps import as_problem, checked, chosen_schemes, end_time, usual_steps
-from livens.analysis.verdicts import plain
+from livens.analysis.study.step_lists import as_problem, check_steps, chosen_schemes, default_steps, end_time
 from livens.errors import IntegrationError
-from livens.models import html
 from livens.models.problem import Problem
 from livens.run.progress import Progress
-from livens.schemes.base import Scheme
+from livens.scene import html
+from livens.schemes.core.scheme import Scheme
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Curve:
     """Runs of one scheme, largest step first, with the fitted orders."""
 
     scheme: str
-    promised: int
+    declared_order: int
     points: tuple[Point, ...]
     fits: dict[str, Fit]
 
@@ -47,10 +47,10 @@ class Curve:
         return [point.errors[name] for point in self.points]
 
     @property
-    def as_promised(self) -> bool:
+    def as_guaranteed(self) -> bool:
         """True unless a fitted order is below the declared one by more than 0.2 and by more than its uncertainty."""
         return all(
-            not math.isfinite(fit.order) or fit.order + max(0.2, fit.uncertainty) >= self.promised
+            not math.isfinite(fit.order) or fit.order + max(0.2, fit.uncertainty) >= self.declared_order
             for fit in self.fits.values()
         )
 
@@ -84,35 +84,33 @@ class Convergence:
 
     def _repr_html_(self) -> str:
         rows = [
-            [curve.scheme, curve.promised, name, str(fit), *(f"{error:.1e}" for error in curve.errors(name))]
+            [curve.scheme, curve.declared_order, name, str(fit), *(f"{error:.1e}" for error in curve.errors(name))]
             for curve in self.curves
             for name, fit in curve.fits.items()
         ]
         steps = [f"h = {point.h:g}" for point in self.curves[0].points] if self.curves else []
-        head = (
-            f"<p>{html.cell(self.problem)}, errors at t = {self.t_end:g} against {html.cell(self.reference.words)}</p>"
-        )
-        marked = [not curve.as_promised for curve in self.curves for _ in curve.fits]
-        return head + html.table(["scheme", "declared", "of", "order", *steps], rows, marked=marked)
+        head = f"<p>{html.escape(self.problem)}, errors at t = {self.t_end:g} against {html.escape(self.reference.description)}</p>"
+        marked = [not curve.as_guaranteed for curve in self.curves for _ in curve.fits]
+        return head + html.table(["scheme", "declared", "of", "order", *steps], rows, highlighted=marked)
 
     def as_object(self) -> dict[str, Any]:
         """Return the study as a dict for JSON; values that are not finite become None."""
         return {
             "problem": self.problem,
             "t_end": self.t_end,
-            "reference": self.reference.words,
+            "reference": self.reference.description,
             "schemes": {
                 curve.scheme: {
-                    "promised_order": curve.promised,
-                    "as_promised": curve.as_promised,
-                    "order": {name: plain(fit.order) for name, fit in curve.fits.items()},
-                    "uncertainty": {name: plain(fit.uncertainty) for name, fit in curve.fits.items()},
+                    "promised_order": curve.declared_order,
+                    "as_promised": curve.as_guaranteed,
+                    "order": {name: json_value(fit.order) for name, fit in curve.fits.items()},
+                    "uncertainty": {name: json_value(fit.uncertainty) for name, fit in curve.fits.items()},
                     "points": [
                         {
                             "h": point.h,
-                            "errors": {name: plain(error) for name, error in point.errors.items()},
+                            "errors": {name: json_value(error) for name, error in point.errors.items()},
                             "at_floor": [name for name, fit in curve.fits.items() if fit.floor[i]],
-                            "wall_s": plain(point.wall_s),
+                            "wall_s": json_value(point.wall_s),
                             "steps": point.steps,
                             "evaluations": point.evaluations,
                             "failure": point.failure,
@@ -176,21 +174,21 @@ def converge(
     >>> print(f"{study['livens-em'].fits['q'].order:.2f}")
     2.00
     """
-    problem, starts = as_problem(problem), checked_members(members)
+    problem, member_values = as_problem(problem), check_members(members)
     chosen, end = chosen_schemes(problem, schemes), end_time(problem, t_end)
-    if starts is not None and schemes is None:  # ensembles do not support fictive time
+    if member_values is not None and schemes is None:  # ensembles do not support fictive time
         chosen = [scheme for scheme in chosen if not scheme.fictive]
-    steps = usual_steps(problem, end) if h is None else checked(h)
+    steps = default_steps(problem, end) if h is None else check_steps(h)
     total = sum((end - problem.t0) / step for step in steps) * len(chosen) * repeats
     done = 0.0
     with Progress(f"{problem.name}: convergence", int(total), progress) as bar:
-        reference = reference_at(problem, end, chosen, steps[-1], lambda: bar.update(0), starts)
+        reference = reference_at(problem, end, chosen, steps[-1], lambda: bar.update(0), member_values)
         names = tuple(name for name in ("q", "v", "p", "x") if name in reference.values)
         curves = []
         for scheme in chosen:
             points = []
             for step in steps:
-                points.append(_point(problem, scheme, step, end, reference, names, repeats, starts))
+                points.append(_point(problem, scheme, step, end, reference, names, repeats, member_values))
                 done += (end - problem.t0) / step * repeats
                 bar.update(int(done))
             fits: dict[str, Fit] = {
@@ -219,14 +217,14 @@ def _point(
     wall = math.inf
     for _ in range(max(1, repeats)):
         try:
-            found = end_of(problem, scheme, h, end, members)
+            final = final_state(problem, scheme, h, end, members)
         except IntegrationError as error:
             return Point(h, dict.fromkeys(names, math.nan), math.nan, 0, 0, str(error))
-        wall = min(wall, found.wall_s)
-    errors = {name: reference.error(name, found.values[name]) for name in names}
+        wall = min(wall, final.wall_s)
+    errors = {name: reference.error(name, final.values[name]) for name in names}
     # a Newton correction evaluates the equations with their Jacobian, and the residual once more
-    evaluations = 2 * found.corrections or found.steps * scheme.evaluations
-    return Point(h, errors, wall, found.steps, evaluations)
+    evaluations = 2 * final.corrections or final.steps * scheme.evaluations_per_step
+    return Point(h, errors, wall, final.steps, evaluations)
 
 
 def work_precision(

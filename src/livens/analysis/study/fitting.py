@@ -10,25 +10,25 @@ import casadi as ca
 import numpy as np
 import scipy.optimize
 
-from livens.analysis.study.unknowns import Unknowns, prepared
+from livens.analysis.study.design_variables import DesignVariables, as_prepared
 from livens.errors import InputError, IntegrationError
-from livens.expressions.numbers import array, number, whole_number
 from livens.models import observable
-from livens.models.model import Model
+from livens.models.base import Model
 from livens.models.problem import Problem
-from livens.run.gradient import tape_of
-from livens.run.hessian import directions
+from livens.run.derivatives.gradient import record_run
+from livens.run.derivatives.hessian import unit_tangents
+from livens.run.derivatives.tape import Tape
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
-from livens.run.tape import Tape
-from livens.schemes.base import Scheme
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_array, check_integer, check_number
 
 #: Tolerance, as a fraction of a step, within which data times coincide with step times.
-_AT_STEP = 1e-7
+_STEP_TOLERANCE = 1e-7
 #: Rank tolerance: singular values of the Jacobian below this fraction of the largest leave a combination undetermined.
-_OPEN = 1e-9
+_RANK_TOLERANCE = 1e-9
 #: Relative sensitivity of the data below which the derivative by a variable is round-off and set to zero.
-_FELT = 1e-11
+_SENSITIVITY_TOLERANCE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -175,27 +175,33 @@ def fit(
     >>> round(found.values["g"], 6)
     9.5
     """
-    step = prepared(model, scheme=scheme, h=h)
-    start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-    unknowns = Unknowns(step, by, start, parameters)
-    measured = _Measured(step, observe, data, t, sigma, h, t0)
-    low, high = unknowns.bounds(bounds)
-    limit = whole_number("most", most, least=1)
+    step = as_prepared(model, scheme=scheme, h=h)
+    initial = dict(q0=q0, v0=v0, p0=p0, x0=x0)
+    variables = DesignVariables(step, by, initial, parameters)
+    measurement = _Measurement(step, observe, data, t, sigma, h, t0)
+    low, high = variables.bounds(bounds)
+    limit = check_integer("most", most, minimum=1)
     with Progress("fit", limit, progress, unit="runs") as bar:
-        task = _Task(step, unknowns, measured, h, t0, bar)
-        found = scipy.optimize.least_squares(
-            task.misfit, unknowns.guess, task.slopes, bounds=(low, high), x_scale="jac", max_nfev=limit, xtol=1e-12
+        task = _Residual(step, variables, measurement, h, t0, bar)
+        solution = scipy.optimize.least_squares(
+            task.misfit,
+            variables.initial_guess,
+            task.jacobian,
+            bounds=(low, high),
+            x_scale="jac",
+            max_nfev=limit,
+            xtol=1e-12,
         )
-    return _told(unknowns, measured, task, found)
+    return _fit_result(variables, measurement, task, solution)
 
 
-class _Measured:
+class _Measurement:
     """Measured data, and their interpolation from the states at the step times."""
 
     def __init__(
         self, step: Prepared, observe: Any, data: Any, t: Any, sigma: Any, h: float | None, t0: float | None
     ) -> None:
-        plan = step._plan({}, h=h, t0=t0, t_end=_later(step, t0))
+        plan = step._make_plan({}, h=h, t0=t0, t_end=_provisional_end(step, t0))
         times = _finite_or_nan("t", t).ravel()
         values = _finite_or_nan("data", data)
         if values.ndim == 0 or len(values) != times.size:
@@ -203,51 +209,51 @@ class _Measured:
         values = values.reshape(times.size, -1)
         if not np.isfinite(times).all() or (times.size and times.min() < plan.t0):
             raise InputError(f"the times of data must be finite and not before t0 = {plan.t0:g}")
-        good = np.isfinite(values).all(axis=1)
-        self.t, self.values = times[good], values[good]
+        finite = np.isfinite(values).all(axis=1)
+        self.t, self.values = times[finite], values[finite]
         if not self.t.size:
             raise InputError("there are no data to fit")
-        place = (self.t - plan.t0) / plan.h
-        self.steps = max(1, int(np.ceil(place.max() - _AT_STEP)))
+        positions = (self.t - plan.t0) / plan.h
+        self.steps = max(1, int(np.ceil(positions.max() - _STEP_TOLERANCE)))
         self.t_end = plan.t0 + self.steps * plan.h
-        self.at, self.weights = _interpolation(place, self.steps)
+        self.indices, self.weights = _interpolation(positions, self.steps)
         view = step.model.view
         column, self.shape = _expression(step.model, observe)
         if column.numel() != self.values.shape[1]:
             raise InputError(f"data have {self.values.shape[1]} columns, but the observable has {column.numel()}")
-        self.known = sigma is not None
+        self.has_sigma = sigma is not None
         self.sigma = np.ones_like(self.values)
         if sigma is not None:
-            given = array("sigma", sigma)
+            deviation = check_array("sigma", sigma)
             try:
-                spread = given if given.ndim < 2 else given.reshape(times.size, -1)
-                self.sigma = np.broadcast_to(spread, values.shape)[good].copy()
+                spread = deviation if deviation.ndim < 2 else deviation.reshape(times.size, -1)
+                self.sigma = np.broadcast_to(spread, values.shape)[finite].copy()
             except ValueError:
                 raise InputError("sigma must be one number, or an array like the data") from None
             if not (self.sigma > 0).all():
                 raise InputError("sigma must be greater than 0")
-        at = ca.vertcat(view.state, view.k)
-        outputs = [ca.densify(column), ca.densify(ca.jacobian(column, at))]
+        arguments = ca.vertcat(view.state, view.k)
+        outputs = [ca.densify(column), ca.densify(ca.jacobian(column, arguments))]
         self._size = int(view.state.numel())
-        self._function = ca.Function("observe", [view.state, view.t, view.k], outputs).map(len(self.at))
+        self._function = ca.Function("observe", [view.state, view.t, view.k], outputs).map(len(self.indices))
 
     def evaluate(self, tape: Tape) -> tuple[np.ndarray, np.ndarray]:
         """Return the modelled data, and the Jacobians by state and parameters at the observed states."""
-        k = np.repeat(tape.k[:, None], len(self.at), axis=1)
-        value, slope = self._function(tape.states[:, : self._size].T, tape.t[None, :], k)
+        k = np.repeat(tape.k[:, None], len(self.indices), axis=1)
+        value, jacobian = self._function(tape.states[:, : self._size].T, tape.t[None, :], k)
         values = np.array(value).T
-        slopes = np.array(slope).reshape(values.shape[1], len(self.at), -1).transpose(1, 0, 2)
-        return self.weights @ values, slopes
+        jacobians = np.array(jacobian).reshape(values.shape[1], len(self.indices), -1).transpose(1, 0, 2)
+        return self.weights @ values, jacobians
 
-    def along(self, slopes: np.ndarray, states: np.ndarray, dk: np.ndarray) -> np.ndarray:
+    def directional(self, jacobians: np.ndarray, states: np.ndarray, dk: np.ndarray) -> np.ndarray:
         """Return directional derivatives of the modelled data, shape (n_times, n_outputs, n_directions)."""
-        by_state, by_k = slopes[:, :, : self._size], slopes[:, :, self._size :]
-        moved = np.einsum("imz,idz->imd", by_state, states[:, :, : self._size]) + by_k @ dk.T
-        return np.einsum("ji,imd->jmd", self.weights, moved)
+        by_state, by_k = jacobians[:, :, : self._size], jacobians[:, :, self._size :]
+        change = np.einsum("imz,idz->imd", by_state, states[:, :, : self._size]) + by_k @ dk.T
+        return np.einsum("ji,imd->jmd", self.weights, change)
 
 
-def _later(step: Prepared, t0: float | None) -> float:
-    begin = number("t0", t0 if t0 is not None else step._defaults.get("t0") or getattr(step._model, "t0", 0.0))
+def _provisional_end(step: Prepared, t0: float | None) -> float:
+    begin = check_number("t0", t0 if t0 is not None else step._defaults.get("t0") or getattr(step._model, "t0", 0.0))
     return begin + 1.0
 
 
@@ -260,111 +266,121 @@ def _finite_or_nan(name: str, value: Any) -> np.ndarray:
 
 def _expression(model: Model, observe: Any) -> tuple[Any, tuple[int, ...]]:
     if isinstance(observe, str):
-        if observe not in model.view.names:
-            raise InputError(f"unknown observable '{observe}'; known: {', '.join(model.view.names)}")
-        column = ca.densify(ca.SX(model.view.expression(observe)))
+        if observe not in model.view.observable_names:
+            raise InputError(f"unknown observable '{observe}'; known: {', '.join(model.view.observable_names)}")
+        column = ca.densify(ca.SX(model.view.observable(observe)))
         return column, (int(column.numel()),)
     if not callable(observe):
         raise InputError(f"observe must be a function of the state or the name of an observable, got {observe!r}")
-    return observable.read(model, observe)
+    return observable.trace_observable(model, observe)
 
 
-def _interpolation(place: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def _interpolation(positions: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the required states, and the weights of cubic interpolation at each position."""
     rows: list[dict[int, float]] = []
-    for s in place:
+    for s in positions:
         nearest = round(float(s))
-        if abs(s - nearest) <= _AT_STEP or steps < 1:
+        if abs(s - nearest) <= _STEP_TOLERANCE or steps < 1:
             rows.append({min(max(nearest, 0), steps): 1.0})
             continue
-        first = min(max(int(np.floor(s)) - 1, 0), max(steps - 3, 0))
-        nodes = np.arange(first, min(first + 4, steps + 1))
+        first_node = min(max(int(np.floor(s)) - 1, 0), max(steps - 3, 0))
+        nodes = np.arange(first_node, min(first_node + 4, steps + 1))
         rows.append({int(i): float(np.prod([(s - j) / (i - j) for j in nodes if j != i], dtype=float)) for i in nodes})
-    at = np.array(sorted({steps, *(i for row in rows for i in row)}), dtype=np.int64)
-    weights = np.zeros((len(rows), len(at)))
+    indices = np.array(sorted({steps, *(i for row in rows for i in row)}), dtype=np.int64)
+    weights = np.zeros((len(rows), len(indices)))
     for i, row in enumerate(rows):
-        weights[i, np.searchsorted(at, list(row))] = list(row.values())
-    return at, weights
+        weights[i, np.searchsorted(indices, list(row))] = list(row.values())
+    return indices, weights
 
 
-class _Task:
+class _Residual:
     """Residual and Jacobian of the least-squares problem, for SciPy."""
 
     def __init__(
-        self, step: Prepared, unknowns: Unknowns, measured: _Measured, h: float | None, t0: float | None, bar: Progress
+        self,
+        step: Prepared,
+        variables: DesignVariables,
+        measurement: _Measurement,
+        h: float | None,
+        t0: float | None,
+        bar: Progress,
     ) -> None:
-        self._step, self._unknowns, self._measured, self._h, self._t0 = step, unknowns, measured, h, t0
-        self._known: tuple[np.ndarray, Any] | None = None
+        self._step, self._variables, self._measurement, self._h, self._t0 = step, variables, measurement, h, t0
+        self._cached: tuple[np.ndarray, Any] | None = None
         self._bar, self.evaluations = bar, 0
-        self.values = np.zeros_like(measured.values)
+        self.values = np.zeros_like(measurement.values)
 
-    def _run(self, numbers: np.ndarray) -> Any:
-        if self._known is not None and np.array_equal(self._known[0], numbers):
-            return self._known[1]
-        start, parameters = self._unknowns.given(numbers)
-        measured = self._measured
-        plan = self._step._plan(
-            start, parameters=parameters, h=self._h, t0=self._t0, t_end=measured.t_end, project=True
+    def _run(self, x: np.ndarray) -> Any:
+        if self._cached is not None and np.array_equal(self._cached[0], x):
+            return self._cached[1]
+        initial, parameters = self._variables.to_inputs(x)
+        measurement = self._measurement
+        plan = self._step._make_plan(
+            initial, parameters=parameters, h=self._h, t0=self._t0, t_end=measurement.t_end, project=True
         )
-        _, tape, departure = tape_of(plan, measured.at, watched=True)
-        values, slopes = measured.evaluate(tape)
+        _, tape, initial_sensitivity = record_run(plan, measurement.indices, guards_checked=True)
+        values, jacobians = measurement.evaluate(tape)
         self.evaluations += 1
         self._bar.update(self.evaluations)
-        self._known = numbers.copy(), (tape, departure, values, slopes)
-        return self._known[1]
+        self._cached = x.copy(), (tape, initial_sensitivity, values, jacobians)
+        return self._cached[1]
 
-    def misfit(self, numbers: np.ndarray) -> np.ndarray:
+    def misfit(self, x: np.ndarray) -> np.ndarray:
         try:
-            self.values = self._run(numbers)[2]
+            self.values = self._run(x)[2]
         except IntegrationError:
             if not self.evaluations:
                 raise
-            return np.full(self._measured.values.size, np.inf)  # the optimiser shortens the step
-        return np.asarray(((self.values - self._measured.values) / self._measured.sigma).ravel())
+            return np.full(self._measurement.values.size, np.inf)  # the optimiser shortens the step
+        return np.asarray(((self.values - self._measurement.values) / self._measurement.sigma).ravel())
 
-    def slopes(self, numbers: np.ndarray) -> np.ndarray:
-        tape, departure, _, slopes = self._run(numbers)
-        shifts = list(directions(self._step.model, departure, self._unknowns.labels).values())
-        dz = np.array([departure.forth(shift) for shift in shifts])
+    def jacobian(self, x: np.ndarray) -> np.ndarray:
+        tape, initial_sensitivity, _, state_jacobians = self._run(x)
+        shifts = list(unit_tangents(self._step.model, initial_sensitivity, self._variables.labels).values())
+        dz = np.array([initial_sensitivity.forth(shift) for shift in shifts])
         dk = np.array([shift.k for shift in shifts])
         states = tape.forth(dz, np.hstack([np.zeros((len(shifts), 2)), dk]))
-        moved = self._measured.along(slopes, states, dk) / self._measured.sigma[:, :, None]
-        found = np.asarray(moved.reshape(-1, len(shifts)))
-        felt = np.linalg.norm(found, axis=0) * np.maximum(np.abs(numbers), 1.0)
-        found[:, felt <= _FELT * felt.max(initial=0.0)] = 0.0  # round-off would lead to large steps
-        return found
+        change = self._measurement.directional(state_jacobians, states, dk) / self._measurement.sigma[:, :, None]
+        jacobian = np.asarray(change.reshape(-1, len(shifts)))
+        sensitivity = np.linalg.norm(jacobian, axis=0) * np.maximum(np.abs(x), 1.0)
+        jacobian[:, sensitivity <= _SENSITIVITY_TOLERANCE * sensitivity.max(initial=0.0)] = (
+            0.0  # round-off would lead to large steps
+        )
+        return jacobian
 
 
-def _told(unknowns: Unknowns, measured: _Measured, task: _Task, found: Any) -> ParameterFit:
-    task.misfit(found.x)
-    values, J = task.values, np.asarray(found.jac)
-    squares = float(2 * found.cost)
-    free = max(measured.values.size - len(unknowns.labels), 1)
-    spread = 1.0 if measured.known else squares / free
+def _fit_result(variables: DesignVariables, measurement: _Measurement, task: _Residual, solution: Any) -> ParameterFit:
+    task.misfit(solution.x)
+    values, J = task.values, np.asarray(solution.jac)
+    squares = float(2 * solution.cost)
+    free = max(measurement.values.size - len(variables.labels), 1)
+    spread = 1.0 if measurement.has_sigma else squares / free
     # normalised columns, so that the rank does not depend on units
     sizes = np.linalg.norm(J, axis=0)
     sizes[sizes == 0] = 1.0
-    _, singular, right = np.linalg.svd(J / sizes, full_matrices=False)
-    open_ = singular <= _OPEN * singular.max(initial=0.0)
-    inverse = np.where(open_, np.inf, 1.0 / np.where(open_, 1.0, singular) ** 2)
-    determined = np.where(open_, 0.0, inverse)
-    covariance = spread * ((right.T * determined) @ right) / np.outer(sizes, sizes)
+    _, singular, right_vectors = np.linalg.svd(J / sizes, full_matrices=False)
+    undetermined = singular <= _RANK_TOLERANCE * singular.max(initial=0.0)
+    inverse = np.where(undetermined, np.inf, 1.0 / np.where(undetermined, 1.0, singular) ** 2)
+    determined = np.where(undetermined, 0.0, inverse)
+    covariance = spread * ((right_vectors.T * determined) @ right_vectors) / np.outer(sizes, sizes)
     errors = np.sqrt(np.diag(covariance))
-    weak = tuple(
-        name for i, name in enumerate(unknowns.labels) if open_.any() and np.abs(right[open_][:, i]).max() > 0.1
+    undetermined_names = tuple(
+        name
+        for i, name in enumerate(variables.labels)
+        if undetermined.any() and np.abs(right_vectors[undetermined][:, i]).max() > 0.1
     )
-    errors[[name in weak for name in unknowns.labels]] = np.inf
-    sigma = measured.sigma if measured.known else np.full_like(measured.values, np.sqrt(spread))
+    errors[[name in undetermined_names for name in variables.labels]] = np.inf
+    sigma = measurement.sigma if measurement.has_sigma else np.full_like(measurement.values, np.sqrt(spread))
     return ParameterFit(
-        values=dict(zip(unknowns.labels, map(float, found.x), strict=True)),
-        errors=dict(zip(unknowns.labels, map(float, errors), strict=True)),
+        values=dict(zip(variables.labels, map(float, solution.x), strict=True)),
+        errors=dict(zip(variables.labels, map(float, errors), strict=True)),
         covariance=covariance,
-        t=measured.t,
-        data=measured.values,
+        t=measurement.t,
+        data=measurement.values,
         model=values,
         sigma=sigma,
-        chi_squared=squares if measured.known else float(free),
+        chi_squared=squares if measurement.has_sigma else float(free),
         evaluations=task.evaluations,
-        converged=found.status > 0,
-        undetermined=weak,
+        converged=solution.status > 0,
+        undetermined=undetermined_names,
     )

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import number
+from livens.validation import check_number
 
 #: Maximum number of runs of a sweep.
-MOST = 1_000_000
+MAX_RUNS = 1_000_000
 
 
-def values(text: str) -> tuple[str, list[Any]]:
+def parse_values(text: str) -> tuple[str, list[Any]]:
     """Parse ``name=a,b,c`` or ``name=first:last:count``, with ``:log`` for logarithmic spacing.
 
     >>> values("m=0.1:10:3:log")
@@ -24,35 +24,35 @@ def values(text: str) -> tuple[str, list[Any]]:
     >>> values("scheme=livens-em,livens-midpoint")
     ('scheme', ['livens-em', 'livens-midpoint'])
     """
-    name, equals, given = text.partition("=")
-    name, given = name.strip(), given.strip()
-    if not (name and equals and given):
+    name, equals, specification = text.partition("=")
+    name, specification = name.strip(), specification.strip()
+    if not (name and equals and specification):
         raise InputError(f"--vary must look like name=value,value or name=first:last:count[:log], got '{text}'")
     if name == "scheme":
-        return name, [part.strip() for part in given.split(",")]
-    if ":" in given:
-        return name, _range(text, name, given.split(":"))
-    return name, [number(name, part) for part in given.split(",")]
+        return name, [part.strip() for part in specification.split(",")]
+    if ":" in specification:
+        return name, _range(text, name, specification.split(":"))
+    return name, [check_number(name, part) for part in specification.split(",")]
 
 
 def _range(text: str, name: str, parts: list[str]) -> list[float]:
     if len(parts) not in (3, 4) or (len(parts) == 4 and parts[3].strip() not in ("log", "lin")):
         raise InputError(f"--vary {text}: a range is first:last:count, with :log for logarithmic spacing")
-    first, last = number(name, parts[0]), number(name, parts[1])
+    start, stop = check_number(name, parts[0]), check_number(name, parts[1])
     try:
         count = int(parts[2])
     except ValueError:
         count = 0
-    if not 1 <= count <= MOST:
-        raise InputError(f"--vary {text}: the count must be a whole number from 1 to {MOST}, got '{parts[2]}'")
+    if not 1 <= count <= MAX_RUNS:
+        raise InputError(f"--vary {text}: the count must be a whole number from 1 to {MAX_RUNS}, got '{parts[2]}'")
     if parts[3:] and parts[3].strip() == "log":
-        if first <= 0 or last <= 0:
+        if start <= 0 or stop <= 0:
             raise InputError(f"--vary {text}: logarithmic spacing needs positive ends")
-        points = np.exp(np.linspace(math.log(first), math.log(last), count))
-        points[0] = first
-        points[-1] = last if count > 1 else first
+        points = np.exp(np.linspace(math.log(start), math.log(stop), count))
+        points[0] = start
+        points[-1] = stop if count > 1 else start
     else:
-        points = np.linspace(first, last, count)
+        points = np.linspace(start, stop, count)
     # rounds 0.30000000000000004 to 0.3
     return [float(f"{x:.15g}") for x in points]
 
@@ -66,6 +66,6 @@ def combinations(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     if not lists:
         raise InputError("nothing is varied: name at least one option with its values")
     count = math.prod(len(items) for items in lists.values())
-    if count > MOST:
-        raise InputError(f"{count} runs are too many (at most {MOST})")
-    return [dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())]
+    if count > MAX_RUNS:
+        raise InputError(f"{count} runs are too many (at most {MAX_RUNS})")
+    return [dict(zip(lists, combination, strict=True)) for combination in itertools.product(*lists.values())]

@@ -9,17 +9,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.analysis.study.unknowns import Unknowns, prepared
-from livens.engine.table import Table
+from livens.analysis.study.design_variables import DesignVariables, as_prepared
+from livens.engine.observables.kernel_table import ObservableKernel
 from livens.errors import InputError
-from livens.expressions.numbers import array, whole_number
 from livens.models import observable
-from livens.models.model import Model
+from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
-from livens.run.ensemble import ensemble
+from livens.run.ensemble.api import ensemble
 from livens.run.prepare import Prepared
-from livens.schemes.base import Scheme
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_array, check_integer
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Uncertainty:
         Reasons of failed members.
     """
 
-    drawn: dict[str, np.ndarray]
+    inputs: dict[str, np.ndarray]
     t: np.ndarray
     outputs: dict[str, np.ndarray]
     failures: dict[int, str]
@@ -56,7 +56,7 @@ class Uncertainty:
         ndarray of shape (n_successful, ...)
             Samples.
         """
-        return self._good(name)[:, -1]
+        return self._successful(name)[:, -1]
 
     def mean(self, name: str) -> np.ndarray:
         """Return the mean of an output at every time.
@@ -71,7 +71,7 @@ class Uncertainty:
         ndarray of shape (n_times, ...)
             Mean over the members.
         """
-        return np.asarray(self._good(name).mean(axis=0))
+        return np.asarray(self._successful(name).mean(axis=0))
 
     def deviation(self, name: str) -> np.ndarray:
         """Return the standard deviation of an output at every time.
@@ -86,7 +86,7 @@ class Uncertainty:
         ndarray of shape (n_times, ...)
             Standard deviation over the members.
         """
-        return np.asarray(self._good(name).std(axis=0, ddof=1))
+        return np.asarray(self._successful(name).std(axis=0, ddof=1))
 
     def quantiles(self, name: str, at: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
         """Return quantiles of an output at every time.
@@ -108,12 +108,12 @@ class Uncertainty:
         InputError
             If a probability is outside of [0, 1].
         """
-        wanted = array("the quantiles", at)
-        if np.any((wanted < 0) | (wanted > 1)):
+        probabilities = check_array("the quantiles", at)
+        if np.any((probabilities < 0) | (probabilities > 1)):
             raise InputError(f"quantiles lie between 0 and 1, got {at!r}")
-        return np.asarray(np.quantile(self._good(name), wanted, axis=0))
+        return np.asarray(np.quantile(self._successful(name), probabilities, axis=0))
 
-    def influence(self, name: str) -> dict[str, float]:
+    def rank_correlation(self, name: str) -> dict[str, float]:
         """Return Spearman's rank correlations of an output at the final time with the uncertain inputs.
 
         Parameters
@@ -126,18 +126,18 @@ class Uncertainty:
         dict of str to float
             Rank correlation by input.
         """
-        good = [i for i in range(len(next(iter(self.drawn.values())))) if i not in self.failures]
-        values = self.samples(name).reshape(len(good), -1)[:, 0]
-        return {label: _rank_correlation(drawn[good], values) for label, drawn in self.drawn.items()}
+        successful = [i for i in range(len(next(iter(self.inputs.values())))) if i not in self.failures]
+        values = self.samples(name).reshape(len(successful), -1)[:, 0]
+        return {label: _spearman(samples[successful], values) for label, samples in self.inputs.items()}
 
-    def _good(self, name: str) -> np.ndarray:
+    def _successful(self, name: str) -> np.ndarray:
         if name not in self.outputs:
             raise InputError(f"unknown output '{name}'; known outputs: {', '.join(self.outputs)}")
         values = self.outputs[name]
-        kept = [i for i in range(len(values)) if i not in self.failures]
-        if len(kept) < 2:
+        successful = [i for i in range(len(values)) if i not in self.failures]
+        if len(successful) < 2:
             raise InputError(f"nearly all members failed; first reason: {next(iter(self.failures.values()), '?')}")
-        return values[kept]
+        return values[successful]
 
     def __str__(self) -> str:
         lines = []
@@ -224,61 +224,64 @@ def uncertainty(
     >>> round(float(found.deviation("x")[-1]), 3)  # 0.05 times 0.0996, the derivative
     0.005
     """
-    step = prepared(model, scheme=scheme, h=h)
-    count = whole_number("members", members, least=2, most=2**28)
+    step = as_prepared(model, scheme=scheme, h=h)
+    count = check_integer("members", members, minimum=2, maximum=2**28)
     if not isinstance(uncertain, Mapping) or not uncertain:
         raise InputError(f"uncertain must map names to distributions, got {uncertain!r}")
     if not isinstance(outputs, Mapping) or not outputs:
         raise InputError(f"outputs must map names to observables or functions of the state, got {outputs!r}")
-    unknowns = Unknowns(
-        step, {name: _typical(given) for name, given in uncertain.items()}, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters
+    variables = DesignVariables(
+        step,
+        {name: _representative(specification) for name, specification in uncertain.items()},
+        dict(q0=q0, v0=v0, p0=p0, x0=x0),
+        parameters,
     )
-    random = np.random.default_rng(whole_number("seed", seed, least=0))
-    drawn = np.empty((count, len(unknowns.labels)))
+    random = np.random.default_rng(check_integer("seed", seed, minimum=0))
+    inputs = np.empty((count, len(variables.labels)))
     for name, distribution in uncertain.items():
-        labels = [i for i, label in enumerate(unknowns.labels) if label == name or label.partition("[")[0] == name]
-        drawn[:, labels] = _samples(name, distribution, count, len(labels), random)
-    rows = [unknowns.given(numbers) for numbers in drawn]
-    starts: dict[str, Any] = {name: np.array([start[name] for start, _ in rows]) for name in rows[0][0]}
+        labels = [i for i, label in enumerate(variables.labels) if label == name or label.partition("[")[0] == name]
+        inputs[:, labels] = _samples(name, distribution, count, len(labels), random)
+    rows = [variables.to_inputs(x) for x in inputs]
+    initial_values: dict[str, Any] = {name: np.array([initial[name] for initial, _ in rows]) for name in rows[0][0]}
     values = {name: np.array([changed[name] for _, changed in rows]) for name in rows[0][1]}
     columns, shapes = _columns(step.model, outputs)
-    many = ensemble(
+    runs = ensemble(
         step._model,
         parameters=values,
         scheme=step.scheme,
         h=step._defaults.get("h", h),
         t_end=step._defaults.get("t_end") if t_end is None else t_end,
         t0=step._defaults.get("t0") if t0 is None else t0,
-        every=2**50 if every is None else whole_number("every", every, least=1),
+        every=2**50 if every is None else check_integer("every", every, minimum=1),
         project=True,
         threads=threads,
-        **starts,
+        **initial_values,
     )
-    found = _evaluated(step.model, many, columns, shapes, values)
-    return Uncertainty(dict(zip(unknowns.labels, drawn.T, strict=True)), many.t, found, many.failures)
+    evaluated = _evaluate_outputs(step.model, runs, columns, shapes, values)
+    return Uncertainty(dict(zip(variables.labels, inputs.T, strict=True)), runs.t, evaluated, runs.failures)
 
 
-def _typical(given: Any) -> Any:
+def _representative(distribution: Any) -> Any:
     """Return a representative value of the right shape, if the distribution shows it; otherwise None."""
-    if hasattr(given, "rvs"):
+    if hasattr(distribution, "rvs"):
         return None
-    return given[0] if isinstance(given, (tuple, list, np.ndarray)) and len(given) else None
+    return distribution[0] if isinstance(distribution, (tuple, list, np.ndarray)) and len(distribution) else None
 
 
-def _samples(name: str, given: Any, count: int, size: int, random: np.random.Generator) -> np.ndarray:
-    if hasattr(given, "rvs"):
-        return np.asarray(given.rvs(size=(count, size), random_state=random), dtype=float)
-    if isinstance(given, tuple) and len(given) == 2:
-        mean, deviation = (array(f"the distribution of {name}", part) for part in given)
+def _samples(name: str, distribution: Any, count: int, size: int, random: np.random.Generator) -> np.ndarray:
+    if hasattr(distribution, "rvs"):
+        return np.asarray(distribution.rvs(size=(count, size), random_state=random), dtype=float)
+    if isinstance(distribution, tuple) and len(distribution) == 2:
+        mean, deviation = (check_array(f"the distribution of {name}", part) for part in distribution)
         if np.any(deviation < 0):
-            raise InputError(f"the standard deviation of {name} must not be negative, got {given[1]!r}")
+            raise InputError(f"the standard deviation of {name} must not be negative, got {distribution[1]!r}")
         try:
             return np.asarray(
                 random.normal(np.broadcast_to(mean, size), np.broadcast_to(deviation, size), (count, size))
             )
         except ValueError:
-            raise InputError(f"the distribution of {name} must have {size} numbers, got {given!r}") from None
-    samples = array(f"the samples of {name}", given)
+            raise InputError(f"the distribution of {name} must have {size} numbers, got {distribution!r}") from None
+    samples = check_array(f"the samples of {name}", distribution)
     if samples.ndim == 0 or samples.shape[0] != count or samples.size != count * size:
         raise InputError(f"{name} needs (mean, deviation), a distribution, or one sample for each of {count} members")
     return samples.reshape(count, size)
@@ -286,37 +289,37 @@ def _samples(name: str, given: Any, count: int, size: int, random: np.random.Gen
 
 def _columns(model: Model, outputs: Mapping[str, Any]) -> tuple[Any, dict[str, tuple[int, ...]]]:
     columns, shapes = [], dict[str, tuple[int, ...]]()
-    for name, what in outputs.items():
-        if isinstance(what, str):
-            if what not in model.view.names:
-                raise InputError(f"unknown observable '{what}'; known: {', '.join(model.view.names)}")
-            column = ca.densify(ca.SX(model.view.expression(what)))
+    for name, output in outputs.items():
+        if isinstance(output, str):
+            if output not in model.view.observable_names:
+                raise InputError(f"unknown observable '{output}'; known: {', '.join(model.view.observable_names)}")
+            column = ca.densify(ca.SX(model.view.observable(output)))
             shapes[name] = () if column.numel() == 1 else (int(column.numel()),)
-        elif callable(what):
-            column, shapes[name] = observable.read(model, what)
+        elif callable(output):
+            column, shapes[name] = observable.trace_observable(model, output)
         else:
-            raise InputError(f"outputs map names to observables or functions of the state, got {what!r}")
+            raise InputError(f"outputs map names to observables or functions of the state, got {output!r}")
         columns.append(column)
     return ca.vertcat(*columns), shapes
 
 
-def _evaluated(
-    model: Model, many: Ensemble, columns: Any, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, np.ndarray]
+def _evaluate_outputs(
+    model: Model, runs: Ensemble, columns: Any, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    table, parts = Table(model, columns), list(model.view.symbols)
-    found = np.empty((len(many), len(many.t), table.width))
-    for i in range(len(many)):
-        states = np.hstack([many.arrays[name][i] for name in parts])
+    table, parts = ObservableKernel(model, columns), list(model.view.symbols)
+    evaluated = np.empty((len(runs), len(runs.t), table.width))
+    for i in range(len(runs)):
+        states = np.hstack([runs.arrays[name][i] for name in parts])
         k = model.parameter_vector({name: rows[i] for name, rows in values.items()})
-        found[i] = table(many.t, states, k)
-    outputs, first = {}, 0
+        evaluated[i] = table(runs.t, states, k)
+    outputs, offset = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape, dtype=int))
-        outputs[name] = found[:, :, first : first + size].reshape(len(many), len(many.t), *shape)
-        first += size
+        outputs[name] = evaluated[:, :, offset : offset + size].reshape(len(runs), len(runs.t), *shape)
+        offset += size
     return outputs
 
 
-def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
+def _spearman(a: np.ndarray, b: np.ndarray) -> float:
     ranks = [np.argsort(np.argsort(x, kind="stable"), kind="stable").astype(float) for x in (a, b)]
     return float(np.corrcoef(ranks)[0, 1])

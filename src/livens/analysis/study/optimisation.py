@@ -11,17 +11,17 @@ import casadi as ca
 import numpy as np
 import scipy.optimize
 
-from livens.analysis.study.unknowns import Unknowns, prepared
+from livens.analysis.study.design_variables import DesignVariables, as_prepared
 from livens.errors import InputError, IntegrationError
-from livens.expressions.numbers import whole_number
-from livens.models.model import Model
+from livens.models.base import Model
 from livens.models.problem import Problem
-from livens.run.gradient import Differentiated
-from livens.run.hessian import directions
+from livens.run.derivatives.gradient import LossTask
+from livens.run.derivatives.hessian import unit_tangents
+from livens.run.derivatives.member_map import make_plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
-from livens.run.several import plan_of
-from livens.schemes.base import Scheme
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_integer
 
 #: SciPy methods with bounds and gradients; the last two support constraints.
 METHODS = ("L-BFGS-B", "TNC", "SLSQP", "trust-constr")
@@ -153,123 +153,141 @@ def optimise(
     >>> round(found.values["v0[0]"], 2), round(found.values["v0[1]"], 2)
     (13.33, 7.36)
     """
-    step = prepared(model, scheme=scheme, h=h)
-    unknowns = Unknowns(step, by, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters)
-    low, high = unknowns.bounds(bounds)
-    held = _held(constraints)
-    chosen = ("SLSQP" if held else "L-BFGS-B") if method is None else method
-    if not isinstance(chosen, str) or chosen not in (*METHODS, "ipopt"):
+    step = as_prepared(model, scheme=scheme, h=h)
+    variables = DesignVariables(step, by, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters)
+    low, high = variables.bounds(bounds)
+    constraint_functions = _check_constraints(constraints)
+    chosen_method = ("SLSQP" if constraint_functions else "L-BFGS-B") if method is None else method
+    if not isinstance(chosen_method, str) or chosen_method not in (*METHODS, "ipopt"):
         raise InputError(f"method must be one of {', '.join((*METHODS, 'ipopt'))}, got {method!r}")
-    if held and chosen in METHODS[:2]:
-        raise InputError(f"method '{chosen}' does not support constraints: choose SLSQP, trust-constr or ipopt")
-    limit = whole_number("most", most, least=1)
-    tasks = [Differentiated(loss, every, data, keep)]
-    tasks += [Differentiated(function, None, None, keep) for function, _, _ in held.values()]
+    if constraint_functions and chosen_method in METHODS[:2]:
+        raise InputError(f"method '{chosen_method}' does not support constraints: choose SLSQP, trust-constr or ipopt")
+    limit = check_integer("most", most, minimum=1)
+    tasks = [LossTask(loss, every, data, keep)]
+    tasks += [LossTask(function, None, None, keep) for function, _, _ in constraint_functions.values()]
     with Progress("optimise", limit, progress, unit="runs") as bar:
         run = dict(h=h, t_end=t_end, t0=t0, project=True)
-        task = _Task(step, unknowns, tasks, run, bar)
-        if chosen == "ipopt":
-            found, good, message = _ipopt(task, unknowns.guess, low, high, held, limit)
+        task = _Objective(step, variables, tasks, run, bar)
+        if chosen_method == "ipopt":
+            solution, converged, message = _ipopt(task, variables.initial_guess, low, high, constraint_functions, limit)
         else:
-            found, good, message = _scipy(task, unknowns.guess, low, high, held, chosen, limit)
-    values, slopes = task(found)
+            solution, converged, message = _scipy(
+                task, variables.initial_guess, low, high, constraint_functions, chosen_method, limit
+            )
+    values, gradients = task(solution)
     return Optimum(
-        values=dict(zip(unknowns.labels, map(float, found), strict=True)),
+        values=dict(zip(variables.labels, map(float, solution), strict=True)),
         loss=float(values[0]),
-        gradient=dict(zip(unknowns.labels, map(float, slopes[0]), strict=True)),
-        constraints=dict(zip(held, map(float, values[1:]), strict=True)),
+        gradient=dict(zip(variables.labels, map(float, gradients[0]), strict=True)),
+        constraints=dict(zip(constraint_functions, map(float, values[1:]), strict=True)),
         history=np.array(task.history),
         evaluations=len(task.history),
-        converged=good,
+        converged=converged,
         message=message,
     )
 
 
-def _held(constraints: Mapping[str, Any] | None) -> dict[str, tuple[Any, float, float]]:
+def _check_constraints(constraints: Mapping[str, Any] | None) -> dict[str, tuple[Any, float, float]]:
     if constraints is None:
         return {}
     if not isinstance(constraints, Mapping):
         raise InputError(f"constraints must map names to (function, low, high), got {constraints!r}")
-    found = {}
-    for name, given in constraints.items():
+    checked = {}
+    for name, specification in constraints.items():
         try:
-            function, least, greatest = given
+            function, least, greatest = specification
             low, high = float(least), float(greatest)
         except (TypeError, ValueError):
-            raise InputError(f"constraint '{name}' must be (function, low, high), got {given!r}") from None
+            raise InputError(f"constraint '{name}' must be (function, low, high), got {specification!r}") from None
         if not callable(function) or not low <= high:
-            raise InputError(f"constraint '{name}' must be (function, low, high) with low <= high, got {given!r}")
-        found[str(name)] = function, low, high
-    return found
+            raise InputError(
+                f"constraint '{name}' must be (function, low, high) with low <= high, got {specification!r}"
+            )
+        checked[str(name)] = function, low, high
+    return checked
 
 
-class _Task:
+class _Objective:
     """Loss and constraint functions with their gradients, cached for the last point."""
 
     def __init__(
         self,
         step: Prepared,
-        unknowns: Unknowns,
-        tasks: Sequence[Differentiated],
+        variables: DesignVariables,
+        tasks: Sequence[LossTask],
         run: Mapping[str, Any],
         bar: Progress,
     ) -> None:
-        self._step, self._unknowns, self._tasks, self._run, self._bar = step, unknowns, tasks, dict(run), bar
-        self._known: tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None = None
+        self._step, self._variables, self._tasks, self._run, self._bar = step, variables, tasks, dict(run), bar
+        self._cached: tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None = None
         self.history: list[float] = []
 
-    def __call__(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._known is not None and np.array_equal(self._known[0], numbers):
-            return self._known[1]
-        start, parameters = self._unknowns.given(numbers)
-        plan = plan_of(self._step, start, parameters=parameters, **self._run)
-        values, rows = [], []
+    def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._cached is not None and np.array_equal(self._cached[0], x):
+            return self._cached[1]
+        initial, parameters = self._variables.to_inputs(x)
+        plan = make_plan(self._step, initial, parameters=parameters, **self._run)
+        values, gradients = [], []
         for task in self._tasks:
-            tape, departure, cost = task.run(plan)
-            value, slope = cost(tape)
-            a, g = tape.back(slope.bars)
-            by = departure.back(a, g[2:] + slope.k, g[0] + slope.h)
-            shifts = directions(self._step.model, departure, self._unknowns.labels).values()
-            rows.append([sum(float(by.start[n] @ d) for n, d in s.start.items()) + float(by.k @ s.k) for s in shifts])
+            tape, initial_sensitivity, cost = task.run(plan)
+            value, derivative = cost(tape)
+            a, g = tape.adjoint(derivative.cotangents)
+            adjoint = initial_sensitivity.vjp(a, g[2:] + derivative.k, g[0] + derivative.h)
+            shifts = unit_tangents(self._step.model, initial_sensitivity, self._variables.labels).values()
+            gradients.append(
+                [
+                    sum(float(adjoint.initial[n] @ d) for n, d in s.initial.items()) + float(adjoint.k @ s.k)
+                    for s in shifts
+                ]
+            )
             values.append(value)
         self.history.append(float(values[0]))
         self._bar.update(len(self.history))
-        self._known = numbers.copy(), (np.array(values), np.array(rows))
-        return self._known[1]
+        self._cached = x.copy(), (np.array(values), np.array(gradients))
+        return self._cached[1]
 
 
 def _scipy(
-    task: _Task, guess: np.ndarray, low: np.ndarray, high: np.ndarray, held: Mapping[str, Any], method: str, limit: int
+    task: _Objective,
+    initial_guess: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    constraint_functions: Mapping[str, Any],
+    method: str,
+    limit: int,
 ) -> tuple[np.ndarray, bool, str]:
     def value(x: np.ndarray) -> tuple[float, np.ndarray]:
-        values, slopes = task(x)
-        return float(values[0]), slopes[0]
+        values, gradients = task(x)
+        return float(values[0]), gradients[0]
 
     options: dict[str, Any] = {"maxfun": limit} if method in METHODS[:2] else {"maxiter": limit}
     limits: Any = ()
-    if held:
-        lower, upper = np.array([c[1] for c in held.values()]), np.array([c[2] for c in held.values()])
+    if constraint_functions:
+        lower, upper = (
+            np.array([c[1] for c in constraint_functions.values()]),
+            np.array([c[2] for c in constraint_functions.values()]),
+        )
         limits = scipy.optimize.NonlinearConstraint(
             lambda x: task(x)[0][1:], lower, upper, jac=lambda x: task(x)[1][1:]
         )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="delta_grad == 0.0")  # occurs for linear functions
-        found = scipy.optimize.minimize(
+        solution = scipy.optimize.minimize(
             value,
-            guess,
+            initial_guess,
             jac=True,
             method=method,
             bounds=scipy.optimize.Bounds(low, high),
             constraints=limits,
             options=options,
         )
-    return np.asarray(found.x), bool(found.success), str(found.message)
+    return np.asarray(solution.x), bool(solution.success), str(solution.message)
 
 
-class _Slopes(ca.Callback):
+class _GradientCallback(ca.Callback):
     """CasADi callback that returns the gradients of an objective."""
 
-    def __init__(self, task: _Task, size: int, rows: int) -> None:
+    def __init__(self, task: _Objective, size: int, rows: int) -> None:
         ca.Callback.__init__(self)
         self._task, self._size, self._rows = task, size, rows
         self.construct("slopes", {})
@@ -290,13 +308,13 @@ class _Slopes(ca.Callback):
         return [self._task(np.array(arguments[0]).ravel())[1]]
 
 
-class _Values(ca.Callback):
+class _ValueCallback(ca.Callback):
     """CasADi callback that returns the values of an objective; NaN for a failed run makes IPOPT shorten the step."""
 
-    def __init__(self, task: _Task, size: int, rows: int) -> None:
+    def __init__(self, task: _Objective, size: int, rows: int) -> None:
         ca.Callback.__init__(self)
         self._task, self._size, self._rows = task, size, rows
-        self._slopes = _Slopes(task, size, rows)
+        self._gradients = _GradientCallback(task, size, rows)
         self.construct("values", {})
 
     def get_n_in(self) -> int:
@@ -321,23 +339,28 @@ class _Values(ca.Callback):
         return True
 
     def get_jacobian(self, name: str, inames: Any, onames: Any, opts: Any) -> Any:
-        return self._slopes
+        return self._gradients
 
 
 def _ipopt(
-    task: _Task, guess: np.ndarray, low: np.ndarray, high: np.ndarray, held: Mapping[str, Any], limit: int
+    task: _Objective,
+    initial_guess: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    constraint_functions: Mapping[str, Any],
+    limit: int,
 ) -> tuple[np.ndarray, bool, str]:
-    rows = 1 + len(held)
-    values = _Values(task, guess.size, rows)
-    x = ca.MX.sym("x", guess.size)
-    found = values(x)
+    rows = 1 + len(constraint_functions)
+    values = _ValueCallback(task, initial_guess.size, rows)
+    x = ca.MX.sym("x", initial_guess.size)
+    outputs = values(x)
     options: Any = {
         "print_time": False,
         "ipopt": {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory", "max_iter": limit},
     }
-    problem: Any = {"x": x, "f": found[0], "g": found[1:]}
+    problem: Any = {"x": x, "f": outputs[0], "g": outputs[1:]}
     solver = ca.nlpsol("livens", "ipopt", problem, options)
-    lower, upper = [c[1] for c in held.values()], [c[2] for c in held.values()]
-    answer = solver(x0=guess, lbx=low, ubx=high, lbg=lower, ubg=upper)
-    told = solver.stats()
-    return np.array(answer["x"]).ravel(), bool(told["success"]), str(told["return_status"])
+    lower, upper = [c[1] for c in constraint_functions.values()], [c[2] for c in constraint_functions.values()]
+    solution = solver(x0=initial_guess, lbx=low, ubx=high, lbg=lower, ubg=upper)
+    statistics = solver.stats()
+    return np.array(solution["x"]).ravel(), bool(statistics["success"]), str(statistics["return_status"])

@@ -15,10 +15,10 @@ from livens.errors import InputError
 #: Relative error above which points are not at the floor, even if the error does not decrease: the steps are too large.
 _FLOOR_LEVEL = 1e-4
 #: Ratio of local to established order below which points are at the floor.
-_STOPPED = 0.75
+_STAGNATION_RATIO = 0.75
 #: Factor to the floor within which a point is excluded if its order is lower by the fraction `_ORDER_REDUCTION`.
 _MARGIN = 5.0
-_SLOWER = 0.05
+_ORDER_REDUCTION = 0.05
 
 
 @dataclass(frozen=True)
@@ -96,53 +96,58 @@ def fit_order(h: Sequence[float], errors: Sequence[float], *, scale: float = 1.0
         raise InputError("step sizes and errors must be two lists of the same length")
     if not (np.all(np.isfinite(steps)) and np.all(steps > 0)):
         raise InputError("step sizes must be positive numbers")
-    sound = np.isfinite(values) & (values >= 0)
-    known = max(_MARGIN * floor, 4 * np.finfo(float).eps * scale)
-    at_floor = sound & (values <= known)
-    coarse_first = [i for i in np.argsort(-steps) if sound[i]]
-    for i in _tail(steps[coarse_first], values[coarse_first], at_floor[coarse_first], scale):
+    finite = np.isfinite(values) & (values >= 0)
+    floor_level = max(_MARGIN * floor, 4 * np.finfo(float).eps * scale)
+    at_floor = finite & (values <= floor_level)
+    coarse_first = [i for i in np.argsort(-steps) if finite[i]]
+    for i in _floor_points(steps[coarse_first], values[coarse_first], at_floor[coarse_first], scale):
         at_floor[coarse_first[i]] = True
-    used = sound & ~at_floor
-    order, uncertainty, constant = _line(steps[used], values[used])
+    used = finite & ~at_floor
+    order, uncertainty, constant = _fit_line(steps[used], values[used])
     return Fit(order, uncertainty, constant, tuple(map(bool, used)), tuple(map(bool, at_floor)))
 
 
 def local_orders(h: Sequence[float], errors: Sequence[float]) -> list[float]:
     """Return the orders between successive steps, ``log(e1/e2)/log(h1/h2)``; NaN where undefined."""
-    found = []
+    orders = []
     for (h1, e1), (h2, e2) in itertools.pairwise(zip(h, errors, strict=True)):
-        sensible = math.isfinite(e1) and math.isfinite(e2) and e1 > 0 and e2 > 0 and h1 != h2
-        found.append(math.log(e1 / e2) / math.log(h1 / h2) if sensible else math.nan)
-    return found
+        valid = math.isfinite(e1) and math.isfinite(e2) and e1 > 0 and e2 > 0 and h1 != h2
+        orders.append(math.log(e1 / e2) / math.log(h1 / h2) if valid else math.nan)
+    return orders
 
 
-def _tail(h: np.ndarray, e: np.ndarray, known: np.ndarray, scale: float) -> list[int]:
+def _floor_points(h: np.ndarray, e: np.ndarray, known: np.ndarray, scale: float) -> list[int]:
     """Return the indices of the points at the floor; points are sorted by decreasing step size."""
-    first = len(h)
-    slopes: list[float] = []
+    first_at_floor = len(h)
+    orders: list[float] = []
     for i in range(1, len(h)):
         if known[i] or e[i] == 0:
-            first = min(first, i)
+            first_at_floor = min(first_at_floor, i)
             break
-        slope = math.log(e[i - 1] / e[i]) / math.log(h[i - 1] / h[i]) if h[i] < h[i - 1] else math.inf
-        established = float(np.median(slopes)) if slopes else 0.0
-        if len(slopes) >= 2 and established > 0.5 and slope < _STOPPED * established and e[i] < _FLOOR_LEVEL * scale:
-            first = i
+        order = math.log(e[i - 1] / e[i]) / math.log(h[i - 1] / h[i]) if h[i] < h[i - 1] else math.inf
+        established = float(np.median(orders)) if orders else 0.0
+        if (
+            len(orders) >= 2
+            and established > 0.5
+            and order < _STAGNATION_RATIO * established
+            and e[i] < _FLOOR_LEVEL * scale
+        ):
+            first_at_floor = i
             break
-        slopes.append(slope)
-    if first == len(h):
+        orders.append(order)
+    if first_at_floor == len(h):
         return []
-    level = float(e[first:].max())
+    level = float(e[first_at_floor:].max())
     # points close to the floor with a reduced order are partly floor
-    while first > 2 and e[first - 1] < _MARGIN * level:
-        before = float(np.median(slopes[: first - 2]))
-        if slopes[first - 2] > (1 - _SLOWER) * before:
+    while first_at_floor > 2 and e[first_at_floor - 1] < _MARGIN * level:
+        earlier = float(np.median(orders[: first_at_floor - 2]))
+        if orders[first_at_floor - 2] > (1 - _ORDER_REDUCTION) * earlier:
             break
-        first -= 1
-    return list(range(first, len(h)))
+        first_at_floor -= 1
+    return list(range(first_at_floor, len(h)))
 
 
-def _line(h: np.ndarray, e: np.ndarray) -> tuple[float, float, float]:
+def _fit_line(h: np.ndarray, e: np.ndarray) -> tuple[float, float, float]:
     if len(h) < 2 or np.ptp(h) == 0:
         return math.nan, math.inf, math.nan
     x, y = np.log(h), np.log(e)

@@ -11,46 +11,48 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from livens.analysis.study.unknowns import prepared
-from livens.engine.compiled import CompiledStep
-from livens.engine.steps import Carry
+from livens.analysis.study.design_variables import as_prepared
+from livens.engine.compiled_step import CompiledStep
+from livens.engine.stepper import IntegratorState
 from livens.errors import InputError, IntegrationError
-from livens.expressions.numbers import not_negative, number, positive, whole_number
-from livens.models.model import InitialState, Model
+from livens.models.base import InitialState, Model
+from livens.models.equations_of_motion import equations_of_motion
 from livens.models.problem import Problem
-from livens.models.summed import dynamics
 from livens.models.system import System
-from livens.run.beginning import beginning
-from livens.run.departure import Departure, Shift
-from livens.run.gradient import tape_of, why_not
+from livens.run.derivatives.gradient import record_run, unsupported_reason
+from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
+from livens.run.derivatives.member_map import make_plan
+from livens.run.derivatives.tape import Segment, Tape, record_segment
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
-from livens.run.several import plan_of
 from livens.run.simulate import compile_and_start
-from livens.run.tape import Chunk, Tape, advanced
-from livens.schemes.base import Scheme
+from livens.run.startup import start_integration
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_integer, check_nonnegative, check_number, check_positive
 
 #: Ratio of singular values below which a direction is normal to the constraints.
-_TANGENT = 1e-8
+_TANGENT_TOLERANCE = 1e-8
 
 
 # -- directions -------------------------------------------------------------------------------------------------------
-class _Space:
+class _TangentSpace:
     """Tangent space of the initial state: independent changes of the initial values as changes of the state."""
 
-    def __init__(self, plan: Plan, departure: Departure) -> None:
-        self._departure, self._k = departure, plan.k.size
+    def __init__(self, plan: Plan, initial_sensitivity: InitialStateDerivatives) -> None:
+        self._initial_sensitivity, self._k = initial_sensitivity, plan.k.size
         n = len(plan.model.coordinates)
-        self.names, self.size = departure.names, n * len(departure.names)
-        self.lifted = np.array([self.lift(unit) for unit in np.eye(self.size)])  # (direction, entry of the state)
+        self.names, self.size = initial_sensitivity.input_names, n * len(initial_sensitivity.input_names)
+        self.state_directions = np.array(
+            [self.to_state(unit) for unit in np.eye(self.size)]
+        )  # (direction, entry of the state)
 
-    def shift(self, direction: np.ndarray) -> Shift:
+    def shift(self, direction: np.ndarray) -> InputTangent:
         parts = np.split(direction, len(self.names))
-        return Shift(dict(zip(self.names, parts, strict=True)), np.zeros(self._k))
+        return InputTangent(dict(zip(self.names, parts, strict=True)), np.zeros(self._k))
 
-    def lift(self, direction: np.ndarray) -> np.ndarray:
-        return self._departure.forth(self.shift(direction))
+    def to_state(self, direction: np.ndarray) -> np.ndarray:
+        return self._initial_sensitivity.jvp(self.shift(direction))
 
     def columns(self, layout: Any) -> np.ndarray:
         """Return the indices of the state entries in which deviations are measured: the initial values."""
@@ -59,9 +61,9 @@ class _Space:
 
     def basis(self, layout: Any) -> np.ndarray:
         """Return an orthonormal basis of the directions along the constraints, as rows."""
-        there = self.lifted[:, self.columns(layout)]
-        left, values, _ = np.linalg.svd(there)
-        return left[:, values > _TANGENT * values.max(initial=1.0)].T
+        measured = self.state_directions[:, self.columns(layout)]
+        left_vectors, values, _ = np.linalg.svd(measured)
+        return left_vectors[:, values > _TANGENT_TOLERANCE * values.max(initial=1.0)].T
 
 
 # -- Lyapunov exponents -----------------------------------------------------------------------------------------------
@@ -92,8 +94,8 @@ class Lyapunov:
         return float(1 / self.exponents[0]) if self.exponents[0] > 0 else np.inf
 
     def __str__(self) -> str:
-        told = ", ".join(f"{x:.4g} ± {e:.1g}" for x, e in zip(self.exponents, self.errors, strict=True))
-        return f"Lyapunov exponents per unit of time: {told}"
+        text = ", ".join(f"{x:.4g} ± {e:.1g}" for x, e in zip(self.exponents, self.errors, strict=True))
+        return f"Lyapunov exponents per unit of time: {text}"
 
 
 def lyapunov(
@@ -165,64 +167,78 @@ def lyapunov(
     >>> found.exponents.round(4)  # x'' = x
     array([ 1., -1.])
     """
-    step = prepared(model, scheme=scheme, h=h)
-    plan = plan_of(step, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters=parameters, h=h, t_end=t_end, t0=t0, project=True)
-    reason = why_not(plan, watched=True)
+    step = as_prepared(model, scheme=scheme, h=h)
+    plan = make_plan(
+        step, dict(q0=q0, v0=v0, p0=p0, x0=x0), parameters=parameters, h=h, t_end=t_end, t0=t0, project=True
+    )
+    reason = unsupported_reason(plan, guards_checked=True)
     if reason:
         raise InputError(reason)
-    every = whole_number("interval", interval, least=1)
-    settling = not_negative("settle", settle)
-    if settling >= 1:
-        raise InputError(f"settle must be a fraction of the run, less than 1, got {settling:g}")
+    block_steps = check_integer("interval", interval, minimum=1)
+    transient = check_nonnegative("settle", settle)
+    if transient >= 1:
+        raise InputError(f"settle must be a fraction of the run, less than 1, got {transient:g}")
     compiled, initial = compile_and_start(plan)
-    space = _Space(plan, Departure(plan, compiled, initial))
+    space = _TangentSpace(plan, InitialStateDerivatives(plan, compiled, initial))
     basis, columns = space.basis(compiled.layout), space.columns(compiled.layout)
-    wanted = whole_number("count", count, least=1)
-    if wanted > len(basis):
-        raise InputError(f"the motion has {len(basis)} independent deviations, not {wanted}")
-    random = np.random.default_rng(whole_number("seed", seed, least=0))
-    mixed = np.linalg.qr(random.standard_normal((len(basis), wanted)))[0].T
-    d = mixed @ basis @ space.lifted
+    n_exponents = check_integer("count", count, minimum=1)
+    if n_exponents > len(basis):
+        raise InputError(f"the motion has {len(basis)} independent deviations, not {n_exponents}")
+    random = np.random.default_rng(check_integer("seed", seed, minimum=0))
+    coefficients = np.linalg.qr(random.standard_normal((len(basis), n_exponents)))[0].T
+    d = coefficients @ basis @ space.state_directions
     steps = round((plan.t_end - plan.t0) / plan.h)
     if not steps:
         raise InputError(f"a run of {plan.t_end - plan.t0:g} has no step of h = {plan.h:g}")
-    blocks = [(first, min(every, steps - first)) for first in range(0, steps, every)]
-    carry, stepper = beginning(plan, compiled, initial)
-    growth = np.empty((len(blocks), wanted))
-    dc = np.zeros((wanted, 2 + plan.k.size))
-    held = _held(compiled.model)
+    blocks = [(first_step, min(block_steps, steps - first_step)) for first_step in range(0, steps, block_steps)]
+    integrator_state, stepper = start_integration(plan, compiled, initial)
+    growth = np.empty((len(blocks), n_exponents))
+    dc = np.zeros((n_exponents, 2 + plan.k.size))
+    has_constraints = _has_scleronomic_constraints(compiled.model)
     with Progress("lyapunov", len(blocks), progress, unit="blocks") as bar:
-        for number, (first, size) in enumerate(blocks):
-            chunk = Chunk(first, size, plan.h, plan.t0, carry, stepper.state())
-            carry = advanced(chunk, stepper, keep=True)[0]
+        for block_index, (first_step, size) in enumerate(blocks):
+            chunk = Segment(first_step, size, plan.h, plan.t0, integrator_state, stepper.checkpoint())
+            integrator_state = record_segment(chunk, stepper, keep=True)[0]
             tape = Tape(compiled, plan.k, size, stepper, [chunk])
-            ((_, kept),) = tape.directions_through(d, dc)
-            d = _on_constraints(plan, compiled, carry, kept[-1], columns) if held else kept[-1]
+            ((_, propagated),) = tape.propagate_tangents(d, dc)
+            d = (
+                _project_on_constraints(plan, compiled, integrator_state, propagated[-1], columns)
+                if has_constraints
+                else propagated[-1]
+            )
             R: np.ndarray = np.asarray(np.linalg.qr(d[:, columns].T, mode="r"))
-            growth[number] = np.log(np.abs(np.diag(R)))
+            growth[block_index] = np.log(np.abs(np.diag(R)))
             d = np.linalg.solve(R.T, d)
-            bar.update(number + 1)
-    return _averaged(plan, blocks, growth, settling)
+            bar.update(block_index + 1)
+    return _average_growth(plan, blocks, growth, transient)
 
 
-def _held(model: Model) -> bool:
+def _has_scleronomic_constraints(model: Model) -> bool:
     """Return True if the model has constraints that do not depend on time."""
-    return isinstance(model, System) and model.m > 0 and not ca.depends_on(dynamics(model).g, dynamics(model).t)
+    return (
+        isinstance(model, System)
+        and model.m > 0
+        and not ca.depends_on(equations_of_motion(model).g, equations_of_motion(model).t)
+    )
 
 
-def _on_constraints(plan: Plan, compiled: CompiledStep, carry: Carry, d: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _project_on_constraints(
+    plan: Plan, compiled: CompiledStep, integrator_state: IntegratorState, d: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
     """Project deviations on the constraints: normal components do not decay and would hide negative exponents."""
     layout = compiled.layout
-    values = {name: carry.z[layout[name]] for name in ("q", "v", "p")}
-    there = dataclasses.replace(plan, start={"q0": values["q"], "v0": values["v"]})
-    departure = Departure(there, compiled, InitialState(plan.t0, values))
+    values = {name: integrator_state.z[layout[name]] for name in ("q", "v", "p")}
+    local_plan = dataclasses.replace(plan, start={"q0": values["q"], "v0": values["v"]})
+    initial_sensitivity = InitialStateDerivatives(local_plan, compiled, InitialState(plan.t0, values))
     n = len(columns) // 2
-    nothing = np.zeros(plan.k.size)
-    return np.array([departure.forth(Shift({"q0": x[:n], "v0": x[n:]}, nothing)) for x in d[:, columns]])
+    zero_parameters = np.zeros(plan.k.size)
+    return np.array(
+        [initial_sensitivity.jvp(InputTangent({"q0": x[:n], "v0": x[n:]}, zero_parameters)) for x in d[:, columns]]
+    )
 
 
-def _averaged(plan: Plan, blocks: list[tuple[int, int]], growth: np.ndarray, settle: float) -> Lyapunov:
-    ends = np.array([first + size for first, size in blocks]) * plan.h
+def _average_growth(plan: Plan, blocks: list[tuple[int, int]], growth: np.ndarray, settle: float) -> Lyapunov:
+    ends = np.array([first_step + size for first_step, size in blocks]) * plan.h
     sizes = np.array([size for _, size in blocks]) * plan.h
     begin = min(int(np.searchsorted(ends, settle * ends[-1])), len(blocks) - 1)
     used, spans = growth[begin:], sizes[begin:]
@@ -258,7 +274,7 @@ class PeriodicOrbit:
         Orthonormal basis of the directions along the constraints, as rows.
     """
 
-    start: dict[str, np.ndarray]
+    initial: dict[str, np.ndarray]
     period: float
     h: float
     defect: float
@@ -280,9 +296,9 @@ class PeriodicOrbit:
         return bool(np.all(np.abs(self.multipliers) <= 1 + 1e-4))
 
     def __str__(self) -> str:
-        told = ", ".join(f"{m:.5g}" for m in self.multipliers)
-        word = "stable" if self.stable else "unstable"
-        return f"{word} orbit with period {self.period:.9g}, multipliers {told}"
+        text = ", ".join(f"{m:.5g}" for m in self.multipliers)
+        stability = "stable" if self.stable else "unstable"
+        return f"{stability} orbit with period {self.period:.9g}, multipliers {text}"
 
 
 def periodic_orbit(
@@ -347,57 +363,61 @@ def periodic_orbit(
     >>> orbit.defect < 1e-10, bool(np.allclose(orbit.multipliers, 1, atol=1e-4))  # conservative: both are 1
     (True, True)
     """
-    step = prepared(model, scheme=scheme, h=h)
-    span = positive("period", period)
-    given: dict[str, Any] = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-    limit = whole_number("most", most, least=1)
+    step = as_prepared(model, scheme=scheme, h=h)
+    span = check_positive("period", period)
+    initial_values: dict[str, Any] = dict(q0=q0, v0=v0, p0=p0, x0=x0)
+    limit = check_integer("most", most, minimum=1)
 
-    def planned(start: Mapping[str, Any], span: float, size: float | None) -> Plan:
-        begin = step._plan(start, parameters=parameters, h=size, t0=t0, t_end=_end(step, t0, span), project=True)
-        count = max(1, round(span / begin.h)) if turns is None else turns
-        return step._plan(start, parameters=parameters, h=span / count, t0=t0, t_end=begin.t0 + span, project=True)
+    def make_plan(initial: Mapping[str, Any], span: float, size: float | None) -> Plan:
+        default_plan = step._make_plan(
+            initial, parameters=parameters, h=size, t0=t0, t_end=_end(step, t0, span), project=True
+        )
+        count = max(1, round(span / default_plan.h)) if n_steps is None else n_steps
+        return step._make_plan(
+            initial, parameters=parameters, h=span / count, t0=t0, t_end=default_plan.t0 + span, project=True
+        )
 
-    turns: int | None = None
-    plan = planned(given, span, h)
-    turns = max(1, round(span / plan.h))
+    n_steps: int | None = None
+    plan = make_plan(initial_values, span, h)
+    n_steps = max(1, round(span / plan.h))
     for attempt in range(limit + 1):
-        compiled, tape, departure = tape_of(plan, np.array([0, turns]), watched=True)
-        space = _Space(plan, departure)
+        compiled, tape, initial_sensitivity = record_run(plan, np.array([0, n_steps]), guards_checked=True)
+        space = _TangentSpace(plan, initial_sensitivity)
         columns, basis = space.columns(compiled.layout), space.basis(compiled.layout)
-        moves = basis @ space.lifted
-        dc = np.zeros((len(moves) + 1, 2 + plan.k.size))
-        dc[-1, 0] = 1.0 / turns  # derivative with respect to the period
-        ends = tape.forth(np.vstack([moves, np.zeros_like(moves[:1])]), dc)[1][:, columns]
-        first, last = tape.states[0, columns], tape.states[1, columns]
-        gap = last - first
-        size = 1.0 + np.abs(first).max()
-        if np.abs(gap).max() <= 1e-11 * size or not find or attempt == limit:
+        directions = basis @ space.state_directions
+        dc = np.zeros((len(directions) + 1, 2 + plan.k.size))
+        dc[-1, 0] = 1.0 / n_steps  # derivative with respect to the period
+        final_directions = tape.tangents(np.vstack([directions, np.zeros_like(directions[:1])]), dc)[1][:, columns]
+        initial_state, final_state = tape.states[0, columns], tape.states[1, columns]
+        closure_error = final_state - initial_state
+        size = 1.0 + np.abs(initial_state).max()
+        if np.abs(closure_error).max() <= 1e-11 * size or not find or attempt == limit:
             break
-        matrix = (ends[:-1] - moves[:, columns]).T
+        matrix = (final_directions[:-1] - directions[:, columns]).T
         if not fixed_period:
-            matrix = np.column_stack([matrix, ends[-1]])
-        change = np.linalg.lstsq(matrix, -gap, rcond=1e-7)[0]
-        moved = first + change[: len(basis)] @ moves[:, columns]
-        start = dict(zip(space.names, np.split(moved, len(space.names)), strict=True))
+            matrix = np.column_stack([matrix, final_directions[-1]])
+        change = np.linalg.lstsq(matrix, -closure_error, rcond=1e-7)[0]
+        updated = initial_state + change[: len(basis)] @ directions[:, columns]
+        initial = dict(zip(space.names, np.split(updated, len(space.names)), strict=True))
         span = span if fixed_period else span + float(change[-1])
         if not span > 0:
             raise IntegrationError("no periodic orbit was found nearby: the period went to zero")
-        plan = planned(start, span, None)
-    defect = float(np.abs(gap).max())
+        plan = make_plan(initial, span, None)
+    defect = float(np.abs(closure_error).max())
     if find and not defect <= 1e-7 * size:
         raise IntegrationError(
             f"no periodic orbit was found nearby: after {attempt} iterations the closure error is {defect:.2g}"
         )
     # final deviations in the basis of the initial deviations
-    along = moves[:, columns]
+    along = directions[:, columns]
     frame = np.linalg.qr(along.T)[0]
-    monodromy = (frame.T @ ends[:-1].T) @ np.linalg.inv(frame.T @ along.T)
+    monodromy = (frame.T @ final_directions[:-1].T) @ np.linalg.inv(frame.T @ along.T)
     multipliers = scipy.linalg.eigvals(monodromy)
     order = np.argsort(-np.abs(multipliers), kind="stable")
-    start = dict(zip(space.names, np.split(first, len(space.names)), strict=True))
-    return PeriodicOrbit(start, span, plan.h, defect, monodromy, multipliers[order], frame.T)
+    initial = dict(zip(space.names, np.split(initial_state, len(space.names)), strict=True))
+    return PeriodicOrbit(initial, span, plan.h, defect, monodromy, multipliers[order], frame.T)
 
 
 def _end(step: Prepared, t0: float | None, span: float) -> float:
     begin = t0 if t0 is not None else step._defaults.get("t0")
-    return number("t0", getattr(step._model, "t0", 0.0) if begin is None else begin) + span
+    return check_number("t0", getattr(step._model, "t0", 0.0) if begin is None else begin) + span

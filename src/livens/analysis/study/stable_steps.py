@@ -10,10 +10,10 @@ import numpy as np
 
 from livens import schemes
 from livens.errors import InputError
-from livens.expressions.numbers import number
 from livens.models.problem import Problem
-from livens.schemes.base import Scheme
-from livens.schemes.recipes.step_limit import longest_stable, slopes
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.discretization.stability_limit import force_jacobians, stability_limit
+from livens.validation import check_number
 
 
 @dataclass(frozen=True)
@@ -90,20 +90,24 @@ def longest_step(
     >>> print(lv.study.longest_step(mass, "semi-explicit:0.5,0.8", q0=[0.1], v0=[0.0]))
     with semi-explicit:0.5,0.8 steps of up to 0.2 s are stable here: stiffness over mass 100 1/s^2, damping 0 1/s
     """
-    given: dict[str, Any] = {"q0": q0, "v0": v0}
+    initial_values: dict[str, Any] = {"q0": q0, "v0": v0}
     if isinstance(model, Problem):
-        given |= {name: value for name, value in model.start_values.items() if given.get(name) is None}
+        initial_values |= {
+            name: value for name, value in model.start_values.items() if initial_values.get(name) is None
+        }
         scheme, parameters = scheme or model.scheme, {**model.parameters, **(parameters or {})}
-        t0, model = model.t0 if t0 is None else t0, model.system
+        t0, model = model.t0 if t0 is None else t0, model.model
     if scheme is None:
         raise InputError("scheme is missing: pass semi-explicit:<alpha>,<beta>, semi-explicit-2:<beta> or imex")
     chosen = schemes.get(scheme)
-    ahead = getattr(chosen, "ahead", None)
-    if ahead is None:
+    extrapolation = getattr(chosen, "explicit_point", None)
+    if extrapolation is None:
         raise InputError(f"scheme '{chosen.name}' does not split off expensive forces; use semi-explicit or imex")
-    schemes.require(chosen, model)
+    schemes.check_compatible(chosen, model)
     k = model.parameter_vector(dict(parameters or {}))
-    state = model.start(given, k, number("t0", 0.0 if t0 is None else t0), project=False, redundant="remove")
-    by_q, by_v = slopes(model, state["q"], state["v"], state.t, k)
+    state = model.start(
+        initial_values, k, check_number("t0", 0.0 if t0 is None else t0), project=False, redundant="remove"
+    )
+    by_q, by_v = force_jacobians(model, state["q"], state["v"], state.t, k)
     sizes = [float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0)) for matrix in (by_q, by_v)]
-    return LongestStep(chosen.name, longest_stable(by_q, by_v, ahead), *sizes)
+    return LongestStep(chosen.name, stability_limit(by_q, by_v, extrapolation), *sizes)

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from livens import problems
+from livens.analysis.study.batched_runs import MIN_BATCH, run_block, run_members
 from livens.analysis.study.cluster import run_on_cluster
-from livens.analysis.study.crew import Crew, LostWorkerError
 from livens.analysis.study.grid import combinations
-from livens.analysis.study.grouped import WORTH, run_block, run_members
-from livens.analysis.study.member import RUN_OPTIONS
-from livens.analysis.study.table import write_table
+from livens.analysis.study.process_pool import ProcessPool, WorkerLostError
+from livens.analysis.study.sweep_run import RUN_OPTIONS
+from livens.analysis.study.table_files import write_table
 from livens.errors import InputError, suggestion
-from livens.expressions.numbers import whole_number
-from livens.models import html
 from livens.models.problem import Problem
 from livens.run.progress import Progress
+from livens.scene import html
+from livens.validation import check_integer
 
 #: Maximum number of runs per batch with one worker; the progress bar and Ctrl-C wait for a batch.
-_TOGETHER = 512
+_SERIAL_BLOCK = 512
 #: Target number of blocks per worker, for load balancing and a small loss on Ctrl-C. A block has at least MIN_BATCH
 #: runs if there are enough.
-_SHARES = 16
+_BLOCKS_PER_WORKER = 16
 #: Maximum number of rows shown in a notebook.
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,17 @@ class Sweep:
         pandas.DataFrame
             One row per run.
         """
-        from livens.results.tables import pandas
+        from livens.results.pandas_export import import_pandas
 
-        return pandas().DataFrame(list(self.rows))
+        return import_pandas().DataFrame(list(self.rows))
 
     def _repr_html_(self) -> str:
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        shown = self.rows[:_SHOWN]
-        more = f"<p>and {len(self.rows) - _SHOWN} more</p>" if len(self.rows) > _SHOWN else ""
+        shown = self.rows[:_MAX_SHOWN]
+        remainder = f"<p>and {len(self.rows) - _MAX_SHOWN} more</p>" if len(self.rows) > _MAX_SHOWN else ""
         table = html.table(names, ([row.get(name) for name in names] for row in shown))
-        return f"<p>sweep of {html.cell(self.problem)}: {len(self.rows)} of {self.total} runs{failed}</p>{table}{more}"
+        return f"<p>sweep of {html.escape(self.problem)}: {len(self.rows)} of {self.total} runs{failed}</p>{table}{remainder}"
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the table to a file, as CSV or Parquet by its suffix.
@@ -168,13 +168,13 @@ def sweep(
     with Progress(f"{name}: sweep", len(members), progress, unit="runs") as bar:
         if client is not None:
             done = run_on_cluster(client, problem, fixed, members, final)
-            return _gathered(name, members, bar, done)
+            return _collect_rows(name, members, bar, done)
         if count == 1:
-            return _here(name, problem, members, fixed, final, bar)
-        return _spread(name, problem, members, fixed, final, bar, count)
+            return _run_serial(name, problem, members, fixed, final, bar)
+        return _run_parallel(name, problem, members, fixed, final, bar, count)
 
 
-def _here(
+def _run_serial(
     name: str,
     problem: str | Callable[..., Problem],
     members: list[dict[str, Any]],
@@ -184,8 +184,8 @@ def _here(
 ) -> Sweep:
     rows: list[dict[str, Any]] = []
     try:
-        for first in range(0, len(members), _TOGETHER):
-            for row in run_members(problem, fixed, members[first : first + _TOGETHER], final):
+        for start in range(0, len(members), _SERIAL_BLOCK):
+            for row in run_members(problem, fixed, members[start : start + _SERIAL_BLOCK], final):
                 if row["status"] == "interrupted":
                     raise KeyboardInterrupt
                 rows.append(row)
@@ -195,7 +195,7 @@ def _here(
     return Sweep(name, tuple(rows), len(members))
 
 
-def _spread(
+def _run_parallel(
     name: str,
     problem: str | Callable[..., Problem],
     members: list[dict[str, Any]],
@@ -204,12 +204,12 @@ def _spread(
     bar: Progress,
     count: int,
 ) -> Sweep:
-    with Crew(count, run_block) as crew:
-        return _gathered(name, members, bar, _answers(crew, problem, members, fixed, final, count))
+    with ProcessPool(count, run_block) as pool:
+        return _collect_rows(name, members, bar, _block_results(pool, problem, members, fixed, final, count))
 
 
-def _answers(
-    crew: Crew,
+def _block_results(
+    pool: ProcessPool,
     problem: str | Callable[..., Problem],
     members: list[dict[str, Any]],
     fixed: dict[str, Any],
@@ -217,45 +217,45 @@ def _answers(
     count: int,
 ) -> Iterator[list[tuple[int, Any]]]:
     """Iterate over rows of members as blocks complete; members of a failed block are run again one by one."""
-    size = max(WORTH, len(members) // (_SHARES * count)) if len(members) >= WORTH * count else 1
-    blocks = [range(first, min(first + size, len(members))) for first in range(0, len(members), size)]
+    size = max(MIN_BATCH, len(members) // (_BLOCKS_PER_WORKER * count)) if len(members) >= MIN_BATCH * count else 1
+    blocks = [range(start, min(start + size, len(members))) for start in range(0, len(members), size)]
     lost: list[int] = []
-    for done in crew.do([(problem, fixed, [members[i] for i in block], final) for block in blocks]):
+    for done in pool.map_unordered([(problem, fixed, [members[i] for i in block], final) for block in blocks]):
         rows: list[tuple[int, Any]] = []
-        for number, answer in done:
-            if isinstance(answer, Exception) and len(blocks[number]) > 1:
-                lost += blocks[number]
+        for index, outcome in done:
+            if isinstance(outcome, Exception) and len(blocks[index]) > 1:
+                lost += blocks[index]
             else:
-                told = [answer] if isinstance(answer, Exception) else answer
-                rows += zip(blocks[number], told, strict=True)
+                block_rows = [outcome] if isinstance(outcome, Exception) else outcome
+                rows += zip(blocks[index], block_rows, strict=True)
         yield rows
-    for done in crew.do([(problem, fixed, [members[i]], final) for i in lost]):
-        yield [(lost[number], answer if isinstance(answer, Exception) else answer[0]) for number, answer in done]
+    for done in pool.map_unordered([(problem, fixed, [members[i]], final) for i in lost]):
+        yield [(lost[index], outcome if isinstance(outcome, Exception) else outcome[0]) for index, outcome in done]
 
 
-def _gathered(
-    name: str, members: list[dict[str, Any]], bar: Progress, answers: Iterable[list[tuple[int, Any]]]
+def _collect_rows(
+    name: str, members: list[dict[str, Any]], bar: Progress, outcomes: Iterable[list[tuple[int, Any]]]
 ) -> Sweep:
     """Collect the rows of all runs; after Ctrl-C, of the completed runs."""
     rows: dict[int, dict[str, Any]] = {}
     interrupted = False
     try:
-        for done in answers:
-            rows |= {i: _row(answer, members[i]) for i, answer in done}
+        for done in outcomes:
+            rows |= {i: _row(outcome, members[i]) for i, outcome in done}
             bar.update(len(rows))
     except KeyboardInterrupt:
         interrupted = True
-    kept = tuple(rows[i] for i in sorted(rows) if rows[i]["status"] != "interrupted")
-    return Sweep(name, kept, len(members), interrupted)
+    completed = tuple(rows[i] for i in sorted(rows) if rows[i]["status"] != "interrupted")
+    return Sweep(name, completed, len(members), interrupted)
 
 
-def _row(answer: Any, member: Mapping[str, Any]) -> dict[str, Any]:
+def _row(outcome: Any, member: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of a run, also if its worker process was killed."""
-    if isinstance(answer, LostWorkerError):
+    if isinstance(outcome, WorkerLostError):
         return {**member, "status": "failed", "reason": "a process of the sweep was killed, perhaps for lack of memory"}
-    if isinstance(answer, Exception):  # arguments or results that cannot be pickled
-        return {**member, "status": "failed", "reason": f"{type(answer).__name__}: {answer}"}
-    return dict(answer)
+    if isinstance(outcome, Exception):  # arguments or results that cannot be pickled
+        return {**member, "status": "failed", "reason": f"{type(outcome).__name__}: {outcome}"}
+    return dict(outcome)
 
 
 def _check_names(problem: str | Callable[..., Problem], names: set[str]) -> None:
@@ -265,7 +265,7 @@ def _check_names(problem: str | Callable[..., Problem], names: set[str]) -> None
         return
     others = {name for name in names if name not in (*RUN_OPTIONS, *problems.entry(problem).options)}
     if others:  # parameters of the model, or unknown names
-        known = [*problems.entry(problem).options, *RUN_OPTIONS, *problems.load(problem).system.parameters]
+        known = [*problems.entry(problem).options, *RUN_OPTIONS, *problems.load(problem).model.parameters]
         for name in sorted(others - set(known)):
             raise InputError(f"problem '{problem}' has no option '{name}'{suggestion(name, known)}")
 
@@ -274,4 +274,4 @@ def _workers(workers: int | None, members: int) -> int:
     if workers is None:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(available, members))
-    return min(whole_number("workers", workers, least=1), members)
+    return min(check_integer("workers", workers, minimum=1), members)

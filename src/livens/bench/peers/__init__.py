@@ -10,7 +10,7 @@ from livens.bench.program import ProgramError, run_module
 
 
 @dataclass
-class Peer:
+class OtherCode:
     """Other code, run `repeats` times per round with each of its settings.
 
     `facts` are those of its fastest run; `error` is the reason if there are none.
@@ -21,26 +21,26 @@ class Peer:
     repeats: int = 1
     arguments: tuple[str, ...] = ()
     facts: dict[str, Any] | None = None
-    trouble: str | None = None
+    error: str | None = None
 
-    def play(self) -> None:
+    def run_round(self) -> None:
         """Run the code, if it is installed and has not failed before."""
         if importlib.util.find_spec(self.name) is None:
-            self.trouble = "not installed"
-        if self.trouble is not None:
+            self.error = "not installed"
+        if self.error is not None:
             return
         try:
-            found = run_module(self.module, *(self.arguments or (str(self.repeats),)))
+            result = run_module(self.module, *(self.arguments or (str(self.repeats),)))
         except ProgramError as error:
-            self.facts, self.trouble = None, f"failed ({error})"
+            self.facts, self.error = None, f"failed ({error})"
             return
-        if self.facts is None or found["us_per_step"] < self.facts["us_per_step"]:
-            self.facts = found
+        if self.facts is None or result["us_per_step"] < self.facts["us_per_step"]:
+            self.facts = result
 
 
-def exudyn(repeats: int) -> Peer:
-    return Peer("exudyn", "livens.bench.peers.exudyn_four_bar", repeats)
+def exudyn(repeats: int) -> OtherCode:
+    return OtherCode("exudyn", "livens.bench.peers.exudyn_four_bar", repeats)
 
 
-def mujoco(repeats: int) -> Peer:
-    return Peer("mujoco", "livens.bench.peers.mujoco_four_bar", repeats)
+def mujoco(repeats: int) -> OtherCode:
+    return OtherCode("mujoco", "livens.bench.peers.mujoco_four_bar", repeats)

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 
-def seconds(piece: Callable[[], object]) -> float:
+def seconds(function: Callable[[], object]) -> float:
     """Return the wall time, or the processor time if smaller.
 
     Runs of other codes are longer than a scheduler time slice: on a busy machine their wall time includes that of other
     processes.
     """
     wall, processor = time.perf_counter(), time.process_time()
-    piece()
+    function()
     return min(time.perf_counter() - wall, time.process_time() - processor)

@@ -74,8 +74,8 @@ class Linkage:
         integration.generalizedAlpha.spectralRadius = 0.9
         integration.newton.useModifiedNewton = modified
         settings.linearSolver.solverType = getattr(exudyn.LinearSolverType, solver)
-        settings.solution.file.write = False
-        settings.solution.sensors.writePeriod = H
+        settings.solve_attached_rhs.file.write = False
+        settings.solve_attached_rhs.sensors.writePeriod = H
         method = exudyn.DynamicSolverType.GeneralizedAlpha
         return seconds(lambda: self.system.SolveDynamic(settings, solverType=method))
 
@@ -92,16 +92,16 @@ class Linkage:
 
     def energy_error(self, modified: bool, solver: str) -> float:
         """Return the largest relative energy deviation of a run."""
-        seen: list[float] = []
+        energies: list[float] = []
 
-        def look(_: Any, __: float) -> bool:
-            seen.append(self.energy())
+        def record_energy(_: Any, __: float) -> bool:
+            energies.append(self.energy())
             return True
 
-        self.system.SetPreStepUserFunction(look)  # calls Python in each step: not for timing
+        self.system.SetPreStepUserFunction(record_energy)  # calls Python in each step: not for timing
         self.solve(modified, solver)
-        seen.append(self.energy())
-        return max(abs(energy / seen[0] - 1) for energy in seen)
+        energies.append(self.energy())
+        return max(abs(energy / energies[0] - 1) for energy in energies)
 
 
 def main(repeats: int) -> dict[str, Any]:

@@ -21,15 +21,15 @@ def angle(h: float) -> float:
     """Build the model, run it and return the final crank angle."""
     container: Any = exudyn.SystemContainer()
     system = container.AddSystem()
-    a, b = crank.ANGLE, crank.slope(crank.ANGLE)
+    a, b = crank.ANGLE, crank.rod_angle(crank.ANGLE)
     tip = crank.CRANK * np.array([math.cos(a), math.sin(a)])
     end = tip + crank.ROD * np.array([math.cos(b), math.sin(b)])
     ground = system.AddObject(items.ObjectGround())
     bodies = []
-    for mass, moment, place, turn in zip(
+    for mass, moment, position, body_angle in zip(
         crank.MASSES[:2], crank.moments(), (tip / 2, (tip + end) / 2), (a, b), strict=True
     ):
-        node = system.AddNode(items.Rigid2D(referenceCoordinates=[*place, turn]))
+        node = system.AddNode(items.Rigid2D(referenceCoordinates=[*position, body_angle]))
         bodies.append(system.AddObject(items.RigidBody2D(mass=mass, inertia=moment, nodeNumber=node)))
     node = system.AddNode(items.Point2D(referenceCoordinates=[*end]))
     slider = system.AddObject(items.MassPoint2D(mass=crank.MASSES[2], nodeNumber=node))
@@ -40,13 +40,13 @@ def angle(h: float) -> float:
     pins = [(ground, 0.0, bodies[0], -half[0]), (bodies[0], half[0], bodies[1], -half[1])]
     for first, x, second, y in pins:
         ends = [
-            system.AddMarker(items.MarkerBodyPosition(bodyNumber=body, localPosition=[at, 0.0, 0.0]))
-            for body, at in ((first, x), (second, y))
+            system.AddMarker(items.MarkerBodyPosition(bodyNumber=body, localPosition=[local_x, 0.0, 0.0]))
+            for body, local_x in ((first, x), (second, y))
         ]
         system.AddObject(items.RevoluteJoint2D(markerNumbers=ends))
     ends = [
-        system.AddMarker(items.MarkerBodyPosition(bodyNumber=body, localPosition=[at, 0.0, 0.0]))
-        for body, at in ((bodies[1], half[1]), (slider, 0.0))
+        system.AddMarker(items.MarkerBodyPosition(bodyNumber=body, localPosition=[local_x, 0.0, 0.0]))
+        for body, local_x in ((bodies[1], half[1]), (slider, 0.0))
     ]
     system.AddObject(items.RevoluteJoint2D(markerNumbers=ends))
     line = [system.AddMarker(items.MarkerNodeCoordinate(nodeNumber=node, coordinate=1))]
@@ -54,10 +54,10 @@ def angle(h: float) -> float:
     line.insert(0, system.AddMarker(items.MarkerNodeCoordinate(nodeNumber=fixed, coordinate=0)))
     # coordinates are displacements from the reference configuration, where the slider is on the line
     system.AddObject(items.CoordinateConstraint(markerNumbers=line))
-    turned = system.AddMarker(items.MarkerBodyRigid(bodyNumber=bodies[0]))
+    torque_marker = system.AddMarker(items.MarkerBodyRigid(bodyNumber=bodies[0]))
     system.AddLoad(
         items.Torque(
-            markerNumber=turned,
+            markerNumber=torque_marker,
             loadVector=[0.0, 0.0, 0.0],
             loadVectorUserFunction=lambda _, t, load: [0.0, 0.0, 0.5 * math.sin(3 * t)],
         )
@@ -70,15 +70,15 @@ def angle(h: float) -> float:
     integration.generalizedAlpha.spectralRadius = 0.9
     integration.newton.useModifiedNewton = True
     settings.linearSolver.solverType = exudyn.LinearSolverType.EXUdense
-    settings.solution.file.write = False
-    settings.solution.sensors.writePeriod = crank.T_END
+    settings.solve_attached_rhs.file.write = False
+    settings.solve_attached_rhs.sensors.writePeriod = crank.T_END
     system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
     return crank.ANGLE + float(system.systemData.GetODE2Coordinates()[2])
 
 
 def main(repeats: int) -> dict[str, Any]:
     h = crank.H
-    while abs(angle(h) - crank.exact()) > crank.WITHIN:
+    while abs(angle(h) - crank.exact()) > crank.TOLERANCE:
         h /= 2
     best = min(seconds(lambda: angle(h)) for _ in range(repeats))
     return {

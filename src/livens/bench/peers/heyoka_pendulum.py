@@ -26,15 +26,15 @@ def main(members: int, steps: int) -> dict[str, float]:
     integrator = hy.taylor_adaptive_batch(equations, start, pars=np.ones((1, width)), tol=_TOLERANCE)
     t_end, best = steps * problem.h, float("inf")
     for _ in range(3):
-        begun = time.process_time()
-        for first in range(0, members - width + 1, width):
-            here = slice(first, first + width)
+        start_time = time.process_time()
+        for offset in range(0, members - width + 1, width):
+            batch = slice(offset, offset + width)
             integrator.set_time(0.0)
             integrator.state[0] = -np.pi / 2  # q = (-1, 0)
-            integrator.state[1] = -spread[0, here]
-            integrator.pars[0] = 9.81 * spread[1, here]
+            integrator.state[1] = -spread[0, batch]
+            integrator.pars[0] = 9.81 * spread[1, batch]
             integrator.propagate_until(t_end)
-        best = min(best, time.process_time() - begun)
+        best = min(best, time.process_time() - start_time)
     return {"us": best / (members // width * width * steps) * 1e6}
 
 

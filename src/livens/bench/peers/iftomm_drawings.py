@@ -6,33 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from livens.multibody.builder import Multibody
+from livens.multibody.multibody import Multibody
 from livens.problems import load
 
 #: Negligible moment of inertia of a point mass, required by other codes.
-_SPECK = 1e-10
+_NEGLIGIBLE_INERTIA = 1e-10
 
 
-def drawing(problem: str) -> Multibody:
+def benchmark_mechanism(problem: str) -> Multibody:
     """Return the `Multibody` model of a problem."""
     from livens.problems.bricard import bricard_mechanism
-    from livens.problems.drawn_four_bar import four_bar_mechanism
+    from livens.problems.double_four_bar_multibody import four_bar_mechanism
     from livens.problems.flyball_governor import governor_mechanism
 
-    found = {
+    mechanisms = {
         "simple-pendulum": pendulum,
         "drawn-four-bar": four_bar_mechanism,
         "andrews-squeezer": squeezer,
         "bricard": bricard_mechanism,
         "flyball-governor": governor_mechanism,
     }
-    return found[problem]()
+    return mechanisms[problem]()
 
 
 def pendulum() -> Multibody:
     """Build a point mass on a massless rod, released from the horizontal."""
     mb = Multibody(gravity=[0, -9.81], planar=True)
-    bob = mb.body("bob", mass=1.0, inertia=_SPECK, position=[-1, 0])
+    bob = mb.body("bob", mass=1.0, inertia=_NEGLIGIBLE_INERTIA, position=[-1, 0])
     mb.revolute("hinge", mb.ground, bob, at=[0, 0])
     return mb
 
@@ -40,7 +40,7 @@ def pendulum() -> Multibody:
 def squeezer() -> Multibody:
     """Build the planar seven-body mechanism in the initial configuration of the published problem."""
     published = load("andrews-squeezer")
-    k: dict[str, Any] = published.system.shared.values
+    k: dict[str, Any] = published.model.shared.values
     angles: Any = published.q0
     beta, theta, gamma, phi, delta, omega, epsilon = angles
     A, B = k["A"], k["B"]
@@ -78,6 +78,6 @@ def squeezer() -> Multibody:
     for link in (three, four, six):
         mb.revolute(f"end of {link.name}", two, link, at=end)
     corner = three.point("D", at=B + k["sd"] * along(gamma) - k["sc"] * across(gamma))
-    mb.spring("spring", corner, k["C"], stiffness=float(k["c0"]), length=float(k["l0"]))
+    mb.spring("spring", corner, k["C"], stiffness=float(k["c0"]), free_length=float(k["l0"]))
     mb.motor(motor, torque=float(k["mom"]), name="motor")
     return mb

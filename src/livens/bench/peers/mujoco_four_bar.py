@@ -19,13 +19,13 @@ H, STEPS = 1e-3, 10_000
 _ALONG, _ACROSS = 1e-6, 1 / 12
 
 
-def _bar(name: str, upright: bool, x: float, z: float, inside: str = "") -> str:
+def _bar(name: str, upright: bool, x: float, z: float, children: str = "") -> str:
     """Return the XML of a bar on a hinge at (x, z) of its parent, with child elements."""
     centre, inertia = ("0 0 .5", (_ACROSS, _ACROSS, _ALONG)) if upright else (".5 0 0", (_ALONG, _ACROSS, _ACROSS))
     numbers = " ".join(f"{value:.10g}" for value in inertia)
     return (
         f'<body name="{name}" pos="{x} 0 {z}"><joint name="{name}" type="hinge" axis="0 1 0"/>'
-        f'<inertial pos="{centre}" mass="1" diaginertia="{numbers}"/>{inside}</body>'
+        f'<inertial pos="{centre}" mass="1" diaginertia="{numbers}"/>{children}</body>'
     )
 
 
@@ -48,7 +48,7 @@ def model() -> Any:
     )
 
 
-def start(linkage: Any) -> Any:
+def initial_data(linkage: Any) -> Any:
     """Return the initial data: lower bars rotate at 1 rad/s, upper bars stay horizontal."""
     data = mujoco.MjData(linkage)
     for name in ("lower0", "lower1", "lower2", "upper0", "upper1"):
@@ -59,11 +59,11 @@ def start(linkage: Any) -> Any:
 
 def energy_error(linkage: Any) -> float:
     """Return the largest relative energy deviation of a run."""
-    data = start(linkage)
-    first, worst = float(data.energy.sum()), 0.0
+    data = initial_data(linkage)
+    initial_energy, worst = float(data.energy.sum()), 0.0
     for _ in range(STEPS):
         mujoco.mj_step(linkage, data)
-        worst = max(worst, abs(float(data.energy.sum()) / first - 1))
+        worst = max(worst, abs(float(data.energy.sum()) / initial_energy - 1))
     return worst
 
 
@@ -72,7 +72,7 @@ def main(repeats: int) -> dict[str, Any]:
     error = energy_error(linkage)
     best, tip = math.inf, math.nan
     for _ in range(repeats):
-        data = start(linkage)
+        data = initial_data(linkage)
         best = min(best, seconds(lambda: mujoco.mj_step(linkage, data, STEPS)))
         tip = math.sin(float(data.qpos[linkage.joint("lower0").qposadr[0]]))
     return {

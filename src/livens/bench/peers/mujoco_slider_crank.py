@@ -32,7 +32,7 @@ def angle(h: float) -> float:
         </equality><actuator><motor joint="hinge"/></actuator></mujoco>"""
     )
     data = mujoco.MjData(model)
-    a, b = crank.ANGLE, crank.slope(crank.ANGLE)
+    a, b = crank.ANGLE, crank.rod_angle(crank.ANGLE)
     data.qpos[:] = [a, b - a, crank.CRANK * (math.cos(a) - 1) + crank.ROD * (math.cos(b) - 1)]
     for _ in range(round(crank.T_END / h)):
         data.ctrl[0] = 0.5 * math.sin(3 * data.time)
@@ -42,7 +42,7 @@ def angle(h: float) -> float:
 
 def main(repeats: int) -> dict[str, Any]:
     h = crank.H
-    while abs(angle(h) - crank.exact()) > crank.WITHIN and h > 1e-6:
+    while abs(angle(h) - crank.exact()) > crank.TOLERANCE and h > 1e-6:
         h /= 2
     best = min(seconds(lambda: angle(h)) for _ in range(repeats))
     return {

@@ -16,9 +16,9 @@ def whfast(problem: Any, t_end: float, count: float) -> np.ndarray:
     q, v = (np.reshape(part, (-1, 3)) for part in (problem.q0, problem.v0))
     simulation = rebound.Simulation()
     simulation.G = float(G)
-    for mass, place, speed in zip(masses, q, v, strict=True):
+    for mass, position, speed in zip(masses, q, v, strict=True):
         names = ("x", "y", "z", "vx", "vy", "vz")
-        simulation.add(m=float(mass), **dict(zip(names, map(float, (*place, *speed)), strict=True)))
+        simulation.add(m=float(mass), **dict(zip(names, map(float, (*position, *speed)), strict=True)))
     simulation.integrator = "whfast"
     simulation.dt = t_end / count
     # up to version 4 the settings belong to the simulation, later to its integrator

@@ -10,72 +10,72 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.assembled.dense_kernels import LANES, multiply_by, solve_lower, subtract_product
-from livens.engine.assembled.front_plan import FrontPlan
+from livens.engine.assembled.dense_analysis import SymbolicFactorization
+from livens.engine.assembled.gemm_kernels import LANES, gemm, gemm_sub, trsm_lower
 from livens.engine.lowering.function import fast_lowered, lowered
-from livens.engine.lowering.kinds import Doubles, Integers, Record
-from livens.engine.lowering.words import call
+from livens.engine.lowering.intrinsics import call_kernel
+from livens.engine.lowering.types import F64Array, I64Array, Struct
 
 #: Subtrees are divided until no subtree has more than the work of a thread divided by this number.
-_PARTS = 4
+_SUBTREES_PER_THREAD = 4
 #: Panel width: columns eliminated before the trailing matrix is updated.
 _PANEL = 32
 
 
 @dataclass(frozen=True, eq=False)
-class DenseFronts(Record):
+class DenseFronts(Struct):
     """Arrays of the compiled factorization by dense fronts."""
 
     count: int
-    kernels: Integers  # addresses of gemm_sub, gemm and trsm_lower
-    order: Integers
-    first: Integers
-    pivots: Integers
-    boundary: Integers
-    row_starts: Integers
-    rows: Integers
-    inside: Integers
-    entry_starts: Integers
-    entry_rows: Integers
-    entry_columns: Integers
-    positions: Integers  # of the entries in the pool
-    child_starts: Integers
-    children: Integers
-    update_starts: Integers
-    factor_starts: Integers
-    updates: Doubles  # Schur complements for the parents
-    factors: Doubles
-    swaps: Integers  # row exchanges
-    owner: Integers  # thread of each front; fronts shared by all threads come last
-    room: int  # buffer size of one front
-    front: Doubles  # buffer for one front per thread
-    small: Doubles  # buffers for two triangular blocks per thread
-    sizes: Integers  # sizes of the current product per thread
-    y: Doubles
-    part: Doubles
+    kernels: I64Array  # addresses of gemm_sub, gemm and trsm_lower
+    permutation: I64Array
+    first_pivot: I64Array
+    n_pivots: I64Array
+    n_boundary: I64Array
+    row_starts: I64Array
+    rows: I64Array
+    parent_rows: I64Array
+    entry_starts: I64Array
+    entry_rows: I64Array
+    entry_columns: I64Array
+    positions: I64Array  # of the entries in the pool
+    child_starts: I64Array
+    children: I64Array
+    update_starts: I64Array
+    factor_starts: I64Array
+    updates: F64Array  # Schur complements for the parents
+    factors: F64Array
+    row_swaps: I64Array  # row exchanges
+    owner: I64Array  # thread of each front; fronts shared by all threads come last
+    front_size: int  # buffer size of one front
+    front_buffers: F64Array  # buffer for one front per thread
+    diag_blocks: F64Array  # buffers for two triangular blocks per thread
+    sizes: I64Array  # sizes of the current product per thread
+    y: F64Array
+    boundary_values: F64Array
 
 
-def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1) -> DenseFronts:
+def make_dense_fronts(plan: SymbolicFactorization | None, positions: np.ndarray, threads: int = 1) -> DenseFronts:
     """Return the arrays of a symbolic factorization with entries at `positions` of a pool; empty for None."""
-    none = np.zeros(0, dtype=np.int64)
+    empty = np.zeros(0, dtype=np.int64)
     if plan is None:
-        plan = FrontPlan._make([none] * 4 + [np.zeros(1, dtype=np.int64)] + [none] * 9)
+        plan = SymbolicFactorization._make([empty] * 4 + [np.zeros(1, dtype=np.int64)] + [empty] * 9)
         kernels = np.zeros(3, dtype=np.int64)
     else:
-        kernels = np.array([code().address for code in (subtract_product, multiply_by, solve_lower)], dtype=np.int64)
-    P, F = plan.pivots, plan.boundary
-    largest = plan.largest
-    room = (largest + LANES) * stride_for(largest)
+        kernels = np.array([code().address for code in (gemm_sub, gemm, trsm_lower)], dtype=np.int64)
+    P, F = plan.n_pivots, plan.n_boundary
+    max_front = plan.max_front
+    front_size = (max_front + LANES) * stride_for(max_front)
     return DenseFronts(
-        plan.first.size,
+        plan.first_pivot.size,
         kernels,
-        plan.order,
-        plan.first,
+        plan.permutation,
+        plan.first_pivot,
         P,
         F,
         plan.row_starts,
         plan.rows,
-        plan.inside,
+        plan.parent_rows,
         plan.entry_starts,
         plan.entry_rows,
         plan.entry_columns,
@@ -86,38 +86,41 @@ def dense_fronts(plan: FrontPlan | None, positions: np.ndarray, threads: int = 1
         np.concatenate([[0], np.cumsum(P * (P + 2 * F))]).astype(np.int64),
         np.zeros(int(np.sum(F**2)) + 1),
         np.zeros(int(np.sum(P * (P + 2 * F))) + 1),
-        np.zeros(plan.order.size, dtype=np.int64),
-        _owners(plan, threads),
-        room,
-        np.zeros((threads, room)),
+        np.zeros(plan.permutation.size, dtype=np.int64),
+        _assign_subtrees(plan, threads),
+        front_size,
+        np.zeros((threads, front_size)),
         np.zeros((threads, 2, LANES, LANES)),
         np.zeros((threads, 8), dtype=np.int64),
-        np.zeros(plan.order.size),
-        np.zeros(largest),
+        np.zeros(plan.permutation.size),
+        np.zeros(max_front),
     )
 
 
-def _owners(plan: FrontPlan, threads: int) -> np.ndarray:
+def _assign_subtrees(plan: SymbolicFactorization, threads: int) -> np.ndarray:
     """Assign independent subtrees of the elimination tree to threads, balancing the flop count."""
-    P, F = plan.pivots.astype(float), plan.boundary.astype(float)
+    P, F = plan.n_pivots.astype(float), plan.n_boundary.astype(float)
     work = P**3 / 3 + P**2 * F + P * F**2
-    below = work.copy()
+    subtree_work = work.copy()
     children: list[list[int]] = [[] for _ in P]
     for s, parent in enumerate(plan.parent.tolist()):  # children come before their parents
         if parent >= 0:
-            below[parent] += below[s]
+            subtree_work[parent] += subtree_work[s]
             children[parent].append(s)
     roots = [int(s) for s in np.flatnonzero(plan.parent < 0)]
     owner, load = np.full(P.size, threads, dtype=np.int64), np.zeros(threads)
     subtrees = roots
     while subtrees and threads > 1:
-        largest = max(subtrees, key=lambda s: (below[s], s))
-        if below[largest] <= below[roots].sum() / (_PARTS * threads) or not children[largest]:
+        largest = max(subtrees, key=lambda s: (subtree_work[s], s))
+        if (
+            subtree_work[largest] <= subtree_work[roots].sum() / (_SUBTREES_PER_THREAD * threads)
+            or not children[largest]
+        ):
             break
         subtrees = [s for s in subtrees if s != largest] + children[largest]
-    for root in sorted(subtrees, key=lambda s: (-below[s], s)):
+    for root in sorted(subtrees, key=lambda s: (-subtree_work[s], s)):
         rank = int(np.argmin(load))
-        load[rank] += below[root]
+        load[rank] += subtree_work[root]
         stack = [root]
         while stack:
             s = stack.pop()
@@ -136,14 +139,14 @@ _stride = lowered(stride_for)
 
 
 @lowered
-def factor_fronts(f: DenseFronts, pool: Doubles) -> None:
+def factor_fronts(f: DenseFronts, pool: F64Array) -> None:
     """Factorise all fronts in order."""
     for s in range(f.count):
         _factor_front(f, s, pool, 0)
 
 
 @lowered
-def factor_share(f: DenseFronts, pool: Doubles, owner: int, rank: int) -> None:
+def factor_owned(f: DenseFronts, pool: F64Array, owner: int, rank: int) -> None:
     """Factorise the fronts of an owner by one thread."""
     for s in range(f.count):
         if f.owner[s] == owner:
@@ -151,74 +154,113 @@ def factor_share(f: DenseFronts, pool: Doubles, owner: int, rank: int) -> None:
 
 
 @lowered
-def _factor_front(f: DenseFronts, s: int, pool: Doubles, rank: int) -> None:
+def _factor_front(f: DenseFronts, s: int, pool: F64Array, rank: int) -> None:
     """Assemble a front, eliminate its pivots, and store factors and Schur complement."""
-    P, D = f.pivots[s], f.pivots[s] + f.boundary[s]
+    P, D = f.n_pivots[s], f.n_pivots[s] + f.n_boundary[s]
     stride = _stride(D)
-    A = f.front + rank * f.room
-    _sum_up(f, s, pool, A, D, stride)
-    swaps = f.swaps + f.first[s]
-    for begin in range(0, P, _PANEL):
-        _eliminate_panel(f, rank, A, stride, P, D, begin, min(begin + _PANEL, P), swaps)
-    _keep(f, s, A, stride)
+    A = f.front_buffers + rank * f.front_size
+    _assemble_front(f, s, pool, A, D, stride)
+    swaps = f.row_swaps + f.first_pivot[s]
+    for panel_start in range(0, P, _PANEL):
+        _eliminate_panel(f, rank, A, stride, P, D, panel_start, min(panel_start + _PANEL, P), swaps)
+    _store_factors(f, s, A, stride)
 
 
 @lowered
-def _sum_up(f: DenseFronts, s: int, pool: Doubles, A: Doubles, D: int, stride: int) -> None:
+def _assemble_front(f: DenseFronts, s: int, pool: F64Array, A: F64Array, D: int, stride: int) -> None:
     for i in range((D + LANES) * stride):
         A[i] = 0.0
     for k in range(f.entry_starts[s], f.entry_starts[s + 1]):
         A[f.entry_rows[k] * stride + f.entry_columns[k]] += pool[f.positions[k]]
     for c in range(f.child_starts[s], f.child_starts[s + 1]):
         child = f.children[c]
-        size = f.boundary[child]
-        place = f.inside + f.row_starts[child]
+        size = f.n_boundary[child]
+        parent_rows = f.parent_rows + f.row_starts[child]
         for i in range(size):
-            row, more = A + place[i] * stride, f.updates + (f.update_starts[child] + i * size)
+            row, update = A + parent_rows[i] * stride, f.updates + (f.update_starts[child] + i * size)
             for j in range(size):
-                row[place[j]] += more[j]
+                row[parent_rows[j]] += update[j]
 
 
 @lowered
 def _eliminate_panel(
-    f: DenseFronts, rank: int, A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps: Integers
+    f: DenseFronts,
+    rank: int,
+    A: F64Array,
+    stride: int,
+    P: int,
+    D: int,
+    panel_start: int,
+    panel_stop: int,
+    swaps: I64Array,
 ) -> None:
     """Eliminate the columns of a panel and update the trailing matrix."""
-    lower = f.small + rank * (2 * LANES * LANES)
+    lower = f.diag_blocks + rank * (2 * LANES * LANES)
     inverse, sizes = lower + LANES * LANES, f.sizes + rank * 8
     subtract, multiply, solve = f.kernels[0], f.kernels[1], f.kernels[2]
     boundary = A + P * stride
-    for k in range(begin, end, LANES):
-        stop = min(k + LANES, end)
-        row, below = A + k * stride, A + stop * stride
-        _pivots(A, stride, P, D, k, stop, swaps)
-        _triangles(A, stride, k, stop, lower, inverse)
+    for k in range(panel_start, panel_stop, LANES):
+        stop = min(k + LANES, panel_stop)
+        row, trailing = A + k * stride, A + stop * stride
+        _eliminate_columns(A, stride, P, D, k, stop, swaps)
+        _invert_diagonal_block(A, stride, k, stop, lower, inverse)
         # L of the boundary rows
-        _product(multiply, sizes, boundary + k, boundary + k, inverse, D - P, LANES, LANES, stride, LANES)
-        if stop < end:
-            _product(solve, sizes, row + stop, A, lower, LANES, end - stop, LANES, stride, LANES)
-            _product(
-                subtract, sizes, below + stop, below + k, row + stop, D - stop, end - stop, stop - k, stride, stride
+        _apply_kernel(multiply, sizes, boundary + k, boundary + k, inverse, D - P, LANES, LANES, stride, LANES)
+        if stop < panel_stop:
+            _apply_kernel(solve, sizes, row + stop, A, lower, LANES, panel_stop - stop, LANES, stride, LANES)
+            _apply_kernel(
+                subtract,
+                sizes,
+                trailing + stop,
+                trailing + k,
+                row + stop,
+                D - stop,
+                panel_stop - stop,
+                stop - k,
+                stride,
+                stride,
             )
-    if end < D:
-        right = A + (begin * stride + end)
-        for k in range(begin, end, LANES):
-            stop, row = min(k + LANES, end), A + k * stride
-            if k > begin:
-                _product(subtract, sizes, row + end, row + begin, right, stop - k, D - end, k - begin, stride, stride)
-            _triangles(A, stride, k, stop, lower, inverse)
-            _product(solve, sizes, row + end, A, lower, LANES, D - end, LANES, stride, LANES)
-        below = A + end * stride
-        _product(subtract, sizes, below + end, below + begin, right, D - end, D - end, end - begin, stride, stride)
+    if panel_stop < D:
+        trailing_row = A + (panel_start * stride + panel_stop)
+        for k in range(panel_start, panel_stop, LANES):
+            stop, row = min(k + LANES, panel_stop), A + k * stride
+            if k > panel_start:
+                _apply_kernel(
+                    subtract,
+                    sizes,
+                    row + panel_stop,
+                    row + panel_start,
+                    trailing_row,
+                    stop - k,
+                    D - panel_stop,
+                    k - panel_start,
+                    stride,
+                    stride,
+                )
+            _invert_diagonal_block(A, stride, k, stop, lower, inverse)
+            _apply_kernel(solve, sizes, row + panel_stop, A, lower, LANES, D - panel_stop, LANES, stride, LANES)
+        trailing = A + panel_stop * stride
+        _apply_kernel(
+            subtract,
+            sizes,
+            trailing + panel_stop,
+            trailing + panel_start,
+            trailing_row,
+            D - panel_stop,
+            D - panel_stop,
+            panel_stop - panel_start,
+            stride,
+            stride,
+        )
 
 
 @lowered
-def _product(
+def _apply_kernel(
     kernel: int,
-    sizes: Integers,
-    C: Doubles,
-    A: Doubles,
-    B: Doubles,
+    sizes: I64Array,
+    C: F64Array,
+    A: F64Array,
+    B: F64Array,
     rows: int,
     columns: int,
     length: int,
@@ -228,41 +270,41 @@ def _product(
     """Apply one of the kernels to submatrices."""
     if rows > 0 and columns > 0:
         sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = rows, columns, length, stride, b_stride
-        call(kernel, C, A, B, sizes, 0)
+        call_kernel(kernel, C, A, B, sizes, 0)
 
 
 @lowered
-def _pivots(A: Doubles, stride: int, P: int, D: int, begin: int, end: int, swaps: Integers) -> None:
+def _eliminate_columns(A: F64Array, stride: int, P: int, D: int, begin: int, end: int, swaps: I64Array) -> None:
     """Eliminate columns in the pivot rows with partial pivoting."""
     for k in range(begin, end):
-        best = k
+        pivot_row = k
         for i in range(k + 1, P):
-            if abs(A[i * stride + k]) > abs(A[best * stride + k]):
-                best = i
-        swaps[k] = best
-        above = A + k * stride
-        if best != k:
-            other = A + best * stride
+            if abs(A[i * stride + k]) > abs(A[pivot_row * stride + k]):
+                pivot_row = i
+        swaps[k] = pivot_row
+        pivot_entries = A + k * stride
+        if pivot_row != k:
+            swapped = A + pivot_row * stride
             for j in range(D):
-                above[j], other[j] = other[j], above[j]
-        inverse = 1.0 / above[k]
+                pivot_entries[j], swapped[j] = swapped[j], pivot_entries[j]
+        inverse = 1.0 / pivot_entries[k]
         for i in range(k + 1, P):
             row = A + i * stride
             factor = row[k] * inverse
             row[k] = factor
             for j in range(k + 1, end):
-                row[j] -= factor * above[j]
+                row[j] -= factor * pivot_entries[j]
 
 
 @lowered
-def _triangles(A: Doubles, stride: int, begin: int, end: int, lower: Doubles, inverse: Doubles) -> None:
+def _invert_diagonal_block(A: F64Array, stride: int, begin: int, end: int, lower: F64Array, inverse: F64Array) -> None:
     """Store L of a diagonal block and the inverse of its U; blocks with fewer than eight columns are padded by ones."""
     n = end - begin
     block = A + (begin * stride + begin)
     for i in range(LANES):
         for j in range(LANES):
-            one = 1.0 if i == j else 0.0
-            lower[i * LANES + j], inverse[i * LANES + j] = one, one
+            diagonal = 1.0 if i == j else 0.0
+            lower[i * LANES + j], inverse[i * LANES + j] = diagonal, diagonal
     for i in range(n):
         for j in range(i):
             lower[i * LANES + j] = block[i * stride + j]
@@ -276,27 +318,27 @@ def _triangles(A: Doubles, stride: int, begin: int, end: int, lower: Doubles, in
 
 
 @lowered
-def _keep(f: DenseFronts, s: int, A: Doubles, stride: int) -> None:
+def _store_factors(f: DenseFronts, s: int, A: F64Array, stride: int) -> None:
     """Store the factors of a front and the Schur complement for its parent."""
-    P, F = f.pivots[s], f.boundary[s]
+    P, F = f.n_pivots[s], f.n_boundary[s]
     D = P + F
-    upper, rest = f.factors + f.factor_starts[s], f.updates + f.update_starts[s]
+    upper, schur = f.factors + f.factor_starts[s], f.updates + f.update_starts[s]
     lower = upper + P * D
     for i in range(P):
-        row, kept = A + i * stride, upper + i * D
+        row, stored_row = A + i * stride, upper + i * D
         for j in range(D):
-            kept[j] = row[j]
-        kept[i] = 1.0 / row[i]
+            stored_row[j] = row[j]
+        stored_row[i] = 1.0 / row[i]
     for i in range(F):
-        row, left, onward = A + (P + i) * stride, lower + i * P, rest + i * F
+        row, lower_row, schur_row = A + (P + i) * stride, lower + i * P, schur + i * F
         for j in range(P):
-            left[j] = row[j]
+            lower_row[j] = row[j]
         for j in range(F):
-            onward[j] = row[P + j]
+            schur_row[j] = row[P + j]
 
 
 @fast_lowered
-def _dot(a: Doubles, b: Doubles, size: int) -> float:
+def _dot(a: F64Array, b: F64Array, size: int) -> float:
     total = 0.0
     for i in range(size):
         total += a[i] * b[i]
@@ -304,28 +346,28 @@ def _dot(a: Doubles, b: Doubles, size: int) -> float:
 
 
 @lowered
-def substitute(f: DenseFronts) -> None:
+def solve_dense_fronts(f: DenseFronts) -> None:
     """Solve for the right-hand side in y, in place."""
-    y, others = f.y, f.part
+    y, boundary_values = f.y, f.boundary_values
     for s in range(f.count):
-        P, F, a = f.pivots[s], f.boundary[s], f.first[s]
+        P, F, a = f.n_pivots[s], f.n_boundary[s], f.first_pivot[s]
         D = P + F
         upper = f.factors + f.factor_starts[s]
-        lower, own, rows = upper + P * D, y + a, f.rows + f.row_starts[s]
+        lower, pivot_values, rows = upper + P * D, y + a, f.rows + f.row_starts[s]
         for i in range(P):
-            best = f.swaps[a + i]
-            own[i], own[best] = own[best], own[i]
+            pivot_row = f.row_swaps[a + i]
+            pivot_values[i], pivot_values[pivot_row] = pivot_values[pivot_row], pivot_values[i]
         for i in range(1, P):
-            own[i] -= _dot(upper + i * D, own, i)
+            pivot_values[i] -= _dot(upper + i * D, pivot_values, i)
         for i in range(F):
-            y[rows[i]] -= _dot(lower + i * P, own, P)
+            y[rows[i]] -= _dot(lower + i * P, pivot_values, P)
     for s in range(f.count - 1, -1, -1):
-        P, F = f.pivots[s], f.boundary[s]
+        P, F = f.n_pivots[s], f.n_boundary[s]
         D = P + F
-        upper, own, rows = f.factors + f.factor_starts[s], y + f.first[s], f.rows + f.row_starts[s]
+        upper, pivot_values, rows = f.factors + f.factor_starts[s], y + f.first_pivot[s], f.rows + f.row_starts[s]
         for j in range(F):
-            others[j] = y[rows[j]]
+            boundary_values[j] = y[rows[j]]
         for i in range(P - 1, -1, -1):
             row = upper + i * D
-            known = _dot(row + P, others, F) + _dot(row + (i + 1), own + (i + 1), P - i - 1)
-            own[i] = (own[i] - known) * row[i]
+            substituted = _dot(row + P, boundary_values, F) + _dot(row + (i + 1), pivot_values + (i + 1), P - i - 1)
+            pivot_values[i] = (pivot_values[i] - substituted) * row[i]

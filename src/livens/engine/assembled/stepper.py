@@ -7,24 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.engine.assembled import code, loop
-from livens.engine.assembled.assembly import Bench
-from livens.engine.assembled.fronts import Fronts, no_fronts
-from livens.engine.assembled.indexed import LAST
-from livens.engine.assembled.loop import BOOK, CHORDS, PARTS_DONE, TAKEN, Room
-from livens.engine.assembled.parts import Parts, bounds, serve
-from livens.engine.assembled.prediction import REACH, RING, WEIGHTS
-from livens.engine.assembled.rooms import Rooms
-from livens.engine.assembled.solver import AssembledSolver
-from livens.engine.assembled.sweep import SweepTables, in_parts
-from livens.engine.assembled.team import at_work, team_of
-from livens.engine.loop import Policy
-from livens.engine.newton import DONE
-from livens.engine.step_size import FEWER, NO_CONTROL, UNITS, Control, last_size, next_size, shorten
-from livens.engine.steps import Carry, Cost, Steps, Trouble, finite
+from livens.engine.assembled import compile_unit, time_loop
+from livens.engine.assembled.assembly import AssemblyWorkspace
+from livens.engine.assembled.cache_blocking import TileTables, split_tables
+from livens.engine.assembled.extrapolation import N_HISTORY, STENCIL_LENGTH, STENCIL_WEIGHTS
+from livens.engine.assembled.fallback_solver import AssembledSolver
+from livens.engine.assembled.indexed_emitter import STOP_BLOCK
+from livens.engine.assembled.numeric_factorization import NumericFactorization, empty_factorization
+from livens.engine.assembled.parallel_ops import AssembledSystem, update_bounds, worker_loop
+from livens.engine.assembled.thread_team import make_team, team_running
+from livens.engine.assembled.time_loop import (
+    ITERATIONS_TAKEN,
+    N_LOOP_STATE,
+    NEEDS_CHORD_KERNELS,
+    SUBSTEPS_DONE,
+    ChunkWorkspace,
+)
+from livens.engine.assembled.workspace_pool import WorkspacePool
+from livens.engine.newton.iteration import CONVERGED
+from livens.engine.newton.step_size_control import (
+    FIXED_STEP,
+    MIN_ULPS,
+    TWO_STEPS_LEFT,
+    StepSizeController,
+    clip_to_end,
+    on_accept,
+    on_reject,
+)
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, StepperStatistics, truncate_at_nonfinite
 
 if TYPE_CHECKING:
-    from livens.engine.compiled import CompiledStep
+    from livens.engine.compiled_step import CompiledStep
 
 
 class AssembledStepper:
@@ -33,265 +47,310 @@ class AssembledStepper:
     Steps that static pivots do not solve are solved by SuperLU with pivoting; otherwise the failure is reported.
     """
 
-    def __init__(self, compiled: CompiledStep, k: np.ndarray, control: Control | None = None, threads: int = 1) -> None:
-        self._compiled, self.cost = compiled, Cost()
-        self._control = NO_CONTROL if control is None else control
+    def __init__(
+        self, compiled: CompiledStep, k: np.ndarray, control: StepSizeController | None = None, threads: int = 1
+    ) -> None:
+        self._compiled, self.statistics = compiled, StepperStatistics()
+        self._control = FIXED_STEP if control is None else control
         self._k = k
         assembly, elimination = compiled.assembly, compiled.elimination
-        extra = elimination.pool_size - int(assembly.tops[0]) if elimination is not None else 0
-        self._bench = bench = Bench(assembly, k, extra)
-        self._fronts = Fronts(elimination, bench, threads) if elimination is not None else None
-        self._solver = AssembledSolver(bench)
-        fronts = no_fronts() if self._fronts is None else self._fronts.arrays
-        self._pieces, self._count = assembly.pieces, len(assembly.pieces.weights)
-        sums = assembly.row_sums
-        self._rows, self._row_places, self._sums = sums.rows, sums.places, sums.compile()
-        self._sum_tables = sums.tables(bench.impulses)
-        self._parts = Parts(
-            assembly.pieces.size,
+        n_extra = elimination.pool_size - int(assembly.pool_sizes[0]) if elimination is not None else 0
+        self._workspace = workspace = AssemblyWorkspace(assembly, k, n_extra)
+        self._factorization = NumericFactorization(elimination, workspace, threads) if elimination is not None else None
+        self._solver = AssembledSolver(workspace)
+        fronts = empty_factorization() if self._factorization is None else self._factorization.arrays
+        self._plan, self._n_substeps = assembly.plan, len(assembly.plan.substep_weights)
+        sums = assembly.residual_gather
+        self._equations, self._row_of, self._gather_kernels = sums.equations, sums.row_of, sums.compile()
+        self._sum_tables = sums.tables(workspace.impulses)
+        self._system = AssembledSystem(
+            assembly.plan.size,
             assembly.addresses,
-            bench.context,
-            bench.pool,
-            bench.floors,
-            bench.ends,
-            bench.errors,
-            bench.kinds.size,
-            bench.kinds,
-            assembly.row_sums.rows.size,
-            np.array([[code.address, batch.first] for code, batch in zip(self._sums, sums.batches, strict=True)]),
+            workspace.context,
+            workspace.pool,
+            workspace.roundoff_terms,
+            workspace.state_terms,
+            workspace.uncertainties,
+            workspace.group_sizes.size,
+            workspace.group_sizes,
+            assembly.residual_gather.equations.size,
+            np.array(
+                [
+                    [code.address, batch.first_row]
+                    for code, batch in zip(self._gather_kernels, sums.batches, strict=True)
+                ]
+            ),
             assembly.bound_sums.starts,
             assembly.bound_sums.positions,
-            assembly.end_sums.starts,
-            assembly.end_sums.positions,
-            assembly.summed.size,
-            assembly.summed,
-            assembly.blank.size,
-            assembly.blank,
-            WEIGHTS,
-            REACH,
-            bench.impulses,
+            assembly.state_sums.starts,
+            assembly.state_sums.positions,
+            assembly.summed_entries.size,
+            assembly.summed_entries,
+            assembly.zero_entries.size,
+            assembly.zero_entries,
+            STENCIL_WEIGHTS,
+            STENCIL_LENGTH,
+            workspace.impulses,
             assembly.first_multiplier,
-            assembly.turning,
-            team_of(threads if self._fronts is not None else 1, bench.tables, fronts.tables, self._sum_tables),
-            self._sweep(threads),
+            assembly.has_increment_map,
+            make_team(
+                threads if self._factorization is not None else 1, workspace.tables, fronts.tables, self._sum_tables
+            ),
+            self._tile_tables(threads),
             fronts,
         )
-        self._rooms = Rooms(self._new_room, compiled.once("rooms", list))
-        code.prepare()
+        self._workspace_pool = WorkspacePool(self._allocate, compiled.cached("rooms", list))
+        compile_unit.prepare()
 
-    def _sweep(self, threads: int) -> SweepTables:
+    def _tile_tables(self, threads: int) -> TileTables:
         """Return the tile tables; several threads or a small system use one tile."""
-        e, bench, none = self._compiled.elimination, self._bench, np.zeros(0, dtype=np.int64)
-        if e is None or self._fronts is None or threads > 1 or e.sweep.parts == 1:
-            return SweepTables(1, none, none, none)
-        parts = e.sweep.parts
-        of_pieces = [e.sweep.in_order(int(blocks)) for blocks in bench.tables[:, LAST]]
-        of_fronts = [e.of_fronts[batch.of.number][batch.first : batch.stop] for batch in e.batches]
-        return SweepTables(
-            parts,
-            in_parts(bench.tables, of_pieces, parts),
-            in_parts(self._sum_tables, e.of_sums, parts),
-            in_parts(self._fronts.arrays.tables, of_fronts, parts),
+        e, workspace, empty = self._compiled.elimination, self._workspace, np.zeros(0, dtype=np.int64)
+        if e is None or self._factorization is None or threads > 1 or e.tile_schedule.n_tiles == 1:
+            return TileTables(1, empty, empty, empty)
+        n_tiles = e.tile_schedule.n_tiles
+        element_tiles = [e.tile_schedule.initial_tiles(int(blocks)) for blocks in workspace.tables[:, STOP_BLOCK]]
+        front_tiles = [
+            e.front_tiles[batch.front_class.index][batch.first_block : batch.stop_block] for batch in e.batches
+        ]
+        return TileTables(
+            n_tiles,
+            split_tables(workspace.tables, element_tiles, n_tiles),
+            split_tables(self._sum_tables, e.sum_tiles, n_tiles),
+            split_tables(self._factorization.arrays.tables, front_tiles, n_tiles),
         )
 
     # -- stepper protocol ---------------------------------------------------------------------------------------------
-    def state(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, Any]:
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Restore nothing: the integrator state is complete."""
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Keep the chunk workspaces for later runs."""
-        self._rooms.release()
+        self._workspace_pool.release()
 
-    def advance(self, carry: Carry, steps: int, policy: Policy, going: np.ndarray) -> Steps:
-        assert policy.entry < 0, "schemes with a fictive time have no elements"
-        w = self._filled(carry, steps)
-        with at_work(self._parts.team, self._serve):
-            if policy.controlled:
-                return self._controlled(carry, w, steps, policy, going)
-            return self._equal(carry, w, steps, policy)
+    def advance(
+        self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
+    ) -> StepChunk:
+        assert policy.stop_entry < 0, "schemes with a fictive time have no elements"
+        w = self._prepare(state, n_steps)
+        with team_running(self._system.team, self._run_worker):
+            if policy.adaptive:
+                return self._advance_adaptive(state, w, n_steps, policy, controller_state)
+            return self._advance_fixed(state, w, n_steps, policy)
 
-    def _serve(self, rank: int, number: int) -> None:
+    def _run_worker(self, rank: int, command_index: int) -> None:
         """Run the worker loop of another thread."""
-        serve(self._parts, rank, number)
+        worker_loop(self._system, rank, command_index)
 
-    def _equal(self, carry: Carry, w: Room, steps: int, policy: Policy) -> Steps:
-        done, trouble = 0, None  # completed substeps
-        while done < steps * self._count and trouble is None:
-            if self._fronts is not None:
-                chords = self._fronts.chords
-                status = loop.advance(self._parts, w, policy.h, policy.origin, policy.first, done, steps, chords)
-                done = int(w.told[PARTS_DONE])
-                if status == DONE:
+    def _advance_fixed(self, state: IntegratorState, w: ChunkWorkspace, n_steps: int, policy: StepPolicy) -> StepChunk:
+        n_done, failure = 0, None  # completed substeps
+        while n_done < n_steps * self._n_substeps and failure is None:
+            if self._factorization is not None:
+                has_chord_kernels = self._factorization.chords
+                status = time_loop.advance(
+                    self._system, w, policy.h, policy.t_origin, policy.step0, n_done, n_steps, has_chord_kernels
+                )
+                n_done = int(w.counters[SUBSTEPS_DONE])
+                if status == CONVERGED:
                     break
-                if status == CHORDS:
-                    self._keep_factors()
+                if status == NEEDS_CHORD_KERNELS:
+                    self._compile_chord_kernels()
                     continue
-            self._set_time(w, done, policy.h, policy.origin + (policy.first + done // self._count) * policy.h)
-            trouble = self._refused(w, done)
-            done += trouble is None
-        done //= self._count
-        t = policy.origin + np.arange(policy.first + 1, policy.first + done + 1) * policy.h
-        return self._steps(carry, w, done, t, np.full(done, policy.h), trouble)
+            self._set_substep_time(
+                w, n_done, policy.h, policy.t_origin + (policy.step0 + n_done // self._n_substeps) * policy.h
+            )
+            failure = self._solve_with_fallback(w, n_done)
+            n_done += failure is None
+        n_done //= self._n_substeps
+        t = policy.t_origin + np.arange(policy.step0 + 1, policy.step0 + n_done + 1) * policy.h
+        return self._chunk(state, w, n_done, t, np.full(n_done, policy.h), failure)
 
-    def _set_time(self, w: Room, r: int, h: float, t: float) -> None:
+    def _set_substep_time(self, w: ChunkWorkspace, r: int, h: float, t: float) -> None:
         """Set size and time of substep r of a step of size h from t."""
-        part = r % self._count
-        w.c[0], w.c[1] = w.weights[part] * h, t + w.begins[part] * h
+        substep = r % self._n_substeps
+        w.c[0], w.c[1] = w.substep_weights[substep] * h, t + w.substep_offsets[substep] * h
 
-    def _keep_factors(self) -> None:
-        begun = time.perf_counter()
-        assert self._fronts is not None
-        self._fronts.enable_chords()
-        self.cost.compile_s += time.perf_counter() - begun
+    def _compile_chord_kernels(self) -> None:
+        t_start = time.perf_counter()
+        assert self._factorization is not None
+        self._factorization.enable_chords()
+        self.statistics.compile_s += time.perf_counter() - t_start
 
     # -- arrays -------------------------------------------------------------------------------------------------------
-    def _filled(self, carry: Carry, steps: int) -> Room:
+    def _prepare(self, state: IntegratorState, n_steps: int) -> ChunkWorkspace:
         """Return a workspace for `n_steps` steps, initialised with the integrator state."""
-        w, there = self._rooms.for_steps(carry, steps)
-        if there:
+        w, is_initialized = self._workspace_pool.acquire(state, n_steps)
+        if is_initialized:
             return w
-        w.Z[0], w.dx.ravel()[:], w.c[2:] = carry.z, carry.dx, self._k
-        np.take(carry.scale.reshape(w.dx.shape), self._rows, axis=1, out=w.scale)
-        self._by_step(w.X)[:RING] = carry.x if len(carry.x) == RING else carry.x[-1]
-        known = carry.memory.size == self._count * (self._pieces.memory.size + BOOK)
-        constants = np.concatenate([[0.0, carry.t], self._k])
-        self._by_step(w.M)[0] = carry.memory if known else loop.first_memory(self._pieces, carry.z, constants)
+        w.Z[0], w.dx.ravel()[:], w.c[2:] = state.z, state.newton_update, self._k
+        np.take(state.inv_roundoff.reshape(w.dx.shape), self._equations, axis=1, out=w.scale)
+        self._view_by_step(w.X)[:N_HISTORY] = (
+            state.unknown_history if len(state.unknown_history) == N_HISTORY else state.unknown_history[-1]
+        )
+        has_history = state.stepper_state.size == self._n_substeps * (
+            self._plan.compensation_layout.size + N_LOOP_STATE
+        )
+        inputs = np.concatenate([[0.0, state.t], self._k])
+        self._view_by_step(w.M)[0] = (
+            state.stepper_state if has_history else time_loop.initial_history(self._plan, state.z, inputs)
+        )
         return w
 
-    def _new_room(self, steps: int) -> Room:
-        pieces = self._pieces
-        sizes = pieces.layout.size, pieces.size, self._rows.size, pieces.memory.size
-        return Room.of(self._k, pieces.weights, *sizes, steps)
+    def _allocate(self, n_steps: int) -> ChunkWorkspace:
+        plan = self._plan
+        sizes = plan.layout.size, plan.size, self._equations.size, plan.compensation_layout.size
+        return ChunkWorkspace.allocate(self._k, plan.substep_weights, *sizes, n_steps)
 
-    def _by_step(self, parts: np.ndarray) -> np.ndarray:
+    def _view_by_step(self, substep_rows: np.ndarray) -> np.ndarray:
         """Return a view with one row per step of an array with one row per substep."""
-        return parts.reshape(-1, self._count * parts.shape[1])
+        return substep_rows.reshape(-1, self._n_substeps * substep_rows.shape[1])
 
-    def _steps(
+    def _chunk(
         self,
-        before: Carry,
-        w: Room,
-        taken: int,
+        initial: IntegratorState,
+        w: ChunkWorkspace,
+        n_steps: int,
         t: np.ndarray,
-        sizes: np.ndarray,
-        trouble: Trouble | None = None,
-        reached: bool = False,
-    ) -> Steps:
-        last, X, M = float(t[-1]) if taken else before.t, self._by_step(w.X), self._by_step(w.M)
-        states = np.ascontiguousarray(w.Z[: taken * self._count + 1 : self._count])
-        scale = np.take(w.scale, self._row_places, axis=1).ravel()
-        carry = Carry(last, states[-1], X[taken : taken + RING], w.dx.ravel().copy(), scale, M[taken])
-        self._rooms.ended(carry, taken)
-        times, X, M = np.concatenate([[before.t], t]), X[RING : RING + taken], M[1 : taken + 1]
-        steps = Steps(times, states, sizes, X, w.iterations[:taken], before, carry, trouble, reached, M=M)
-        return finite(steps, w, self._compiled.layout)
+        step_sizes: np.ndarray,
+        failure: StepFailure | None = None,
+        reached_end: bool = False,
+    ) -> StepChunk:
+        t_final, X, M = float(t[-1]) if n_steps else initial.t, self._view_by_step(w.X), self._view_by_step(w.M)
+        states = np.ascontiguousarray(w.Z[: n_steps * self._n_substeps + 1 : self._n_substeps])
+        scale = np.take(w.scale, self._row_of, axis=1).ravel()
+        final = IntegratorState(
+            t_final, states[-1], X[n_steps : n_steps + N_HISTORY], w.dx.ravel().copy(), scale, M[n_steps]
+        )
+        self._workspace_pool.mark_end(final, n_steps)
+        times, X, M = np.concatenate([[initial.t], t]), X[N_HISTORY : N_HISTORY + n_steps], M[1 : n_steps + 1]
+        chunk = StepChunk(
+            times,
+            states,
+            step_sizes,
+            X,
+            w.newton_iterations[:n_steps],
+            initial,
+            final,
+            failure,
+            reached_end,
+            stepper_states=M,
+        )
+        return truncate_at_nonfinite(chunk, w, self._compiled.layout)
 
     # -- single steps and substeps ------------------------------------------------------------------------------------
-    def _refused(self, w: Room, r: int) -> Trouble | None:
+    def _solve_with_fallback(self, w: ChunkWorkspace, r: int) -> StepFailure | None:
         """Solve a substep from other initial guesses, then with pivoting; return the failure, if any."""
-        count, part = self._count, r % self._count
-        z, c, x = w.Z[r], w.c, w.X[r + RING * count]
-        trouble: Trouble | None = None
-        self._solver.memory = w.M[r]
-        smooth = loop.start_step(self._parts, r, w)
-        own = self._pieces.guess(z, c, lambda y: self._bench.residual(y, z, w.M[r], c))
-        guesses = [own, w.X[r + RING * count - count].copy()]
-        if self._fronts is not None:
-            for guess in guesses:
-                status, corrections = self._solve(w, r, guess)
-                if status == DONE:
-                    loop.finish_step(self._parts, r, corrections, w)
+        n_substeps, substep = self._n_substeps, r % self._n_substeps
+        z, c, x = w.Z[r], w.c, w.X[r + N_HISTORY * n_substeps]
+        failure: StepFailure | None = None
+        self._solver.history = w.M[r]
+        is_predicted = time_loop.predict_step(self._system, r, w)
+        scheme_guess = self._plan.initial_guess(z, c, lambda y: self._workspace.residual(y, z, w.M[r], c))
+        initial_guesses = [scheme_guess, w.X[r + N_HISTORY * n_substeps - n_substeps].copy()]
+        if self._factorization is not None:
+            for initial_guess in initial_guesses:
+                status, n_iterations = self._newton_from_guess(w, r, initial_guess)
+                if status == CONVERGED:
+                    time_loop.finish_step(self._system, r, n_iterations, w)
                     return None
-        elif smooth:
-            guesses.insert(0, x.copy())
-        for guess in guesses:
-            solution, corrections, trouble, dx, scale = self._solver.solve(guess, z, c)
-            if trouble is None:
-                x[:], w.dx[part], w.scale[part] = solution, dx, scale[self._rows]
-                self._bench.residual(x, z, w.M[r], c)  # computes the impulses
-                loop.finish_step(self._parts, r, corrections, w)
-                self.cost.reference_steps += 1
+        elif is_predicted:
+            initial_guesses.insert(0, x.copy())
+        for initial_guess in initial_guesses:
+            solution, n_iterations, failure, dx, scale = self._solver.solve(initial_guess, z, c)
+            if failure is None:
+                x[:], w.dx[substep], w.scale[substep] = solution, dx, scale[self._equations]
+                self._workspace.residual(x, z, w.M[r], c)  # computes the impulses
+                time_loop.finish_step(self._system, r, n_iterations, w)
+                self.statistics.fallback_steps += 1
                 return None
-        return trouble
+        return failure
 
-    def _solve(self, w: Room, r: int, guess: np.ndarray) -> tuple[int, int]:
+    def _newton_from_guess(self, w: ChunkWorkspace, r: int, initial_guess: np.ndarray) -> tuple[int, int]:
         """Solve by Newton's method on fronts from an initial guess, with updated round-off bounds."""
-        assert self._fronts is not None
-        x, part = w.X[r + RING * self._count], r % self._count
-        x[:], w.dx[part] = guess, 0.0
-        self._bench.context[0] = w.M[r].ctypes.data
-        bounds(self._parts, x, w.Z[r], w.c, w.dx[part], w.scale[part])
-        return loop.solve_step(self._parts, x, w.Z[r], w, part, False), int(w.told[TAKEN])
+        assert self._factorization is not None
+        x, substep = w.X[r + N_HISTORY * self._n_substeps], r % self._n_substeps
+        x[:], w.dx[substep] = initial_guess, 0.0
+        self._workspace.context[0] = w.M[r].ctypes.data
+        update_bounds(self._system, x, w.Z[r], w.c, w.dx[substep], w.scale[substep])
+        return time_loop.newton_solve(self._system, x, w.Z[r], w, substep, False), int(w.counters[ITERATIONS_TAKEN])
 
     # -- adaptive steps -----------------------------------------------------------------------------------------------
-    def _controlled(self, carry: Carry, w: Room, steps: int, policy: Policy, going: np.ndarray) -> Steps:
+    def _advance_adaptive(
+        self, state: IntegratorState, w: ChunkWorkspace, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
+    ) -> StepChunk:
         """Take adaptive steps, one call per step; see the time loop in `livens.engine`."""
-        times = [carry.t]
-        trouble, reached, done = None, False, 0
-        while done < steps and trouble is None and not reached:
-            found = self._controlled_step(w, done, times[-1], policy, going)
-            if isinstance(found, Trouble):
-                trouble = found
+        times = [state.t]
+        failure, reached_end, n_done = None, False, 0
+        while n_done < n_steps and failure is None and not reached_end:
+            outcome = self._adaptive_step(w, n_done, times[-1], policy, controller_state)
+            if isinstance(outcome, StepFailure):
+                failure = outcome
                 break
-            end, reached = found
-            if end is not None:
-                times.append(end)
-                done += 1
-        self.cost.rejected, self.cost.unsolved = int(going[0]["failures"]), int(going[0]["unsolved"])
-        return self._steps(carry, w, done, np.array(times[1:]), np.diff(times), trouble, reached)
+            t_next, reached_end = outcome
+            if t_next is not None:
+                times.append(t_next)
+                n_done += 1
+        self.statistics.rejected, self.statistics.newton_failures = (
+            int(controller_state[0]["failures"]),
+            int(controller_state[0]["unsolved"]),
+        )
+        return self._chunk(state, w, n_done, np.array(times[1:]), np.diff(times), failure, reached_end)
 
-    def _controlled_step(
-        self, w: Room, s: int, t: float, policy: Policy, going: np.ndarray
-    ) -> Trouble | tuple[float | None, bool]:
+    def _adaptive_step(
+        self, w: ChunkWorkspace, s: int, t: float, policy: StepPolicy, controller_state: np.ndarray
+    ) -> StepFailure | tuple[float | None, bool]:
         """Take step s with the largest size that succeeds; return its end time, if any, and whether it is the last."""
-        control, now = self._control, going[0]
-        shortest = max(control.smallest, UNITS * abs(t))
-        if not now["size"] >= shortest:
-            going["size"] = shortest
+        control, controller = self._control, controller_state[0]
+        shortest = max(control.h_min, MIN_ULPS * abs(t))
+        if not controller["size"] >= shortest:
+            controller_state["size"] = shortest
         while True:
-            h = min(float(now["size"]), control.largest)
+            h = min(float(controller["size"]), control.h_max)
             if not h >= shortest:
-                what = f"no step of at least {shortest:.3g} succeeded"
-                first = s * self._count
-                self._solver.memory = w.M[first]
-                return self._solver.trouble(w.X[first + RING * self._count], w.Z[first], w.c, w.dx[0], what)
-            left = policy.t_end - t
-            if left < FEWER * h:
-                if not policy.to_the_end:
+                reason = f"no step of at least {shortest:.3g} succeeded"
+                first_substep = s * self._n_substeps
+                self._solver.history = w.M[first_substep]
+                return self._solver.describe_failure(
+                    w.X[first_substep + N_HISTORY * self._n_substeps], w.Z[first_substep], w.c, w.dx[0], reason
+                )
+            t_remaining = policy.t_end - t
+            if t_remaining < TWO_STEPS_LEFT * h:
+                if not policy.land_on_end:
                     return None, True
-                h = last_size(h, left, now["last"] if now["since_failure"] > 0.0 else 0.0, control.largest)
-            final = h >= left
-            norm = self._attempt(w, s, h, t)
+                h = clip_to_end(
+                    h, t_remaining, controller["last"] if controller["since_failure"] > 0.0 else 0.0, control.h_max
+                )
+            is_last = h >= t_remaining
+            norm = self._try_step(w, s, h, t)
             if norm is not None and norm <= 1.0:
                 break
-            shorten(control, going, h, norm is not None, 0.0 if norm is None else norm)
-        next_size(control, going, h, norm, final)
-        return (policy.t_end if final else t + h), final
+            on_reject(control, controller_state, h, norm is not None, 0.0 if norm is None else norm)
+        on_accept(control, controller_state, h, norm, is_last)
+        return (policy.t_end if is_last else t + h), is_last
 
-    def _attempt(self, w: Room, s: int, h: float, t: float) -> float | None:
+    def _try_step(self, w: ChunkWorkspace, s: int, h: float, t: float) -> float | None:
         """Solve step s with size h; return the error estimate relative to the tolerance, None if it failed."""
-        for r in range(s * self._count, (s + 1) * self._count):
-            self._set_time(w, r, h, t)
-            if not self._solved(w, r):
+        for r in range(s * self._n_substeps, (s + 1) * self._n_substeps):
+            self._set_substep_time(w, r, h, t)
+            if not self._try_substep(w, r):
                 return None
-        if not self._control.absolute.size or self._pieces.error is None:
+        if not self._control.atol.size or self._plan.error_estimate is None:
             return 0.0
-        error, size = self._pieces.error(w.X[s + RING], w.Z[s], w.c)
-        return float(np.max(np.abs(error) / (self._control.absolute + self._control.relative * size), initial=0.0))
+        error, size = self._plan.error_estimate(w.X[s + N_HISTORY], w.Z[s], w.c)
+        return float(np.max(np.abs(error) / (self._control.atol + self._control.rtol * size), initial=0.0))
 
-    def _solved(self, w: Room, r: int) -> bool:
+    def _try_substep(self, w: ChunkWorkspace, r: int) -> bool:
         """Solve substep r with the size and time in c; return True if it succeeded."""
-        smooth = loop.start_step(self._parts, r, w)
-        x, z = w.X[r + RING * self._count], w.Z[r]
-        if self._fronts is not None:
-            guess = x.copy() if smooth else self._pieces.guess(
-                z, w.c, lambda y: self._bench.residual(y, z, w.M[r], w.c)
+        is_predicted = time_loop.predict_step(self._system, r, w)
+        x, z = w.X[r + N_HISTORY * self._n_substeps], w.Z[r]
+        if self._factorization is not None:
+            initial_guess = x.copy() if is_predicted else self._plan.initial_guess(
+                z, w.c, lambda y: self._workspace.residual(y, z, w.M[r], w.c)
             )  # fmt: skip
-            status, corrections = self._solve(w, r, guess)
-            if status == DONE:
-                loop.finish_step(self._parts, r, corrections, w)
+            status, n_iterations = self._newton_from_guess(w, r, initial_guess)
+            if status == CONVERGED:
+                time_loop.finish_step(self._system, r, n_iterations, w)
                 return True
-        return self._refused(w, r) is None
+        return self._solve_with_fallback(w, r) is None

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from livens.engine.emit import literal
-from livens.engine.lowering import words
-from livens.engine.lowering.function import Lowered
-from livens.engine.lowering.kinds import BOOL, FLOAT, INT, NOTHING, Kind, kinds_of
-from livens.engine.lowering.lines import Lines, Value
-from livens.engine.native import has_symbol, target_is_x86
+from livens.engine.codegen.ir_emitter import literal
+from livens.engine.codegen.jit import has_symbol, target_is_x86
+from livens.engine.lowering import intrinsics
+from livens.engine.lowering.function import NativeFunction
+from livens.engine.lowering.function_builder import FunctionBuilder, Value
+from livens.engine.lowering.types import BOOL, FLOAT, INT, VOID, NativeType, signature_of
 
 _INT_OPERATIONS = {
     ast.Add: "add nsw",
@@ -32,10 +32,10 @@ _RELATIONS = {
 }
 
 
-class Expressions(Lines):
+class ExpressionTranslator(FunctionBuilder):
     """Translator of expressions; `_translate` returns the value of a node."""
 
-    def _of(self, node: ast.expr) -> Value:
+    def _translate(self, node: ast.expr) -> Value:
         handler: Callable[[Any], Value] | None = getattr(self, f"_value_{type(node).__name__.lower()}", None)
         if handler is None:
             raise self._error(node, f"{type(node).__name__} cannot be lowered")
@@ -53,199 +53,207 @@ class Expressions(Lines):
     def _value_constant(self, node: ast.Constant) -> Value:
         return self._constant(node.value, node)
 
-    def _named(self, name: str, node: ast.AST) -> Value:
+    def _load_name(self, name: str, node: ast.AST) -> Value:
         if name in self._locals:
-            place, kind = self._locals[name]
-            return self._value(f"load {kind.llvm}, ptr {place}"), kind
+            address, native_type = self._locals[name]
+            return self._emit(f"load {native_type.llvm}, ptr {address}"), native_type
         if name not in self._globals:
             raise self._error(node, f"unknown name '{name}'")
         return self._constant(self._globals[name], node)
 
     def _value_name(self, node: ast.Name) -> Value:
-        return self._named(node.id, node)
+        return self._load_name(node.id, node)
 
     def _value_attribute(self, node: ast.Attribute) -> Value:
         if isinstance(node.value, ast.Name) and node.value.id not in self._locals:  # a constant of a module
             return self._constant(getattr(self._globals[node.value.id], node.attr), node)
-        record, kind = self._of(node.value)
-        if kind.record is None:
+        struct, native_type = self._translate(node.value)
+        if native_type.struct is None:
             raise self._error(node, f"the value is not a struct and has no field '{node.attr}'")
-        field = kinds_of(kind.record)[node.attr]
-        place = self._value(f"getelementptr inbounds i64, ptr {record}, i64 {kind.record.place(node.attr)}")
+        field = signature_of(native_type.struct)[node.attr]
+        address = self._emit(f"getelementptr inbounds i64, ptr {struct}, i64 {native_type.struct.place(node.attr)}")
         if field is BOOL:
-            found = self._value(f"load i64, ptr {place}, align 8, !invariant.load !0")
-            return self._value(f"icmp ne i64 {found}, 0"), BOOL
-        return self._value(f"load {field.llvm}, ptr {place}, align 8, !invariant.load !0"), field
+            stored = self._emit(f"load i64, ptr {address}, align 8, !invariant.load !0")
+            return self._emit(f"icmp ne i64 {stored}, 0"), BOOL
+        return self._emit(f"load {field.llvm}, ptr {address}, align 8, !invariant.load !0"), field
 
-    def _place(self, node: ast.Subscript) -> tuple[str, str]:
-        array, kind = self._of(node.value)
-        if not kind.element:
+    def _entry_address(self, node: ast.Subscript) -> tuple[str, str]:
+        array, native_type = self._translate(node.value)
+        if not native_type.element:
             raise self._error(node, "the value is not an array")
-        index = self._as(self._of(node.slice), INT)
-        return self._value(f"getelementptr inbounds {kind.element}, ptr {array}, i64 {index}"), kind.element
+        index = self._convert(self._translate(node.slice), INT)
+        return self._emit(
+            f"getelementptr inbounds {native_type.element}, ptr {array}, i64 {index}"
+        ), native_type.element
 
     def _value_subscript(self, node: ast.Subscript) -> Value:
-        return self._load(*self._place(node))
+        return self._load(*self._entry_address(node))
 
     def _value_binop(self, node: ast.BinOp) -> Value:
         if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 2:
-            value = self._of(node.left)
-            return self._operated(node, ast.Mult(), value, value)
+            value = self._translate(node.left)
+            return self._binary(node, ast.Mult(), value, value)
         if isinstance(node.op, ast.Pow):
-            base, power = (self._as(self._of(part), FLOAT) for part in (node.left, node.right))
-            return self._value(f"call double @llvm.pow.f64(double {base}, double {power})"), FLOAT
-        return self._operated(node, node.op, self._of(node.left), self._of(node.right))
+            base, power = (self._convert(self._translate(part), FLOAT) for part in (node.left, node.right))
+            return self._emit(f"call double @llvm.pow.f64(double {base}, double {power})"), FLOAT
+        return self._binary(node, node.op, self._translate(node.left), self._translate(node.right))
 
-    def _operated(self, node: ast.AST, operator: ast.operator, left: Value, right: Value) -> Value:
-        if left[1].element and isinstance(operator, ast.Add):
-            offset = self._as(right, INT)
-            return self._value(f"getelementptr inbounds {left[1].element}, ptr {left[0]}, i64 {offset}"), left[1]
-        whole = left[1] is not FLOAT and right[1] is not FLOAT and not isinstance(operator, ast.Div)
-        table = _INT_OPERATIONS if whole else _FLOAT_OPERATIONS
+    def _binary(self, node: ast.AST, operator: ast.operator, lhs: Value, rhs: Value) -> Value:
+        if lhs[1].element and isinstance(operator, ast.Add):
+            offset = self._convert(rhs, INT)
+            return self._emit(f"getelementptr inbounds {lhs[1].element}, ptr {lhs[0]}, i64 {offset}"), lhs[1]
+        is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT and not isinstance(operator, ast.Div)
+        table = _INT_OPERATIONS if is_integer else _FLOAT_OPERATIONS
         if type(operator) not in table:
             raise self._error(node, f"{type(operator).__name__} cannot be lowered")
-        kind = INT if whole else FLOAT
-        flags = "" if whole else self._flags
-        a, b = self._as(left, kind), self._as(right, kind)
-        return self._value(f"{table[type(operator)]}{flags} {kind.llvm} {a}, {b}"), kind
+        native_type = INT if is_integer else FLOAT
+        flags = "" if is_integer else self._flags
+        a, b = self._convert(lhs, native_type), self._convert(rhs, native_type)
+        return self._emit(f"{table[type(operator)]}{flags} {native_type.llvm} {a}, {b}"), native_type
 
     def _value_unaryop(self, node: ast.UnaryOp) -> Value:
-        value = self._of(node.operand)
+        value = self._translate(node.operand)
         if isinstance(node.op, ast.Not):
-            return self._value(f"xor i1 {self._truth(value)}, true"), BOOL
+            return self._emit(f"xor i1 {self._to_bool(value)}, true"), BOOL
         if not isinstance(node.op, ast.USub):
             raise self._error(node, "cannot be lowered")
         if value[1] is FLOAT:
-            return self._value(f"fneg double {value[0]}"), FLOAT
+            return self._emit(f"fneg double {value[0]}"), FLOAT
         if value[0].isdigit():
             return f"-{value[0]}", INT
-        return self._value(f"sub nsw i64 0, {self._as(value, INT)}"), INT
+        return self._emit(f"sub nsw i64 0, {self._convert(value, INT)}"), INT
 
     def _value_compare(self, node: ast.Compare) -> Value:
         if len(node.ops) > 1:
             parts = [node.left, *node.comparators]
             pairs = zip(parts, node.ops, parts[1:], strict=False)
-            return self._of(ast.BoolOp(ast.And(), [ast.Compare(a, [op], [b]) for a, op, b in pairs]))
-        left, right = self._of(node.left), self._of(node.comparators[0])
-        whole = left[1] is not FLOAT and right[1] is not FLOAT
-        kind = INT if whole else FLOAT
-        relation = _RELATIONS[type(node.ops[0])][0 if whole else 1]
-        a, b = self._as(left, kind), self._as(right, kind)
-        return self._value(f"{'icmp' if whole else 'fcmp'} {relation} {kind.llvm} {a}, {b}"), BOOL
+            return self._translate(ast.BoolOp(ast.And(), [ast.Compare(a, [op], [b]) for a, op, b in pairs]))
+        lhs, rhs = self._translate(node.left), self._translate(node.comparators[0])
+        is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT
+        native_type = INT if is_integer else FLOAT
+        relation = _RELATIONS[type(node.ops[0])][0 if is_integer else 1]
+        a, b = self._convert(lhs, native_type), self._convert(rhs, native_type)
+        return self._emit(f"{'icmp' if is_integer else 'fcmp'} {relation} {native_type.llvm} {a}, {b}"), BOOL
 
     def _value_boolop(self, node: ast.BoolOp) -> Value:
-        found = self._room(BOOL, "found")
-        (after,) = self._labels("known")
+        result = self._alloca(BOOL, "found")
+        (after,) = self._new_labels("known")
         for i, part in enumerate(node.values):
-            truth = self._truth(self._of(part))
-            self._lines.append(f"store i1 {truth}, ptr {found}")
+            truth = self._to_bool(self._translate(part))
+            self._lines.append(f"store i1 {truth}, ptr {result}")
             if i == len(node.values) - 1:
                 break
-            (onward,) = self._labels("next")
+            (next_label,) = self._new_labels("next")
             if isinstance(node.op, ast.And):
-                self._branch(truth, onward, after)
+                self._cond_branch(truth, next_label, after)
             else:
-                self._branch(truth, after, onward)
-            self._begin(onward)
-        self._begin(after)
-        return self._value(f"load i1, ptr {found}"), BOOL
+                self._cond_branch(truth, after, next_label)
+            self._start_block(next_label)
+        self._start_block(after)
+        return self._emit(f"load i1, ptr {result}"), BOOL
 
     def _value_ifexp(self, node: ast.IfExp) -> Value:
-        yes, no, after = self._labels("yes", "no", "after")
-        self._branch(self._truth(self._of(node.test)), yes, no)
-        self._begin(yes)
-        one = self._of(node.body)
-        found = self._room(one[1])
-        self._lines.append(f"store {one[1].llvm} {one[0]}, ptr {found}")
-        self._go(after)
-        self._begin(no)
-        self._lines.append(f"store {one[1].llvm} {self._as(self._of(node.orelse), one[1])}, ptr {found}")
-        self._go(after)
-        self._begin(after)
-        return self._value(f"load {one[1].llvm}, ptr {found}"), one[1]
+        yes, no, after = self._new_labels("yes", "no", "after")
+        self._cond_branch(self._to_bool(self._translate(node.test)), yes, no)
+        self._start_block(yes)
+        value = self._translate(node.body)
+        result = self._alloca(value[1])
+        self._lines.append(f"store {value[1].llvm} {value[0]}, ptr {result}")
+        self._jump(after)
+        self._start_block(no)
+        self._lines.append(
+            f"store {value[1].llvm} {self._convert(self._translate(node.orelse), value[1])}, ptr {result}"
+        )
+        self._jump(after)
+        self._start_block(after)
+        return self._emit(f"load {value[1].llvm}, ptr {result}"), value[1]
 
     # -- calls --------------------------------------------------------------------------------------------------------
     def _value_call(self, node: ast.Call) -> Value:
         assert isinstance(node.func, ast.Name)
         name = node.func.id
-        values = [self._of(argument) for argument in node.args]
+        values = [self._translate(argument) for argument in node.args]
         target = self._globals.get(name)
-        if isinstance(target, Lowered):
-            return self._call(target, values, node)
-        if target in words.WORDS:
-            found: Value = getattr(self, f"_word_{target.__name__}")(*values)
-            return found
+        if isinstance(target, NativeFunction):
+            return self._call_lowered(target, values, node)
+        if target in intrinsics.INTRINSICS:
+            result: Value = getattr(self, f"_intrinsic_{target.__name__}")(*values)
+            return result
         if name in ("min", "max"):
-            return self._extreme(name, *values)
+            return self._minmax(name, *values)
         if name == "abs":
-            return self._value(f"call double @llvm.fabs.f64(double {self._as(values[0], FLOAT)})"), FLOAT
+            return self._emit(f"call double @llvm.fabs.f64(double {self._convert(values[0], FLOAT)})"), FLOAT
         if name == "float":
-            return self._as(values[0], FLOAT), FLOAT
+            return self._convert(values[0], FLOAT), FLOAT
         if name == "int" and values[0][1] is FLOAT:
-            return self._value(f"fptosi double {values[0][0]} to i64"), INT
+            return self._emit(f"fptosi double {values[0][0]} to i64"), INT
         if name == "int":
-            return self._as(values[0], INT), INT
+            return self._convert(values[0], INT), INT
         raise self._error(node, f"'{name}' cannot be called")
 
-    def _call(self, target: Lowered, values: list[Value], node: ast.AST) -> Value:
+    def _call_lowered(self, target: NativeFunction, values: list[Value], node: ast.AST) -> Value:
         self.called.append(target)
-        kinds = [kind for name, kind in target.kinds.items() if name != "return"]
-        if len(kinds) != len(values):
-            raise self._error(node, f"{target.name} takes {len(kinds)} arguments")
-        given = []
-        for value, kind in zip(values, kinds, strict=True):
-            one = self._as(value, kind)
-            given.append(f"i8 {self._value(f'zext i1 {one} to i8')}" if kind is BOOL else f"{kind.llvm} {one}")
-        result = target.kinds.get("return", NOTHING)
-        text = f'call {"zeroext i1" if result is BOOL else result.llvm} @"{target.name}"({", ".join(given)})'
-        if result is NOTHING:
+        native_types = [native_type for name, native_type in target.types.items() if name != "return"]
+        if len(native_types) != len(values):
+            raise self._error(node, f"{target.name} takes {len(native_types)} arguments")
+        operands = []
+        for value, native_type in zip(values, native_types, strict=True):
+            converted = self._convert(value, native_type)
+            operands.append(
+                f"i8 {self._emit(f'zext i1 {converted} to i8')}"
+                if native_type is BOOL
+                else f"{native_type.llvm} {converted}"
+            )
+        result = target.types.get("return", VOID)
+        text = f'call {"zeroext i1" if result is BOOL else result.llvm} @"{target.name}"({", ".join(operands)})'
+        if result is VOID:
             self._lines.append(text)
-            return "", NOTHING
-        return self._value(text), result
+            return "", VOID
+        return self._emit(text), result
 
-    def _extreme(self, name: str, a: Value, b: Value) -> Value:
+    def _minmax(self, name: str, a: Value, b: Value) -> Value:
         if a[1] is INT and b[1] is INT:
-            return self._value(f"call i64 @llvm.s{name}.i64(i64 {a[0]}, i64 {b[0]})"), INT
-        one, other = self._as(a, FLOAT), self._as(b, FLOAT)
-        better = self._value(f"fcmp {'olt' if name == 'min' else 'ogt'} double {other}, {one}")
-        return self._value(f"select i1 {better}, double {other}, double {one}"), FLOAT
+            return self._emit(f"call i64 @llvm.s{name}.i64(i64 {a[0]}, i64 {b[0]})"), INT
+        first_operand, second_operand = self._convert(a, FLOAT), self._convert(b, FLOAT)
+        better = self._emit(f"fcmp {'olt' if name == 'min' else 'ogt'} double {second_operand}, {first_operand}")
+        return self._emit(f"select i1 {better}, double {second_operand}, double {first_operand}"), FLOAT
 
     # -- intrinsics ---------------------------------------------------------------------------------------------------
-    def _word_call(self, function: Value, *values: Value) -> Value:
-        given = ", ".join(f"ptr {self._pointer(value)}" for value in values)
-        self._lines.append(f"call void {self._pointer(function)}({given})")
-        return "", NOTHING
+    def _intrinsic_call_kernel(self, function: Value, *values: Value) -> Value:
+        operands = ", ".join(f"ptr {self._pointer(value)}" for value in values)
+        self._lines.append(f"call void {self._pointer(function)}({operands})")
+        return "", VOID
 
-    def _word_address(self, value: Value) -> Value:
-        return self._value(f"ptrtoint ptr {value[0]} to i64"), INT
+    def _intrinsic_address_of(self, value: Value) -> Value:
+        return self._emit(f"ptrtoint ptr {value[0]} to i64"), INT
 
-    def _word_doubles_at(self, value: Value) -> Value:
-        return self._pointer(value), Kind("ptr", "double")
+    def _intrinsic_f64_pointer(self, value: Value) -> Value:
+        return self._pointer(value), NativeType("ptr", "double")
 
-    def _word_bits(self, value: Value) -> Value:
-        return self._value(f"bitcast double {value[0]} to i64"), INT
+    def _intrinsic_float_to_bits(self, value: Value) -> Value:
+        return self._emit(f"bitcast double {value[0]} to i64"), INT
 
-    def _word_number(self, value: Value) -> Value:
-        return self._value(f"bitcast i64 {value[0]} to double"), FLOAT
+    def _intrinsic_bits_to_float(self, value: Value) -> Value:
+        return self._emit(f"bitcast i64 {value[0]} to double"), FLOAT
 
-    def _word_square_root(self, value: Value) -> Value:
-        return self._value(f"call double @llvm.sqrt.f64(double {self._as(value, FLOAT)})"), FLOAT
+    def _intrinsic_sqrt(self, value: Value) -> Value:
+        return self._emit(f"call double @llvm.sqrt.f64(double {self._convert(value, FLOAT)})"), FLOAT
 
-    def _word_publish(self, array: Value, index: Value, value: Value) -> Value:
-        place = self._value(f"getelementptr inbounds i64, ptr {array[0]}, i64 {index[0]}")
-        self._lines.append(f"store atomic i64 {self._as(value, INT)}, ptr {place} release, align 8")
-        return "", NOTHING
+    def _intrinsic_store_release(self, array: Value, index: Value, value: Value) -> Value:
+        address = self._emit(f"getelementptr inbounds i64, ptr {array[0]}, i64 {index[0]}")
+        self._lines.append(f"store atomic i64 {self._convert(value, INT)}, ptr {address} release, align 8")
+        return "", VOID
 
-    def _word_published(self, array: Value, index: Value) -> Value:
-        place = self._value(f"getelementptr inbounds i64, ptr {array[0]}, i64 {index[0]}")
-        return self._value(f"load atomic i64, ptr {place} acquire, align 8"), INT
+    def _intrinsic_load_acquire(self, array: Value, index: Value) -> Value:
+        address = self._emit(f"getelementptr inbounds i64, ptr {array[0]}, i64 {index[0]}")
+        return self._emit(f"load atomic i64, ptr {address} acquire, align 8"), INT
 
-    def _word_give_way(self) -> Value:
+    def _intrinsic_yield_thread(self) -> Value:
         if has_symbol("sched_yield"):
-            self._value("call i32 @sched_yield()")
-        return "", NOTHING
+            self._emit("call i32 @sched_yield()")
+        return "", VOID
 
-    def _word_pause(self) -> Value:
+    def _intrinsic_cpu_pause(self) -> Value:
         if target_is_x86():
             self._lines.append("call void @llvm.x86.sse2.pause()")
-        return "", NOTHING
+        return "", VOID

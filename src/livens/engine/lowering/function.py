@@ -5,35 +5,34 @@ from __future__ import annotations
 import ast
 import ctypes
 import functools
-import hashlib
 import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from livens.engine.lowering.kinds import BOOL, FLOAT, INT, NOTHING, Kind, kinds_of, slot
-from livens.engine.native import Code, find_or_compile_library
+from livens.engine.codegen.fingerprint import codegen_fingerprint
+from livens.engine.codegen.jit import NativeCode, load_or_compile_module
+from livens.engine.lowering.types import BOOL, FLOAT, INT, VOID, NativeType, signature_of, to_slot
 
 F = TypeVar("F", bound=Callable[..., Any])
-_C: dict[Kind, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool, NOTHING: None}
+_CTYPES: dict[NativeType, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool, VOID: None}
 
 
-class Lowered:
+class NativeFunction:
     """Native function, callable by name from native code and from Python. Calls release the interpreter lock."""
 
-    def __init__(self, function: Callable[..., Any], fast: bool) -> None:
-        self.function, self.fast = function, fast
+    def __init__(self, function: Callable[..., Any], fastmath: bool) -> None:
+        self.function, self.fastmath = function, fastmath
         self.name = f"{function.__module__}.{function.__name__}"
         functools.update_wrapper(self, function)
-        self._together: tuple[Lowered, ...] = (self,)
+        self._unit: tuple[NativeFunction, ...] = (self,)
 
     @functools.cached_property
-    def kinds(self) -> dict[str, Kind]:
+    def types(self) -> dict[str, NativeType]:
         """Types of the arguments, and of the return value."""
-        return dict(kinds_of(self.function))
+        return dict(signature_of(self.function))
 
     @functools.cached_property
     def tree(self) -> ast.FunctionDef:
@@ -42,26 +41,30 @@ class Lowered:
         return tree
 
     @functools.cached_property
-    def _code(self) -> Code:
-        first = self._together[0]
-        return first._library if self is first else first._code
+    def _code(self) -> NativeCode:
+        owner = self._unit[0]
+        return owner._module if self is owner else owner._code
 
     @functools.cached_property
-    def _library(self) -> Code:
+    def _module(self) -> NativeCode:
         def text() -> str:
-            from livens.engine.lowering.translate import library
+            from livens.engine.lowering.translate import module_ir
 
-            return library(self._together)
+            return module_ir(self._unit)
 
-        return find_or_compile_library(fingerprint(self._together), text)
+        return load_or_compile_module(source_fingerprint(self._unit), text)
 
     @functools.cached_property
-    def _entry(self) -> tuple[Any, list[tuple[int, Kind]]]:
+    def _entry(self) -> tuple[Any, list[tuple[int, NativeType]]]:
         """The ctypes function, and the arguments passed by address."""
-        kinds = [kind for name, kind in self.kinds.items() if name != "return"]
-        result = _C[self.kinds.get("return", NOTHING)]
-        prototype = ctypes.CFUNCTYPE(result, *[_C.get(kind, ctypes.c_void_p) for kind in kinds])
-        return prototype(self.address), [(i, kind) for i, kind in enumerate(kinds) if kind.llvm == "ptr"]
+        native_types = [native_type for name, native_type in self.types.items() if name != "return"]
+        result = _CTYPES[self.types.get("return", VOID)]
+        prototype = ctypes.CFUNCTYPE(
+            result, *[_CTYPES.get(native_type, ctypes.c_void_p) for native_type in native_types]
+        )
+        return prototype(self.address), [
+            (i, native_type) for i, native_type in enumerate(native_types) if native_type.llvm == "ptr"
+        ]
 
     @property
     def address(self) -> int:
@@ -74,70 +77,72 @@ class Lowered:
 
     def __call__(self, *arguments: Any) -> Any:
         entry, by_address = self._entry
-        given = list(arguments)
-        for i, kind in by_address:
-            given[i] = slot(given[i], kind)
-        return entry(*given)
+        args = list(arguments)
+        for i, native_type in by_address:
+            args[i] = to_slot(args[i], native_type)
+        return entry(*args)
 
 
 def lowered(function: F) -> F:
     """Compile a function to native code at its first call, or load it from the code cache."""
-    return cast(F, Lowered(function, fast=False))
+    return cast(F, NativeFunction(function, fastmath=False))
 
 
 def fast_lowered(function: F) -> F:
     """Compile as `lowered`, with sums that may be reordered and vectorised."""
-    return cast(F, Lowered(function, fast=True))
+    return cast(F, NativeFunction(function, fastmath=True))
 
 
-def together(*functions: Any) -> None:
+def compile_unit(*functions: Any) -> None:
     """Compile functions, and the functions they call, as one unit."""
     for function in functions:
-        function._together = functions
+        function._unit = functions
 
 
-def fingerprint(functions: Iterable[Lowered]) -> str:
+def source_fingerprint(functions: Iterable[NativeFunction]) -> str:
     """Return the fingerprint of functions and their callees: bytecode, constants, struct fields, and the translator.
 
     Sources are read only if the code cache contains no match.
     """
-    waiting, told = list(functions), dict[str, str]()
-    while waiting:
-        one = waiting.pop()
-        if one.name in told:
+    queue, parts = list(functions), dict[str, str]()
+    while queue:
+        function = queue.pop()
+        if function.name in parts:
             continue
-        code, known = one.function.__code__, one.function.__globals__
+        code, global_names = function.function.__code__, function.function.__globals__
         constants = []
         for name in code.co_names:
-            value = known.get(name)
-            if isinstance(value, Lowered):
-                waiting.append(value)
+            value = global_names.get(name)
+            if isinstance(value, NativeFunction):
+                queue.append(value)
             elif isinstance(value, ModuleType):
-                inside = ((word, getattr(value, word, None)) for word in code.co_names)
-                constants += [(name, word, number) for word, number in inside if isinstance(number, (int, float))]
+                attributes = ((attribute, getattr(value, attribute, None)) for attribute in code.co_names)
+                constants += [
+                    (name, attribute, constant)
+                    for attribute, constant in attributes
+                    if isinstance(constant, (int, float))
+                ]
             elif isinstance(value, (bool, int, float)):
                 constants.append((name, "", value))
-        kinds = [(name, kind.llvm, kind.element, _fields(kind)) for name, kind in one.kinds.items()]
-        words = code.co_names, code.co_varnames, code.co_consts
-        told[one.name] = f"{one.fast} {code.co_code.hex()} {words} {constants} {kinds}"
-    return f"{translators()} {sys.version} {sorted(told.items())}"
+        signature = [
+            (name, native_type.llvm, native_type.element, _struct_fields(native_type))
+            for name, native_type in function.types.items()
+        ]
+        names = code.co_names, code.co_varnames, code.co_consts
+        parts[function.name] = f"{function.fastmath} {code.co_code.hex()} {names} {constants} {signature}"
+    return f"{codegen_fingerprint()} {sys.version} {sorted(parts.items())}"
 
 
-def _fields(kind: Kind) -> list[Any]:
+def _struct_fields(native_type: NativeType) -> list[Any]:
     """Return the fields of a struct, and of structs in it."""
-    if kind.record is None:
+    if native_type.struct is None:
         return []
-    return [(name, field.llvm, field.element, _fields(field)) for name, field in kinds_of(kind.record).items()]
+    return [
+        (name, field.llvm, field.element, _struct_fields(field))
+        for name, field in signature_of(native_type.struct).items()
+    ]
 
 
-@functools.cache
-def translators() -> str:
-    """Return the fingerprint of the translator modules: a new version may generate other code."""
-    here = Path(__file__).parent
-    files = [*sorted(here.glob("*.py")), here.parent / "emit.py"]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def ready(function: Any) -> bool:
+def is_compiled(function: Any) -> bool:
     """Return True if the code of a function is in memory."""
     return "_entry" in function.__dict__

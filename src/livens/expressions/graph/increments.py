@@ -12,52 +12,52 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from livens.expressions.graph.walk import OPS, walk
+from livens.expressions.graph.interpreter import OPS, interpret
 
 #: Threshold on the increment below which two terms of the Taylor series about the mean are exact to round-off.
-_SHORT = 1e-3
+_SERIES_THRESHOLD = 1e-3
 
 
-class Moving(NamedTuple):
+class Increment(NamedTuple):
     """Values of a node at both end points and its increment ``end - start``, computed without cancellation."""
 
     start: Any
     end: Any
-    step: Any
+    delta: Any
 
     @property
     def mean(self) -> Any:
         return (self.start + self.end) / 2
 
 
-def increments(function: ca.Function, start: Any, step: Any, others: list[Any]) -> Any:
+def increments(function: ca.Function, start: Any, delta: Any, others: list[Any]) -> Any:
     """Return ``f(start + delta, *others) - f(start, *others)`` for every nonzero of the first output."""
-    end = start + step
-    moving = [Moving(start[i], end[i], step[i]) for i in range(start.numel())]
-    still = [[_constant(vector[i]) for i in range(vector.numel())] for vector in others]
-    inputs = [_nonzeros(function, 0, moving), *(_nonzeros(function, i + 1, v) for i, v in enumerate(still))]
-    (values, *_) = walk(function, inputs, _constant, _apply)
-    return ca.vertcat(*(value.step for value in values)) if values else ca.SX(0, 1)
+    end = start + delta
+    varied = [Increment(start[i], end[i], delta[i]) for i in range(start.numel())]
+    fixed = [[_constant(vector[i]) for i in range(vector.numel())] for vector in others]
+    inputs = [_nonzeros(function, 0, varied), *(_nonzeros(function, i + 1, v) for i, v in enumerate(fixed))]
+    (values, *_) = interpret(function, inputs, _constant, _apply)
+    return ca.vertcat(*(value.delta for value in values)) if values else ca.SX(0, 1)
 
 
-def _nonzeros(function: ca.Function, i: int, values: list[Moving]) -> list[Moving]:
+def _nonzeros(function: ca.Function, i: int, values: list[Increment]) -> list[Increment]:
     if function.nnz_in(i) != len(values):
         raise ValueError(f"input {i} has {function.nnz_in(i)} entries, not {len(values)}")
     return values
 
 
-def _constant(value: Any) -> Moving:
-    return Moving(ca.SX(value), ca.SX(value), ca.SX(0))
+def _constant(value: Any) -> Increment:
+    return Increment(ca.SX(value), ca.SX(value), ca.SX(0))
 
 
-def _apply(name: str, a: Moving, b: Moving | None = None) -> Moving:
+def _apply(name: str, a: Increment, b: Increment | None = None) -> Increment:
     operands = (a,) if b is None else (a, b)
     start = _operate(name, *(o.start for o in operands))
-    if all(o.step.is_zero() for o in operands):
-        return Moving(start, start, ca.SX(0))
+    if all(o.delta.is_zero() for o in operands):
+        return Increment(start, start, ca.SX(0))
     end = _operate(name, *(o.end for o in operands))
-    rule = _RULES.get(name, _general)
-    return Moving(start, end, rule(name, *operands, start, end))
+    rule = _RULES.get(name, _generic)
+    return Increment(start, end, rule(name, *operands, start, end))
 
 
 def _operate(name: str, *operands: Any) -> Any:
@@ -67,55 +67,55 @@ def _operate(name: str, *operands: Any) -> Any:
 
 
 # -- one identity per operation: (name, operands..., value at start, value at end) -> increment ----------------------
-def _general(name: str, *arguments: Any) -> Any:
+def _generic(name: str, *arguments: Any) -> Any:
     """Return the plain difference, or a Taylor series for small increments of a smooth unary function."""
     *operands, start, end = arguments
-    plain = end - start
+    difference = end - start
     if len(operands) != 1 or name in ("NOT", "SIGN", "FLOOR", "CEIL"):
-        return plain
+        return difference
     (a,) = operands
     x = ca.SX.sym("x")
-    first = ca.gradient(_operate(name, x), x)
-    third = ca.gradient(ca.gradient(first, x), x)
-    slopes = ca.Function("slopes", [x], [first, third])
-    d1, d3 = slopes(a.mean)
-    return ca.if_else(ca.fabs(a.step) < _SHORT, a.step * (d1 + d3 * a.step**2 / 24), plain)
+    first_derivative = ca.gradient(_operate(name, x), x)
+    third_derivative = ca.gradient(ca.gradient(first_derivative, x), x)
+    derivatives = ca.Function("slopes", [x], [first_derivative, third_derivative])
+    d1, d3 = derivatives(a.mean)
+    return ca.if_else(ca.fabs(a.step) < _SERIES_THRESHOLD, a.step * (d1 + d3 * a.step**2 / 24), difference)
 
 
-def _product(_: str, a: Moving, b: Moving, *__: Any) -> Any:
-    return a.mean * b.step + b.mean * a.step
+def _product(_: str, a: Increment, b: Increment, *__: Any) -> Any:
+    return a.mean * b.delta + b.mean * a.delta
 
 
-def _quotient(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
-    return (a.step - start * b.step) / b.end
+def _quotient(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+    return (a.delta - start * b.delta) / b.end
 
 
-def _square_root(_: str, a: Moving, start: Any, end: Any) -> Any:
+def _square_root(_: str, a: Increment, start: Any, end: Any) -> Any:
     total = start + end
-    return ca.if_else(total > 0, a.step / ca.if_else(total > 0, total, 1), end - start)
+    return ca.if_else(total > 0, a.delta / ca.if_else(total > 0, total, 1), end - start)
 
 
-def _hypotenuse(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
+def _hypotenuse(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
     total = start + end
     safe = ca.if_else(total > 0, total, 1)  # both end points at the origin: zero increment
     # no squares: they overflow before the hypotenuse does
-    return 2 * (a.mean / safe * a.step + b.mean / safe * b.step)
+    return 2 * (a.mean / safe * a.delta + b.mean / safe * b.delta)
 
 
-def _logarithm(_: str, a: Moving, *__: Any) -> Any:
-    return ca.if_else(a.step > 0, ca.log1p(a.step / a.start), -ca.log1p(-a.step / a.end))
+def _logarithm(_: str, a: Increment, *__: Any) -> Any:
+    return ca.if_else(a.delta > 0, ca.log1p(a.delta / a.start), -ca.log1p(-a.delta / a.end))
 
 
-def _logarithm_of_one_plus(_: str, a: Moving, *__: Any) -> Any:
-    return _logarithm("LOG", Moving(1 + a.start, 1 + a.end, a.step))
+def _logarithm_of_one_plus(_: str, a: Increment, *__: Any) -> Any:
+    return _logarithm("LOG", Increment(1 + a.start, 1 + a.end, a.delta))
 
 
-def _exponential(_: str, a: Moving, start: Any, end: Any) -> Any:
-    return _exponential_change(a.step, start, end)
+def _exponential(_: str, a: Increment, start: Any, end: Any) -> Any:
+    return _exponential_change(a.delta, start, end)
 
 
-def _exponential_minus_one(_: str, a: Moving, *__: Any) -> Any:
-    return _exponential_change(a.step, ca.exp(a.start), ca.exp(a.end))  # `1 + value` would cancel near -1
+def _exponential_minus_one(_: str, a: Increment, *__: Any) -> Any:
+    return _exponential_change(a.delta, ca.exp(a.start), ca.exp(a.end))  # `1 + value` would cancel near -1
 
 
 def _exponential_change(change: Any, start: Any, end: Any) -> Any:
@@ -123,58 +123,62 @@ def _exponential_change(change: Any, start: Any, end: Any) -> Any:
     return ca.if_else(change > 0, -end * ca.expm1(-change), start * ca.expm1(change))
 
 
-def _tangent(_: str, a: Moving, *__: Any) -> Any:
-    return ca.sin(a.step) / (ca.cos(a.start) * ca.cos(a.end))
+def _tangent(_: str, a: Increment, *__: Any) -> Any:
+    return ca.sin(a.delta) / (ca.cos(a.start) * ca.cos(a.end))
 
 
-def _arc_tangent(_: str, a: Moving, start: Any, end: Any) -> Any:
-    same = 1 + a.start * a.end
-    return ca.if_else(same > 0, ca.atan(a.step / ca.if_else(same > 0, same, 1)), end - start)
+def _arc_tangent(_: str, a: Increment, start: Any, end: Any) -> Any:
+    denominator = 1 + a.start * a.end
+    return ca.if_else(denominator > 0, ca.atan(a.delta / ca.if_else(denominator > 0, denominator, 1)), end - start)
 
 
-def _arc_tangent_2(_: str, y: Moving, x: Moving, start: Any, end: Any) -> Any:
-    turned = ca.atan2(y.step * x.start - y.start * x.step, x.start * x.end + y.start * y.end)
-    return ca.if_else(ca.fabs(turned - (end - start)) < 1, turned, end - start)  # except across the branch cut
+def _arc_tangent_2(_: str, y: Increment, x: Increment, start: Any, end: Any) -> Any:
+    delta_angle = ca.atan2(y.delta * x.start - y.start * x.delta, x.start * x.end + y.start * y.end)
+    return ca.if_else(
+        ca.fabs(delta_angle - (end - start)) < 1, delta_angle, end - start
+    )  # except across the branch cut
 
 
-def _absolute(_: str, a: Moving, start: Any, end: Any) -> Any:
-    end_ = a.start + a.step
+def _absolute(_: str, a: Increment, start: Any, end: Any) -> Any:
+    end_ = a.start + a.delta
     total = ca.fabs(a.start) + ca.fabs(end_)
-    return a.step * ((a.start + end_) / ca.if_else(total > 0, total, 1))
+    return a.delta * ((a.start + end_) / ca.if_else(total > 0, total, 1))
 
 
-def _smaller(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
+def _minimum(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
     return _extreme(a, b, -1)
 
 
-def _larger(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
+def _maximum(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
     return _extreme(a, b, 1)
 
 
-def _extreme(a: Moving, b: Moving, sign: int) -> Any:
-    d = Moving(sign * (a.start - b.start), sign * (a.start - b.start + (a.step - b.step)), sign * (a.step - b.step))
+def _extreme(a: Increment, b: Increment, sign: int) -> Any:
+    d = Increment(
+        sign * (a.start - b.start), sign * (a.start - b.start + (a.delta - b.delta)), sign * (a.delta - b.delta)
+    )
     change = sign * _absolute("FABS", d, None, None)
     is_a, is_b = ca.logic_and(d.start >= 0, d.end >= 0), ca.logic_and(d.start <= 0, d.end <= 0)
-    return ca.if_else(is_a, a.step, ca.if_else(is_b, b.step, (a.step + b.step + change) / 2))
+    return ca.if_else(is_a, a.delta, ca.if_else(is_b, b.delta, (a.delta + b.delta + change) / 2))
 
 
-def _if_else_zero(_: str, condition: Moving, a: Moving, start: Any, end: Any) -> Any:
-    return ca.if_else(condition.start == condition.end, ca.if_else(condition.end, a.step, 0), end - start)
+def _if_else_zero(_: str, condition: Increment, a: Increment, start: Any, end: Any) -> Any:
+    return ca.if_else(condition.start == condition.end, ca.if_else(condition.end, a.delta, 0), end - start)
 
 
-def _power(_: str, a: Moving, b: Moving, start: Any, end: Any) -> Any:
-    if b.step.is_zero() and b.start.is_constant():
+def _power(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+    if b.delta.is_zero() and b.start.is_constant():
         exponent = float(b.start)
         if exponent == int(exponent) and 0 < abs(exponent) <= 16:
-            rising = a
+            power = a
             for _i in range(int(abs(exponent)) - 1):
-                rising = _apply("MUL", rising, a)
-            return rising.step if exponent > 0 else _apply("INV", rising).step
+                power = _apply("MUL", power, a)
+            return power.delta if exponent > 0 else _apply("INV", power).delta
     positive = ca.logic_and(a.start > 0, a.end > 0)
-    base = Moving(*(ca.if_else(positive, part, 1) for part in a))
-    log_step = Moving(ca.log(base.start), ca.SX(0), ca.if_else(positive, _logarithm("LOG", base), 0))
-    log_end = log_step.start + log_step.step
-    change = (b.start + b.end) / 2 * log_step.step + (log_step.start + log_end) / 2 * b.step
+    base = Increment(*(ca.if_else(positive, part, 1) for part in a))
+    log_step = Increment(ca.log(base.start), ca.SX(0), ca.if_else(positive, _logarithm("LOG", base), 0))
+    log_end = log_step.start + log_step.delta
+    change = (b.start + b.end) / 2 * log_step.delta + (log_step.start + log_end) / 2 * b.delta
     return ca.if_else(positive, _exponential_change(change, start, end), end - start)
 
 
@@ -203,8 +207,8 @@ _RULES: dict[str, Any] = {
     "ATAN": _arc_tangent,
     "ATAN2": _arc_tangent_2,
     "FABS": _absolute,
-    "FMIN": _smaller,
-    "FMAX": _larger,
+    "FMIN": _minimum,
+    "FMAX": _maximum,
     "IF_ELSE_ZERO": _if_else_zero,
     "POW": _power,
     "CONSTPOW": _power,

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, Protocol
 
 import casadi as ca
 
-from livens.expressions.graph.walk import OPS, walk
+from livens.expressions.graph.interpreter import OPS, interpret
 
 #: Unit round-off u of double precision: relative rounding error of one operation.
-UNIT = 2.0**-53
+UNIT_ROUNDOFF = 2.0**-53
 #: Operations computed by the C mathematical library (libm), accurate to one or a few units in the last place.
-LIBRARY = frozenset(
+LIBM_OPS = frozenset(
     "EXP LOG SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH ATAN2 POW CONSTPOW ERF LOG1P EXPM1 HYPOT FMOD "
     "REMAINDER".split()
 )
 #: Error bound of the vector mathematical library, in units in the last place.
-VECTOR_LIBRARY = 4
+VECTOR_LIBM_ULPS = 4
 
 
 class Rounded(NamedTuple):
@@ -30,9 +30,9 @@ class Rounded(NamedTuple):
     error: Any  # in units of UNIT_ROUNDOFF
 
 
-def uses_library(function: ca.Function) -> bool:
+def uses_libm(function: ca.Function) -> bool:
     """Return True if a function contains libm operations."""
-    codes = {OPS[name] for name in LIBRARY}
+    codes = {OPS[name] for name in LIBM_OPS}
     return any(function.instruction_id(i) in codes for i in range(function.n_instructions()))
 
 
@@ -51,7 +51,7 @@ class Algebra(Protocol):
     def number(self, a: Any) -> float | None: ...
 
 
-class Expressions:
+class SXAlgebra:
     """Algebra of bounds as CasADi SX expressions."""
 
     def op(self, name: str, *operands: Any) -> Any:
@@ -85,74 +85,76 @@ class Expressions:
         return float(a) if a.is_constant() else None
 
 
-def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], library: int = 1) -> Any:
+def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], libm_ulps: int = 1) -> Any:
     """Return a bound of the rounding error of the first output at `inputs` with `errors`, in units of UNIT_ROUNDOFF.
 
     libm operations are accurate to `libm_ulps` units in the last place.
     """
-    lifted = [
+    rounded_inputs = [
         [Rounded(vector[j], error[j]) for j in range(vector.numel())]
         for vector, error in zip(inputs, errors, strict=True)
     ]
-    found = bounds(Expressions(), function, lifted, library)
-    return ca.vertcat(*found) if found else ca.SX(0, 1)
+    error_bounds = roundoff_bounds(SXAlgebra(), function, rounded_inputs, libm_ulps)
+    return ca.vertcat(*error_bounds) if error_bounds else ca.SX(0, 1)
 
 
-def bounds(algebra: Algebra, function: ca.Function, inputs: Any, library: int = 1) -> list[Any]:
+def roundoff_bounds(algebra: Algebra, function: ca.Function, inputs: Any, libm_ulps: int = 1) -> list[Any]:
     """Return the bounds of the nonzeros of the first output in any algebra; `inputs` are `Rounded` values."""
     zero = algebra.constant(0.0)
-    apply = functools.partial(_apply, algebra, library)
-    (outputs, *_) = walk(function, inputs, lambda c: Rounded(algebra.constant(c), zero), apply)
-    return [one.error for one in outputs]
+    apply = functools.partial(_apply, algebra, libm_ulps)
+    (outputs, *_) = interpret(function, inputs, lambda c: Rounded(algebra.constant(c), zero), apply)
+    return [output.error for output in outputs]
 
 
-def _apply(of: Algebra, library: int, name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
+def _apply(algebra: Algebra, libm_ulps: int, name: str, a: Rounded, b: Rounded | None = None) -> Rounded:
     operands = (a,) if b is None else (a, b)
-    value = of.op(name, *(operand.value for operand in operands))
+    value = algebra.op(name, *(operand.value for operand in operands))
     if name in ("ASSIGN", "NEG", "TWICE", "FABS"):
-        return Rounded(value, of.add(a.error, a.error) if name == "TWICE" else a.error)
+        return Rounded(value, algebra.add(a.error, a.error) if name == "TWICE" else a.error)
     if name in ("ADD", "SUB") and b is not None:
-        return Rounded(value, of.add(of.add(a.error, b.error), of.fabs(value)))
+        return Rounded(value, algebra.add(algebra.add(a.error, b.error), algebra.fabs(value)))
     if name == "MUL" and b is not None:
-        passed = of.add(of.mul(of.fabs(a.value), b.error), of.mul(of.fabs(b.value), a.error))
-        exact = _is_power_of_two(of.number(a.value)) or _is_power_of_two(of.number(b.value))
-        return Rounded(value, passed if exact else of.add(passed, of.fabs(value)))
+        propagated = algebra.add(
+            algebra.mul(algebra.fabs(a.value), b.error), algebra.mul(algebra.fabs(b.value), a.error)
+        )
+        exact = _is_power_of_two(algebra.number(a.value)) or _is_power_of_two(algebra.number(b.value))
+        return Rounded(value, propagated if exact else algebra.add(propagated, algebra.fabs(value)))
     if name == "SQ":
-        passed = of.mul(of.mul(of.constant(2.0), of.fabs(a.value)), a.error)
-        return Rounded(value, of.add(passed, of.fabs(value)))
+        propagated = algebra.mul(algebra.mul(algebra.constant(2.0), algebra.fabs(a.value)), a.error)
+        return Rounded(value, algebra.add(propagated, algebra.fabs(value)))
     if name == "IF_ELSE_ZERO" and b is not None:
-        return Rounded(value, of.where(a.value, b.error, of.constant(0.0)))
+        return Rounded(value, algebra.where(a.value, b.error, algebra.constant(0.0)))
     if name in ("LT", "LE", "EQ", "NE", "NOT", "AND", "OR", "SIGN", "FLOOR", "CEIL"):
-        return Rounded(value, of.constant(0.0))
+        return Rounded(value, algebra.constant(0.0))
     if name in ("FMIN", "FMAX") and b is not None:
-        return Rounded(value, of.larger(a.error, b.error))  # round-off may decide which operand is selected
-    return Rounded(value, _by_slopes(of, library, name, value, operands))
+        return Rounded(value, algebra.larger(a.error, b.error))  # round-off may decide which operand is selected
+    return Rounded(value, _propagate(algebra, libm_ulps, name, value, operands))
 
 
-def _by_slopes(of: Algebra, library: int, name: str, value: Any, operands: tuple[Rounded, ...]) -> Any:
+def _propagate(algebra: Algebra, libm_ulps: int, name: str, value: Any, operands: tuple[Rounded, ...]) -> Any:
     """Return the error bound of a general operation by linear error propagation."""
-    one, own = of.constant(1.0), 2.0 * (library if name in LIBRARY else 1)
-    error = of.mul(of.constant(own), of.fabs(value))
+    unit, rounding = algebra.constant(1.0), 2.0 * (libm_ulps if name in LIBM_OPS else 1)
+    error = algebra.mul(algebra.constant(rounding), algebra.fabs(value))
     if name == "HYPOT":
         # the derivatives a/value and b/value have no limit at the origin, but are bounded by one
-        positive = of.above(value, 0.0)
-        safe = of.where(positive, value, one)
-        for side in operands:
-            share = of.where(positive, of.op("DIV", of.fabs(side.value), safe), one)
-            error = of.add(error, of.mul(share, side.error))
+        positive = algebra.above(value, 0.0)
+        safe = algebra.where(positive, value, unit)
+        for component in operands:
+            propagated = algebra.where(positive, algebra.op("DIV", algebra.fabs(component.value), safe), unit)
+            error = algebra.add(error, algebra.mul(propagated, component.error))
         return error
     symbols = [ca.SX.sym("x") for _ in operands]
-    slot = ca.SX.unary(OPS[name], *symbols) if len(symbols) == 1 else ca.SX.binary(OPS[name], *symbols)
-    slopes = ca.Function("slopes", symbols, [ca.densify(ca.gradient(slot, s)) for s in symbols])
-    derivatives = of.graph(slopes, [operand.value for operand in operands])
-    zero = of.constant(0.0)
+    operation = ca.SX.unary(OPS[name], *symbols) if len(symbols) == 1 else ca.SX.binary(OPS[name], *symbols)
+    derivative_function = ca.Function("slopes", symbols, [ca.densify(ca.gradient(operation, s)) for s in symbols])
+    derivatives = algebra.graph(derivative_function, [operand.value for operand in operands])
+    zero = algebra.constant(0.0)
     if name == "POW":  # log(x) x^y, but for integers y also at x <= 0
-        logarithm = of.mul(value, of.op("LOG", of.fabs(operands[0].value)))
-        derivatives[1] = of.where(of.op("EQ", value, zero), zero, logarithm)
-    for operand, slope in zip(operands, derivatives, strict=True):
+        logarithm = algebra.mul(value, algebra.op("LOG", algebra.fabs(operands[0].value)))
+        derivatives[1] = algebra.where(algebra.op("EQ", value, zero), zero, logarithm)
+    for operand, derivative in zip(operands, derivatives, strict=True):
         # operands without error contribute nothing, also where the derivative is infinite
-        share = of.mul(of.fabs(slope), operand.error)
-        error = of.add(error, of.where(of.above(operand.error, 0.0), share, zero))
+        propagated = algebra.mul(algebra.fabs(derivative), operand.error)
+        error = algebra.add(error, algebra.where(algebra.above(operand.error, 0.0), propagated, zero))
     return error
 
 

@@ -11,17 +11,17 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import number, vector
-from livens.expressions.parameters import Namespace, Parameters, ParameterTable
+from livens.expressions.name_parsing import Names, parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
 from livens.expressions.probe import Probe
-from livens.expressions.read import ModelFunction, Reader
-from livens.models.black_box import BlackBox
+from livens.expressions.tracing import FunctionTracer, ModelFunction
+from livens.models.base import serialize_expressions
+from livens.models.external_force import ExternalForce
 from livens.models.hamiltonian.phase_space import PhaseSpaceModel
-from livens.models.model import serialized
-from livens.models.scene import Look, particles
-from livens.models.symmetry import momentum_generator
+from livens.models.symmetry import trace_generator
 from livens.models.system import System
+from livens.scene.scene import Visual, default_visuals
+from livens.validation import check_number, check_vector
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Force:
     [0.5, 0.8]
     """
 
-    function: ModelFunction | BlackBox
+    function: ModelFunction | ExternalForce
     expensive: bool = False
     conservative: bool = False
     beta: float | None = None
@@ -65,14 +65,14 @@ class Force:
     def __post_init__(self) -> None:
         if self.beta is None:
             return
-        if not 0 <= number("beta of a force", self.beta, text=False) <= 1:
+        if not 0 <= check_number("beta of a force", self.beta, allow_strings=False) <= 1:
             raise InputError(f"beta of a force must be between 0 and 1, got {self.beta!r}")
         if self.expensive:
             raise InputError("beta is the implicitness of a cheap force; an expensive force is evaluated explicitly")
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class HamiltonianTerms:
     """Terms of a Hamiltonian as expressions; T and V_cheap are None if H is not a sum T(p) + V(q).
 
     Potentials and forces of expensive forces are separate: ``explicit_force = -grad V_expensive + F_expensive``.
@@ -90,7 +90,7 @@ class Terms:
     F_cheap: Any
     F_expensive: Any
     #: Compiled expensive force, added to F_expensive by schemes that accept it.
-    box: BlackBox | None = None
+    external_force: ExternalForce | None = None
     #: Potentials and forces of cheap forces by beta, if some have one; None is the key of the others. Their sums are
     #: V_cheap and F_cheap.
     by_beta: Mapping[float | None, tuple[Any, Any]] = field(default_factory=dict)
@@ -149,9 +149,9 @@ class Hamiltonian(PhaseSpaceModel):
         forces: ModelFunction | Force | Sequence[ModelFunction | Force] = (),
         parameters: Mapping[str, Any] | None = None,
         symmetries: Mapping[str, Callable[..., Any]] | None = None,
-        look: ModelFunction | None = None,
+        visual: ModelFunction | None = None,
     ) -> None:
-        names, shared = names_of("coordinates", coordinates, "q"), Parameters(parameters)
+        names, shared = parse_names("coordinates", coordinates, "q"), Parameters(parameters)
         n = len(names)
         if n == 0:
             raise InputError("a Hamiltonian system needs at least one coordinate")
@@ -159,67 +159,71 @@ class Hamiltonian(PhaseSpaceModel):
             raise ModelError("give either kinetic, and potential if there is one, or hamiltonian")
         q, p, v = (ca.SX.sym(name, n) for name in "qpv")
         t, k = ca.SX.sym("t"), ca.SX.sym("k", shared.size)
-        read = Reader({"q": q, "p": p, "v": v, "t": t, "k": Namespace(shared.symbols(k))})
-        T = None if kinetic is None else read("kinetic", _function("kinetic", kinetic), (), "pk")
-        V = ca.SX(0) if potential is None else read("potential", _function("potential", potential), (), "qtk")
-        H = read("hamiltonian", _function("hamiltonian", hamiltonian), (), "qptk") if T is None else T + V
+        trace = FunctionTracer({"q": q, "p": p, "v": v, "t": t, "k": ParameterNamespace(shared.unpack_symbols(k))})
+        T = None if kinetic is None else trace("kinetic", _check_callable("kinetic", kinetic), (), "pk")
+        V = ca.SX(0) if potential is None else trace("potential", _check_callable("potential", potential), (), "qtk")
+        H = trace("hamiltonian", _check_callable("hamiltonian", hamiltonian), (), "qptk") if T is None else T + V
         if not ca.depends_on(H, p):
             raise ModelError("the energy does not depend on the momenta, so nothing moves")
         potentials, vectors = [ca.SX(0), ca.SX(0)], [ca.SX.zeros(n), ca.SX.zeros(n)]
-        given, box = forces if isinstance(forces, Sequence) else [forces], None
+        force_list, external_force = forces if isinstance(forces, Sequence) else [forces], None
         by_beta: dict[float | None, tuple[Any, Any]] = {None: (V, ca.SX.zeros(n))}
-        for i, force in enumerate(f if isinstance(f, Force) else Force(f) for f in given):
-            role = f"force {i}" if len(given) > 1 else "force"
-            if isinstance(force.function, BlackBox):
-                if force.conservative or not force.expensive or box is not None:
+        for i, force in enumerate(f if isinstance(f, Force) else Force(f) for f in force_list):
+            role = f"force {i}" if len(force_list) > 1 else "force"
+            if isinstance(force.function, ExternalForce):
+                if force.conservative or not force.expensive or external_force is not None:
                     raise ModelError(
                         "an external force is an expensive force without a potential, and a model has at most one"
                     )
-                box = force.function
+                external_force = force.function
                 continue
-            function = _function(role, force.function)
-            V_own, F_own = ca.SX(0), ca.SX.zeros(n)
+            function = _check_callable(role, force.function)
+            V_force, F_force = ca.SX(0), ca.SX.zeros(n)
             if force.conservative:
-                V_own = read(f"potential of the conservative {role}", function, (), "qtk")
+                V_force = trace(f"potential of the conservative {role}", function, (), "qtk")
             else:
-                F_own = read(role, function, (n,), "qvtk")
-            potentials[force.expensive] += V_own
-            vectors[force.expensive] += F_own
+                F_force = trace(role, function, (n,), "qvtk")
+            potentials[force.expensive] += V_force
+            vectors[force.expensive] += F_force
             if not force.expensive:
-                known = by_beta.get(force.beta, (ca.SX(0), ca.SX.zeros(n)))
-                by_beta[force.beta] = known[0] + V_own, known[1] + F_own
-        cheap = None if T is None else V + potentials[0]
-        said = by_beta if len(by_beta) > 1 else {}
+                previous = by_beta.get(force.beta, (ca.SX(0), ca.SX.zeros(n)))
+                by_beta[force.beta] = previous[0] + V_force, previous[1] + F_force
+        V_cheap = None if T is None else V + potentials[0]
+        terms_by_beta = by_beta if len(by_beta) > 1 else {}
         total = H + sum(potentials)
-        terms = Terms(q, p, v, t, k, total, T, cheap, potentials[1], vectors[0], vectors[1], box, said)
-        generators = {name: momentum_generator(name, f, n) for name, f in (symmetries or {}).items()}
-        self._adopt(names, ParameterTable(shared), terms, generators, None, _function("look", look) if look else None)
+        terms = HamiltonianTerms(
+            q, p, v, t, k, total, T, V_cheap, potentials[1], vectors[0], vectors[1], external_force, terms_by_beta
+        )
+        generators = {name: trace_generator(name, f, n) for name, f in (symmetries or {}).items()}
+        self._initialize(
+            names, ParameterTable(shared), terms, generators, None, _check_callable("look", visual) if visual else None
+        )
 
-    def _adopt(
+    def _initialize(
         self,
         names: Sequence[str],
         parameters: ParameterTable,
-        terms: Terms,
+        terms: HamiltonianTerms,
         symmetries: dict[str, Any],
         source: System | None,
-        look: ModelFunction | None = None,
+        visual: ModelFunction | None = None,
     ) -> None:
         self.coordinates, self.n = tuple(names), len(names)
-        self.shared, self.parameter_table = parameters.shared, parameters
+        self.model_parameters, self.parameter_table = parameters.model_parameters, parameters
         self.terms = terms
         self.q, self.p, self.v, self.t, self.k = terms.q, terms.p, terms.v, terms.t, terms.k
         self.H, self.T = terms.H, terms.T
         self.V = None if terms.V_cheap is None else terms.V_cheap + terms.V_expensive
         self.F = terms.F_cheap + terms.F_expensive
-        self.box = terms.box
+        self.external_force = terms.external_force
         self.symmetries = symmetries
         #: Originating system of a Legendre transformation, if any.
-        self.source = source
-        self._look = look
+        self.source_system = source
+        self._visual = visual
 
     # -- Legendre transformation --------------------------------------------------------------------------------------
     @classmethod
-    def of(cls, system: System, expensive: Sequence[str] = ()) -> Hamiltonian:
+    def from_system(cls, system: System, expensive: Sequence[str] = ()) -> Hamiltonian:
         """Return the Hamiltonian form of a system: ``H = p.M^-1 p/2 + V`` for ``T = v.M v/2``.
 
         The result is separable if the mass matrix is constant.
@@ -248,14 +252,14 @@ class Hamiltonian(PhaseSpaceModel):
         >>> lv.Hamiltonian.of(pendulum).separable
         True
         """
-        from livens.models.hamiltonian.conversion import from_system  # circular import
+        from livens.models.hamiltonian.legendre import from_system  # circular import
 
-        made = cls.__new__(cls)
+        model = cls.__new__(cls)
         terms = from_system(system, expensive)
-        made._adopt(system.coordinates, system.parameter_table, terms, dict(system.symmetries), system)
-        return made
+        model._initialize(system.coordinates, system.parameter_table, terms, dict(system.symmetries), system)
+        return model
 
-    def system(self) -> System:
+    def to_system(self) -> System:
         """Return the Lagrangian (Livens) form of the system, for H quadratic in the momenta.
 
         Returns
@@ -275,7 +279,7 @@ class Hamiltonian(PhaseSpaceModel):
         >>> free.system().constant_mass
         True
         """
-        from livens.models.hamiltonian.conversion import to_system  # circular import
+        from livens.models.hamiltonian.legendre import to_system  # circular import
 
         return to_system(self)
 
@@ -292,17 +296,17 @@ class Hamiltonian(PhaseSpaceModel):
         return ca.densify(force - ca.gradient(self.H, self.q))
 
     @functools.cached_property
-    def field(self) -> Any:
+    def vector_field(self) -> Any:
         """Hamiltonian vector field ``(q', p')``."""
         return ca.vertcat(self.velocity, self.momentum_rate)
 
     @functools.cached_property
-    def A(self) -> Any:
+    def explicit_force(self) -> Any:
         """Sum A of the expensive forces, treated explicitly: a function of q, v, t, k (S003 paper V, eq. 2)."""
         return ca.densify(self.terms.F_expensive - ca.gradient(self.terms.V_expensive, self.q))
 
     @functools.cached_property
-    def B(self) -> Any:
+    def implicit_force(self) -> Any:
         """Sum B of the cheap forces, treated implicitly: ``p' = A + B`` (S003 paper V, eq. 2)."""
         if self.terms.V_cheap is None:
             raise ModelError("forces can be split by cost only if H is given as kinetic and potential energy")
@@ -359,7 +363,7 @@ class Hamiltonian(PhaseSpaceModel):
         float
             Energy.
         """
-        state = vector("q", q, self.coordinates), vector("p", p, self.coordinates)
+        state = check_vector("q", q, self.coordinates), check_vector("p", p, self.coordinates)
         return float(self.function(self.H)(*state, t, self.parameter_vector(changes)))
 
     def momenta(self, q: Any, v: Any, t: float = 0.0, **changes: Any) -> np.ndarray:
@@ -390,12 +394,12 @@ class Hamiltonian(PhaseSpaceModel):
         >>> lv.Hamiltonian("x", hamiltonian=lambda q, p: p[0] ** 2 / 6 + q[0] ** 2).momenta(q=[1.0], v=[2.0])
         array([6.])
         """
-        state = vector("q", q, self.coordinates), vector("v", v, self.coordinates)
-        return self.momenta_of(*state, t, self.parameter_vector(changes))
+        state = check_vector("q", q, self.coordinates), check_vector("v", v, self.coordinates)
+        return self._momenta(*state, t, self.parameter_vector(changes))
 
-    def momenta_of(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+    def _momenta(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
         """Return the momenta as `momenta`, without checks of the arguments."""
-        if not self.quadratic:
+        if not self.is_quadratic_in_p:
             raise ModelError("momenta follow from velocities only if H is quadratic in the momenta")
         matrix, offset = (
             np.array(self.function(e)(q, np.zeros(self.n), t, k))
@@ -410,7 +414,7 @@ class Hamiltonian(PhaseSpaceModel):
         return self.T is not None
 
     @functools.cached_property
-    def quadratic(self) -> bool:
+    def is_quadratic_in_p(self) -> bool:
         """Whether H is at most quadratic in the momenta."""
         return not ca.depends_on(ca.jacobian(self.velocity, self.p), self.p)
 
@@ -423,7 +427,7 @@ class Hamiltonian(PhaseSpaceModel):
     @functools.cached_property
     def autonomous(self) -> bool:
         """Whether H and the forces do not depend on time explicitly."""
-        return self.box is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
+        return self.external_force is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
 
     @functools.cached_property
     def conservative(self) -> bool:
@@ -435,48 +439,51 @@ class Hamiltonian(PhaseSpaceModel):
         """Whether the motion is time-reversible: ``H(q, -p) = H(q, p)``, and F is even in p."""
         if not self.autonomous:
             return False
-        there = ca.vertcat(self.H, ca.substitute(self.F, self.v, self.velocity))
-        back = ca.substitute(there, self.p, -self.p)
-        probe = Probe([self.q, self.p, self.k], seed=2, given={2: self.parameter_vector()})
-        return probe.vanishes(there - back, 1 + ca.fabs(there)) is True
+        forward = ca.vertcat(self.H, ca.substitute(self.F, self.v, self.velocity))
+        reversed_ = ca.substitute(forward, self.p, -self.p)
+        probe = Probe([self.q, self.p, self.k], seed=2, fixed={2: self.parameter_vector()})
+        return probe.is_zero(forward - reversed_, 1 + ca.fabs(forward)) is True
 
-    def looks(self, k: np.ndarray) -> list[Look]:
+    def visuals(self, k: np.ndarray) -> list[Visual]:
         """Return the visual of the model or of its originating system; spheres by default."""
-        if self.source is not None:
-            return self.source.looks(k)
-        if self._look is None:
-            return particles(self.coordinates)
-        return [Look(self._look, range(self.n), self.shared.named(k[: self.shared.size]))]
+        if self.source_system is not None:
+            return self.source_system.visuals(k)
+        if self._visual is None:
+            return default_visuals(self.coordinates)
+        return [Visual(self._visual, range(self.n), self.model_parameters.unpack(k[: self.model_parameters.size]))]
 
-    def content(self) -> Sequence[Any]:
-        listed = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "box", "by_beta"]}
-        terms = {name: term for name, term in listed.items() if term is not None}
+    def fingerprint_data(self) -> Sequence[Any]:
+        all_terms = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "box", "by_beta"]}
+        terms = {name: term for name, term in all_terms.items() if term is not None}
         symbols = [self.q, self.p, self.v, self.t, self.k]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]
-        source = "" if self.source is None else self.source.digest
-        compiled = () if self.box is None else tuple(self.box.content())
-        taken = [(beta, serialized(symbols, [ca.SX(x) for x in own])) for beta, own in self.terms.by_beta.items()]
-        told = (list(terms), serialized(symbols, list(terms.values())), symmetries, source, *compiled)
-        return (*told, taken) if taken else told
+        source = "" if self.source_system is None else self.source_system.fingerprint
+        compiled = () if self.external_force is None else tuple(self.external_force.fingerprint_data())
+        beta_terms = [
+            (beta, serialize_expressions(symbols, [ca.SX(x) for x in potential_and_force]))
+            for beta, potential_and_force in self.terms.by_beta.items()
+        ]
+        data = (list(terms), serialize_expressions(symbols, list(terms.values())), symmetries, source, *compiled)
+        return (*data, beta_terms) if beta_terms else data
 
     def __str__(self) -> str:
         lines = [f"Hamiltonian with {self.n} coordinate{'s' if self.n != 1 else ''} ({' '.join(self.coordinates)})"]
-        for word, value in {
+        for label, value in {
             "separable": "yes" if self.separable else "no",
-            "kinetic energy": "quadratic" if self.quadratic else "not quadratic",
+            "kinetic energy": "quadratic" if self.is_quadratic_in_p else "not quadratic",
             "reversible": "yes" if self.reversible else "no",
             "conservative": "yes" if self.conservative else "no",
             "symmetries": ", ".join(self.symmetries),
-            "parameters": ", ".join(f"{name} = {value}" for name, value in self.shared.plain().items()),
+            "parameters": ", ".join(f"{name} = {value}" for name, value in self.model_parameters.to_python().items()),
         }.items():
-            lines += [f"  {word:<17}{value}"] if value else []
+            lines += [f"  {label:<17}{value}"] if value else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<livens.Hamiltonian: coordinates {' '.join(self.coordinates)}>"
 
 
-def _function(role: str, given: Any) -> ModelFunction:
-    if not callable(given):
-        raise ModelError(f"{role} must be a function, got {given!r}")
-    return given
+def _check_callable(role: str, function: Any) -> ModelFunction:
+    if not callable(function):
+        raise ModelError(f"{role} must be a function, got {function!r}")
+    return function

@@ -9,19 +9,19 @@ any number by the names of the ports. `from_system` converts a mechanical system
 
 from __future__ import annotations
 
-from livens.models.port_hamiltonian.autonomy import autonomous
+from livens.models.port_hamiltonian.conversion import from_system, state_from_system
+from livens.models.port_hamiltonian.initialization import check_initial_state
 from livens.models.port_hamiltonian.interconnection import interconnect
-from livens.models.port_hamiltonian.mechanics import from_mechanics, mechanical_state
 from livens.models.port_hamiltonian.model import PortHamiltonian
-from livens.models.port_hamiltonian.network import network
-from livens.models.port_hamiltonian.start import start_values
+from livens.models.port_hamiltonian.network import interconnect_all
+from livens.models.port_hamiltonian.time_as_state import autonomous
 
 __all__ = [
     "PortHamiltonian",
     "autonomous",
-    "from_mechanics",
+    "check_initial_state",
+    "from_system",
     "interconnect",
-    "mechanical_state",
-    "network",
-    "start_values",
+    "interconnect_all",
+    "state_from_system",
 ]

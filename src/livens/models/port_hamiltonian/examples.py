@@ -9,8 +9,8 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.models.port_hamiltonian.conversion import from_system, state_from_system
 from livens.models.port_hamiltonian.interconnection import interconnect
-from livens.models.port_hamiltonian.mechanics import from_mechanics, mechanical_state
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.system import System
 
@@ -70,10 +70,10 @@ def pendulum(
 def mass_spring_damper(
     masses: Sequence[float] = (1.0, 1.0),
     springs: Sequence[float] = (1.0, 1.0, 1.0),
-    rest: Sequence[float] = (10.0, 10.0, 10.0),
+    rest_lengths: Sequence[float] = (10.0, 10.0, 10.0),
     damping: Sequence[float] = (0.2, 0.5),
     alpha: float = 3.0,
-    start: Sequence[float] = (6.0, 24.0),
+    initial_positions: Sequence[float] = (6.0, 24.0),
 ) -> Example:
     """Return a chain of masses between two walls with a constant force alpha on the first mass (S002 7.2).
 
@@ -86,30 +86,30 @@ def mass_spring_damper(
     n = len(masses)
     for name, values, count in (
         ("damping", damping, n),
-        ("start", start, n),
+        ("start", initial_positions, n),
         ("springs", springs, n + 1),
-        ("rest", rest, n + 1),
+        ("rest", rest_lengths, n + 1),
     ):
         if len(values) != count:
             raise InputError(f"{name} must have {count} entries for {n} masses, got {len(values)}")
 
-    def tension(x: np.ndarray, k: object) -> np.ndarray:
-        ends = np.concatenate([[0.0], x[:n], [m.array(k.r).sum()]])  # type: ignore[attr-defined]
-        return np.asarray(ends[1:] - ends[:-1] - k.r)  # type: ignore[attr-defined]
+    def elongation(x: np.ndarray, k: object) -> np.ndarray:
+        positions = np.concatenate([[0.0], x[:n], [m.array(k.r).sum()]])  # type: ignore[attr-defined]
+        return np.asarray(positions[1:] - positions[:-1] - k.r)  # type: ignore[attr-defined]
 
     model = PortHamiltonian(
         [f"p_{i + 1}" for i in range(n)] + [f"v_{i + 1}" for i in range(n)],
-        H=lambda x, k: 0.5 * (k.m @ x[n:] ** 2) + 0.5 * (k.k @ tension(x, k) ** 2),
-        z=lambda x, k: np.concatenate([-np.diff(k.k * tension(x, k)), x[n:]]),
+        H=lambda x, k: 0.5 * (k.m @ x[n:] ** 2) + 0.5 * (k.k @ elongation(x, k) ** 2),
+        z=lambda x, k: np.concatenate([-np.diff(k.k * elongation(x, k)), x[n:]]),
         E=lambda k: np.diag([*np.ones(n), *k.m]),
         J=np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]]),
         R=lambda k: np.diag([*np.zeros(n), *k.d]),
         B=np.eye(2 * n)[:, n : n + 1],
         u=lambda k: [k.alpha],
         ports="force",
-        parameters=dict(m=masses, k=springs, r=rest, d=damping, alpha=alpha),
+        parameters=dict(m=masses, k=springs, r=rest_lengths, d=damping, alpha=alpha),
     )
-    return Example(model, np.array([*start, *np.zeros(n)], dtype=float))
+    return Example(model, np.array([*initial_positions, *np.zeros(n)], dtype=float))
 
 
 def circuit(
@@ -168,18 +168,18 @@ def armature(L: float = 0.05, R: float = 0.5) -> PortHamiltonian:
     )
 
 
-def _moved(coil: PortHamiltonian, mechanism: PortHamiltonian, constant: float) -> PortHamiltonian:
+def _motor(coil: PortHamiltonian, mechanism: PortHamiltonian, motor_constant: float) -> PortHamiltonian:
     """Return coil and mechanism as a motor: force ``motor_constant * i``, voltage ``-motor_constant * velocity``."""
     return interconnect(
         coil,
         mechanism,
-        M=[[0, 0, constant], [0, -constant, 0]],
+        M=[[0, 0, motor_constant], [0, -motor_constant, 0]],
         N=[[0, 1, 0], [0, 0, 1]],
     )
 
 
 def motor_slider_crank(
-    constant: float = 0.3, voltage: float = 2.0, L: float = 0.05, R: float = 0.5, friction: float = 0.05
+    motor_constant: float = 0.3, voltage: float = 2.0, L: float = 0.05, R: float = 0.5, friction: float = 0.05
 ) -> Example:
     """Return a DC motor on the crank of a slider-crank mechanism: a circuit, a gyrator and constraints.
 
@@ -198,12 +198,12 @@ def motor_slider_crank(
         dissipation=lambda v, k: 0.5 * k.friction * v[2] ** 2,
         parameters=dict(J_crank=0.02, J_rod=0.01, m=0.5, a=0.2, b=0.6, friction=friction),
     )
-    joined = _moved(armature(L, R), from_mechanics(mechanism, inputs="phi"), constant)
-    rest = mechanical_state(mechanism, [0.0, 0.0, 0.8], [0.0, 0.0, 0.0])
-    return Example(joined.with_input([voltage]), np.concatenate([[0.0], rest]))
+    system = _motor(armature(L, R), from_system(mechanism, inputs="phi"), motor_constant)
+    initial_state = state_from_system(mechanism, [0.0, 0.0, 0.8], [0.0, 0.0, 0.0])
+    return Example(system.with_input([voltage]), np.concatenate([[0.0], initial_state]))
 
 
-def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Example:
+def loudspeaker(motor_constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Example:
     """Return a voice coil with a membrane on a hardening spring, driven by an alternating voltage.
 
     >>> loudspeaker().model
@@ -216,6 +216,6 @@ def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float 
         dissipation=lambda v, k: 0.5 * k.d * v[0] ** 2,
         parameters=dict(m=0.01, c=1000.0, c3=1e7, d=1.0),
     )
-    joined = _moved(armature(0.5e-3, 6.0), from_mechanics(membrane, inputs="x"), constant)
+    system = _motor(armature(0.5e-3, 6.0), from_system(membrane, inputs="x"), motor_constant)
     omega = 2 * m.pi * frequency
-    return Example(joined.with_input(lambda t: [amplitude * m.sin(omega * t)]), np.zeros(3))
+    return Example(system.with_input(lambda t: [amplitude * m.sin(omega * t)]), np.zeros(3))

@@ -11,17 +11,17 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError
-from livens.expressions.names import Names, names_of
-from livens.expressions.numbers import vector
-from livens.expressions.parameters import Namespace, Parameters, ParameterTable
-from livens.expressions.read import Reader
+from livens.expressions.name_parsing import Names, parse_names
+from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
+from livens.expressions.tracing import FunctionTracer
+from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
-from livens.models.model import InitialState, Promising, only
-from livens.models.port_hamiltonian.start import start_values
-from livens.models.port_hamiltonian.structure import Structure, check, check_everywhere
+from livens.models.port_hamiltonian.initialization import check_initial_state
+from livens.models.port_hamiltonian.structure import PHStructure, check_at, check_structure
+from livens.validation import check_vector
 
 #: Numbers, or a function of some of x, t, k that returns numbers.
-Given = Callable[..., Any] | Sequence[Any] | np.ndarray
+MatrixLike = Callable[..., Any] | Sequence[Any] | np.ndarray
 
 
 class PortHamiltonian(DescriptorModel):
@@ -87,71 +87,71 @@ class PortHamiltonian(DescriptorModel):
     DM(0.4)
     """
 
-    kind = "PortHamiltonian"
+    type_label = "PortHamiltonian"
 
     def __init__(
         self,
         states: Names,
         *,
         H: Callable[..., Any],
-        z: Given | None = None,
-        E: Given | None = None,
-        r: Given | None = None,
-        J: Given | None = None,
-        R: Given | None = None,
-        B: Given | None = None,
-        P: Given | None = None,
-        S: Given | None = None,
-        N: Given | None = None,
-        u: Given | None = None,
+        z: MatrixLike | None = None,
+        E: MatrixLike | None = None,
+        r: MatrixLike | None = None,
+        J: MatrixLike | None = None,
+        R: MatrixLike | None = None,
+        B: MatrixLike | None = None,
+        P: MatrixLike | None = None,
+        S: MatrixLike | None = None,
+        N: MatrixLike | None = None,
+        u: MatrixLike | None = None,
         parameters: Mapping[str, Any] | None = None,
         ports: Names | None = None,
         points: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> None:
-        names, values = names_of("states", states, "x"), Parameters(parameters)
+        names, values = parse_names("states", states, "x"), Parameters(parameters)
         n = len(names)
         if n == 0:
             raise InputError("a port-Hamiltonian system needs at least one state")
         x, t, k = ca.SX.sym("x", n), ca.SX.sym("t"), ca.SX.sym("k", values.size)
-        read = Reader({"x": x, "t": t, "k": Namespace(values.symbols(k))})
-        energy = read("H", H, ())
+        trace = FunctionTracer({"x": x, "t": t, "k": ParameterNamespace(values.unpack_symbols(k))})
+        energy = trace("H", H, ())
         if E is not None and z is None:
             raise ModelError("give the effort z together with E: only for E = identity is it the gradient of H")
-        port_matrix = read("B", B, (n, None)) if B is not None else None
+        port_matrix = trace("B", B, (n, None)) if B is not None else None
         if port_matrix is not None:
             ports = ports if ports is not None else port_matrix.shape[1]
         elif any(matrix is not None for matrix in (P, S, N, u)) and ports is None:
             raise ModelError("give B, or the names of the ports, together with P, S, N or u")
-        port_names = names_of("ports", ports if ports is not None else 0, "u")
-        m_ = len(port_names)
+        port_names = parse_names("ports", ports if ports is not None else 0, "u")
+        n_ports = len(port_names)
 
-        def matrix(role: str, given: Given | None, rows: int, columns: int) -> Any:
-            return ca.SX(rows, columns) if given is None or not rows * columns else read(role, given, (rows, columns))
+        def matrix(role: str, value: MatrixLike | None, rows: int, columns: int) -> Any:
+            return ca.SX(rows, columns) if value is None or not rows * columns else trace(role, value, (rows, columns))
 
-        structure = Structure(
+        structure = PHStructure(
             x,
             t,
             k,
             H=energy,
-            z=ca.densify(ca.gradient(energy, x)) if z is None else read("z", z, (n,)),
-            E=ca.SX.eye(n) if E is None else read("E", E, (n, n)),
-            r=ca.SX(n, 1) if r is None else read("r", r, (n,)),
+            z=ca.densify(ca.gradient(energy, x)) if z is None else trace("z", z, (n,)),
+            E=ca.SX.eye(n) if E is None else trace("E", E, (n, n)),
+            r=ca.SX(n, 1) if r is None else trace("r", r, (n,)),
             J=matrix("J", J, n, n),
             R=matrix("R", R, n, n),
-            B=matrix("B", B, n, m_),
-            P=matrix("P", P, n, m_),
-            S=matrix("S", S, m_, m_),
-            N=matrix("N", N, m_, m_),
-            laws=(None,) * m_,
+            B=matrix("B", B, n, n_ports),
+            P=matrix("P", P, n, n_ports),
+            S=matrix("S", S, n_ports, n_ports),
+            N=matrix("N", N, n_ports, n_ports),
+            inputs=(None,) * n_ports,
         )
         if u is not None:
-            structure = _with_laws(structure, values, port_names, u)
-        self._adopt(structure, names, port_names, ParameterTable(values), points)
+            structure = _with_inputs(structure, values, port_names, u)
+        self._initialize(structure, names, port_names, ParameterTable(values), points)
 
     @classmethod
-    def of(
+    def from_structure(
         cls,
-        structure: Structure,
+        structure: PHStructure,
         states: Sequence[str],
         ports: Sequence[str],
         parameters: ParameterTable,
@@ -181,21 +181,23 @@ class PortHamiltonian(DescriptorModel):
             If the structure is violated.
         """
         model = cls.__new__(cls)
-        model._adopt(structure, names_of("states", states, ""), names_of("ports", ports, ""), parameters, points)
+        model._initialize(
+            structure, parse_names("states", states, ""), parse_names("ports", ports, ""), parameters, points
+        )
         return model
 
-    def _adopt(
+    def _initialize(
         self,
-        structure: Structure,
+        structure: PHStructure,
         states: tuple[str, ...],
         ports: tuple[str, ...],
         parameters: ParameterTable,
         points: Sequence[tuple[float, Sequence[float]]],
     ) -> None:
         self.structure, self.coordinates, self.ports = structure, states, ports
-        self.shared, self.parameter_table = parameters.shared, parameters
+        self.model_parameters, self.parameter_table = parameters.model_parameters, parameters
         self.n, self.m = len(states), len(ports)
-        check_everywhere(structure, states, ports, parameters.vector())
+        check_structure(structure, states, ports, parameters.vector())
         for time, state in points:
             self.check(state, time)
 
@@ -208,9 +210,9 @@ class PortHamiltonian(DescriptorModel):
     @property
     def open_ports(self) -> tuple[str, ...]:
         """Names of the ports without input, which are available for interconnection."""
-        return tuple(port for port, law in zip(self.ports, self.structure.laws, strict=True) if law is None)
+        return tuple(port for port, law in zip(self.ports, self.structure.inputs, strict=True) if law is None)
 
-    def with_input(self, u: Given) -> PortHamiltonian:
+    def with_input(self, u: MatrixLike) -> PortHamiltonian:
         """Return the model with an input on its open ports.
 
         Parameters
@@ -230,8 +232,8 @@ class PortHamiltonian(DescriptorModel):
         """
         if not self.open_ports:
             raise ModelError("the model has no open port for an input")
-        structure = _with_laws(self.structure, self.shared, self.ports, u)
-        return PortHamiltonian.of(structure, self.states, self.ports, self.parameter_table)
+        structure = _with_inputs(self.structure, self.model_parameters, self.ports, u)
+        return PortHamiltonian.from_structure(structure, self.states, self.ports, self.parameter_table)
 
     # -- structure ----------------------------------------------------------------------------------------------------
     def check(self, x: Any, t: float = 0.0, k: np.ndarray | None = None) -> None:
@@ -252,8 +254,8 @@ class PortHamiltonian(DescriptorModel):
             If the structure is violated, with the entry, the point and the residual, or cannot be evaluated.
         """
         values = self.parameter_vector() if k is None else k
-        state = vector("x", x, self.states)
-        if not check(self.structure, self.states, self.ports, state, float(t), values):
+        state = check_vector("x", x, self.states)
+        if not check_at(self.structure, self.states, self.ports, state, float(t), values):
             shown = ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.states, state, strict=True))
             raise ModelError(f"the model cannot be evaluated at t = {t:.6g}, {shown}: the result is not finite")
 
@@ -262,7 +264,7 @@ class PortHamiltonian(DescriptorModel):
         """Descriptor form: residual, outputs and powers with the inputs inserted."""
         s = self.structure
         xdot = ca.SX.sym("xdot", self.n)
-        u = _inputs(s)
+        u = _input_vector(s)
         y = (s.B + s.P).T @ s.z + (s.S - s.N) @ u
         residual = s.E @ xdot + s.r - (s.J - s.R) @ s.z - (s.B - s.P) @ u
         effort = ca.vertcat(s.z, u)
@@ -275,8 +277,8 @@ class PortHamiltonian(DescriptorModel):
     @functools.cached_property
     def _terms(self) -> dict[str, ca.Function]:
         d = self.descriptor
-        at = [d.x, d.t, d.k]
-        functions = {name: ca.Function(name, at, [getattr(d, name)]) for name in _TERMS}
+        arguments = [d.x, d.t, d.k]
+        functions = {name: ca.Function(name, arguments, [getattr(d, name)]) for name in _TERMS}
         return functions | {"residual": ca.Function("residual", [d.x, d.xdot, d.t, d.k], [d.residual])}
 
     def residual(self, x: Any, xdot: Any, t: Any, k: Any) -> Any:
@@ -365,50 +367,52 @@ class PortHamiltonian(DescriptorModel):
         """Observables by name: powers, flows ``E x' + r``, efforts z, inputs and outputs."""
         d, s = self.descriptor, self.structure
         flow = (s.J - s.R) @ s.z + (s.B - s.P) @ d.u
-        found = {
+        observables = {
             "dissipated_power": d.dissipated,
             "supplied_power": d.supplied,
             "effort": s.z,
             "flow": ca.densify(flow),
         }
-        found |= {"input": d.u, "output": d.y} if self.m else {}
-        constraint, rate = self.watched_constraints()
-        found |= {"constraint": constraint} if constraint.numel() else {}
-        return found | ({"velocity_constraint": rate} if rate.numel() else {})
+        observables |= {"input": d.u, "output": d.y} if self.m else {}
+        constraint, velocity_constraint = self.monitored_constraints()
+        observables |= {"constraint": constraint} if constraint.numel() else {}
+        return observables | ({"velocity_constraint": velocity_constraint} if velocity_constraint.numel() else {})
 
-    def watched_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Any, Any]:
         """Return the constraints of mechanical parts at both levels, otherwise the algebraic equations."""
         s, d = self.structure, self.descriptor
         if self._constrained_mechanics:
-            return s.mechanics.g, s.mechanics.rate  # type: ignore[union-attr]
+            return s.mechanics.g, s.mechanics.g_dot  # type: ignore[union-attr]
         flows = ca.sparsify(s.E).sparsity()
-        without = [i for i in range(self.n) if i not in flows.row()]
-        return (d.residual[without] if without else ca.SX(0, 1)), ca.SX(0, 1)
+        algebraic_rows = [i for i in range(self.n) if i not in flows.row()]
+        return (d.residual[algebraic_rows] if algebraic_rows else ca.SX(0, 1)), ca.SX(0, 1)
 
     @property
     def _constrained_mechanics(self) -> bool:
         mechanics = self.structure.mechanics
         return mechanics is not None and bool(mechanics.g.numel())
 
-    def velocities(self) -> Any:
+    def velocity_expression(self) -> Any:
         mechanics = self.structure.mechanics
-        return super().velocities() if mechanics is None else mechanics.v
+        return super().velocity_expression() if mechanics is None else mechanics.v
 
-    def promised(self, scheme: Promising | None, name: str, k: np.ndarray | None = None) -> bool:
+    def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether a quantity is guaranteed; constraints only as algebraic equations: at velocity level."""
         if name not in ("constraint", "velocity_constraint"):
-            return super().promised(scheme, name, k)
+            return super().is_guaranteed_by(scheme, name, k)
         imposed = "velocity_constraint" if self._constrained_mechanics else "constraint"
-        return scheme is not None and "constraint" in scheme.conserves and name == imposed
+        return scheme is not None and "constraint" in scheme.is_invariant and name == imposed
 
-    def start(self, given: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str) -> InitialState:
-        only(given, ("x0",), "port-Hamiltonian system")
-        x = vector("x0", given.get("x0"), self.states, "state")
-        x = start_values(self, x, t0, k, project=project)
+    def initial_state(
+        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+    ) -> InitialState:
+        check_initial_value_names(initial_values, ("x0",), "port-Hamiltonian system")
+        x = check_vector("x0", initial_values.get("x0"), self.states, "state")
+        x = check_initial_state(self, x, t0, k, project=project)
         # multipliers of higher index follow from derivatives of the equations: they are computed
         pencil = self.pencil
-        chosen = [j for j in range(self.n) if j not in pencil.algebraic or pencil.indices[j] == 1]
-        return InitialState(t0, {"x": self.consistent(x, chosen, k, t0, project)})
+        prescribed = [j for j in range(self.n) if j not in pencil.algebraic_variables or pencil.indices[j] == 1]
+        return InitialState(t0, {"x": self.consistent_initial_values(x, prescribed, k, t0, project)})
 
     def __repr__(self) -> str:
         ports = f"port{'' if self.m == 1 else 's'} {' '.join(self.ports)}" if self.m else "no ports"
@@ -418,30 +422,30 @@ class PortHamiltonian(DescriptorModel):
 _TERMS = ("stored", "dissipated", "supplied", "y")
 
 
-def _inputs(s: Structure) -> Any:
+def _input_vector(s: PHStructure) -> Any:
     """Return the input of all ports, zero for open ports."""
-    return ca.vertcat(ca.SX(0, 1), *(ca.SX(0) if law is None else law for law in s.laws))
+    return ca.vertcat(ca.SX(0, 1), *(ca.SX(0) if law is None else law for law in s.inputs))
 
 
-def _with_laws(structure: Structure, parameters: Parameters, ports: Sequence[str], u: Given) -> Structure:
+def _with_inputs(structure: PHStructure, parameters: Parameters, ports: Sequence[str], u: MatrixLike) -> PHStructure:
     """Return the structure with the input `u` on its open ports; raise ModelError for an algebraic loop."""
     s = structure
     y = ca.SX.sym("y", len(ports))
-    read = Reader({"x": s.x, "y": y, "t": s.t, "k": Namespace(parameters.symbols(s.k))})
-    free = [i for i, law in enumerate(s.laws) if law is None]
-    law = ca.densify(read("u", u, (len(free),), "xytk"))
-    through = ca.sparsify(ca.jacobian(law, y)) @ ca.sparsify(s.S - s.N)[:, free]
-    if through.nnz():
+    trace = FunctionTracer({"x": s.x, "y": y, "t": s.t, "k": ParameterNamespace(parameters.unpack_symbols(s.k))})
+    open_ports = [i for i, law in enumerate(s.inputs) if law is None]
+    law = ca.densify(trace("u", u, (len(open_ports),), "xytk"))
+    feedthrough = ca.sparsify(ca.jacobian(law, y)) @ ca.sparsify(s.S - s.N)[:, open_ports]
+    if feedthrough.nnz():
         # y = ... + (S - N) u: dependence of inputs on inputs
-        i, j = int(through.sparsity().row()[0]), int(through.sparsity().get_col()[0])
+        i, j = int(feedthrough.sparsity().row()[0]), int(feedthrough.sparsity().get_col()[0])
         raise ModelError(
-            f"algebraic loop: the input of port '{ports[free[i]]}' asks for an output that depends, through S - N, on "
-            f"the input of port '{ports[free[j]]}' at the same time; make it a function of x, or use interconnect"
+            f"algebraic loop: the input of port '{ports[open_ports[i]]}' asks for an output that depends, through S - N, on "
+            f"the input of port '{ports[open_ports[j]]}' at the same time; make it a function of x, or use interconnect"
         )
     # remaining outputs in the law do not depend on open inputs
-    output = (s.B + s.P).T @ s.z + (s.S - s.N) @ _inputs(s)
+    output = (s.B + s.P).T @ s.z + (s.S - s.N) @ _input_vector(s)
     law = ca.substitute(law, y, ca.densify(output))
-    laws = list(s.laws)
-    for i, port in enumerate(free):
-        laws[port] = law[i]
-    return replace(s, laws=tuple(laws))
+    inputs = list(s.inputs)
+    for i, port in enumerate(open_ports):
+        inputs[port] = law[i]
+    return replace(s, inputs=tuple(inputs))

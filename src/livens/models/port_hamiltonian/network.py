@@ -12,12 +12,12 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError, ModelError, suggestion
 from livens.expressions.parameters import Parameters, ParameterTable
-from livens.expressions.read import Reader
-from livens.models.port_hamiltonian.interconnection import Both, related, side_by_side
+from livens.expressions.tracing import FunctionTracer
+from livens.models.port_hamiltonian.interconnection import ParallelSystem, apply_relations, parallel
 from livens.models.port_hamiltonian.model import PortHamiltonian
 
 
-def network(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any]) -> PortHamiltonian:
+def interconnect_all(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any]) -> PortHamiltonian:
     """Interconnect systems by relations between their ports, named ``system.port``.
 
     Parameters
@@ -65,33 +65,39 @@ def network(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any
             raise InputError(f"the name of a system must be a Python identifier, got {name!r}")
         if not isinstance(system, PortHamiltonian):
             raise InputError(f"'{name}' of a network must be a PortHamiltonian, got {system!r}")
-    parts = [_named(name, system) for name, system in systems.items()]
-    both = functools.reduce(lambda found, part: side_by_side(_alone(found), part), parts[1:], _both(parts[0]))
-    ports = [port for port, law in zip(both.ports, both.structure.laws, strict=True) if law is None]
-    return related(both, *_matrices(relations, ports))
+    parts = [_prefixed(name, system) for name, system in systems.items()]
+    systems_in_parallel = functools.reduce(
+        lambda found, part: parallel(_as_model(found), part), parts[1:], _as_parallel(parts[0])
+    )
+    ports = [
+        port
+        for port, law in zip(systems_in_parallel.ports, systems_in_parallel.structure.inputs, strict=True)
+        if law is None
+    ]
+    return apply_relations(systems_in_parallel, *_relation_matrices(relations, ports))
 
 
-def _named(name: str, system: PortHamiltonian) -> PortHamiltonian:
+def _prefixed(name: str, system: PortHamiltonian) -> PortHamiltonian:
     """Return the system with its name as prefix of states, ports and parameters."""
-    values = Parameters({f"{name}_{parameter}": value for parameter, value in system.shared.values.items()})
-    further = {f"{name}.{entry}": place for entry, place in system.parameter_table.further.items()}
-    return PortHamiltonian.of(
+    values = Parameters({f"{name}_{parameter}": value for parameter, value in system.model_parameters.values.items()})
+    further = {f"{name}.{entry}": location for entry, location in system.parameter_table.aliases.items()}
+    return PortHamiltonian.from_structure(
         system.structure,
         [f"{name}.{state}" for state in system.states],
         [f"{name}.{port}" for port in system.ports],
-        ParameterTable(values, further=further),
+        ParameterTable(values, aliases=further),
     )
 
 
-def _both(system: PortHamiltonian) -> Both:
-    return Both(system.structure, system.states, system.ports, system.parameter_table)
+def _as_parallel(system: PortHamiltonian) -> ParallelSystem:
+    return ParallelSystem(system.structure, system.states, system.ports, system.parameter_table)
 
 
-def _alone(both: Both) -> PortHamiltonian:
-    return PortHamiltonian.of(both.structure, both.states, both.ports, both.parameters)
+def _as_model(systems: ParallelSystem) -> PortHamiltonian:
+    return PortHamiltonian.from_structure(systems.structure, systems.states, systems.ports, systems.parameters)
 
 
-class _Ports(Mapping[str, Any]):
+class PortMapping(Mapping[str, Any]):
     """Mapping of port names to outputs or inputs."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -109,17 +115,24 @@ class _Ports(Mapping[str, Any]):
         return len(self._values)
 
 
-def _matrices(relations: Callable[..., Any], ports: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _relation_matrices(relations: Callable[..., Any], ports: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return M and N of ``M y + N u = 0``."""
     if not callable(relations):
         raise InputError(f"relations must be a function of y and u, got {relations!r}")
     y, u = ca.SX.sym("y", len(ports)), ca.SX.sym("u", len(ports))
-    outputs, inputs = (_Ports(dict(zip(ports, m.symbols(part), strict=True))) for part in (y, u))
-    read = Reader({"y": outputs, "u": inputs}, must="return")
-    rows, both = read.listed("relations", read.value("relations", relations, "yu")), ca.vertcat(y, u)
-    slopes = ca.jacobian(rows, both)
-    constant = ca.DM(ca.substitute(rows, both, ca.SX.zeros(both.numel()))) if rows.numel() else ca.DM(0, 1)
-    if not rows.numel() or ca.depends_on(slopes, both) or not constant.is_zero():
+    outputs, inputs = (PortMapping(dict(zip(ports, m.from_casadi(part), strict=True))) for part in (y, u))
+    trace = FunctionTracer({"y": outputs, "u": inputs}, verb="return")
+    relation_values, variables = (
+        trace.as_column("relations", trace.trace("relations", relations, "yu")),
+        ca.vertcat(y, u),
+    )
+    jacobian = ca.jacobian(relation_values, variables)
+    constant = (
+        ca.DM(ca.substitute(relation_values, variables, ca.SX.zeros(variables.numel())))
+        if relation_values.numel()
+        else ca.DM(0, 1)
+    )
+    if not relation_values.numel() or ca.depends_on(jacobian, variables) or not constant.is_zero():
         raise ModelError("relations must return sums of outputs and inputs with constant factors, at least one")
-    M, N = (np.array(ca.DM(ca.jacobian(rows, part))) for part in (y, u))
+    M, N = (np.array(ca.DM(ca.jacobian(relation_values, part))) for part in (y, u))
     return M, N

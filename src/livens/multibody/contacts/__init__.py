@@ -13,49 +13,49 @@ therefore conserve energy, linear and angular momentum in energy-momentum scheme
 (True, True)
 """
 
-from livens.multibody.contacts.contact import Contact
-from livens.multibody.contacts.friction import Friction
-from livens.multibody.contacts.geometry.surface import Axial, Local, Surface
-from livens.multibody.contacts.laws import Hertz, Law, Linear, Material, Own, hertz_stiffness
-from livens.multibody.contacts.shape import (
+from livens.multibody.contacts.dissipation import Friction
+from livens.multibody.contacts.geometry.signed_distance import AxisymmetricDistance, LocalDistance, SignedDistance
+from livens.multibody.contacts.normal_laws import CustomLaw, ElasticMaterial, Hertz, Linear, NormalLaw, hertz_stiffness
+from livens.multibody.contacts.pair_contact import PairContact
+from livens.multibody.contacts.shapes import (
     Box,
     Capsule,
+    CollisionShape,
     Cylinder,
     Ellipsoid,
     Groove,
     HalfSpace,
     HeightField,
-    Pocket,
-    Points,
-    Shape,
+    HollowCylinder,
+    HollowSphere,
+    PointCloud,
     Sphere,
     Torus,
-    Tube,
 )
 
 __all__ = [
-    "Axial",
+    "AxisymmetricDistance",
     "Box",
     "Capsule",
-    "Contact",
+    "CollisionShape",
+    "CustomLaw",
     "Cylinder",
+    "ElasticMaterial",
     "Ellipsoid",
     "Friction",
     "Groove",
     "HalfSpace",
     "HeightField",
     "Hertz",
-    "Law",
+    "HollowCylinder",
+    "HollowSphere",
     "Linear",
-    "Local",
-    "Material",
-    "Own",
-    "Pocket",
-    "Points",
-    "Shape",
+    "LocalDistance",
+    "NormalLaw",
+    "PairContact",
+    "PointCloud",
+    "SignedDistance",
     "Sphere",
-    "Surface",
     "Torus",
-    "Tube",
     "hertz_stiffness",
 ]

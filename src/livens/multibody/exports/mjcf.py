@@ -15,24 +15,24 @@ import numpy as np
 
 from livens import rotations as rot
 from livens.errors import InputError
-from livens.multibody.exports.geoms import axes_in_space, in_space, numbers, write_geoms
-from livens.multibody.exports.tree import Branch, Freedom, Pose, Tree
+from livens.multibody.body import Body, parse_point
+from livens.multibody.exports.mjcf_geoms import format_numbers, frame_to_3d, to_3d, write_geoms
+from livens.multibody.exports.mjcf_tree import BodyState, MjcfJoint, SpanningTree, TreeNode
 from livens.multibody.joint import Joint
-from livens.multibody.parts import Part, point_in_space
 
 if TYPE_CHECKING:
-    from livens.multibody.builder import Multibody
+    from livens.multibody.multibody import Multibody
 
 #: Limit of a one-sided joint range, in radians or metres.
-_FAR = 1e9
+_NO_LIMIT = 1e9
 #: Radius in metres of a sphere whose inertia is used for particles, as MuJoCo requires a non-zero inertia.
-_SPECK = 1e-4
+_PARTICLE_RADIUS = 1e-4
 
 
 def write_mjcf(mb: Multibody, path: Path, force: bool) -> list[str]:
     """Write the file and return messages on omitted elements."""
     writer = Writer(mb)
-    root = writer.written(path.stem)
+    root = writer.build_xml(path.stem)
     indent(root)
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
@@ -42,8 +42,8 @@ def write_mjcf(mb: Multibody, path: Path, force: bool) -> list[str]:
             f"the file '{path}' exists already: choose another name, or replace it with force=True"
         ) from None
     except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"cannot write '{path}': {words}") from None
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot write '{path}': {reason}") from None
     return writer.notes
 
 
@@ -52,194 +52,208 @@ class Writer:
 
     def __init__(self, mb: Multibody) -> None:
         self.mb, self.notes = mb, list[str]()
-        q, v = mb.started
-        self.tree = Tree(mb.bodies, mb.ground, list(mb.connections.values()), poses(mb, q, v))
+        q, v = mb.initial_state
+        self.tree = SpanningTree(mb.bodies, mb.ground, list(mb.connections.values()), body_states(mb, q, v))
         #: Attributes of passive forces by MJCF joint name.
-        self.acting: dict[str, dict[str, str]] = {}
+        self.joint_attributes: dict[str, dict[str, str]] = {}
         self.tendons, self.equality, self.actuators = Tag("tendon"), Tag("equality"), Tag("actuator")
         self.sites: dict[str, list[Tag]] = {}
 
-    def written(self, name: str) -> Tag:
+    def build_xml(self, name: str) -> Tag:
         mb, root = self.mb, Tag("mujoco", model=name)
-        for one, (what, given) in mb._said.items():
-            self._force(one, what, given)
-        left = (*mb._contacts, *mb._holds, *(f"{one}, a beam" for one in mb.beams), *mb._sampled)
-        self.notes += [f"'{one}' is not in the file" for one in left]
+        for element_name, (element_type, definition) in mb._definitions.items():
+            self._write_force(element_name, element_type, definition)
+        unsupported = (
+            *mb._pair_contacts,
+            *mb._penalty_joints,
+            *(f"{element_name}, a beam" for element_name in mb.beams),
+            *mb._sampled_controllers,
+        )
+        self.notes += [f"'{element_name}' is not in the file" for element_name in unsupported]
         for coupling in mb.couplings.values():
-            self._couple(coupling.name, coupling.members)
-        for joint in self.tree.closing:
-            self._close(joint)
-        gravity = np.zeros(3) if mb.gravity is None else in_space(mb.gravity)
+            self._write_coupling(coupling.name, coupling.terms)
+        for joint in self.tree.loop_joints:
+            self._write_closure(joint)
+        gravity = np.zeros(3) if mb.gravity is None else to_3d(mb.gravity)
         SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="true")
-        SubElement(root, "option", gravity=numbers(gravity))
-        seen = SubElement(root, "default")
-        SubElement(seen, "geom", contype="0", conaffinity="0", mass="0")
+        SubElement(root, "option", gravity=format_numbers(gravity))
+        defaults = SubElement(root, "default")
+        SubElement(defaults, "geom", contype="0", conaffinity="0", mass="0")
         world = SubElement(root, "worldbody")
         SubElement(world, "light", pos="0 0 10", directional="true")
         world.extend(self.sites.get("ground", []))
-        for branch in self.tree.branches:
-            self._body(world, branch, Pose(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3)))
+        for node in self.tree.roots:
+            self._write_body(world, node, BodyState(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3)))
         root.extend(tag for tag in (self.tendons, self.equality, self.actuators) if len(tag))
-        root.append(self._start())
+        root.append(self._keyframe())
         for note in self.notes:
             root.insert(0, Comment(f" {note.replace('--', '- -')} "))
         return root
 
     # -- bodies -------------------------------------------------------------------------------------------------------
-    def _body(self, within: Tag, branch: Branch, parent: Pose) -> None:
-        part, pose = branch.part, self.tree.poses[branch.part.name]
-        turn = parent.rotation.T @ pose.rotation
-        place = parent.rotation.T @ (pose.position - parent.position)
-        tag = SubElement(within, "body", name=part.name, pos=numbers(place), quat=numbers(rot.from_matrix(turn)))
-        self._inertia(tag, part)
-        for one in branch.freedoms:
-            self._freedom(tag, one, pose)
+    def _write_body(self, parent_tag: Tag, node: TreeNode, parent: BodyState) -> None:
+        part, pose = node.part, self.tree.poses[node.part.name]
+        relative_rotation = parent.rotation.T @ pose.rotation
+        relative_position = parent.rotation.T @ (pose.position - parent.position)
+        tag = SubElement(
+            parent_tag,
+            "body",
+            name=part.name,
+            pos=format_numbers(relative_position),
+            quat=format_numbers(rot.from_matrix(relative_rotation)),
+        )
+        self._write_inertia(tag, part)
+        for joint in node.joints:
+            self._write_joint(tag, joint, pose)
         write_geoms(tag, part, self.notes.append)
         tag.extend(self.sites.get(part.name, []))
-        for child in branch.children:
-            self._body(tag, child, pose)
+        for child in node.children:
+            self._write_body(tag, child, pose)
 
-    def _inertia(self, tag: Tag, part: Part) -> None:
+    def _write_inertia(self, tag: Tag, part: Body) -> None:
         assert part.element is not None
-        given = part.element.parameters.values
-        mass = float(given["mass"])
-        if "euler" in given:
-            J = np.trace(given["euler"]) * np.eye(3) - given["euler"]
-        elif "moment" in given:  # only the third moment affects planar motion
-            J = float(given["moment"]) * np.diag([0.5, 0.5, 1.0])
+        parameters = part.element.parameters.values
+        mass = float(parameters["mass"])
+        if "euler" in parameters:
+            J = np.trace(parameters["euler"]) * np.eye(3) - parameters["euler"]
+        elif "moment" in parameters:  # only the third moment affects planar motion
+            J = float(parameters["moment"]) * np.diag([0.5, 0.5, 1.0])
         else:
-            J = 0.4 * mass * _SPECK**2 * np.eye(3)
-        six = [J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]]
-        SubElement(tag, "inertial", pos="0 0 0", mass=numbers([mass]), fullinertia=numbers(six))
+            J = 0.4 * mass * _PARTICLE_RADIUS**2 * np.eye(3)
+        components = [J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]]
+        SubElement(tag, "inertial", pos="0 0 0", mass=format_numbers([mass]), fullinertia=format_numbers(components))
 
-    def _freedom(self, tag: Tag, one: Freedom, pose: Pose) -> None:
-        if one.kind == "free":
-            SubElement(tag, "freejoint", name=one.name)
+    def _write_joint(self, tag: Tag, joint: MjcfJoint, pose: BodyState) -> None:
+        if joint.joint_type == "free":
+            SubElement(tag, "freejoint", name=joint.name)
             return
-        place = pose.rotation.T @ (one.at - pose.position)
-        found = dict(name=one.name, type=one.kind, pos=numbers(place))
-        if one.kind != "ball":
-            found |= dict(axis=numbers(pose.rotation.T @ one.axis), ref=numbers([one.reference]))
-        SubElement(tag, "joint", found | self.acting.get(one.name, {}))
+        position = pose.rotation.T @ (joint.point - pose.position)
+        attributes = dict(name=joint.name, type=joint.joint_type, pos=format_numbers(position))
+        if joint.joint_type != "ball":
+            attributes |= dict(axis=format_numbers(pose.rotation.T @ joint.axis), ref=format_numbers([joint.ref]))
+        SubElement(tag, "joint", attributes | self.joint_attributes.get(joint.name, {}))
 
-    def _start(self) -> Tag:
+    def _keyframe(self) -> Tag:
         """Return the keyframe ``start``."""
-        places, rates = list[float](), list[float]()
-        for branch in self.tree:
-            pose = self.tree.poses[branch.part.name]
-            for one in branch.freedoms:
-                rates += one.rates
-                if one.kind == "free":
-                    places += [*pose.position, *rot.from_matrix(pose.rotation)]
+        qpos, qvel = list[float](), list[float]()
+        for node in self.tree:
+            pose = self.tree.poses[node.part.name]
+            for joint in node.joints:
+                qvel += joint.rates
+                if joint.joint_type == "free":
+                    qpos += [*pose.position, *rot.from_matrix(pose.rotation)]
                 else:
-                    places += [1.0, 0.0, 0.0, 0.0] if one.kind == "ball" else [one.reference]
-        found = Tag("keyframe")
-        SubElement(found, "key", name="start", qpos=numbers(places), qvel=numbers(rates))
-        return found
+                    qpos += [1.0, 0.0, 0.0, 0.0] if joint.joint_type == "ball" else [joint.ref]
+        keyframe = Tag("keyframe")
+        SubElement(keyframe, "key", name="start", qpos=format_numbers(qpos), qvel=format_numbers(qvel))
+        return keyframe
 
     # -- loops and couplings ------------------------------------------------------------------------------------------
-    def _close(self, joint: Joint) -> None:
+    def _write_closure(self, joint: Joint) -> None:
         """Write a loop closure by coincident points; a hinge in 3-D has two points on its axis."""
-        part, lever, other = joint.first, in_space(joint.parameters["X"]), joint.second
-        axes = axes_in_space(joint.parameters["A"])
+        part, local_position, other = joint.body_a, to_3d(joint.parameters["X"]), joint.body_b
+        axes = frame_to_3d(joint.parameters["A"])
         if part.element is None:  # body2 defaults to the world
-            part, lever, other = joint.second, in_space(joint.parameters["Y"]), joint.first
-            axes = axes_in_space(joint.parameters["B"])
+            part, local_position, other = joint.body_b, to_3d(joint.parameters["Y"]), joint.body_a
+            axes = frame_to_3d(joint.parameters["B"])
         ends = dict(body1=part.name) | ({} if other.element is None else dict(body2=other.name))
-        if joint.what == "fixed":
+        if joint.type_name == "fixed":
             SubElement(self.equality, "weld", dict(name=joint.name) | ends)
             return
-        SubElement(self.equality, "connect", dict(name=joint.name, anchor=numbers(lever)) | ends)
-        if joint.what == "revolute" and joint.first.dimension == 3:
-            along = lever + 0.1 * axes[:, 2]
-            SubElement(self.equality, "connect", dict(name=f"{joint.name} axis", anchor=numbers(along)) | ends)
+        SubElement(self.equality, "connect", dict(name=joint.name, anchor=format_numbers(local_position)) | ends)
+        if joint.type_name == "revolute" and joint.body_a.dimension == 3:
+            along = local_position + 0.1 * axes[:, 2]
+            SubElement(self.equality, "connect", dict(name=f"{joint.name} axis", anchor=format_numbers(along)) | ends)
 
-    def _couple(self, name: str, members: Any) -> None:
+    def _write_coupling(self, name: str, members: Any) -> None:
         """Write a coupling: ``sum weight_i (angle_i or position_i)`` is constant."""
-        names = [self._name(name, joint, "hinge" if quantity == "angle" else "slide") for joint, quantity, _ in members]
-        if any(not one for one in names):
+        names = [
+            self._mjcf_joint_name(name, joint, "hinge" if quantity == "angle" else "slide")
+            for joint, quantity, _ in members
+        ]
+        if any(not joint_name for joint_name in names):
             return
         weights = [weight for _, _, weight in members]
         if len(names) == 2:
-            ratio = numbers([0, -weights[0] / weights[1], 0, 0, 0])
+            ratio = format_numbers([0, -weights[0] / weights[1], 0, 0, 0])
             SubElement(self.equality, "joint", name=name, joint1=names[1], joint2=names[0], polycoef=ratio)
             return
         tendon = SubElement(self.tendons, "fixed", name=name)
-        for one, weight in zip(names, weights, strict=True):
-            SubElement(tendon, "joint", joint=one, coef=numbers([weight]))
+        for joint_name, weight in zip(names, weights, strict=True):
+            SubElement(tendon, "joint", joint=joint_name, coef=format_numbers([weight]))
         SubElement(self.equality, "tendon", name=name, tendon1=name)
 
-    def _name(self, name: str, joint: Joint, kind: str) -> str:
+    def _mjcf_joint_name(self, name: str, joint: Joint, joint_type: str) -> str:
         """Return the MJCF name of the coordinate of a joint; empty, with a note, if the joint closes a loop."""
-        for branch in self.tree:
-            for one in branch.freedoms:
-                if branch.joint is joint and one.kind == kind:
-                    return one.name
+        for node in self.tree:
+            for candidate in node.joints:
+                if node.joint is joint and candidate.joint_type == joint_type:
+                    return candidate.name
         self.notes.append(f"'{name}' is not in the file: the joint '{joint.name}' closes a loop there")
         return ""
 
     # -- forces -------------------------------------------------------------------------------------------------------
-    def _force(self, name: str, what: str, given: tuple[Any, ...]) -> None:
-        values = self.mb._acting[name].parameters.values
-        if what in ("spring", "damper", "distance"):
+    def _write_force(self, name: str, element_type: str, definition: tuple[Any, ...]) -> None:
+        values = self.mb._force_elements[name].parameters.values
+        if element_type in ("spring", "damper", "distance"):
             length, stiffness = values.get("length", np.zeros(())), values.get("stiffness", np.zeros(()))
             attributes = dict(name=name)
-            if what == "spring":
-                attributes |= dict(stiffness=numbers(stiffness), springlength=numbers(length))
-            elif what == "damper":
-                attributes["damping"] = numbers(values["viscosity"])
+            if element_type == "spring":
+                attributes |= dict(stiffness=format_numbers(stiffness), springlength=format_numbers(length))
+            elif element_type == "damper":
+                attributes["damping"] = format_numbers(values["viscosity"])
             tendon = SubElement(self.tendons, "spatial", attributes)
-            for i, end in enumerate(given):
-                SubElement(tendon, "site", site=self._site(f"{name} {i + 1}", end))
-            if what == "distance":
+            for i, end in enumerate(definition):
+                SubElement(tendon, "site", site=self._add_site(f"{name} {i + 1}", end))
+            if element_type == "distance":
                 SubElement(self.equality, "tendon", name=name, tendon1=name)
-        elif what in ("torsion_spring", "torsion_damper", "friction", "limit", "motor"):
-            self._in_joint(name, what, given[0], values)
-        elif what != "scenery":
+        elif element_type in ("torsion_spring", "torsion_damper", "friction", "limit", "motor"):
+            self._write_joint_force(name, element_type, definition[0], values)
+        elif element_type != "scenery":
             self.notes.append(f"'{name}' is not in the file")
 
-    def _in_joint(self, name: str, what: str, joint: Joint, values: Any) -> None:
-        found = self._name(name, joint, "hinge" if joint.kind.angle else "slide")
-        if not found:
+    def _write_joint_force(self, name: str, element_type: str, joint: Joint, values: Any) -> None:
+        joint_name = self._mjcf_joint_name(name, joint, "hinge" if joint.joint_type.angle else "slide")
+        if not joint_name:
             return
-        acting = self.acting.setdefault(found, {})
-        if what == "torsion_spring":
-            acting |= dict(stiffness=numbers(values["stiffness"]), springref=numbers(values["rest"]))
-        elif what == "torsion_damper":
-            acting["damping"] = numbers(values["viscosity"])
-        elif what == "friction":
-            acting["frictionloss"] = numbers(values["level"])
-        elif what == "limit":
-            acting["range"] = numbers([values.get("lower", -_FAR), values.get("upper", _FAR)])
+        attributes = self.joint_attributes.setdefault(joint_name, {})
+        if element_type == "torsion_spring":
+            attributes |= dict(stiffness=format_numbers(values["stiffness"]), springref=format_numbers(values["rest"]))
+        elif element_type == "torsion_damper":
+            attributes["damping"] = format_numbers(values["viscosity"])
+        elif element_type == "friction":
+            attributes["frictionloss"] = format_numbers(values["level"])
+        elif element_type == "limit":
+            attributes["range"] = format_numbers([values.get("lower", -_NO_LIMIT), values.get("upper", _NO_LIMIT)])
             self.notes.append(f"'{name}' has the default limit stiffness of MuJoCo")
         else:
-            SubElement(self.actuators, "motor", name=name, joint=found)
+            SubElement(self.actuators, "motor", name=name, joint=joint_name)
             self.notes.append(f"the law of '{name}' is not in the file: its control is the applied torque or force")
 
-    def _site(self, name: str, end: Any) -> str:
+    def _add_site(self, name: str, end: Any) -> str:
         """Add a site at a point of a body or of the ground, and return its name."""
-        marker = end.centre if isinstance(end, Part) and end.element is not None else end
+        marker = end.centre if isinstance(end, Body) and end.element is not None else end
         part = getattr(marker, "part", self.mb.ground)
         if part.element is None:
-            part, place = self.mb.ground, point_in_space(name, marker, self.mb.dimension)
+            part, position = self.mb.ground, parse_point(name, marker, self.mb.dimension)
         else:
-            place = marker.lever
-        self.sites.setdefault(part.name, []).append(Tag("site", name=name, pos=numbers(in_space(place))))
+            position = marker.local_position
+        self.sites.setdefault(part.name, []).append(Tag("site", name=name, pos=format_numbers(to_3d(position))))
         return name
 
 
-def poses(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, Pose]:
+def body_states(mb: Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, BodyState]:
     """Return the initial poses and velocities of all bodies."""
-    still = np.zeros(3)
-    found = {"ground": Pose(still, np.eye(3), still, still)}
-    place = {name: i for i, name in enumerate(mb.system.coordinates)}
+    zero = np.zeros(3)
+    states = {"ground": BodyState(zero, np.eye(3), zero, zero)}
+    coordinate_index = {name: i for i, name in enumerate(mb.system.coordinates)}
     for part in mb.bodies.values():
-        own, d = [place[str(c)] for c in part.coordinates], part.dimension
+        dofs, d = [coordinate_index[str(c)] for c in part.coordinates], part.dimension
         R, omega = np.eye(3), np.zeros(3)
-        if part.turns:
-            R = axes_in_space(np.asarray(part.placement.frame(q[own]), dtype=float))
+        if part.has_orientation:
+            R = frame_to_3d(np.asarray(part.parametrisation.rotation_matrix(q[dofs]), dtype=float))
             rates = np.zeros((3, 3))
-            rates[:d, :d] = np.asarray(part.placement.frame(v[own]), dtype=float)
+            rates[:d, :d] = np.asarray(part.parametrisation.rotation_matrix(v[dofs]), dtype=float)
             omega = np.cross(R.T, rates.T).sum(axis=0) / 2
-        found[part.name] = Pose(in_space(q[own[:d]]), R, in_space(v[own[:d]]), omega)
-    return found
+        states[part.name] = BodyState(to_3d(q[dofs[:d]]), R, to_3d(v[dofs[:d]]), omega)
+    return states

@@ -8,144 +8,156 @@ from pathlib import Path
 import numpy as np
 
 from livens.errors import InputError, suggestion
-from livens.models import shapes
-from livens.models.shapes import Shape
-from livens.multibody.imports.files import Files
-from livens.multibody.imports.mass import Mass
-from livens.multibody.imports.robot import Freedom, Link, Pose, Relation, Robot
-from livens.multibody.imports.turns import of_quaternion, of_rpy
-from livens.multibody.imports.xml import Node, read
+from livens.multibody.imports.link_inertia import LinkInertia
+from livens.multibody.imports.mesh_files import MeshFiles
+from livens.multibody.imports.orientations import from_quaternion, from_rpy
+from livens.multibody.imports.robot_description import JointDof, JointEquality, Link, RigidTransform, RobotDescription
+from livens.multibody.imports.xml import XmlNode, read
+from livens.scene import shapes
+from livens.scene.shapes import Shape
 
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 #: Default gravity in m/s^2; URDF files do not specify it.
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None) -> Robot:
+def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None) -> RobotDescription:
     """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating."""
     root = read(path)
     if root.tag != "robot":
         raise root.error("not a URDF file: its root element is not <robot>")
-    return _Reader(root, Files(path.parent, packages)).robot(base)
+    return _Reader(root, MeshFiles(path.parent, packages)).robot(base)
 
 
 class _Reader:
-    def __init__(self, root: Node, files: Files) -> None:
+    def __init__(self, root: XmlNode, files: MeshFiles) -> None:
         self.root, self.files = root, files
         self.notes: list[str] = []
         self.collisions = 0
 
-    def robot(self, base: str) -> Robot:
+    def robot(self, base: str) -> RobotDescription:
         root = self.root
-        links, joints = _named(root, "link"), _named(root, "joint")
+        links, joints = _elements_by_name(root, "link"), _elements_by_name(root, "joint")
         if not links:
             raise root.error("it has no links")
-        above: dict[str, Node] = {}
+        parent_joint: dict[str, XmlNode] = {}
         for joint in joints.values():
-            parent, child = (joint.must(word).text("link") for word in ("parent", "child"))
+            parent, child = (joint.required_child(tag).text("link") for tag in ("parent", "child"))
             for name in (parent, child):
                 if name not in links:
                     raise joint.error(f"there is no link '{name}'{suggestion(name, links)}")
-            if child in above:
-                raise joint.error(f"the link '{child}' is the child of another joint already, '{above[child].name}'")
-            above[child] = joint
-        robot = Robot(root.text("name", "robot"), np.array(GRAVITY))
-        for name in self._in_order(links, above):
-            robot.links[name] = self._link(links[name], above.get(name), base)
-        robot.relations = [self._mimic(joint, joints) for joint in joints.values() if joint.one("mimic") is not None]
+            if child in parent_joint:
+                raise joint.error(
+                    f"the link '{child}' is the child of another joint already, '{parent_joint[child].name}'"
+                )
+            parent_joint[child] = joint
+        robot = RobotDescription(root.text("name", "robot"), np.array(GRAVITY))
+        for name in self._in_order(links, parent_joint):
+            robot.links[name] = self._link(links[name], parent_joint.get(name), base)
+        robot.equalities = [
+            self._mimic(joint, joints) for joint in joints.values() if joint.optional_child("mimic") is not None
+        ]
         robot.notes = self.notes
-        self._unread(root)
+        self._note_ignored(root)
         return robot
 
-    def _in_order(self, links: dict[str, Node], above: dict[str, Node]) -> list[str]:
+    def _in_order(self, links: dict[str, XmlNode], parent_joint: dict[str, XmlNode]) -> list[str]:
         """Return the link names, parents before children."""
-        below: dict[str, list[str]] = {}
-        for child, joint in above.items():
-            below.setdefault(joint.must("parent").text("link"), []).append(child)
-        roots = [name for name in links if name not in above]
+        child_links: dict[str, list[str]] = {}
+        for child, joint in parent_joint.items():
+            child_links.setdefault(joint.required_child("parent").text("link"), []).append(child)
+        roots = [name for name in links if name not in parent_joint]
         if len(roots) > 1:
             raise links[roots[1]].error(f"neither it nor '{roots[0]}' is the child of a joint: a URDF must be one tree")
         order = list(roots)
         for name in order:
-            order += below.get(name, ())
-        left = [name for name in links if name not in set(order)]
-        if left:
-            raise above[left[0]].error(f"the link '{left[0]}' is its own ancestor: joints must form a tree")
+            order += child_links.get(name, ())
+        unreachable = [name for name in links if name not in set(order)]
+        if unreachable:
+            raise parent_joint[unreachable[0]].error(
+                f"the link '{unreachable[0]}' is its own ancestor: joints must form a tree"
+            )
         return order
 
-    def _link(self, node: Node, joint: Node | None, base: str) -> Link:
-        found = Link(node.text("name"), None, Pose(), node)
-        inertial = node.one("inertial")
+    def _link(self, node: XmlNode, joint: XmlNode | None, base: str) -> Link:
+        link = Link(node.text("name"), None, RigidTransform(), node)
+        inertial = node.optional_child("inertial")
         if inertial is not None:
-            found.mass = _mass(inertial)
-        for look in node.all("visual"):
-            found.shapes += self._look(look)
-        collisions = list(node.all("collision"))
+            link.mass = _read_inertial(inertial)
+        for visual in node.children_with_tag("visual"):
+            link.shapes += self._read_visual(visual)
+        collisions = list(node.children_with_tag("collision"))
         self.collisions += len(collisions)
-        drawn = bool(found.shapes)
-        for look in collisions:
-            if drawn:
-                look.document.known(look)
+        has_visuals = bool(link.shapes)
+        for visual in collisions:
+            if has_visuals:
+                visual.document.mark_read(visual)
             else:
-                found.shapes += self._look(look)
+                link.shapes += self._read_visual(visual)
         if joint is not None:
-            found.parent = joint.must("parent").text("link")
-            found.pose = _origin(joint)
-            found.freedoms = self._freedoms(joint)
+            link.parent = joint.required_child("parent").text("link")
+            link.pose = _origin(joint)
+            link.dofs = self._read_dofs(joint)
         elif base == "floating":
-            found.freedoms = [Freedom("base", "free", node)]
+            link.dofs = [JointDof("base", "free", node)]
         if inertial is None and joint is not None and joint.text("type") != "fixed":
-            self.notes.append(f"the link '{found.name}' has no <inertial>, so it has no mass")
-        return found
+            self.notes.append(f"the link '{link.name}' has no <inertial>, so it has no mass")
+        return link
 
-    def _freedoms(self, joint: Node) -> list[Freedom]:
+    def _read_dofs(self, joint: XmlNode) -> list[JointDof]:
         """Return the dofs of a joint in the frame of its child link."""
-        name, what = joint.text("name"), joint.choice("type", "", _TYPES)
-        given = joint.one("axis")
-        axis = given.direction("xyz", (1.0, 0.0, 0.0)) if given is not None else np.array([1.0, 0.0, 0.0])
-        found: list[Freedom] = []
-        if what == "floating":
-            found = [Freedom(name, "free", joint)]
-        elif what == "planar":
-            across = _across(axis)
-            found = [Freedom(f"{name}_{word}", "slide", joint, axis=d) for word, d in zip("xy", across, strict=True)]
-            found.append(Freedom(f"{name}_turn", "hinge", joint, axis=axis))
-        elif what != "fixed":
-            found = [Freedom(name, "slide" if what == "prismatic" else "hinge", joint, axis=axis)]
-        dynamics, limit = joint.one("dynamics"), joint.one("limit")
-        if len(found) == 1 and found[0].kind != "free":
-            one = found[0]
+        name, joint_type = joint.text("name"), joint.choice("type", "", _TYPES)
+        axis_node = joint.optional_child("axis")
+        axis = axis_node.direction("xyz", (1.0, 0.0, 0.0)) if axis_node is not None else np.array([1.0, 0.0, 0.0])
+        dofs: list[JointDof] = []
+        if joint_type == "floating":
+            dofs = [JointDof(name, "free", joint)]
+        elif joint_type == "planar":
+            directions = _plane_directions(axis)
+            dofs = [
+                JointDof(f"{name}_{suffix}", "slide", joint, axis=d) for suffix, d in zip("xy", directions, strict=True)
+            ]
+            dofs.append(JointDof(f"{name}_turn", "hinge", joint, axis=axis))
+        elif joint_type != "fixed":
+            dofs = [JointDof(name, "slide" if joint_type == "prismatic" else "hinge", joint, axis=axis)]
+        dynamics, limit = joint.optional_child("dynamics"), joint.optional_child("limit")
+        if len(dofs) == 1 and dofs[0].dof_type != "free":
+            dof = dofs[0]
             if dynamics is not None:
-                one.damping, one.friction = (
+                dof.damping, dof.friction = (
                     dynamics.not_negative("damping", 0.0),
                     dynamics.not_negative("friction", 0.0),
                 )
-            if limit is not None and what != "continuous":
+            if limit is not None and joint_type != "continuous":
                 lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
                 if lower > upper:
                     raise limit.error(f"lower ({lower:g}) is above upper ({upper:g})")
-                one.range = (lower, upper) if lower < upper else None
-        elif dynamics is not None and any(dynamics.number(word, 0.0) for word in ("damping", "friction")):
-            raise dynamics.error(f"damping and friction in a {what} joint are not supported")
-        return found
+                dof.range = (lower, upper) if lower < upper else None
+        elif dynamics is not None and any(dynamics.number(suffix, 0.0) for suffix in ("damping", "friction")):
+            raise dynamics.error(f"damping and friction in a {joint_type} joint are not supported")
+        return dofs
 
-    def _mimic(self, joint: Node, joints: dict[str, Node]) -> Relation:
-        mimic = joint.must("mimic")
-        leader, own = mimic.text("joint"), joint.text("name")
+    def _mimic(self, joint: XmlNode, joints: dict[str, XmlNode]) -> JointEquality:
+        mimic = joint.required_child("mimic")
+        leader, follower = mimic.text("joint"), joint.text("name")
         if leader not in joints:
             raise mimic.error(f"there is no joint '{leader}'{suggestion(leader, joints)}")
-        for name in (leader, own):
+        for name in (leader, follower):
             if joints[name].text("type") not in ("revolute", "continuous", "prismatic"):
                 raise mimic.error(f"the joint '{name}' has no single coordinate")
-        if leader == own:
+        if leader == follower:
             raise mimic.error("a joint cannot follow itself")
         ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
-        return Relation(f"{own} mimic", own, leader if ratio else None, ratio, offset, mimic)
+        return JointEquality(f"{follower} mimic", follower, leader if ratio else None, ratio, offset, mimic)
 
     # -- visuals ------------------------------------------------------------------------------------------------------
-    def _look(self, node: Node) -> list[Shape]:
-        geometry, pose, name = node.must("geometry"), _origin(node), node.name
-        solids = [one for tag in ("box", "cylinder", "sphere", "capsule", "mesh") for one in geometry.all(tag)]
+    def _read_visual(self, node: XmlNode) -> list[Shape]:
+        geometry, pose, name = node.required_child("geometry"), _origin(node), node.name
+        solids = [
+            solid_node
+            for tag in ("box", "cylinder", "sphere", "capsule", "mesh")
+            for solid_node in geometry.children_with_tag(tag)
+        ]
         if len(solids) != 1:
             raise geometry.error("it must be one of box, cylinder, sphere, mesh")
         (solid,) = solids
@@ -168,53 +180,51 @@ class _Reader:
             self.notes.append(f"'{file}' is not drawn: {error}")
             return []
 
-    def _unread(self, root: Node) -> None:
+    def _note_ignored(self, root: XmlNode) -> None:
         if self.collisions:
-            self.notes.append(
-                f"{self.collisions} <collision>: contacts are not imported, links do not collide"
-            )
+            self.notes.append(f"{self.collisions} <collision>: contacts are not imported, links do not collide")
         for (tag, inner), count in root.document.unread().items():
-            what = f"{inner[1:]} of <{tag}>" if inner.startswith("@") else f"<{inner}> in <{tag}>"
-            self.notes.append(f"{what} is not imported" + (f" ({count} times)" if count > 1 else ""))
+            item = f"{inner[1:]} of <{tag}>" if inner.startswith("@") else f"<{inner}> in <{tag}>"
+            self.notes.append(f"{item} is not imported" + (f" ({count} times)" if count > 1 else ""))
 
 
-def _named(root: Node, tag: str) -> dict[str, Node]:
-    found: dict[str, Node] = {}
-    for node in root.all(tag):
+def _elements_by_name(root: XmlNode, tag: str) -> dict[str, XmlNode]:
+    by_name: dict[str, XmlNode] = {}
+    for node in root.children_with_tag(tag):
         name = node.text("name")
-        if not name or name in found:
+        if not name or name in by_name:
             raise node.error("it needs a unique name")
-        found[name] = node
-    return found
+        by_name[name] = node
+    return by_name
 
 
-def _origin(node: Node) -> Pose:
-    given = node.one("origin")
-    if given is None:
-        return Pose()
-    position, quaternion = given.numbers("xyz", 3, np.zeros(3)), given.numbers("quat_xyzw", 4)
+def _origin(node: XmlNode) -> RigidTransform:
+    origin = node.optional_child("origin")
+    if origin is None:
+        return RigidTransform()
+    position, quaternion = origin.numbers("xyz", 3, np.zeros(3)), origin.numbers("quat_xyzw", 4)
     if quaternion is not None:
         if not np.linalg.norm(quaternion) > 0:
-            raise given.error("quat_xyzw must not be zero")
-        return Pose(position, of_quaternion(quaternion[[3, 0, 1, 2]]))
-    return Pose(position, of_rpy(given.numbers("rpy", 3, np.zeros(3))))
+            raise origin.error("quat_xyzw must not be zero")
+        return RigidTransform(position, from_quaternion(quaternion[[3, 0, 1, 2]]))
+    return RigidTransform(position, from_rpy(origin.numbers("rpy", 3, np.zeros(3))))
 
 
-def _mass(node: Node) -> Mass | None:
-    pose, mass = _origin(node), node.must("mass").not_negative("value")
-    inertia = node.must("inertia")
-    xx, yy, zz, xy, xz, yz = (inertia.number(word) for word in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+def _read_inertial(node: XmlNode) -> LinkInertia | None:
+    pose, mass = _origin(node), node.required_child("mass").not_negative("value")
+    inertia = node.required_child("inertia")
+    xx, yy, zz, xy, xz, yz = (inertia.number(attribute) for attribute in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
     tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if mass == 0:
         if tensor.any():
             raise node.error("it has an inertia and no mass")
         return None
-    return Mass(mass, np.zeros(3), tensor).placed(pose.position, pose.rotation)
+    return LinkInertia(mass, np.zeros(3), tensor).transformed(pose.position, pose.rotation)
 
 
-def _across(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _plane_directions(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two orthonormal directions of a plane, close to axes of the frame."""
-    first = np.array([1.0, 0.0, 0.0]) if abs(axis[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
-    x = first - axis * (axis @ first)
+    reference = np.array([1.0, 0.0, 0.0]) if abs(axis[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    x = reference - axis * (axis @ reference)
     x = x / np.linalg.norm(x)
     return x, np.cross(axis, x)

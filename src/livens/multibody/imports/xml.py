@@ -16,164 +16,164 @@ from xml.parsers import expat
 import numpy as np
 
 from livens.errors import InputError
-from livens.models.triangles import content
+from livens.scene.mesh import read_limited
 
-_MOST_BYTES = 32_000_000
-_MOST_NODES = 200_000
-_DEEPEST = 200
-_LONG = 400
+_MAX_BYTES = 32_000_000
+_MAX_NODES = 200_000
+_MAX_DEPTH = 200
+_MAX_MESSAGE = 400
 #: Largest allowed magnitude of numbers; squares of larger numbers may overflow.
-_ABSURD = 1e15
+_MAX_MAGNITUDE = 1e15
 
 
 @dataclass(eq=False)
-class Node:
+class XmlNode:
     """XML element: tag, attributes and children."""
 
     tag: str
     attributes: dict[str, str]
     line: int
-    document: Document
+    document: TrackedDocument
     file: str
-    children: list[Node] = field(default_factory=list)
+    children: list[XmlNode] = field(default_factory=list)
     #: Nodes with default attributes (default classes), highest priority first.
-    behind: tuple[Node, ...] = ()
+    defaults: tuple[XmlNode, ...] = ()
 
     @property
     def name(self) -> str:
         return self.attributes.get("name", "")
 
-    def error(self, words: str) -> InputError:
+    def error(self, message: str) -> InputError:
         """Return an InputError with file, line and element."""
-        called = f" '{self.name[:60]}'" if self.name else ""
-        if len(words) > _LONG:  # content of the file may have any length
-            words = f"{words[: _LONG // 2]} ... {words[-_LONG // 4 :]}"
-        return InputError(f"{self.file}, line {self.line}: <{self.tag}>{called}: {words}")
+        label = f" '{self.name[:60]}'" if self.name else ""
+        if len(message) > _MAX_MESSAGE:  # content of the file may have any length
+            message = f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 4 :]}"
+        return InputError(f"{self.file}, line {self.line}: <{self.tag}>{label}: {message}")
 
     # -- within -------------------------------------------------------------------------------------------------------
-    def all(self, *tags: str) -> Iterator[Node]:
+    def children_with_tag(self, *tags: str) -> Iterator[XmlNode]:
         """Iterate over the children with one of these tags, in order."""
-        self.document.asked |= {(self.tag, tag) for tag in tags}
+        self.document.read |= {(self.tag, tag) for tag in tags}
         return (child for child in self.children if child.tag in tags)
 
-    def one(self, tag: str) -> Node | None:
+    def optional_child(self, tag: str) -> XmlNode | None:
         """Return the child with this tag, or None; raise an InputError if there are several."""
-        found = list(self.all(tag))
-        if len(found) > 1:
-            raise found[1].error(f"a second <{tag}> in <{self.tag}>")
-        return found[0] if found else None
+        matches = list(self.children_with_tag(tag))
+        if len(matches) > 1:
+            raise matches[1].error(f"a second <{tag}> in <{self.tag}>")
+        return matches[0] if matches else None
 
-    def must(self, tag: str) -> Node:
-        found = self.one(tag)
-        if found is None:
+    def required_child(self, tag: str) -> XmlNode:
+        child = self.optional_child(tag)
+        if child is None:
             raise self.error(f"a <{tag}> is missing")
-        return found
+        return child
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     def get(self, name: str) -> str | None:
         """Return an attribute of the element or of its defaults."""
-        self.document.asked.add((self.tag, f"@{name}"))
-        return next((node.attributes[name] for node in (self, *self.behind) if name in node.attributes), None)
+        self.document.read.add((self.tag, f"@{name}"))
+        return next((node.attributes[name] for node in (self, *self.defaults) if name in node.attributes), None)
 
     def text(self, name: str, default: str | None = None) -> str:
-        found = self.get(name)
-        if found is None and default is None:
+        value = self.get(name)
+        if value is None and default is None:
             raise self.error(f"the attribute '{name}' is missing")
-        return (found if found is not None else default or "").strip()
+        return (value if value is not None else default or "").strip()
 
     def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
-        found = self.text(name, default)
-        if found not in allowed:
-            raise self.error(f"{name} must be one of {', '.join(allowed)}, got '{found[:40]}'")
-        return found
+        value = self.text(name, default)
+        if value not in allowed:
+            raise self.error(f"{name} must be one of {', '.join(allowed)}, got '{value[:40]}'")
+        return value
 
     def numbers(self, name: str, count: int | Sequence[int] | None, default: Any = None) -> Any:
         """Return an attribute as an array of finite numbers of the allowed length, or the default."""
-        found = self.get(name)
-        if found is None:
+        value = self.get(name)
+        if value is None:
             return default
-        words = found.replace(",", " ").split()
+        tokens = value.replace(",", " ").split()
         allowed = (count,) if isinstance(count, int) else count
-        if allowed is not None and len(words) not in allowed:
-            raise self.error(f"{name} must be {' or '.join(map(str, allowed))} numbers, got '{found[:60]}'")
+        if allowed is not None and len(tokens) not in allowed:
+            raise self.error(f"{name} must be {' or '.join(map(str, allowed))} numbers, got '{value[:60]}'")
         try:
-            values = np.array([float(word) for word in words])
+            values = np.array([float(token) for token in tokens])
         except ValueError:
-            raise self.error(f"{name} must be numbers, got '{found[:60]}'") from None
-        if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0.0) > _ABSURD:
-            raise self.error(f"{name} must be finite numbers of a sensible size, got '{found[:60]}'")
+            raise self.error(f"{name} must be numbers, got '{value[:60]}'") from None
+        if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0.0) > _MAX_MAGNITUDE:
+            raise self.error(f"{name} must be finite numbers of a sensible size, got '{value[:60]}'")
         return values
 
     def number(self, name: str, default: float | None = None) -> float:
-        found = self.numbers(name, 1)
-        if found is None and default is None:
+        values = self.numbers(name, 1)
+        if values is None and default is None:
             raise self.error(f"the attribute '{name}' is missing")
-        return float(found[0]) if found is not None else float(default or 0.0)
+        return float(values[0]) if values is not None else float(default or 0.0)
 
     def positive(self, name: str, default: float | None = None) -> float:
-        found = self.number(name, default)
-        if not found > 0:
-            raise self.error(f"{name} must be greater than 0, got {found:g}")
-        return found
+        value = self.number(name, default)
+        if not value > 0:
+            raise self.error(f"{name} must be greater than 0, got {value:g}")
+        return value
 
     def not_negative(self, name: str, default: float | None = None) -> float:
-        found = self.number(name, default)
-        if found < 0:
-            raise self.error(f"{name} must not be negative, got {found:g}")
-        return found
+        value = self.number(name, default)
+        if value < 0:
+            raise self.error(f"{name} must not be negative, got {value:g}")
+        return value
 
     def direction(self, name: str, default: Any = None) -> np.ndarray:
         """Return an attribute as a unit vector."""
-        given = self.numbers(name, 3, default)
-        if given is None:
+        vector = self.numbers(name, 3, default)
+        if vector is None:
             raise self.error(f"the attribute '{name}' is missing")
-        length = float(np.linalg.norm(given))
+        length = float(np.linalg.norm(vector))
         if not length > 1e-10:
             raise self.error(f"{name} must be a direction, and not zero")
-        return np.asarray(np.asarray(given, dtype=float) / length)
+        return np.asarray(np.asarray(vector, dtype=float) / length)
 
-    def walk(self) -> Iterator[Node]:
+    def iterate(self) -> Iterator[XmlNode]:
         """Iterate over the element and all its descendants."""
         yield self
         for child in self.children:
-            yield from child.walk()
+            yield from child.iterate()
 
 
 @dataclass(eq=False)
-class Document:
+class TrackedDocument:
     """XML document that tracks what was read: ``(tag, inner tag)`` and ``(tag, "@attribute")``."""
 
     path: Path
-    root: Node = field(init=False)
-    asked: set[tuple[str, str]] = field(default_factory=set)
+    root: XmlNode = field(init=False)
+    read: set[tuple[str, str]] = field(default_factory=set)
 
-    def known(self, node: Node) -> None:
+    def mark_read(self, node: XmlNode) -> None:
         """Mark a node and all its content as read."""
-        self.asked |= {(one.tag, f"@{name}") for one in node.walk() for name in one.attributes}
-        self.asked |= {(one.tag, child.tag) for one in node.walk() for child in one.children}
+        self.read |= {(descendant.tag, f"@{name}") for descendant in node.iterate() for name in descendant.attributes}
+        self.read |= {(descendant.tag, child.tag) for descendant in node.iterate() for child in descendant.children}
 
     def unread(self) -> Counter[tuple[str, str]]:
         """Return the content that was never read, with its number of occurrences."""
-        found: Counter[tuple[str, str]] = Counter()
+        ignored: Counter[tuple[str, str]] = Counter()
 
-        def look(node: Node) -> None:
+        def collect(node: XmlNode) -> None:
             for name in node.attributes:
-                if name != "name" and (node.tag, f"@{name}") not in self.asked:
-                    found[node.tag, f"@{name}"] += 1
+                if name != "name" and (node.tag, f"@{name}") not in self.read:
+                    ignored[node.tag, f"@{name}"] += 1
             for child in node.children:
-                if (node.tag, child.tag) in self.asked:
-                    look(child)
+                if (node.tag, child.tag) in self.read:
+                    collect(child)
                 else:
-                    found[node.tag, child.tag] += 1
+                    ignored[node.tag, child.tag] += 1
 
-        look(self.root)
-        return found
+        collect(self.root)
+        return ignored
 
 
-def read(path: Path, document: Document | None = None) -> Node:
+def read(path: Path, document: TrackedDocument | None = None) -> XmlNode:
     """Parse a file and return its root element; `document` is the including document, if any."""
-    raw = content(path, "the file", _MOST_BYTES)
-    owner = document or Document(path)
+    raw = read_limited(path, "the file", _MAX_BYTES)
+    owner = document or TrackedDocument(path)
     builder = _Builder(path, owner)
     try:
         builder.parser.Parse(raw, True)
@@ -190,10 +190,10 @@ def read(path: Path, document: Document | None = None) -> Node:
 class _Builder:
     """Tree builder with the handlers of the expat parser."""
 
-    def __init__(self, path: Path, document: Document) -> None:
+    def __init__(self, path: Path, document: TrackedDocument) -> None:
         self.path, self.document = path, document
-        self.root: Node | None = None
-        self.open: list[Node] = []
+        self.root: XmlNode | None = None
+        self.open: list[XmlNode] = []
         self.count = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -209,9 +209,9 @@ class _Builder:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.count += 1
-        if self.count > _MOST_NODES or len(self.open) >= _DEEPEST:
-            raise InputError(f"{self.path.name}: more than {_MOST_NODES} elements, or more than {_DEEPEST} nested")
-        node = Node(tag, attributes, self.parser.CurrentLineNumber, self.document, self.path.name)
+        if self.count > _MAX_NODES or len(self.open) >= _MAX_DEPTH:
+            raise InputError(f"{self.path.name}: more than {_MAX_NODES} elements, or more than {_MAX_DEPTH} nested")
+        node = XmlNode(tag, attributes, self.parser.CurrentLineNumber, self.document, self.path.name)
         if self.open:
             self.open[-1].children.append(node)
         else:

@@ -65,43 +65,43 @@ def layer(
         import jax.numpy as jnp
     except ImportError:
         raise InputError("JAX is not installed: pip install 'livens[jax]'") from None
-    run = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
+    options = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
     core = SimulationLayer(
-        step, inputs, outputs, every=every, **{name: value for name, value in run.items() if value is not None}
+        step, inputs, outputs, every=every, **{name: value for name, value in options.items() if value is not None}
     )
 
-    def shapes(these: Sequence[tuple[int, ...]]) -> list[Any]:
-        return [jax.ShapeDtypeStruct(shape, jnp.result_type(float)) for shape in these]
+    def shapes(shape_list: Sequence[tuple[int, ...]]) -> list[Any]:
+        return [jax.ShapeDtypeStruct(shape, jnp.result_type(float)) for shape in shape_list]
 
-    def forth(*values: Any) -> Any:
+    def forward(*values: Any) -> Any:
         return _cast(core.forward(*(np.asarray(value, dtype=float) for value in values)), jnp.result_type(float))
 
-    def back(values: Any, bars: Any) -> Any:
-        given = [np.asarray(value, dtype=float) for value in values]
-        return _cast(core.backward(given, [np.asarray(bar) for bar in bars]), jnp.result_type(float))
+    def backward(values: Any, cotangents: Any) -> Any:
+        arrays = [np.asarray(value, dtype=float) for value in values]
+        return _cast(core.backward(arrays, [np.asarray(cotangent) for cotangent in cotangents]), jnp.result_type(float))
 
     def simulated_by_callback(*values: Any) -> Any:
-        return jax.pure_callback(forth, shapes(core.output_shapes), *values, vmap_method="sequential")
+        return jax.pure_callback(forward, shapes(core.output_shapes), *values, vmap_method="sequential")
 
     simulated = jax.custom_vjp(simulated_by_callback)
 
-    def simulated_forth(*values: Any) -> Any:
+    def simulated_forward(*values: Any) -> Any:
         return simulated(*values), values
 
-    def simulated_back(values: Any, bars: Any) -> Any:
-        found = jax.pure_callback(back, shapes(core.input_shapes), values, bars, vmap_method="sequential")
-        return tuple(part.astype(jnp.result_type(value)) for part, value in zip(found, values, strict=True))
+    def simulated_backward(values: Any, cotangents: Any) -> Any:
+        gradients = jax.pure_callback(backward, shapes(core.input_shapes), values, cotangents, vmap_method="sequential")
+        return tuple(part.astype(jnp.result_type(value)) for part, value in zip(gradients, values, strict=True))
 
-    simulated.defvjp(simulated_forth, simulated_back)
+    simulated.defvjp(simulated_forward, simulated_backward)
 
-    def called(*values: Any) -> Any:
+    def call(*values: Any) -> Any:
         if len(values) != len(core.inputs):
             raise InputError(f"the simulation takes {len(core.inputs)} inputs ({', '.join(core.inputs)})")
-        found = simulated(*(jnp.asarray(value, dtype=jnp.result_type(float)) for value in values))
-        return found[0] if len(core.outputs) == 1 else tuple(found)
+        results = simulated(*(jnp.asarray(value, dtype=jnp.result_type(float)) for value in values))
+        return results[0] if len(core.outputs) == 1 else tuple(results)
 
-    return called
+    return call
 
 
-def _cast(arrays: Sequence[np.ndarray], kind: Any) -> list[np.ndarray]:
-    return [np.asarray(part, dtype=kind) for part in arrays]
+def _cast(arrays: Sequence[np.ndarray], dtype: Any) -> list[np.ndarray]:
+    return [np.asarray(part, dtype=dtype) for part in arrays]

@@ -58,35 +58,37 @@ def layer(
         import torch
     except ImportError:
         raise InputError("PyTorch is not installed: pip install 'livens[torch]'") from None
-    run = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
+    options = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
     core = SimulationLayer(
-        step, inputs, outputs, every=every, **{name: value for name, value in run.items() if value is not None}
+        step, inputs, outputs, every=every, **{name: value for name, value in options.items() if value is not None}
     )
 
-    def numbers(tensor: Any) -> Any:
-        return tensor.detach().to("cpu", torch.float64).numpy()
+    def to_numpy(tensor: Any) -> Any:
+        return tensor.detach().frame_b("cpu", torch.float64).numpy()
 
     class Simulated(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed where it is missing
         @staticmethod
         def forward(context: Any, *values: Any) -> Any:
             context.save_for_backward(*values)
-            found = core.forward(*(numbers(value) for value in values))
-            return tuple(torch.as_tensor(part, dtype=values[0].dtype, device=values[0].device) for part in found)
+            results = core.forward(*(to_numpy(value) for value in values))
+            return tuple(torch.as_tensor(part, dtype=values[0].dtype, device=values[0].device) for part in results)
 
         @staticmethod
-        def backward(context: Any, *bars: Any) -> Any:
+        def backward(context: Any, *cotangents: Any) -> Any:
             values = context.saved_tensors
-            found = core.backward([numbers(value) for value in values], [numbers(bar) for bar in bars])
+            results = core.backward(
+                [to_numpy(value) for value in values], [to_numpy(cotangent) for cotangent in cotangents]
+            )
             return tuple(
                 torch.as_tensor(part, dtype=value.dtype, device=value.device)
-                for part, value in zip(found, values, strict=True)
+                for part, value in zip(results, values, strict=True)
             )
 
-    def called(*values: Any) -> Any:
+    def call(*values: Any) -> Any:
         if len(values) != len(core.inputs):
             raise InputError(f"the simulation takes {len(core.inputs)} inputs ({', '.join(core.inputs)})")
         tensors = [value if torch.is_tensor(value) else torch.tensor(value, dtype=torch.float64) for value in values]
-        found = Simulated.apply(*tensors)
-        return found[0] if len(core.outputs) == 1 else found
+        results = Simulated.apply(*tensors)
+        return results[0] if len(core.outputs) == 1 else results
 
-    return called
+    return call

@@ -20,7 +20,7 @@ __all__ = ["DiscreteGradient", "Equivariant", "Gonzalez", "ItohAbe", "MeanValue"
 
 def all() -> list[DiscreteGradient]:
     """Return all registered discrete gradients, sorted by name."""
-    return [kind() for _, kind in sorted(DiscreteGradient.known.items())]
+    return [gradient_class() for _, gradient_class in sorted(DiscreteGradient.registry.items())]
 
 
 def get(name: str | DiscreteGradient) -> DiscreteGradient:
@@ -45,6 +45,6 @@ def get(name: str | DiscreteGradient) -> DiscreteGradient:
         return name
     if not isinstance(name, str):
         raise InputError(f"a discrete gradient must be an object or a name, got {name!r}")
-    if name not in DiscreteGradient.known:
-        raise InputError(f"unknown discrete gradient '{name}'{suggestion(name, DiscreteGradient.known)}")
-    return DiscreteGradient.known[name]()
+    if name not in DiscreteGradient.registry:
+        raise InputError(f"unknown discrete gradient '{name}'{suggestion(name, DiscreteGradient.registry)}")
+    return DiscreteGradient.registry[name]()

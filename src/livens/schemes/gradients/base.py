@@ -9,7 +9,7 @@ import casadi as ca
 from livens.expressions.graph.increments import increments
 
 if TYPE_CHECKING:
-    from livens.schemes.recipes.elements import ElementEnergies
+    from livens.schemes.discretization.element_scheme import ElementFunctions
 
 
 class DiscreteGradient:
@@ -34,12 +34,12 @@ class DiscreteGradient:
     summary: str = "a user-defined discrete gradient"
     source: str = "user-defined"
 
-    known: ClassVar[dict[str, type[DiscreteGradient]]] = {}
+    registry: ClassVar[dict[str, type[DiscreteGradient]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
-            DiscreteGradient.known[cls.name] = cls
+            DiscreteGradient.registry[cls.name] = cls
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -74,18 +74,20 @@ class DiscreteGradient:
         raise NotImplementedError
 
     # -- functions of two arguments: means over both ends of the frozen argument, S004 (129)-(131) ------------------
-    def kinetic(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+    def kinetic_gradients(self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
         """Return discrete gradients of T(q, v) in q and v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
         m = e.model
         if m.T.is_zero():
             return ca.SX(m.n, 1), ca.SX(m.n, 1)
         T_of_q = ca.Function("T", [m.q, m.v, m.k], [m.T])
         T_of_v = ca.Function("T", [m.v, m.q, m.k], [m.T])
-        by_q = [self(T_of_q, q0, Dq, v, e.k) for v in (v0, v0 + Dv)]
-        by_v = [self(T_of_v, v0, Dv, q, e.k) for q in (q0, q0 + Dq)]
-        return sum(by_q) / 2, sum(by_v) / 2
+        dq_terms = [self(T_of_q, q0, Dq, v, e.k) for v in (v0, v0 + Dv)]
+        dv_terms = [self(T_of_v, v0, Dv, q, e.k) for q in (q0, q0 + Dq)]
+        return sum(dq_terms) / 2, sum(dv_terms) / 2
 
-    def in_time(self, e: ElementEnergies, f: Any, q0: Any, Dq: Any, t: Any, h: Any) -> tuple[Any, Any]:
+    def gradient_and_time_increment(
+        self, e: ElementFunctions, f: Any, q0: Any, Dq: Any, t: Any, h: Any
+    ) -> tuple[Any, Any]:
         """Return the discrete gradient in q of an expression f(q, t) of the element, and its increment in time.
 
         ``DG_q f . Dq + D_t f = f(q1, t + h) - f(q0, t)``.
@@ -97,6 +99,6 @@ class DiscreteGradient:
             return self(ca.Function("f", [m.q, m.k], [f]), q0, Dq, e.k), ca.SX(0)
         of_q = ca.Function("f", [m.q, m.t, m.k], [f])
         of_t = ca.Function("f", [m.t, m.q, m.k], [f])
-        by_q = [self(of_q, q0, Dq, time, e.k) for time in (t, t + h)]
-        by_t = [increments(of_t, t, h, [q, e.k]) for q in (q0, q0 + Dq)]
-        return sum(by_q) / 2, sum(by_t) / 2
+        dq_terms = [self(of_q, q0, Dq, time, e.k) for time in (t, t + h)]
+        dt_terms = [increments(of_t, t, h, [q, e.k]) for q in (q0, q0 + Dq)]
+        return sum(dq_terms) / 2, sum(dt_terms) / 2

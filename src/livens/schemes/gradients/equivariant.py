@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from livens.models.element import Invariants
+from livens.models.element import InvariantExpressions
 from livens.schemes.gradients.base import DiscreteGradient
 from livens.schemes.gradients.gonzalez import Gonzalez
 
 if TYPE_CHECKING:
-    from livens.schemes.recipes.elements import ElementEnergies
+    from livens.schemes.discretization.element_scheme import ElementFunctions
 
 
 class Equivariant(DiscreteGradient):
@@ -35,22 +35,28 @@ class Equivariant(DiscreteGradient):
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
         return self.inner(function, x, w, *others)
 
-    def kinetic(self, e: ElementEnergies, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
-        if "kinetic" not in e.model.through:
-            return self.inner.kinetic(e, q0, Dq, v0, Dv)
-        return self._through(e, e.model.through["kinetic"], q0, Dq, v0, Dv)
+    def kinetic_gradients(self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+        if "kinetic" not in e.model.invariant_forms:
+            return self.inner.kinetic_gradients(e, q0, Dq, v0, Dv)
+        return self._via_invariants(e, e.model.invariant_forms["kinetic"], q0, Dq, v0, Dv)
 
-    def in_time(self, e: ElementEnergies, f: Any, q0: Any, Dq: Any, t: Any, h: Any) -> tuple[Any, Any]:
-        if f is not e.model.V or "potential" not in e.model.through:
-            return self.inner.in_time(e, f, q0, Dq, t, h)
-        none = ca.SX(e.n, 1)
-        return self._through(e, e.model.through["potential"], q0, Dq, none, none)[0], ca.SX(0)
+    def gradient_and_time_increment(
+        self, e: ElementFunctions, f: Any, q0: Any, Dq: Any, t: Any, h: Any
+    ) -> tuple[Any, Any]:
+        if f is not e.model.V or "potential" not in e.model.invariant_forms:
+            return self.inner.gradient_and_time_increment(e, f, q0, Dq, t, h)
+        zeros = ca.SX(e.n, 1)
+        return self._via_invariants(e, e.model.invariant_forms["potential"], q0, Dq, zeros, zeros)[0], ca.SX(0)
 
-    def _through(self, e: ElementEnergies, given: Invariants, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+    def _via_invariants(
+        self, e: ElementFunctions, invariants: InvariantExpressions, q0: Any, Dq: Any, v0: Any, Dv: Any
+    ) -> tuple[Any, Any]:
         m = e.model
-        of = ca.Function("of", [m.q, m.v, m.k], [given.of])
-        slopes = ca.Function("slopes", [m.q, m.v, m.k], [ca.jacobian(given.of, m.q), ca.jacobian(given.of, m.v)])
-        by_q, by_v = slopes(q0 + Dq / 2, v0 + Dv / 2, e.k)
-        energy = ca.Function("F", [given.w, m.k], [given.energy])
-        F_w = self.inner(energy, of(q0, v0, e.k), by_q @ Dq + by_v @ Dv, e.k)
-        return by_q.T @ F_w, by_v.T @ F_w
+        w_of = ca.Function("of", [m.q, m.v, m.k], [invariants.w_of_q])
+        jacobians = ca.Function(
+            "slopes", [m.q, m.v, m.k], [ca.jacobian(invariants.w_of_q, m.q), ca.jacobian(invariants.w_of_q, m.v)]
+        )
+        dw_dq, dw_dv = jacobians(q0 + Dq / 2, v0 + Dv / 2, e.k)
+        energy = ca.Function("F", [invariants.w, m.k], [invariants.law])
+        dF_dw = self.inner(energy, w_of(q0, v0, e.k), dw_dq @ Dq + dw_dv @ Dv, e.k)
+        return dw_dq.T @ dF_dw, dw_dv.T @ dF_dw

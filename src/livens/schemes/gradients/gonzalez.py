@@ -7,7 +7,12 @@ from typing import Any
 import casadi as ca
 
 from livens.schemes.gradients.base import DiscreteGradient
-from livens.schemes.gradients.calculus import Slope, corrected, defect, weight
+from livens.schemes.gradients.correction import (
+    GradientFunction,
+    add_correction,
+    directionality_defect,
+    inverse_squared_norm,
+)
 
 
 class Gonzalez(DiscreteGradient):
@@ -29,14 +34,14 @@ class Gonzalez(DiscreteGradient):
 
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
         z = x + w / 2
-        slope = Slope(function)
-        midpoint = slope(z, *others)
-        if slope.linear:
+        gradient = GradientFunction(function)
+        midpoint = gradient(z, *others)
+        if gradient.is_affine:
             return midpoint
-        missing = defect(function, midpoint, x, w, others)
+        f_defect = directionality_defect(function, midpoint, x, w, others)
         # only coordinates that f depends on enter |w|; otherwise the correction would act on all other coordinates,
         # although directionality would hold as well
-        return corrected(midpoint, missing, w * slope.support, z * slope.support)
+        return add_correction(midpoint, f_defect, w * gradient.dependence_mask, z * gradient.dependence_mask)
 
     def derivative(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
         """Return the derivative of ``DG f(x, x + w)`` with respect to w, a vector of symbols.
@@ -44,14 +49,16 @@ class Gonzalez(DiscreteGradient):
         The result is that of automatic differentiation, with a third of the operations: the derivative of the increment
         of f with respect to w is the gradient of f at ``x + w``.
         """
-        z, slope = x + w / 2, Slope(function)
-        at = ca.SX.sym("z", w.numel())
-        curvature = ca.Function("curvature", [at, *others], [ca.jacobian(slope(at, *others), at)])(z, *others)
-        if slope.linear:
+        z, gradient = x + w / 2, GradientFunction(function)
+        z_symbols = ca.SX.sym("z", w.numel())
+        curvature = ca.Function(
+            "curvature", [z_symbols, *others], [ca.jacobian(gradient(z_symbols, *others), z_symbols)]
+        )(z, *others)
+        if gradient.is_affine:
             return curvature / 2
-        midpoint, used = slope(z, *others), slope.support
-        missing = defect(function, midpoint, x, w, others)
-        by_w = slope(x + w, *others) - midpoint - curvature @ w / 2
-        size = weight(w * used, z * used)
-        grown = size * by_w + missing * ca.gradient(size, w)
-        return curvature / 2 + (w * used) @ grown.T + missing * size * ca.diag(used)
+        midpoint, mask = gradient(z, *others), gradient.dependence_mask
+        f_defect = directionality_defect(function, midpoint, x, w, others)
+        defect_gradient = gradient(x + w, *others) - midpoint - curvature @ w / 2
+        inverse_norm2 = inverse_squared_norm(w * mask, z * mask)
+        correction_gradient = inverse_norm2 * defect_gradient + f_defect * ca.gradient(inverse_norm2, w)
+        return curvature / 2 + (w * mask) @ correction_gradient.T + f_defect * inverse_norm2 * ca.diag(mask)

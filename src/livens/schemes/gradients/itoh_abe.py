@@ -36,20 +36,20 @@ class ItohAbe(DiscreteGradient):
     source = "Itoh and Abe 1988"
 
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
-        quotient = Gonzalez()
-        starts, steps = ca.vertsplit(ca.densify(x)), ca.vertsplit(ca.densify(w))
-        at = list(starts)  # current values of the coordinates
-        parts = []
-        for i, (start, step) in enumerate(zip(starts, steps, strict=True)):
-            parts.append(quotient(_along(function, i), start, step, ca.vertcat(*at), *others))
-            at[i] = start + step
-        return ca.vertcat(*parts)
+        difference_quotient = Gonzalez()
+        initial_values, steps = ca.vertsplit(ca.densify(x)), ca.vertsplit(ca.densify(w))
+        current = list(initial_values)  # current values of the coordinates
+        components = []
+        for i, (x_i, step) in enumerate(zip(initial_values, steps, strict=True)):
+            components.append(difference_quotient(_restricted(function, i), x_i, step, ca.vertcat(*current), *others))
+            current[i] = x_i + step
+        return ca.vertcat(*components)
 
 
-def _along(function: ca.Function, i: int) -> ca.Function:
+def _restricted(function: ca.Function, i: int) -> ca.Function:
     """Return the restriction to coordinate i: ``(x_i, x, *others) -> f(x, *others)`` with x_i inserted into x."""
-    one = ca.SX.sym("x_i")
+    x_i = ca.SX.sym("x_i")
     x, *others = (ca.SX.sym("x", function.numel_in(j)) for j in range(function.n_in()))
     items = ca.vertsplit(x)
-    items[i] = one
-    return ca.Function("f", [one, x, *others], [function(ca.vertcat(*items), *others)])
+    items[i] = x_i
+    return ca.Function("f", [x_i, x, *others], [function(ca.vertcat(*items), *others)])

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from livens.expressions.graph.walk import walk
+from livens.expressions.graph.interpreter import interpret
 from livens.schemes.gradients.base import DiscreteGradient
-from livens.schemes.gradients.calculus import Slope, corrected, defect
+from livens.schemes.gradients.correction import GradientFunction, add_correction, directionality_defect
 
 #: Maximum number of Gauss nodes; more nodes gain no accuracy for step sizes of practical interest.
-MOST_NODES = 8
+MAX_NODES = 8
 
 
 class MeanValue(DiscreteGradient):
@@ -36,29 +36,31 @@ class MeanValue(DiscreteGradient):
 
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
         z = x + w / 2
-        slope = Slope(function)
-        if slope.linear:
-            return slope(z, *others)
-        degree = degree_along_lines(function)
-        exact = degree <= 2 * MOST_NODES
-        places, weights = np.polynomial.legendre.leggauss(math.ceil(degree / 2) if exact else MOST_NODES)
+        gradient = GradientFunction(function)
+        if gradient.is_affine:
+            return gradient(z, *others)
+        degree = polynomial_degree(function)
+        exact = degree <= 2 * MAX_NODES
+        nodes, weights = np.polynomial.legendre.leggauss(math.ceil(degree / 2) if exact else MAX_NODES)
         # the factors 1/2 map [-1, 1] to [0, 1]; relative to z, nodes come in exact pairs
-        values = [b / 2 * slope(z + c / 2 * w, *others) for c, b in zip(places.tolist(), weights.tolist(), strict=True)]
+        values = [
+            b / 2 * gradient(z + c / 2 * w, *others) for c, b in zip(nodes.tolist(), weights.tolist(), strict=True)
+        ]
         mean = sum(values[1:], values[0])
         if exact:
             return mean
         # components of w that f does not depend on contribute round-off only, which the correction would amplify
-        seen = visible_part(function)
-        return corrected(mean, defect(function, mean, x, seen @ w, others), seen @ w, seen @ z)
+        P = dependence_projector(function)
+        return add_correction(mean, directionality_defect(function, mean, x, P @ w, others), P @ w, P @ z)
 
 
 # -- polynomial degree ------------------------------------------------------------------------------------------------
 class _Degree(NamedTuple):
     degree: float  # degree in the first argument; infinite if not a polynomial
-    number: float | None = None  # value of a constant
+    constant: float | None = None  # value of a constant
 
 
-def degree_along_lines(function: ca.Function) -> float:
+def polynomial_degree(function: ca.Function) -> float:
     """Return the polynomial degree of f in its first argument, from its graph; infinite if it is not a polynomial.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
@@ -68,7 +70,7 @@ def degree_along_lines(function: ca.Function) -> float:
     inf
     """
     inputs = [[_Degree(1.0 if i == 0 else 0.0)] * function.nnz_in(i) for i in range(function.n_in())]
-    ((output, *_), *_) = walk(function, inputs, lambda c: _Degree(0.0, c), _degree)
+    ((output, *_), *_) = interpret(function, inputs, lambda c: _Degree(0.0, c), _degree)
     return output.degree
 
 
@@ -87,18 +89,18 @@ def _degree(name: str, a: _Degree, b: _Degree | None = None) -> _Degree:
         return _Degree(a.degree)
     if name == "IF_ELSE_ZERO" and a.degree == 0:
         return _Degree(b.degree)
-    if name in ("POW", "CONSTPOW") and b.number is not None and b.number >= 0 and b.number == int(b.number):
-        return _Degree(b.number * a.degree)
+    if name in ("POW", "CONSTPOW") and b.constant is not None and b.constant >= 0 and b.constant == int(b.constant):
+        return _Degree(b.constant * a.degree)
     return _Degree(math.inf)
 
 
 # -- translation symmetries -------------------------------------------------------------------------------------------
-class _Form(NamedTuple):
+class _LinearForm(NamedTuple):
     row: np.ndarray  # the node is row . x plus a function of linear forms that are recorded already
-    number: float | None = None  # value of a constant
+    constant: float | None = None  # value of a constant
 
 
-def visible_part(function: ca.Function) -> Any:
+def dependence_projector(function: ca.Function) -> Any:
     """Return the orthogonal projector onto the directions in which f depends on its first argument, from its graph.
 
     f is a function of linear forms of x: those that enter its nonlinear operations, and the form of its output.
@@ -111,28 +113,28 @@ def visible_part(function: ca.Function) -> Any:
            [ 0. ,  0. ,  0. ]])
     """
     n = function.nnz_in(0)
-    nothing = np.zeros(n)
-    noted: list[np.ndarray] = []
+    zero_row = np.zeros(n)
+    forms: list[np.ndarray] = []
 
-    def apply(name: str, a: _Form, b: _Form | None = None) -> _Form:
+    def apply(name: str, a: _LinearForm, b: _LinearForm | None = None) -> _LinearForm:
         if name in ("ASSIGN", "NEG", "TWICE"):
-            return _Form({"ASSIGN": 1.0, "NEG": -1.0, "TWICE": 2.0}[name] * a.row)
+            return _LinearForm({"ASSIGN": 1.0, "NEG": -1.0, "TWICE": 2.0}[name] * a.row)
         if b is not None and name in ("ADD", "SUB"):
-            return _Form(a.row + b.row if name == "ADD" else a.row - b.row)
-        if b is not None and name == "MUL" and a.number is not None:
-            return _Form(a.number * b.row)
-        if b is not None and name == "MUL" and b.number is not None:
-            return _Form(b.number * a.row)
-        if b is not None and name == "DIV" and b.number is not None:
-            return _Form(a.row / b.number)
-        noted.extend(operand.row for operand in (a, b) if operand is not None and operand.row.any())
-        return _Form(nothing)
+            return _LinearForm(a.row + b.row if name == "ADD" else a.row - b.row)
+        if b is not None and name == "MUL" and a.constant is not None:
+            return _LinearForm(a.constant * b.row)
+        if b is not None and name == "MUL" and b.constant is not None:
+            return _LinearForm(b.constant * a.row)
+        if b is not None and name == "DIV" and b.constant is not None:
+            return _LinearForm(a.row / b.constant)
+        forms.extend(operand.row for operand in (a, b) if operand is not None and operand.row.any())
+        return _LinearForm(zero_row)
 
-    inputs = [[_Form(nothing)] * function.nnz_in(i) for i in range(function.n_in())]
-    inputs[0] = [_Form(row) for row in np.eye(n)]
-    ((output, *_), *_) = walk(function, inputs, lambda c: _Form(nothing, c), apply)
+    inputs = [[_LinearForm(zero_row)] * function.nnz_in(i) for i in range(function.n_in())]
+    inputs[0] = [_LinearForm(row) for row in np.eye(n)]
+    ((output, *_), *_) = interpret(function, inputs, lambda c: _LinearForm(zero_row, c), apply)
     # normalized rows, as the size of a form does not matter for its direction
-    rows = np.array([row / np.linalg.norm(row) for row in [*noted, output.row] if row.any()]).reshape(-1, n)
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    kept = directions[sizes > 1e-12]
-    return ca.sparsify(ca.DM(np.round(kept.T @ kept, 15)))
+    unit_rows = np.array([row / np.linalg.norm(row) for row in [*forms, output.row] if row.any()]).reshape(-1, n)
+    _, sizes, directions = np.linalg.svd(unit_rows, full_matrices=False)
+    basis = directions[sizes > 1e-12]
+    return ca.sparsify(ca.DM(np.round(basis.T @ basis, 15)))

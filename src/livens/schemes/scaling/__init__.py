@@ -13,7 +13,7 @@ checks the arguments of a scaling.
 from livens.schemes.scaling.base import Scaling
 from livens.schemes.scaling.energies import inverse_lagrangian, kinetic, potential
 from livens.schemes.scaling.stiffness import StiffnessEstimate, stiffness, stiffness_estimate
-from livens.schemes.scaling.written import speed, written
+from livens.schemes.scaling.user_defined import speed, user_scaling
 
 __all__ = [
     "Scaling",
@@ -24,5 +24,5 @@ __all__ = [
     "speed",
     "stiffness",
     "stiffness_estimate",
-    "written",
+    "user_scaling",
 ]

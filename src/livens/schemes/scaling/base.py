@@ -9,14 +9,14 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
-from livens.expressions.numbers import not_negative, positive, vector
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.nambu import Nambu
+from livens.validation import check_nonnegative, check_positive, check_vector
 
 Model = Hamiltonian | Nambu
 
 #: Descriptions of the arguments that a scheme may require of a scaling function, for messages.
-WANTS = {
+SCALING_ARGUMENTS = {
     "energies": "a function of the kinetic and the potential energy",
     "q": "a function of the coordinates alone",
     "state": "a function of the state",
@@ -64,9 +64,9 @@ class Scaling:
         InputError
             If g is not a function of the energies.
         """
-        raise InputError(f"the scaling {self} is not {WANTS['energies']}")
+        raise InputError(f"the scaling {self} is not {SCALING_ARGUMENTS['energies']}")
 
-    def of_system(self, system: Any, q: Any, v: Any, k: Any, mobility: Any, unit: Any) -> Any:
+    def for_system(self, system: Any, q: Any, v: Any, k: Any, inverse_effective_mass: Any, unit: Any) -> Any:
         """Return g of a System in element-wise form.
 
         Parameters
@@ -110,10 +110,10 @@ class Scaling:
         str
             "q", "p", "qp" or ""; "x" for a Nambu system.
         """
-        g = self._without_time(model)
+        g = self._time_independent(model)
         return "".join(name for name, symbol in _state(model).items() if ca.depends_on(g, symbol))
 
-    def require(self, model: Model, wants: str, scheme: str) -> None:
+    def require(self, model: Model, arguments: str, scheme: str) -> None:
         """Raise an error unless g depends only on the arguments that a scheme supports.
 
         Parameters
@@ -131,13 +131,13 @@ class Scaling:
             If g depends on other variables.
         """
         variables = self.variables(model)
-        if (wants == "energies" and not self.energies) or (wants == "q" and variables not in ("q", "")):
+        if (arguments == "energies" and not self.energies) or (arguments == "q" and variables not in ("q", "")):
             listed = " and ".join(variables) or "nothing"
             raise InputError(
-                f"scheme '{scheme}' needs a scaling that is {WANTS[wants]}; the scaling {self} is one of {listed}"
+                f"scheme '{scheme}' needs a scaling that is {SCALING_ARGUMENTS[arguments]}; the scaling {self} is one of {listed}"
             )
 
-    def checked(self, model: Model, parameters: Mapping[str, Any] | None = None, **state: Any) -> float:
+    def evaluate_checked(self, model: Model, parameters: Mapping[str, Any] | None = None, **state: Any) -> float:
         """Return g in the initial state, after checking that it is finite and positive.
 
         Parameters
@@ -162,16 +162,16 @@ class Scaling:
         symbols = _state(model)
         if state.keys() != symbols.keys():
             raise InputError(f"the state is given by {' and '.join(symbols)}, got {' and '.join(state) or 'nothing'}")
-        numbers = [vector(name, state[name], model.coordinates) for name in symbols]
-        g = ca.Function("g", [*symbols.values(), model.k], [self._without_time(model)])
-        value = float(g(*numbers, model.parameter_vector(parameters)))
+        values = [check_vector(name, state[name], model.coordinates) for name in symbols]
+        g = ca.Function("g", [*symbols.values(), model.k], [self._time_independent(model)])
+        value = float(g(*values, model.parameter_vector(parameters)))
         if not (np.isfinite(value) and value > 0):
             raise InputError(
                 f"the scaling {self} is {value:g} in the initial state; it must be finite and greater than 0"
             )
         return value
 
-    def _without_time(self, model: Model) -> Any:
+    def _time_independent(self, model: Model) -> Any:
         g = self.expression(model)
         if ca.depends_on(g, model.view.t):
             raise InputError(
@@ -182,9 +182,9 @@ class Scaling:
 
 def _state(model: Model) -> dict[str, Any]:
     """Return the symbols that g may depend on: the error variables of the model."""
-    return {name: model.view.symbols[name] for name in model.error_variables}
+    return {name: model.view.symbols[name] for name in model.error_norm_variables}
 
 
-def limit_of(given: float, least: bool = False) -> float:
+def check_limit(value: float, strictly_positive: bool = False) -> float:
     """Return a valid lower bound of a squared frequency: nonnegative, or positive with `least`."""
-    return (positive if least else not_negative)("limit", given, text=False)
+    return (check_positive if strictly_positive else check_nonnegative)("limit", value, allow_strings=False)

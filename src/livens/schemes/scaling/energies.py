@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens.errors import InputError
-from livens.expressions.numbers import number
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.scaling.base import Scaling
+from livens.validation import check_number
 
 
-class OfEnergies(Scaling):
+class EnergyScaling(Scaling):
     """Scaling that is a function of the energies."""
 
     energies = True
@@ -23,7 +23,7 @@ class OfEnergies(Scaling):
 
 
 @dataclass(frozen=True)
-class Kinetic(OfEnergies):
+class Kinetic(EnergyScaling):
     power: float
 
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
@@ -54,11 +54,11 @@ def kinetic(power: float = -0.5) -> Scaling:
     >>> str(kinetic())
     'kinetic(-0.5)'
     """
-    return Kinetic(number("power", power, text=False))
+    return Kinetic(check_number("power", power, allow_strings=False))
 
 
 @dataclass(frozen=True)
-class InverseLagrangian(OfEnergies):
+class InverseLagrangian(EnergyScaling):
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
         return 1 / (T - V)
 
@@ -83,7 +83,7 @@ def inverse_lagrangian() -> Scaling:
 
 
 @dataclass(frozen=True)
-class Potential(OfEnergies):
+class Potential(EnergyScaling):
     power: float
     sign: int
     offset: float
@@ -127,4 +127,6 @@ def potential(power: float = 1.5, sign: int = -1, offset: float = 0.0) -> Scalin
     """
     if not isinstance(sign, (int, float)) or sign not in (-1, 1):
         raise InputError(f"sign must be -1 or 1, got {sign!r}")
-    return Potential(number("power", power, text=False), sign, number("offset", offset, text=False))
+    return Potential(
+        check_number("power", power, allow_strings=False), sign, check_number("offset", offset, allow_strings=False)
+    )

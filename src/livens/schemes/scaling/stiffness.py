@@ -10,60 +10,60 @@ import casadi as ca
 
 from livens import math as m
 from livens.errors import InputError, ModelError
-from livens.expressions.numbers import positive
-from livens.expressions.parameters import Namespace
+from livens.expressions.parameters import ParameterNamespace
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.schemes.scaling.base import Scaling, limit_of
+from livens.schemes.scaling.base import Scaling, check_limit
+from livens.validation import check_positive
 
 #: Lower bound of squared norms, which prevents 0/0 in derivatives at zero.
-_TINY = 1e-300
+_TINY_SQUARE = 1e-300
 #: Smoothing length of a contact, as a fraction of the displacement in the longest step.
-_SEEN = 0.25
+_LOOKAHEAD = 0.25
 
 
 @dataclass(frozen=True)
 class Stiffness(Scaling):
-    limit: float
-    smooth: float | None
-    simplified: bool
+    min_omega2: float
+    smoothing_length: float | None
+    diagonal: bool
 
     def expression(self, model: Any, unit: Any = None) -> Any:
         """Return g as a function of q; with the `unit` of fictive time also of velocities, see `for_system`."""
         if not model.separable or model.inverse_mass is None:
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
-        matrix = ca.hessian(_without_contacts(model), model.q)[0]
-        for gap, size in self._contacts(model, unit):
+        matrix = ca.hessian(_noncontact_potential(model), model.q)[0]
+        for gap, contact_stiffness in self._contacts(model, unit):
             # S003 paper II, eq. 28; `diagonal`: equal stiffness in all coordinates of the contact
             direction = ca.gradient(gap, model.q)
-            shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.simplified else direction @ direction.T
-            matrix += size * shape
-        rates = model.inverse_mass @ (ca.diag(ca.diag(matrix)) if self.simplified else matrix)
-        norm = ca.fabs(rates) if model.n == 1 else ca.sqrt(ca.fmax(ca.sumsqr(rates), _TINY))
-        return (norm + self.limit) ** -0.5
+            shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.diagonal else direction @ direction.T
+            matrix += contact_stiffness * shape
+        rates = model.inverse_mass @ (ca.diag(ca.diag(matrix)) if self.diagonal else matrix)
+        norm = ca.fabs(rates) if model.n == 1 else ca.sqrt(ca.fmax(ca.sumsqr(rates), _TINY_SQUARE))
+        return (norm + self.min_omega2) ** -0.5
 
-    def _length(self, rate: Any, unit: Any) -> Any:
+    def _smoothing_length(self, rate: Any, unit: Any) -> Any:
         """Return the smoothing length of a contact whose gap changes at this rate.
 
         A step that skips the smoothing zone would meet the full stiffness with an arbitrary force. The length therefore
         increases with the displacement in the longest step. The rate is squared, which makes it time-symmetric.
         """
-        assert self.smooth is not None
-        if unit is None or not self.limit:
-            return self.smooth
-        return m.sqrt(self.smooth**2 + (_SEEN * unit * rate) ** 2 / self.limit)
+        assert self.smoothing_length is not None
+        if unit is None or not self.min_omega2:
+            return self.smoothing_length
+        return m.sqrt(self.smoothing_length**2 + (_LOOKAHEAD * unit * rate) ** 2 / self.min_omega2)
 
     def _contacts(self, model: Hamiltonian, unit: Any) -> Iterator[tuple[Any, Any]]:
         """Yield gap and stiffness of every contact."""
-        for element, q, k in _elements(model):
+        for element, q, k in _elements_with_symbols(model):
             if not hasattr(element, "gaps"):
                 continue
-            if self.smooth is None:
+            if self.smoothing_length is None:
                 raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
-            for gap in element.gaps(m.symbols(q), k):
-                rate = m.Scalar(ca.SX(ca.jtimes(m.expression(gap), model.q, model.v)))
-                yield m.expression(gap), m.expression(element.stiffness(gap, k, self._length(rate, unit)))
+            for gap in element.gaps(m.from_casadi(q), k):
+                rate = m.Scalar(ca.SX(ca.jtimes(m.to_casadi(gap), model.q, model.v)))
+                yield m.to_casadi(gap), m.to_casadi(element.stiffness(gap, k, self._smoothing_length(rate, unit)))
 
-    def of_system(self, system: Any, q: Any, v: Any, k: Any, mobility: Any, unit: Any) -> Any:
+    def for_system(self, system: Any, q: Any, v: Any, k: Any, inverse_effective_mass: Any, unit: Any) -> Any:
         """Return g of a System in element-wise form, with the effective mass of each contact.
 
         The stiffness is the root of the sum of the squares of ``k_i/m_i`` over all contacts; other forces are left to
@@ -71,31 +71,37 @@ class Stiffness(Scaling):
         `_smoothing_length`.
         """
         total = ca.SX(0)
-        for element, index, where in zip(system.elements, system.indices, system.parameter_indices, strict=True):
+        for element, index, parameter_dofs in zip(
+            system.elements, system.indices, system.element_parameters, strict=True
+        ):
             if not hasattr(element, "gaps"):
                 continue
-            if self.smooth is None:
+            if self.smoothing_length is None:
                 raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
-            own, local, size = ca.SX.sym("q", len(index)), ca.SX.sym("k", len(where)), system.shared.size
-            speeds, step = ca.SX.sym("v", len(index)), ca.SX.sym("unit")
-            named = system.shared.symbols(local[:size]) | element.parameters.symbols(local[size:]) | element.constants
-            for gap in element.gaps(m.symbols(own), Namespace(named)):
-                slope = ca.densify(ca.gradient(m.expression(gap), own))
-                length = self._length(m.Scalar(ca.dot(slope, speeds)), m.Scalar(step))
-                hardness = m.expression(element.stiffness(gap, Namespace(named), length))
-                both = ca.Function("contact", [own, speeds, local, step], [ca.SX(hardness), slope])
-                value, direction = both(q[list(index)], v[list(index)], k[list(where)], unit)
+            q_local, k_local, size = ca.SX.sym("q", len(index)), ca.SX.sym("k", len(parameter_dofs)), system.shared.size
+            v_local, step = ca.SX.sym("v", len(index)), ca.SX.sym("unit")
+            named = (
+                system.shared.symbols(k_local[:size]) | element.parameters.symbols(k_local[size:]) | element.constants
+            )
+            for gap in element.gaps(m.from_casadi(q_local), ParameterNamespace(named)):
+                gap_gradient = ca.densify(ca.gradient(m.to_casadi(gap), q_local))
+                length = self._smoothing_length(m.Scalar(ca.dot(gap_gradient, v_local)), m.Scalar(step))
+                contact_stiffness = m.to_casadi(element.stiffness(gap, ParameterNamespace(named), length))
+                contact_function = ca.Function(
+                    "contact", [q_local, v_local, k_local, step], [ca.SX(contact_stiffness), gap_gradient]
+                )
+                value, direction = contact_function(q[list(index)], v[list(index)], k[list(parameter_dofs)], unit)
                 force = ca.SX.zeros(system.n)
                 force[list(index)] = direction
-                total += (value * mobility(force)) ** 2
-        return (ca.sqrt(ca.fmax(total, _TINY)) + self.limit) ** -0.5
+                total += (value * inverse_effective_mass(force)) ** 2
+        return (ca.sqrt(ca.fmax(total, _TINY_SQUARE)) + self.min_omega2) ** -0.5
 
     def __str__(self) -> str:
-        smooth = "" if self.smooth is None else f", smooth={self.smooth:g}"
-        return f"stiffness({self.limit:g}{smooth}{', simplified=True' if self.simplified else ''})"
+        suffix = "" if self.smoothing_length is None else f", smooth={self.smoothing_length:g}"
+        return f"stiffness({self.min_omega2:g}{suffix}{', simplified=True' if self.diagonal else ''})"
 
 
-def stiffness(limit: float, smooth: float | None = None, simplified: bool = False) -> Scaling:
+def stiffness(min_omega2: float, smoothing_length: float | None = None, diagonal: bool = False) -> Scaling:
     """Return the scaling function ``(|M^-1 V''| + min_omega2)^(-1/2)`` (S003 paper II, 3.2).
 
     Steps follow the frequency of the motion. The norm is the Frobenius norm; steps in time are at most
@@ -122,37 +128,45 @@ def stiffness(limit: float, smooth: float | None = None, simplified: bool = Fals
     >>> str(stiffness(1.0))
     'stiffness(1)'
     """
-    length = None if smooth is None else positive("smooth", smooth, text=False)
-    return Stiffness(limit_of(limit), length, simplified)
+    checked_length = (
+        None if smoothing_length is None else check_positive("smooth", smoothing_length, allow_strings=False)
+    )
+    return Stiffness(check_limit(min_omega2), checked_length, diagonal)
 
 
-def _elements(model: Hamiltonian) -> Iterator[tuple[Any, Any, Namespace]]:
+def _elements_with_symbols(model: Hamiltonian) -> Iterator[tuple[Any, Any, ParameterNamespace]]:
     """Yield the elements of the System of a Hamiltonian, with their coordinates and parameters."""
-    system = model.source
+    system = model.source_system
     if system is None:
         return
-    for element, index, where in zip(system.elements, system.indices, system.parameter_indices, strict=True):
-        k = model.k[list(where)]
-        size = system.shared.size
+    for element, index, parameter_dofs in zip(
+        system.elements, system.element_dofs, system.element_parameters, strict=True
+    ):
+        k = model.k[list(parameter_dofs)]
+        size = system.model_parameters.size
         yield (
             element,
             model.q[list(index)],
-            Namespace(system.shared.symbols(k[:size]) | element.parameters.symbols(k[size:]) | element.constants),
+            ParameterNamespace(
+                system.model_parameters.unpack_symbols(k[:size])
+                | element.parameters.symbols(k[size:])
+                | element.constants
+            ),
         )
 
 
-def _without_contacts(model: Hamiltonian) -> Any:
+def _noncontact_potential(model: Hamiltonian) -> Any:
     """Return the potential energy of all elements that are not contacts."""
-    system = model.source
+    system = model.source_system
     if system is None or not any(hasattr(element, "gaps") for element in system.elements):
         return model.V
     V = ca.SX(0)
-    for element, local, index, where in zip(
-        system.elements, system.models, system.indices, system.parameter_indices, strict=True
+    for element, local, index, parameter_dofs in zip(
+        system.elements, system.element_types, system.element_dofs, system.element_parameters, strict=True
     ):
         if not hasattr(element, "gaps"):
             f = ca.Function("V", [local.q, local.t, local.k], [local.V])
-            V += f(model.q[list(index)], model.t, model.k[list(where)])
+            V += f(model.q[list(index)], model.t, model.k[list(parameter_dofs)])
     return V
 
 
@@ -169,7 +183,7 @@ class StiffnessEstimate:
         Lower bound of the squared angular frequency, in 1/s^2.
     """
 
-    limit: float
+    min_omega2: float
 
     def expression(self, model: Hamiltonian, h: Any, alpha: Any) -> Any:
         """Return ``s = (|a(q + alpha h v, v, t + alpha h) - a(q, v, t)| / (alpha h |v|) + min_omega2)^(-1/2)``.
@@ -197,17 +211,17 @@ class StiffnessEstimate:
         """
         if model.inverse_mass is None:
             raise ModelError(f"{self} needs a Hamiltonian with a constant mass matrix")
-        a = ca.Function("a", [model.q, model.v, model.t, model.k], [model.inverse_mass @ model.A])
-        ahead = a(model.q + alpha * h * model.v, model.v, model.t + alpha * h, model.k)
-        change = ca.sumsqr(ahead - a(model.q, model.v, model.t, model.k))
-        way = ca.fmax(ca.sumsqr(alpha * h * model.v), _TINY)
-        return (ca.sqrt(change / way) + self.limit) ** -0.5
+        a = ca.Function("a", [model.q, model.v, model.t, model.k], [model.inverse_mass @ model.explicit_force])
+        a_ahead = a(model.q + alpha * h * model.v, model.v, model.t + alpha * h, model.k)
+        increment2 = ca.sumsqr(a_ahead - a(model.q, model.v, model.t, model.k))
+        distance2 = ca.fmax(ca.sumsqr(alpha * h * model.v), _TINY_SQUARE)
+        return (ca.sqrt(increment2 / distance2) + self.min_omega2) ** -0.5
 
     def __str__(self) -> str:
-        return f"stiffness_estimate({self.limit:g})"
+        return f"stiffness_estimate({self.min_omega2:g})"
 
 
-def stiffness_estimate(limit: float) -> StiffnessEstimate:
+def stiffness_estimate(min_omega2: float) -> StiffnessEstimate:
     """Return the stiffness estimate (15) of S003 paper V, for schemes with an evaluation point ahead of the state.
 
     Parameters
@@ -225,4 +239,4 @@ def stiffness_estimate(limit: float) -> StiffnessEstimate:
     >>> str(stiffness_estimate(1.0))
     'stiffness_estimate(1)'
     """
-    return StiffnessEstimate(limit_of(limit, least=True))
+    return StiffnessEstimate(check_limit(min_omega2, strictly_positive=True))

@@ -20,16 +20,16 @@ from livens.schemes.tableaus.families import (
     radau_ia,
     radau_iia,
 )
-from livens.schemes.tableaus.murua import Murua, murua
-from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
-from livens.schemes.tableaus.tableau import Pair, Tableau
+from livens.schemes.tableaus.interpolation import Extrapolation, Interpolant
+from livens.schemes.tableaus.murua import MuruaTableau, murua
+from livens.schemes.tableaus.tableau import PartitionedTableau, Tableau
 
 __all__ = [
     "FAMILIES",
     "Extrapolation",
     "Interpolant",
-    "Murua",
-    "Pair",
+    "MuruaTableau",
+    "PartitionedTableau",
     "Tableau",
     "gauss",
     "lobatto_iiia",

@@ -14,42 +14,44 @@ import numpy as np
 
 #: Absolute tolerance of residuals. For the families of this package up to s = 30, satisfied conditions have residuals
 #: up to 4e-16, violated conditions have residuals from 3e-5.
-ROUND_OFF = 1e-12
+ROUNDOFF = 1e-12
 
 
-def legendre_table(n: int, x: np.ndarray) -> np.ndarray:
+def legendre_vandermonde(n: int, x: np.ndarray) -> np.ndarray:
     """Return the shifted Legendre polynomials ``P_0 .. P_n`` at x, along a new last axis."""
     x = np.asarray(x, dtype=float)
     return np.polynomial.legendre.legvander(2 * x - 1, n).reshape(*x.shape, n + 1)
 
 
-def integral_table(n: int, x: np.ndarray) -> np.ndarray:
+def legendre_integral_vandermonde(n: int, x: np.ndarray) -> np.ndarray:
     """Return the integrals of ``P_0 .. P_n`` from 0 to x, along a new last axis."""
-    p, k = legendre_table(n + 1, x), np.arange(1, n + 1)
-    first = np.asarray(x, dtype=float)[..., None]
-    return np.concatenate([first, (p[..., 2:] - p[..., :-2]) / (2 * (2 * k + 1))], axis=-1)
+    p, k = legendre_vandermonde(n + 1, x), np.arange(1, n + 1)
+    zeroth = np.asarray(x, dtype=float)[..., None]
+    return np.concatenate([zeroth, (p[..., 2:] - p[..., :-2]) / (2 * (2 * k + 1))], axis=-1)
 
 
 def residual_b(k: int, c: np.ndarray, b: np.ndarray) -> float:
     """Return the residual of ``sum_i b_i P(c_i) = int_0^1 P``, for ``P = P_(k-1)``."""
-    return float(abs(b @ legendre_table(k - 1, c)[:, -1] - (k == 1)))
+    return float(abs(b @ legendre_vandermonde(k - 1, c)[:, -1] - (k == 1)))
 
 
 def residual_c(k: int, c: np.ndarray, A: np.ndarray, upper: np.ndarray) -> float:
     """Return the maximum residual of ``sum_j a_ij P(c_j) = int_0^(u_i) P`` over i, for ``P = P_(k-1)``."""
-    return float(np.abs(A @ legendre_table(k - 1, c)[:, -1] - integral_table(k - 1, upper)[:, -1]).max())
+    return float(
+        np.abs(A @ legendre_vandermonde(k - 1, c)[:, -1] - legendre_integral_vandermonde(k - 1, upper)[:, -1]).max()
+    )
 
 
 def residual_d(k: int, c: np.ndarray, A: np.ndarray, b: np.ndarray) -> float:
     """Return the maximum residual of ``sum_i b_i P(c_i) a_ij = b_j int_(c_j)^1 P`` over j, for ``P = P_(k-1)``."""
-    integral = (k == 1) - integral_table(k - 1, c)[:, -1]
-    return float(np.abs((b * legendre_table(k - 1, c)[:, -1]) @ A - b * integral).max())
+    integral = (k == 1) - legendre_integral_vandermonde(k - 1, c)[:, -1]
+    return float(np.abs((b * legendre_vandermonde(k - 1, c)[:, -1]) @ A - b * integral).max())
 
 
-def largest(residual: Callable[[int], float], s: int) -> int:
+def highest_order_satisfied(residual: Callable[[int], float], s: int) -> int:
     """Return the highest number, at most 2s, up to which a condition holds."""
     k = 0
-    while k < 2 * s and residual(k + 1) < ROUND_OFF:
+    while k < 2 * s and residual(k + 1) < ROUNDOFF:
         k += 1
     return k
 
@@ -67,8 +69,8 @@ def symplecticity_defect(A: np.ndarray, b: np.ndarray, A_hat: np.ndarray, b_hat:
 
 def symmetry_defect(c: np.ndarray, A: np.ndarray, b: np.ndarray) -> float:
     """Return the maximum deviation from the adjoint method: ``a_(s+1-i,s+1-j) + a_ij = b_j``, b and c mirrored."""
-    parts = [A[::-1, ::-1] + A - b[None, :], b[::-1] - b, c[::-1] + c - 1]
-    return float(max(np.abs(part).max() for part in parts))
+    residuals = [A[::-1, ::-1] + A - b[None, :], b[::-1] - b, c[::-1] + c - 1]
+    return float(max(np.abs(residual).max() for residual in residuals))
 
 
 def stability_at_infinity(A: np.ndarray, b: np.ndarray) -> float:
@@ -77,16 +79,16 @@ def stability_at_infinity(A: np.ndarray, b: np.ndarray) -> float:
     An infinite limit has its sign. The limit depends on which leading coefficients vanish; they are therefore computed
     exactly from the doubles.
     """
-    above, below = _determinant(A - b[None, :]), _determinant(A)
-    n, d = _degree(above), _degree(below)
+    numerator, denominator = _characteristic_polynomial(A - b[None, :]), _characteristic_polynomial(A)
+    n, d = _degree(numerator), _degree(denominator)
     if n < d:
         return 0.0
-    ratio = float(above[n] / below[d])
+    ratio = float(numerator[n] / denominator[d])
     # stiff modes have z to minus infinity
     return ratio if n == d else float(np.copysign(np.inf, ratio * (-1) ** (n - d)))
 
 
-def _determinant(M: np.ndarray) -> list[Fraction]:
+def _characteristic_polynomial(M: np.ndarray) -> list[Fraction]:
     """Return the coefficients in z of ``det(I - z M)``, lowest first (Faddeev-LeVerrier algorithm)."""
     s = len(M)
     exact = [[Fraction(x) for x in row] for row in M.tolist()]

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
-from livens.schemes.tableaus import digits as d
-from livens.schemes.tableaus.tableau import Pair, Tableau
+from livens.schemes.tableaus import multiprecision as d
+from livens.schemes.tableaus.tableau import PartitionedTableau, Tableau
 
 #: Maximum number of stages; more stages take seconds to compute and are not useful in simulations.
-MOST_STAGES = 60
+MAX_STAGES = 60
 
 
-def stages(s: Any, least: int, name: str) -> int:
+def check_stage_count(s: Any, minimum: int, name: str) -> int:
     """Return s as an int; raise InputError if it is not a valid number of stages."""
-    number = isinstance(s, Real) and not isinstance(s, bool)
-    if not number or not least <= s <= MOST_STAGES or s != int(s):
-        raise InputError(f"{name} needs a whole number of stages s from {least} to {MOST_STAGES}, not {s!r}")
+    is_number = isinstance(s, Real) and not isinstance(s, bool)
+    if not is_number or not minimum <= s <= MAX_STAGES or s != int(s):
+        raise InputError(f"{name} needs a whole number of stages s from {minimum} to {MAX_STAGES}, not {s!r}")
     return int(s)
 
 
@@ -48,7 +48,7 @@ def gauss(s: int) -> Tableau:
     >>> gauss(1)
     Tableau(name='gauss-1', c=array([0.5]), A=array([[0.5]]), b=array([1.]))
     """
-    return _gauss(stages(s, 1, "gauss"))
+    return _gauss(check_stage_count(s, 1, "gauss"))
 
 
 def radau_ia(s: int) -> Tableau:
@@ -69,7 +69,7 @@ def radau_ia(s: int) -> Tableau:
     >>> radau_ia(2).order, radau_ia(2).C, radau_ia(2).D
     (3, 1, 2)
     """
-    return _radau_ia(stages(s, 1, "radau_ia"))
+    return _radau_ia(check_stage_count(s, 1, "radau_ia"))
 
 
 def radau_iia(s: int) -> Tableau:
@@ -90,7 +90,7 @@ def radau_iia(s: int) -> Tableau:
     >>> radau_iia(1).A, radau_iia(2).stability_at_infinity
     (array([[1.]]), 0.0)
     """
-    return _radau_iia(stages(s, 1, "radau_iia"))
+    return _radau_iia(check_stage_count(s, 1, "radau_iia"))
 
 
 def lobatto_iiia(s: int) -> Tableau:
@@ -112,7 +112,7 @@ def lobatto_iiia(s: int) -> Tableau:
     array([[0. , 0. ],
            [0.5, 0.5]])
     """
-    return _lobatto(stages(s, 2, "lobatto_iiia"))["iiia"]
+    return _lobatto(check_stage_count(s, 2, "lobatto_iiia"))["iiia"]
 
 
 def lobatto_iiib(s: int) -> Tableau:
@@ -134,7 +134,7 @@ def lobatto_iiib(s: int) -> Tableau:
     array([[0.5, 0. ],
            [0.5, 0. ]])
     """
-    return _lobatto(stages(s, 2, "lobatto_iiib"))["iiib"]
+    return _lobatto(check_stage_count(s, 2, "lobatto_iiib"))["iiib"]
 
 
 def lobatto_iiic(s: int) -> Tableau:
@@ -156,7 +156,7 @@ def lobatto_iiic(s: int) -> Tableau:
     array([[ 0.5, -0.5],
            [ 0.5,  0.5]])
     """
-    return _lobatto(stages(s, 2, "lobatto_iiic"))["iiic"]
+    return _lobatto(check_stage_count(s, 2, "lobatto_iiic"))["iiic"]
 
 
 def lobatto_iiid(s: int) -> Tableau:
@@ -178,7 +178,7 @@ def lobatto_iiid(s: int) -> Tableau:
     array([[ 0.25, -0.25],
            [ 0.75,  0.25]])
     """
-    return _lobatto(stages(s, 2, "lobatto_iiid"))["iiid"]
+    return _lobatto(check_stage_count(s, 2, "lobatto_iiid"))["iiid"]
 
 
 def lobatto_iiie(s: int) -> Tableau:
@@ -200,15 +200,15 @@ def lobatto_iiie(s: int) -> Tableau:
     array([[0.25, 0.  ],
            [0.5 , 0.25]])
     """
-    return _lobatto(stages(s, 2, "lobatto_iiie"))["iiie"]
+    return _lobatto(check_stage_count(s, 2, "lobatto_iiie"))["iiie"]
 
 
 @cache
-def _lobatto_pair(s: int) -> Pair:
-    return Pair(f"lobatto-iiia-iiib-{s}", lobatto_iiia(s), lobatto_iiib(s))
+def _lobatto_pair(s: int) -> PartitionedTableau:
+    return PartitionedTableau(f"lobatto-iiia-iiib-{s}", lobatto_iiia(s), lobatto_iiib(s))
 
 
-def lobatto_iiia_iiib(s: int) -> Pair:
+def lobatto_iiia_iiib(s: int) -> PartitionedTableau:
     """Return the Lobatto IIIA-IIIB pair: IIIA for coordinates, IIIB for momenta; order 2s-2, symplectic, symmetric.
 
     See S002 6.2.
@@ -228,7 +228,7 @@ def lobatto_iiia_iiib(s: int) -> Pair:
     >>> lobatto_iiia_iiib(3).order, lobatto_iiia_iiib(3).symplectic
     (4, True)
     """
-    return _lobatto_pair(stages(s, 2, "lobatto_iiia_iiib"))
+    return _lobatto_pair(check_stage_count(s, 2, "lobatto_iiia_iiib"))
 
 
 #: Functions that return the tableau of a family for s stages, by name of the family.
@@ -246,18 +246,18 @@ FAMILIES: dict[str, Callable[[int], Tableau]] = {
 
 def gauss_nodes(s: int) -> d.Vector:
     """Return the zeros of ``P_s``."""
-    return d.zeros([0] * s + [1])
+    return d.legendre_roots([0] * s + [1])
 
 
 def lobatto_nodes(s: int) -> d.Vector:
     """Return the zeros of ``P_s - P_(s-2)``; the first is 0, the last is 1."""
-    return [Decimal(0), *d.zeros([0] * (s - 2) + [-1, 0, 1])[1:-1], Decimal(1)]
+    return [Decimal(0), *d.legendre_roots([0] * (s - 2) + [-1, 0, 1])[1:-1], Decimal(1)]
 
 
 def collocation(c: d.Vector, upper: d.Vector) -> d.Matrix:
     """Return the integrals of the Lagrange polynomials on the nodes c from 0 to each upper limit."""
-    W = d.lagrange(c)
-    return [d.combine(W, d.legendre_integrals(len(c) - 1, u)) for u in upper]
+    W = d.lagrange_coefficients(c)
+    return [d.matvec(W, d.legendre_integrals(len(c) - 1, u)) for u in upper]
 
 
 def _conjugate(A: d.Matrix, b: d.Vector) -> d.Matrix:
@@ -269,59 +269,59 @@ def _average(A: d.Matrix, B: d.Matrix) -> d.Matrix:
 
 
 def _tableau(name: str, c: d.Vector, A: d.Matrix, b: d.Vector) -> Tableau:
-    return Tableau(f"{name}-{len(b)}", d.rounded(c), d.rounded(A), d.rounded(b))
+    return Tableau(f"{name}-{len(b)}", d.to_doubles(c), d.to_doubles(A), d.to_doubles(b))
 
 
 @cache
 def _gauss(s: int) -> Tableau:
-    with d.digits(s):
+    with d.precision(s):
         c = gauss_nodes(s)
         *A, b = collocation(c, [*c, Decimal(1)])
         return _tableau("gauss", c, A, b)
 
 
 @cache
-def gauss_weights_rest(s: int) -> np.ndarray:
+def gauss_weight_residuals(s: int) -> np.ndarray:
     """Return the rounding errors of the Gauss weights, which would accumulate to a drift over many steps.
 
     >>> bool(abs(gauss_weights_rest(8)).max() < 1e-16), gauss_weights_rest(1)
     (True, array([0.]))
     """
-    with d.digits(s):
+    with d.precision(s):
         (b,) = collocation(gauss_nodes(s), [Decimal(1)])
-        return d.rounded([exact - Decimal(float(exact)) for exact in b])
+        return d.to_doubles([exact - Decimal(float(exact)) for exact in b])
 
 
 @cache
 def _radau_ia(s: int) -> Tableau:
-    with d.digits(s):
-        c = [Decimal(0), *d.zeros([0] * (s - 1) + [1, 1])[1:]]
+    with d.precision(s):
+        c = [Decimal(0), *d.legendre_roots([0] * (s - 1) + [1, 1])[1:]]
         *A, b = collocation(c, [*c, Decimal(1)])
         return _tableau("radau-ia", c, _conjugate(A, b), b)
 
 
 @cache
 def _radau_iia(s: int) -> Tableau:
-    with d.digits(s):
-        c = [*d.zeros([0] * (s - 1) + [-1, 1])[:-1], Decimal(1)]
+    with d.precision(s):
+        c = [*d.legendre_roots([0] * (s - 1) + [-1, 1])[:-1], Decimal(1)]
         A = collocation(c, c)
         return _tableau("radau-iia", c, A, A[-1])
 
 
 @cache
 def _lobatto(s: int) -> dict[str, Tableau]:
-    with d.digits(s):
+    with d.precision(s):
         c = lobatto_nodes(s)
         A = collocation(c, c)
         b = A[-1]
-        iiib, iiic = _conjugate(A, b), _iiic(c, b)
+        iiib, iiic = _conjugate(A, b), _lobatto_iiic(c, b)
         matrices = dict(iiia=A, iiib=iiib, iiic=iiic, iiid=_average(iiic, _conjugate(iiic, b)), iiie=_average(A, iiib))
         return {name: _tableau(f"lobatto-{name}", c, matrix, b) for name, matrix in matrices.items()}
 
 
-def _iiic(c: d.Vector, b: d.Vector) -> d.Matrix:
+def _lobatto_iiic(c: d.Vector, b: d.Vector) -> d.Matrix:
     """Return the matrix with ``a_i1 = b_1``; the rest integrates ``p - b_1 p(0)`` for p of degree s-2, by C(s-1)."""
-    W = d.lagrange(c[1:])
-    at_zero = d.combine(W, d.legendre(len(c) - 2, Decimal(0)))
+    W = d.lagrange_coefficients(c[1:])
+    at_zero = d.matvec(W, d.legendre(len(c) - 2, Decimal(0)))
     rows = collocation(c[1:], c)
     return [[b[0], *(x - b[0] * z for x, z in zip(row, at_zero, strict=True))] for row in rows]

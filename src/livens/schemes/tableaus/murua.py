@@ -9,14 +9,14 @@ from functools import cache, cached_property
 import numpy as np
 
 from livens.schemes.tableaus import conditions
-from livens.schemes.tableaus import digits as d
-from livens.schemes.tableaus.families import collocation, gauss, gauss_nodes, lobatto_nodes, stages
-from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
+from livens.schemes.tableaus import multiprecision as d
+from livens.schemes.tableaus.families import check_stage_count, collocation, gauss, gauss_nodes, lobatto_nodes
+from livens.schemes.tableaus.interpolation import Extrapolation, Interpolant
 from livens.schemes.tableaus.tableau import Tableau
 
 
 @dataclass(frozen=True, eq=False)
-class Murua:
+class MuruaTableau:
     """Tableau of Murua's method: derivatives at Gauss nodes, constraints at Lobatto nodes (S002 6.7).
 
     x is one polynomial of degree s: ``X_i = x0 + h sum_k a_ik X'_k`` with ``X'_i = f(X_i, Z_i)`` at the nodes c of
@@ -41,7 +41,7 @@ class Murua:
     """
 
     name: str
-    dynamics: Tableau
+    gauss: Tableau
     c_bar: np.ndarray
     A_bar: np.ndarray
     gamma_0: float
@@ -50,7 +50,7 @@ class Murua:
     @property
     def s(self) -> int:
         """Number of stages."""
-        return self.dynamics.s
+        return self.gauss.s
 
     @property
     def constraint_nodes(self) -> np.ndarray:
@@ -60,7 +60,7 @@ class Murua:
     @property
     def multiplier_nodes(self) -> np.ndarray:
         """Nodes of ``z_0, Z_1 .. Z_s``: ``0, c_1 .. c_s``."""
-        return np.concatenate([[0.0], self.dynamics.c])
+        return np.concatenate([[0.0], self.gauss.c])
 
     def residual_c_bar(self, k: int) -> float:
         """Return the residual of the k-th part of Cbar: ``sum_j abar_ij c_j^(k-1) = cbar_i^k / k`` (S002 6.3.2).
@@ -75,20 +75,22 @@ class Murua:
         float
             Absolute residual.
         """
-        return conditions.residual_c(k, self.dynamics.c, self.A_bar, self.c_bar)
+        return conditions.residual_c(k, self.gauss.c, self.A_bar, self.c_bar)
 
     @cached_property
     def C_bar(self) -> int:
         """Largest number for which Cbar holds: s + 1, as the integrals of ``P_s`` from 0 to Lobatto nodes vanish."""
-        return conditions.largest(self.residual_c_bar, self.s)
+        return conditions.highest_order_satisfied(self.residual_c_bar, self.s)
 
     @property
     def order(self) -> int:
         """Order of x: minimum of the orders of both quadratures (S002 thm. 6.7). The order of the ``Z_i`` is s."""
         lobatto = Interpolant.through(self.constraint_nodes)(1.0)
         return min(
-            self.dynamics.B,
-            conditions.largest(lambda k: conditions.residual_b(k, self.constraint_nodes, lobatto), self.s + 1),
+            self.gauss.B,
+            conditions.highest_order_satisfied(
+                lambda k: conditions.residual_b(k, self.constraint_nodes, lobatto), self.s + 1
+            ),
         )
 
     def interpolant(self) -> Interpolant:
@@ -99,7 +101,7 @@ class Murua:
         Interpolant
             Interpolation polynomials of the Gauss nodes.
         """
-        return self.dynamics.interpolant()
+        return self.gauss.interpolant()
 
     def multiplier_interpolant(self) -> Interpolant:
         """Return the dense output of z: ``z(t0 + theta h) = sum_k l_k(theta) Z_k`` with ``Z_0 = z_0``.
@@ -119,10 +121,10 @@ class Murua:
         Extrapolation
             Extrapolation matrix as a function of the ratio of step sizes.
         """
-        return self.dynamics.extrapolation()
+        return self.gauss.extrapolation()
 
 
-def murua(s: int) -> Murua:
+def murua(s: int) -> MuruaTableau:
     """Return Murua's method with s Gauss nodes and s + 1 Lobatto nodes (M-PRK of S002).
 
     Parameters
@@ -140,19 +142,19 @@ def murua(s: int) -> Murua:
     >>> murua(1).gamma_0, murua(1).gamma, murua(1).A_bar
     (-1.0, array([2.]), array([[1.]]))
     """
-    return _murua(stages(s, 1, "murua"))
+    return _murua(check_stage_count(s, 1, "murua"))
 
 
 @cache
-def _murua(s: int) -> Murua:
-    with d.digits(s):
+def _murua(s: int) -> MuruaTableau:
+    with d.precision(s):
         c, c_bar = gauss_nodes(s), lobatto_nodes(s + 1)[1:]
-        gamma = d.rounded(d.combine(d.lagrange([Decimal(0), *c]), d.legendre(s, Decimal(1))))
-        return Murua(
+        gamma = d.to_doubles(d.matvec(d.lagrange_coefficients([Decimal(0), *c]), d.legendre(s, Decimal(1))))
+        return MuruaTableau(
             name=f"murua-{s}",
-            dynamics=gauss(s),
-            c_bar=d.rounded(c_bar),
-            A_bar=d.rounded(collocation(c, c_bar)),
+            gauss=gauss(s),
+            c_bar=d.to_doubles(c_bar),
+            A_bar=d.to_doubles(collocation(c, c_bar)),
             gamma_0=float(gamma[0]),
-            gamma=d.frozen(gamma[1:]),
+            gamma=d.read_only(gamma[1:]),
         )

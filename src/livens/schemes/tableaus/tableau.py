@@ -9,8 +9,8 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.schemes.tableaus import conditions
-from livens.schemes.tableaus.digits import frozen
-from livens.schemes.tableaus.polynomials import Extrapolation, Interpolant
+from livens.schemes.tableaus.interpolation import Extrapolation, Interpolant
+from livens.schemes.tableaus.multiprecision import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +49,14 @@ class Tableau:
 
     def __post_init__(self) -> None:
         for field in ("c", "A", "b"):
-            object.__setattr__(self, field, frozen(np.asarray(getattr(self, field))))
+            object.__setattr__(self, field, read_only(np.asarray(getattr(self, field))))
         s = self.b.size
         if s < 1 or self.b.shape != (s,) or self.c.shape != (s,) or self.A.shape != (s, s):
             raise InputError(
                 f"tableau '{self.name}' needs c and b of one length s and A of shape (s, s), "
                 f"got {self.c.shape}, {self.b.shape}, {self.A.shape}"
             )
-        if not all(np.all(np.isfinite(part)) for part in (self.c, self.A, self.b)):
+        if not all(np.all(np.isfinite(coefficients)) for coefficients in (self.c, self.A, self.b)):
             raise InputError(f"tableau '{self.name}' has a coefficient that is not a finite number")
 
     @property
@@ -112,17 +112,17 @@ class Tableau:
     @cached_property
     def B(self) -> int:
         """Order of the quadrature: largest p of B(p), ``sum_i b_i c_i^(k-1) = 1/k`` for k <= p."""
-        return conditions.largest(self.residual_b, self.s)
+        return conditions.highest_order_satisfied(self.residual_b, self.s)
 
     @cached_property
     def C(self) -> int:
         """Stage order: largest q of C(q), ``sum_j a_ij c_j^(k-1) = c_i^k/k`` for k <= q."""
-        return conditions.largest(self.residual_c, self.s)
+        return conditions.highest_order_satisfied(self.residual_c, self.s)
 
     @cached_property
     def D(self) -> int:
         """Largest r of D(r), ``sum_i b_i c_i^(k-1) a_ij = b_j (1 - c_j^k)/k`` for k <= r."""
-        return conditions.largest(self.residual_d, self.s)
+        return conditions.highest_order_satisfied(self.residual_d, self.s)
 
     @cached_property
     def order(self) -> int:
@@ -137,18 +137,18 @@ class Tableau:
     @property
     def symplectic(self) -> bool:
         """True if the method conserves quadratic invariants and the symplectic form."""
-        return self.symplecticity_defect < conditions.ROUND_OFF
+        return self.symplecticity_defect < conditions.ROUNDOFF
 
     @property
     def symmetric(self) -> bool:
         """True if the method is self-adjoint: a step of -h inverts a step of h."""
-        return conditions.symmetry_defect(self.c, self.A, self.b) < conditions.ROUND_OFF
+        return conditions.symmetry_defect(self.c, self.A, self.b) < conditions.ROUNDOFF
 
     @property
     def stiffly_accurate(self) -> bool:
         """True if the last stage is the final state, ``c_s = 1`` and ``a_sj = b_j`` (S002 def. 5.2)."""
         return bool(
-            abs(self.c[-1] - 1) < conditions.ROUND_OFF and np.all(abs(self.A[-1] - self.b) < conditions.ROUND_OFF)
+            abs(self.c[-1] - 1) < conditions.ROUNDOFF and np.all(abs(self.A[-1] - self.b) < conditions.ROUNDOFF)
         )
 
     @property
@@ -196,7 +196,7 @@ class Tableau:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class PartitionedTableau:
     """Partitioned Runge-Kutta method: one tableau for coordinates, another for momenta (S002 def. 6.1).
 
     Parameters
@@ -215,41 +215,40 @@ class Pair:
     """
 
     name: str
-    first: Tableau
-    second: Tableau
+    q: Tableau
+    p: Tableau
 
     def __post_init__(self) -> None:
-        if self.first.s != self.second.s:
+        if self.q.s != self.p.s:
             raise InputError(
-                f"the methods of pair '{self.name}' must have equally many stages, "
-                f"they have {self.first.s} and {self.second.s}"
+                f"the methods of pair '{self.name}' must have equally many stages, they have {self.q.s} and {self.p.s}"
             )
 
     @property
     def s(self) -> int:
         """Number of stages."""
-        return self.first.s
+        return self.q.s
 
     @property
     def symplecticity_defect(self) -> float:
         """Maximum of ``|b_i - bhat_i|`` and ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (S002 6.5)."""
-        x, y = self.first, self.second
+        x, y = self.q, self.p
         return max(conditions.symplecticity_defect(x.A, x.b, y.A, y.b), float(np.abs(x.b - y.b).max()))
 
     @property
     def symplectic(self) -> bool:
         """True if the pair conserves the symplectic form and invariants ``q^T D p``."""
-        return self.symplecticity_defect < conditions.ROUND_OFF
+        return self.symplecticity_defect < conditions.ROUNDOFF
 
     @property
     def symmetric(self) -> bool:
         """True if both methods are symmetric."""
-        return self.first.symmetric and self.second.symmetric
+        return self.q.symmetric and self.p.symmetric
 
     @property
     def order(self) -> int:
         """Order that is guaranteed by the conditions of both methods, which must have equal nodes and weights."""
-        x, y = self.first, self.second
+        x, y = self.q, self.p
         if not (np.array_equal(x.c, y.c) and np.array_equal(x.b, y.b)):
             raise InputError(f"pair '{self.name}' has different nodes or weights: B, C and D do not give its order")
         return conditions.guaranteed_order(x.B, min(x.C, y.C), min(x.D, y.D), self.symmetric)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.base import TINY
-from livens.multibody.contacts.geometry.surface import Local
+from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
+from livens.multibody.contacts.geometry.signed_distance import LocalDistance
 
 
 @dataclass(frozen=True)
-class BoxSurface(Local):
+class BoxDistance(LocalDistance):
     """Signed distance of a box with half edge lengths `half` along its axes; a rectangle in the plane."""
 
     def distance(self, w: Any, k: Any) -> Any:
-        beyond = [m.abs(x) - half for x, half in zip(w, k.half, strict=True)]
-        outside = m.sqrt(sum(m.maximum(x, 0.0) ** 2 for x in beyond) + TINY)
-        deepest = beyond[0]
-        for x in beyond[1:]:
+        excess = [m.abs(x) - half for x, half in zip(w, k.half, strict=True)]
+        outside = m.sqrt(sum(m.maximum(x, 0.0) ** 2 for x in excess) + SQRT_EPS)
+        deepest = excess[0]
+        for x in excess[1:]:
             deepest = m.maximum(deepest, x)
         return outside + m.minimum(deepest, 0.0)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.base import TINY
-from livens.multibody.contacts.geometry.surface import Axial
+from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
+from livens.multibody.contacts.geometry.signed_distance import AxisymmetricDistance
 
 
 @dataclass(frozen=True)
-class CapsuleSurface(Axial):
+class CapsuleDistance(AxisymmetricDistance):
     """Signed distance of a capsule: segment of half length `half` along the last axis, and `radius`."""
 
     def distance(self, w: Any, k: Any) -> Any:
         nearest = m.clip(w[0], -k.half, k.half)
         # |x - s e|^2 = |x|^2 - 2 s (e.x) + s^2
-        return m.sqrt(m.maximum(w[1] - 2 * nearest * w[0] + nearest**2, 0.0) + TINY) - k.radius
+        return m.sqrt(m.maximum(w[1] - 2 * nearest * w[0] + nearest**2, 0.0) + SQRT_EPS) - k.radius

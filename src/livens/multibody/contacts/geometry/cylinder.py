@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.base import TINY
-from livens.multibody.contacts.geometry.surface import Axial
+from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
+from livens.multibody.contacts.geometry.signed_distance import AxisymmetricDistance
 
 
 @dataclass(frozen=True)
-class CylinderSurface(Axial):
+class CylinderDistance(AxisymmetricDistance):
     """Signed distance of a cylinder of `radius` and half length `half` about the last axis; hollow: without ends."""
 
-    hollow: bool = False
+    is_hollow: bool = False
 
     def distance(self, w: Any, k: Any) -> Any:
-        rho = m.sqrt(m.maximum(w[1] - w[0] ** 2, 0.0) + TINY)
-        if self.hollow:
+        rho = m.sqrt(m.maximum(w[1] - w[0] ** 2, 0.0) + SQRT_EPS)
+        if self.is_hollow:
             return k.radius - rho
-        aside, above = rho - k.radius, m.abs(w[0]) - k.half
-        outside = m.sqrt(m.maximum(aside, 0.0) ** 2 + m.maximum(above, 0.0) ** 2 + TINY)
-        return outside + m.minimum(m.maximum(aside, above), 0.0)
+        radial_excess, axial_excess = rho - k.radius, m.abs(w[0]) - k.half
+        outside = m.sqrt(m.maximum(radial_excess, 0.0) ** 2 + m.maximum(axial_excess, 0.0) ** 2 + SQRT_EPS)
+        return outside + m.minimum(m.maximum(radial_excess, axial_excess), 0.0)

@@ -7,33 +7,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.base import TINY, Geometry
-from livens.multibody.joint_table import split
-from livens.multibody.placement import Placement
+from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS, PairGeometry
+from livens.multibody.joint_types import split_pair
+from livens.multibody.parametrisation import Parametrisation
 
 
 @dataclass(frozen=True)
-class EllipsoidOnPlane(Geometry):
+class EllipsoidOnPlane(PairGeometry):
     """Gap of an ellipsoid about X of a, with axes A and semi-axes `half`, and a plane of b.
 
     Its support function is ``sqrt(sum (half_i n.e_i)^2)`` for a plane with the normal n.
     """
 
-    def invariants(self, a: Placement, b: Placement, q: Any, k: Any) -> Sequence[Any]:
-        qa, qb = split(a, q)
+    def invariants(self, a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Sequence[Any]:
+        qa, qb = split_pair(a, q)
         n = b.vector(qb, k.B[:, a.dimension - 1])
-        slopes = [m.dot(n, a.vector(qa, k.A[:, i])) for i in range(a.dimension)]
-        return [m.dot(n, a.point(qa, k.X) - b.point(qb, k.Y)), *slopes]
+        direction_cosines = [m.dot(n, a.vector(qa, k.A[:, i])) for i in range(a.dimension)]
+        return [m.dot(n, a.point(qa, k.X) - b.point(qb, k.y0)), *direction_cosines]
 
     def gap(self, w: Any, k: Any) -> Any:
-        return w[0] - _reach(w, k)
+        return w[0] - _support(w, k)
 
-    def foot(self, a: Placement, b: Placement, q: Any, k: Any, normal: Any) -> Any:
-        qa, _ = split(a, q)
+    def witness_point(self, a: Parametrisation, b: Parametrisation, q: Any, k: Any, normal: Any) -> Any:
+        qa, _ = split_pair(a, q)
         w = self.invariants(a, b, q, k)
         arms = [k.half[i] ** 2 * w[1 + i] * a.vector(qa, k.A[:, i]) for i in range(a.dimension)]
-        return a.point(qa, k.X) - sum(arms[1:], arms[0]) / _reach(w, k)
+        return a.point(qa, k.X) - sum(arms[1:], arms[0]) / _support(w, k)
 
 
-def _reach(w: Any, k: Any) -> Any:
-    return m.sqrt(sum((half * slope) ** 2 for half, slope in zip(k.half, w[1:], strict=True)) + TINY)
+def _support(w: Any, k: Any) -> Any:
+    return m.sqrt(sum((half * cosine) ** 2 for half, cosine in zip(k.half, w[1:], strict=True)) + SQRT_EPS)

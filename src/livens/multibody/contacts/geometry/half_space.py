@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.surface import Surface
+from livens.multibody.contacts.geometry.signed_distance import SignedDistance
 
 
 @dataclass(frozen=True)
-class HalfSpaceSurface(Surface):
+class HalfSpaceDistance(SignedDistance):
     """Signed distance of a half-space; its last axis is the outward normal."""
 
     def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.base import TINY
-from livens.multibody.contacts.geometry.surface import Surface
+from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
+from livens.multibody.contacts.geometry.signed_distance import SignedDistance
 
 
 @dataclass(frozen=True)
-class SphereSurface(Surface):
+class SphereDistance(SignedDistance):
     """Signed distance ``|x| - radius`` of a sphere; with opposite sign inside a hollow sphere."""
 
-    hollow: bool = False
-    turned = False
+    is_hollow: bool = False
+    uses_orientation = False
 
     def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
         return [m.dot(arm, arm)]
 
     def distance(self, w: Any, k: Any) -> Any:
-        away = m.sqrt(w[0] + TINY)
-        return k.radius - away if self.hollow else away - k.radius
+        radial_distance = m.sqrt(w[0] + SQRT_EPS)
+        return k.radius - radial_distance if self.is_hollow else radial_distance - k.radius

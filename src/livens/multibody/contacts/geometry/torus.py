@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from livens import math as m
-from livens.multibody.contacts.geometry.base import TINY
-from livens.multibody.contacts.geometry.surface import Axial
+from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
+from livens.multibody.contacts.geometry.signed_distance import AxisymmetricDistance
 
 
 @dataclass(frozen=True)
-class TorusSurface(Axial):
+class TorusDistance(AxisymmetricDistance):
     """Signed distance of a torus: a circle of radius `ring` about the axis with a tube of radius `tube`.
 
     With the height z along the axis and the distance rho from it, the distance from the circle is
@@ -19,9 +19,9 @@ class TorusSurface(Axial):
     grooves, since the ball lies within the cross-section of either.
     """
 
-    hollow: bool = False
+    is_hollow: bool = False
 
     def distance(self, w: Any, k: Any) -> Any:
-        rho = m.sqrt(m.maximum(w[1] - w[0] ** 2, 0.0) + TINY)
-        s = m.sqrt(w[0] ** 2 + (rho - k.ring) ** 2 + TINY)
-        return k.tube - s if self.hollow else s - k.tube
+        rho = m.sqrt(m.maximum(w[1] - w[0] ** 2, 0.0) + SQRT_EPS)
+        s = m.sqrt(w[0] ** 2 + (rho - k.ring) ** 2 + SQRT_EPS)
+        return k.tube - s if self.is_hollow else s - k.tube

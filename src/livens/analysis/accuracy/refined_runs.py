@@ -1,0 +1,222 @@
+"""Runs with multiples of the step size, and norms of their differences (for Richardson estimates)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens import schemes
+from livens.analysis.observables import iterate_blocks
+from livens.errors import InputError, IntegrationError
+from livens.models.base import Model
+from livens.results.dense_output import at, interpolate_rows
+from livens.results.result import Result
+from livens.run.plan import Plan
+from livens.run.simulate import execute
+from livens.run.step_control import PerVariable, StepControl
+from livens.schemes.core.scheme import Scheme
+
+#: Maximum number of rows per run with equal steps, and number of comparison times of runs without common times.
+_MAX_ROWS, _SAMPLES = 20_000, 400
+#: Tolerance of equal times, as a fraction of a step.
+_SAME_TIME = 1e-7
+
+
+class RunSamples:
+    """Sampled rows of a run, evenly thinned if there are many; range and size refer to all rows."""
+
+    def __init__(self, run: Result, names: tuple[str, ...], equal_steps: bool) -> None:
+        expected = max(run.statistics.steps // run.info.every, 1)
+        self.stride = 2 ** math.ceil(math.log2(expected / _MAX_ROWS)) if equal_steps and expected > 2 * _MAX_ROWS else 1
+        self.equal_steps, self.stored = equal_steps, names
+        self.run = run
+        times: list[np.ndarray] = []
+        blocks_by_name: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        self.low: dict[str, np.ndarray] = {}
+        self.high: dict[str, np.ndarray] = {}
+        count = 0
+        for t, values in iterate_blocks(run, list(names)):
+            chosen = np.arange(-count % self.stride, len(t), self.stride)
+            times.append(t[chosen])
+            for name, block in zip(names, values, strict=True):
+                blocks_by_name[name].append(block[chosen])
+                low, high = block.min(axis=0), block.max(axis=0)
+                self.low[name] = np.minimum(self.low.get(name, low), low)
+                self.high[name] = np.maximum(self.high.get(name, high), high)
+            count += len(t)
+        self.t = np.concatenate(times)
+        self._values = {name: np.concatenate(blocks) for name, blocks in blocks_by_name.items()}
+        self.spacing = run.info.every * self.stride  # in steps
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        try:
+            values: dict[str, np.ndarray] = self.__dict__["_values"]
+            return values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def largest(self, name: str) -> np.ndarray:
+        """Return the largest absolute value of every component."""
+        return np.maximum(np.abs(self.low[name]), np.abs(self.high[name]))
+
+    def size(self, name: str) -> Any:
+        """Return half the range of the motion: Euclidean norm for q, v, p; by component for states, whose units differ.
+
+        For a constant variable the size is its absolute value.
+        """
+        half, largest = (self.high[name] - self.low[name]) / 2, self.largest(name)
+        if name in ("x", "y"):
+            scale = np.maximum(half, 1e-3 * largest)
+            scale = np.maximum(scale, 1e-6 * scale.max(initial=0.0))
+            return np.where(scale > 0, scale, 1.0)
+        motion, size = float(np.linalg.norm(half)), float(np.linalg.norm(largest))
+        return motion if motion > 1e-9 * size else (size or 1.0)
+
+    def relative(self, name: str, size: Any) -> float:
+        """Return the ratio of magnitude to motion: round-off is relative to the magnitude."""
+        largest = self.largest(name)
+        return float(np.max(largest / size)) if np.ndim(size) else float(np.linalg.norm(largest)) / float(size)
+
+
+@dataclass
+class RefinedRuns:
+    """A run and its refined runs, computed on demand.
+
+    `stop` is the end time of the refined runs, and `fraction` the fraction of the steps of the run up to it.
+    """
+
+    run: Result
+    model: Model
+    scheme: Scheme
+    names: tuple[str, ...]
+    initial: dict[str, Any]
+    stop: float
+    fraction: float
+
+    def __post_init__(self) -> None:
+        self.equal_steps = not self.scheme.fictive and not self.run.info.control
+        self.samples: dict[float, RunSamples | None] = {1.0: RunSamples(self.run, self.names, self.equal_steps)}
+        self.steps = 0
+        self.notes: list[str] = []
+
+    @property
+    def original(self) -> RunSamples:
+        samples = self.samples[1.0]
+        assert samples is not None
+        return samples
+
+    def __getitem__(self, factor: float) -> RunSamples | None:
+        """Return the samples of the run with `factor` times the step size; None if the run fails."""
+        if factor not in self.samples:
+            self.samples[factor] = self._compute(factor)
+        return self.samples[factor]
+
+    def _compute(self, factor: float) -> RunSamples | None:
+        try:
+            result = execute(self._plan(factor), events=(), progress=False)
+        except IntegrationError:
+            self.notes.append(f"with steps {factor:g} h the integration fails")
+            return None
+        if result.info.model != self.run.info.model:
+            raise InputError(
+                "the run was made with other equations than those of its model and of the scheme of that name: "
+                "pass the scheme or the scaling of the run"
+            )
+        self.steps += result.statistics.steps
+        return RunSamples(result, self.names, self.equal_steps)
+
+    def _plan(self, factor: float) -> Plan:
+        info = self.run.info
+        every = 1
+        if self.equal_steps:
+            # rows at the times of the run's rows, and not many more than are compared
+            thinning = self.run.statistics.steps * self.fraction / factor / _MAX_ROWS
+            common_stride = self.original.spacing * (round(1 / factor) if factor < 1 else 1)
+            every = math.gcd(common_stride, 2 ** int(math.log2(thinning))) if thinning >= 2 else 1
+        plan = Plan.from_run_info(
+            info,
+            self.model,
+            start=self.initial,
+            scheme=self.scheme,
+            h=info.h * factor,
+            t_end=self.stop,
+            every=every,
+            store=None if self.scheme.selects_step_size else self.names,
+            redundant="remove",
+            control=_scaled_control(info.control, self.scheme, factor) if info.control else None,
+        )
+        # another tolerance would select another order
+        return dataclasses.replace(plan, scheme=self.scheme) if self.scheme.selects_step_size else plan
+
+
+def _scaled_control(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
+    """Return a step control that leads to steps `factor` times as long: the error estimate grows as h^(k+1)."""
+    change = factor ** (scheme.error_order + 1 if scheme.error_order else scheme.order - 1)
+    old = StepControl(**control)
+    return dataclasses.replace(
+        old,
+        tolerance=_scaled_tolerance(old.tolerance, change),
+        absolute=None if old.absolute is None else _scaled_tolerance(old.absolute, change),
+        smallest=None if old.smallest is None else old.smallest * min(factor, 1.0),
+        largest=old.largest * factor,
+        most_steps=0,
+    )
+
+
+def _scaled_tolerance(tolerance: PerVariable, factor: float) -> PerVariable:
+    """Return tolerances multiplied by a factor."""
+    if isinstance(tolerance, Mapping):
+        return {name: value * factor for name, value in tolerance.items()}
+    return tuple(value * factor for value in tolerance) if isinstance(tolerance, Sequence) else tolerance * factor
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """Norms of the difference of two runs over time by variable, relative to the size of the motion."""
+
+    t: np.ndarray
+    norms: dict[str, np.ndarray]
+
+    def largest(self, name: str, times: np.ndarray) -> np.ndarray:
+        """Return the largest norm up to each time; NaN where only the initial row precedes it."""
+        curve = np.maximum.accumulate(self.norms[name])
+        index = np.searchsorted(self.t, times * (1 + 1e-12), side="right") - 1
+        return np.where(index >= 1, curve[np.maximum(index, 0)], np.nan)
+
+
+def difference(
+    fine: RunSamples | None, coarse: RunSamples | None, size: dict[str, Any], order: int
+) -> RunDifference | None:
+    """Return the difference of two runs at the times of the coarser run."""
+    if fine is None or coarse is None or len(coarse.t) < 2:
+        return None
+    step = (coarse.t[-1] - coarse.t[0]) / (len(coarse.t) - 1)
+    times = coarse.t[coarse.t <= fine.t[-1] + _SAME_TIME * step]
+    near = np.clip(np.searchsorted(fine.t, times), 0, len(fine.t) - 1)
+    before = np.maximum(near - 1, 0)
+    near = np.where(np.abs(fine.t[near] - times) <= np.abs(fine.t[before] - times), near, before)
+    rows = np.flatnonzero(np.abs(fine.t[near] - times) < _SAME_TIME * step)
+    if fine.equal_steps and len(rows) >= 2:
+        values = {name: getattr(fine, name)[near[rows]] for name in size}
+    else:  # no common times: interpolate the finer run
+        rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))
+        sample_times = np.minimum(times[rows], fine.t[-1])
+        if fine.run.info.control and schemes.get(fine.run.info.scheme).selects_step_size:
+            values = at(
+                fine.run, sample_times
+            )  # dense output: long steps are not interpolated by polynomials through rows
+        else:
+            values = interpolate_rows(fine, list(size), sample_times, min(max(order, 4), 8))
+    norms = {name: _distance(values[name] - getattr(coarse, name)[rows], size[name]) for name in size}
+    return RunDifference(times[rows], norms)
+
+
+def _distance(change: np.ndarray, size: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        distance = np.abs(change / size).max(axis=1) if np.ndim(size) else np.linalg.norm(change, axis=1) / size
+    return np.where(np.isfinite(distance), distance, np.inf)

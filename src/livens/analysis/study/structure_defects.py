@@ -1,0 +1,311 @@
+"""Structure defects of one step: symplecticity and reversibility at a state.
+
+The step map is differentiated exactly: from ``r(x; z) = 0`` follows ``dx/dz = -(dr/dx)^-1 dr/dz`` for the unknowns x of
+a step from the state z, with derivatives by CasADi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.linalg as sl
+
+from livens import schemes
+from livens.engine.steppers.reference import ReferenceSolver
+from livens.errors import InputError, IntegrationError
+from livens.models.base import InitialState
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.system import System
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.core.step_equations import StepGraph
+from livens.schemes.discretization.element_scheme import ElementScheme
+from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
+from livens.validation import check_number, check_positive
+
+
+def symplecticity_defect(
+    system: System | Hamiltonian,
+    scheme: str | Scheme,
+    q: Any,
+    v: Any = None,
+    h: float | None = None,
+    *,
+    p: Any = None,
+    t: float = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+    scaling: Any = None,
+) -> float:
+    """Return the symplecticity defect ``|DPsi^T J DPsi - J|`` (spectral norm) of the map of one step.
+
+    The map is ``Psi: (q, p) -> (q1, p1)``. The step starts from q and ``p = dT/dv(q, v)``, for a Hamiltonian from q and
+    p. A scheme that stores v in addition to p starts from v(q, p), so the mass matrix must be regular. With constraints
+    the form is restricted to the tangent space of the constrained phase space: all (dq, dp) with ``G dq = 0`` and
+    ``d(G(q) v(q, p)) = 0``. In an orthonormal basis N of it the defect is ``|N^T (DPsi^T J DPsi - J) N|``. The final
+    state need not lie in that phase space. A defect at round-off level means symplectic at this state.
+
+    Variables that a scheme recomputes from (q, p) in every step, such as a force, depend on (q, p). Variables that it
+    propagates, such as a step density or the initial energy, are held fixed. With a fictive time the map is that of one
+    step of it, with `scaling`.
+
+    Parameters
+    ----------
+    system : System or Hamiltonian
+        Model.
+    scheme : str or Scheme
+        Integration scheme.
+    q : array_like of shape (n,)
+        Coordinates.
+    v : array_like of shape (n,), optional
+        Velocities of a system.
+    h : float
+        Step size.
+    p : array_like of shape (n,), optional
+        Momenta of a Hamiltonian.
+    t : float, default 0.0
+        Time.
+    parameters : dict of str to float, optional
+        Parameter values.
+    scaling : optional
+        Time scaling, as in `livens.simulate`.
+
+    Returns
+    -------
+    float
+        Symplecticity defect.
+
+    Raises
+    ------
+    InputError
+        If the state of the scheme has independent variables besides (q, p).
+
+    Examples
+    --------
+
+    >>> import livens as lv
+    >>> pendulum = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
+    >>> symplecticity_defect(pendulum, "stormer-verlet", [1.0], p=[0.5], h=0.1) < 1e-15
+    True
+    """
+    step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, t, parameters, scaling)
+    n, layout = len(system.coordinates), step.equations.layout
+    v_by_q, v_by_p = system.velocity_derivatives(step.initial, step.k)
+    lift = np.zeros((layout.size, 2 * n))
+    lift[layout["q"], :n] = lift[layout["p"], n:] = np.eye(n)
+    lift[layout["v"]] = np.hstack([v_by_q, v_by_p])
+    if step.scheme_state:
+        lift = step.dependent_lift(lift)
+        phase_space_rows = np.vstack([lift[layout["q"]], lift[layout["p"]]])
+        if not np.allclose(phase_space_rows, np.eye(2 * n), atol=1e-12):
+            raise InputError(
+                f"the state of scheme '{step.scheme.name}' has independent variables besides (q, p): no map of (q, p)"
+            )
+    propagated = step.derivative() @ lift
+    D = np.vstack([propagated[layout["q"]], propagated[layout["p"]]])
+    J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    defect = D.T @ J @ D - J
+    if system.constraint_names:
+        N = _tangent_basis(system, step, v_by_q, v_by_p)
+        defect = N.T @ defect @ N
+    return float(np.linalg.norm(defect, 2)) if defect.size else 0.0
+
+
+def reversibility_defect(
+    system: System | Hamiltonian,
+    scheme: str | Scheme,
+    q: Any,
+    v: Any = None,
+    h: float | None = None,
+    *,
+    p: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    scaling: Any = None,
+) -> float:
+    """Return the reversibility defect: step, reverse v and p, step, reverse v and p, compare with the initial state.
+
+    The defect is the largest change of q, v and p, each relative to the larger of its norm and its change in the step.
+    It is at round-off level for a symmetric scheme on a reversible system, if the scheme itself can reach the state.
+    Time-dependent systems are not supported. For a Hamiltonian the step starts from q and p.
+
+    Parameters
+    ----------
+    system : System or Hamiltonian
+        Autonomous model.
+    scheme : str or Scheme
+        Integration scheme.
+    q : array_like of shape (n,)
+        Coordinates.
+    v : array_like of shape (n,), optional
+        Velocities of a system.
+    h : float
+        Step size.
+    p : array_like of shape (n,), optional
+        Momenta of a Hamiltonian.
+    parameters : dict of str to float, optional
+        Parameter values.
+    scaling : optional
+        Time scaling, as in `livens.simulate`.
+
+    Returns
+    -------
+    float
+        Reversibility defect.
+
+    Raises
+    ------
+    InputError
+        If the system depends on time.
+    """
+    if not getattr(system, "autonomous", True):
+        raise InputError("reversibility is defined for autonomous systems; this system depends on time")
+    step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, 0.0, parameters, scaling)
+    layout = step.equations.layout
+    reversed_state = step.reversed_state(step.final_state)
+    initial_guess = step.x.copy()
+    if isinstance(step.scheme, ElementScheme) and not getattr(system, "frames", ()):
+        initial_guess[: len(system.coordinates) * len(step.scheme.unknowns)] *= -1.0
+    else:
+        initial_guess = step.initial_guess(reversed_state)
+    returned = step.reversed_state(step.advance(reversed_state, initial_guess))
+    worst = 0.0
+    for part in (layout["q"], layout["v"], layout["p"]):
+        initial, displacement = step.z[part], step.final_state[part] - step.z[part]
+        size = max(float(np.linalg.norm(initial)), float(np.linalg.norm(displacement))) or 1.0
+        worst = max(worst, float(np.linalg.norm(returned[part] - initial)) / size)
+    return worst
+
+
+class _Step:
+    """One step from consistent initial values, solved to round-off with full pivoting."""
+
+    def __init__(
+        self,
+        system: System | Hamiltonian,
+        scheme: str | Scheme,
+        initial_values: Mapping[str, Any],
+        h: float | None,
+        t: float,
+        parameters: Mapping[str, Any] | None,
+        scaling: Any,
+    ) -> None:
+        self.scheme, self._system = schemes.get(scheme), system
+        if not {"elements", "phase space"} & {*getattr(system, "forms", ())}:
+            raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
+        schemes.check_compatible(self.scheme, system)
+        self.scheme = self.scheme if scaling is None else self.scheme.with_scaling(scaling)
+        self.k = system.parameter_vector(parameters or {})
+        self.initial: InitialState = system.initial_state(
+            initial_values, self.k, check_number("t", t), project=False, redundant="remove"
+        )
+        self.equations: StepGraph = self.scheme.equations(system, self.initial.removed_constraints).to_single_graph()
+        size = check_positive("h", h)
+        self._c = np.concatenate([[size, self.initial.t], self.k])
+        self._stepper = ReferenceSolver(self.equations)
+        #: Additional state variables of the scheme.
+        self.scheme_state = self.scheme.initial_scheme_state(system, self.initial.values, self.k, self.initial.t, size)
+        self.z = self.equations.layout.pack({**self.initial.values, **self.scheme_state})
+        self.x = self._solve(self.initial_guess(self.z), self.z, self._c)
+        self.final_state = self.equations.final_state_function(self.x, self.z, self._c).full().ravel()
+
+    def initial_guess(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.equations.initial_guess_function(z, self._c).full().ravel())
+
+    def _solve(self, initial_guess: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        if not self.equations.size:
+            return initial_guess
+        x, _, failure, _, _ = self._stepper.solve(initial_guess, z, c)
+        if failure is not None:
+            raise IntegrationError(f"the step cannot be solved: {failure.reason} ({failure.worst_equation})")
+        return x
+
+    def advance(self, z: np.ndarray, initial_guess: np.ndarray) -> np.ndarray:
+        """Return the final state of a step from another state."""
+        x = self._solve(initial_guess, z, self._c)
+        return np.asarray(self.equations.final_state_function(x, z, self._c).full().ravel())
+
+    @property
+    def _zero_step_constants(self) -> np.ndarray:
+        """Constants of a step of size zero, which keeps (q, p) and recomputes the dependent variables."""
+        return np.concatenate([[0.0], self._c[1:]])
+
+    def reversed_state(self, z: np.ndarray) -> np.ndarray:
+        """Return the state with reversed velocities and momenta, and recomputed dependent variables."""
+        z, layout = z.copy(), self.equations.layout
+        z[layout["v"]] *= -1.0
+        z[layout["p"]] *= -1.0
+        for name in self.scheme.odd_under_reversal:
+            z[layout[name]] *= -1.0
+        if BODY_ANGULAR_MOMENTA in layout:  # angular momenta are reversed as well
+            z[layout[BODY_ANGULAR_MOMENTA]] *= -1.0
+            return z
+        if not self.scheme_state:
+            return z
+        dependent = self._dependent_variables(z)
+        if set(self.scheme_state) - set(dependent):
+            x = self._solve(self.initial_guess(z), z, self._zero_step_constants)
+            z = np.asarray(self.equations.final_state_function(x, z, self._zero_step_constants).full().ravel())
+        for name, (value, _) in dependent.items():
+            z[layout[name]] = value
+        return z
+
+    def _dependent_variables(self, z: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return the scheme variables that depend on (q, p) for this step size, with their Jacobians."""
+        layout = self.equations.layout
+        n = layout["q"].stop - layout["q"].start
+        y = ca.SX.sym("y", 2 * n)
+        size, t = float(self._c[0]), float(self._c[1])
+        parts = self.scheme.scheme_state_of(self._system, y[:n], y[n:], t, ca.DM(self.k), size)
+        point = np.concatenate([z[layout["q"]], z[layout["p"]]])
+        values = {}
+        for name, part in parts.items():
+            value, jacobian = ca.Function("following", [y], [part, ca.jacobian(part, y)])(point)
+            values[name] = np.array(value).ravel(), np.array(jacobian)
+        return values
+
+    def derivative(self) -> np.ndarray:
+        """Return the Jacobian of the final state with respect to the initial state."""
+        return self._derivative(self.x, self._c)
+
+    def dependent_lift(self, lift: np.ndarray) -> np.ndarray:
+        """Return `lift` with the derivatives of the dependent variables, by a step of size zero."""
+        dependent, lifted = self._dependent_variables(self.z), lift.copy()
+        if set(self.scheme_state) - set(dependent):
+            lifted = (
+                self._derivative(
+                    self._solve(self.initial_guess(self.z), self.z, self._zero_step_constants),
+                    self._zero_step_constants,
+                )
+                @ lift
+            )
+        for name, (_, jacobian) in dependent.items():
+            lifted[self.equations.layout[name]] = jacobian
+        return lifted
+
+    def _derivative(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        e = self.equations
+        parts = ca.Function(
+            "derivatives",
+            e.arguments,
+            [
+                ca.jacobian(e.residual, e.x),
+                ca.jacobian(e.residual, e.z),
+                ca.jacobian(e.final_state, e.x),
+                ca.jacobian(e.final_state, e.z),
+            ],
+        )
+        r_x, r_z, end_x, end_z = (np.array(part) for part in parts(x, self.z, c))
+        return np.asarray(end_z - end_x @ np.linalg.solve(r_x, r_z) if e.size else end_z)
+
+
+def _tangent_basis(system: Any, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the directions (dq, dp) that satisfy the linearised (hidden) constraints."""
+    d, state = equations_of_motion(system), step.initial
+    hidden = d.velocity_constraint
+    evaluate = d.function(ca.vertcat(d.G, ca.jacobian(hidden, d.q), ca.jacobian(hidden, d.v)))
+    G, by_q, by_v = np.split(np.array(evaluate(state["q"], state["v"], state["p"], state.t, step.k)), 3)
+    level = np.hstack([G, np.zeros_like(G)])
+    rate = np.hstack([by_q + by_v @ v_by_q, by_v @ v_by_p])
+    return np.asarray(sl.null_space(np.vstack([level, rate])))

@@ -1,0 +1,21 @@
+"""Fingerprint of the code generators, part of every key of the machine-code cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+#: Folders of the package whose sources determine generated code: emitters, kernels, workspace layouts and the
+#: constants they contain, graph transformations, and the index tables of element batches.
+_SOURCE_FOLDERS = ("engine", "expressions/graph", "schemes/discretization")
+
+
+@functools.cache
+def codegen_fingerprint() -> str:
+    """Return the fingerprint of all sources that determine generated code: another version may generate other code."""
+    package = Path(__file__).parents[2]
+    digest = hashlib.sha256()
+    for file in sorted(file for folder in _SOURCE_FOLDERS for file in (package / folder).rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

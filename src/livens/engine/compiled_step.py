@@ -1,0 +1,375 @@
+"""Compiled step: the equations of a scheme for a model, their native code, pivot orders, and the stepper factory."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from livens.engine.codegen.jit import NativeCode
+from livens.engine.codegen.newton_kernels import first_correction_kernel
+from livens.engine.codegen.predictor_kernel import predictor_kernel
+from livens.engine.codegen.step_kernels import (
+    error_kernel,
+    initial_guess_kernel,
+    inv_roundoff_kernel,
+    newton_kernel,
+    residual_kernel,
+    stage_extrapolation_kernel,
+    state_update_kernel,
+)
+from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
+from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
+from livens.engine.newton.step_size_control import StepSizeController
+from livens.engine.stepper import Stepper
+from livens.engine.steppers.dem import DemStepper
+from livens.engine.steppers.explicit import ExplicitStepper
+from livens.engine.steppers.fixed_point_rk import FixedPointStepper
+from livens.engine.steppers.free_bodies import FreeBodiesStepper
+from livens.engine.steppers.fused import FusedStepper
+from livens.engine.steppers.neighbour_list import NeighbourList
+from livens.engine.steppers.reference import ReferenceStepper
+from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl, TaylorStepper
+from livens.engine.wisdom_holman.stepper import WisdomHolmanStepper
+from livens.expressions.evaluate import Evaluator
+from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
+from livens.expressions.state_layout import Layout
+from livens.models.base import Model
+from livens.models.contact_detection import DetectedContacts
+from livens.progress import report_progress
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
+from livens.schemes.discretization.assembly_plan import AssemblyPlan
+from livens.schemes.discretization.fixed_point_stages import FixedPointStages
+from livens.schemes.discretization.granular_step import GranularEquations
+from livens.schemes.discretization.independent_bodies import IndependentBodyEquations
+from livens.schemes.splitting.wisdom_holman import WisdomHolmanEquations
+from livens.schemes.taylor_equations import TaylorEquations
+
+if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
+    from livens.engine.assembled.assembly import Assembly
+    from livens.engine.assembled.symbolic_analysis import EliminationPlan
+
+T = TypeVar("T")
+
+#: Maximum number of compiled steps in the cache, for models that are built again.
+_MAX_CACHED_STEPS = 32
+#: Largest instruction count of a step with a fused first Newton correction. For longer steps its compilation would take
+#: as long as that of all other kernels, and would save at most a tenth of the step time.
+_MAX_FUSED_INSTRUCTIONS = 8000
+#: Maximum number of cached initial pivot orders per step.
+_MAX_PIVOT_ORDERS = 64
+
+
+class CompiledStep:
+    """Equations, kernels and pivot orders of a scheme for a model; owns its machine code, which is freed with it.
+
+    Parameters, step size and time are run-time inputs. One object serves every run of the model and of all models with
+    equal fingerprints, also from several threads at once: data that change in a run belong to its stepper.
+    """
+
+    def __init__(self, model: Model, scheme: Scheme, removed_constraints: tuple[int, ...] = ()) -> None:
+        self.model, self.scheme, self.removed_constraints = model, scheme, removed_constraints
+        self.equations = scheme.equations(model, removed_constraints)
+        self.layout: Layout = self.equations.layout
+        self._code: dict[str, NativeCode] = {}
+        self._newton: dict[PivotOrder, tuple[NativeCode, NativeCode | None]] = {}
+        self._addresses: dict[PivotOrder | None, StepKernels] = {}
+        self._first_pivot_orders: collections.OrderedDict[Hashable, PivotOrder] = collections.OrderedDict()
+        self.workspace_pool: list[Workspace] = []
+        self._lock = threading.RLock()
+        self._cache: dict[Hashable, Any] = {}
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return an object that is created once for this step and cached, such as the kernels of its derivatives."""
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = make()
+            result: T = self._cache[key]
+        return result
+
+    @functools.cached_property
+    def flat_equations(self) -> StepGraph:
+        """Equations as one expression graph."""
+        self._report_stage()
+        return self.equations.to_single_graph()
+
+    @property
+    def uses_taylor_series(self) -> bool:
+        """True for Taylor-series steps: their equations as one graph are long and rarely needed."""
+        return isinstance(self.equations, TaylorEquations)
+
+    @property
+    def has_dedicated_code(self) -> bool:
+        """True for steps with dedicated native code and no unknowns; their equations as one graph are rarely needed."""
+        return isinstance(
+            self.equations, TaylorEquations | WisdomHolmanEquations | GranularEquations | IndependentBodyEquations
+        )
+
+    @property
+    def uses_fixed_point(self) -> bool:
+        """True if stages are solved by fixed-point iteration: no elimination and no pivots."""
+        return isinstance(self.equations, FixedPointStages)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Number of unknowns of a step."""
+        if isinstance(self.equations, FixedPointStages):
+            return self.equations.size
+        return 0 if self.has_dedicated_code else self.flat_equations.size
+
+    @property
+    def loops_over_bodies(self) -> bool:
+        """True if steps loop over bodies and cells, without one graph of all equations."""
+        return isinstance(self.equations, GranularEquations | IndependentBodyEquations)
+
+    @property
+    def has_dense_output(self) -> bool:
+        """True if the scheme has dense output."""
+        return self.taylor_interpolant is not None or (
+            not self.has_dedicated_code and self.flat_equations.dense_output is not None
+        )
+
+    @functools.cached_property
+    def taylor_interpolant(self) -> TaylorInterpolant | None:
+        """Dense output of Taylor-series steps."""
+        return TaylorInterpolant(self) if self.uses_taylor_series else None
+
+    def _report_stage(self) -> None:
+        unknowns = getattr(self.equations, "unknowns", None)
+        report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
+
+    # -- assembly -----------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def assembly_plan(self) -> AssemblyPlan | None:
+        """Assembly plan of the assembled tier: equations by element batches; None if the scheme has none."""
+        self._report_stage()
+        return self.equations.assembly_plan()
+
+    @functools.cached_property
+    def assembly(self) -> Assembly:
+        """Kernels of all element batches."""
+        from livens.engine.assembled.assembly import Assembly
+
+        assert self.assembly_plan is not None
+        return Assembly(self.assembly_plan)
+
+    @functools.cached_property
+    def elimination(self) -> EliminationPlan | None:
+        """Elimination order of the assembled tier; None if no accurate one exists and SuperLU is used."""
+        from livens.engine.assembled.ordering_selection import choose_elimination
+
+        assembly = self.assembly
+        report_progress("ordering their elimination")
+        return choose_elimination(assembly, self.model.parameter_vector())
+
+    @functools.cached_property
+    def variables(self) -> tuple[str, ...]:
+        """Variables that the rows of a run can contain."""
+        fictive = ("fictive_time",) if "t" in self.layout else ()
+        return tuple(name for name in RESULT_VARIABLES if name in self.layout or name in (*MANDATORY, *fictive))
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
+        avoids_flat_graph = self.model.uses_sparse_path or self.has_dedicated_code or self.uses_fixed_point
+        return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
+
+    def matches_fingerprint(self, fingerprint: str) -> bool:
+        """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
+        if fingerprint == self.fingerprint or self.loops_over_bodies:
+            return fingerprint == self.fingerprint
+        return self.model.uses_sparse_path and fingerprint == self.flat_equations.fingerprint
+
+    def error_estimate(self, tier: str) -> ErrorEstimateInfo | None:
+        """Return the description of the error estimate of a tier, or None."""
+        if tier == "assembled":
+            return self.assembly.plan.error_info
+        if self.has_dedicated_code:
+            return None
+        return None if self.flat_equations.error_estimate is None else self.flat_equations.error_estimate.info
+
+    @functools.cached_property
+    def error_estimate_size(self) -> int:
+        """Number of values of an error estimate, including reference magnitudes and filter matrix."""
+        error = self.flat_equations.error_estimate
+        return 0 if error is None else error.count * (2 if error.matrix is None else 2 + error.count)
+
+    # -- native code --------------------------------------------------------------------------------------------------
+    def kernels(self, order: PivotOrder | None) -> StepKernels:
+        """Return the kernel addresses for the time loop; without unknowns there is no pivot order."""
+        cached_kernels = self._addresses.get(order)
+        if cached_kernels is not None:
+            return cached_kernels
+        e = self.flat_equations
+        with self._lock:
+            if not self._code:
+                self._code = {"update_state": state_update_kernel(e)}
+                if e.size:
+                    self._code |= {
+                        "residual": residual_kernel(e),
+                        "inv_roundoff": inv_roundoff_kernel(e),
+                        "initial_guess": initial_guess_kernel(e),
+                    }
+                    self._code["predict"] = predictor_kernel(e)
+                if e.error_estimate is not None:
+                    self._code["error"] = error_kernel(e)
+                if e.stage_extrapolation is not None:
+                    self._code["extrapolate_stages"] = stage_extrapolation_kernel(e)
+            if order is not None and order not in self._newton:
+                is_long = e.newton_function.n_instructions() > _MAX_FUSED_INSTRUCTIONS
+                self._newton[order] = newton_kernel(e, order), None if is_long else first_correction_kernel(e, order)
+            newton_codes = self._newton[order] if order is not None else (None, None)
+            newton, first_correction = (0 if code is None else code.address for code in newton_codes)
+            other_kernels = {
+                name: self._address(name) for name in kernel_names() if name not in ("newton", "first_correction")
+            }
+            external = {}
+            if e.external_force is not None:
+                q, n = e.external_force.query_start, e.external_force.n
+                external = dict(
+                    external_force=e.external_force.force.address,
+                    external_q=q,
+                    external_v=q + n,
+                    external_t=q + 2 * n,
+                    external_out=e.external_force.result_start,
+                )
+            kernels = self._addresses[order] = StepKernels(
+                newton=newton, first_correction=first_correction, **other_kernels, **external
+            )
+        return kernels
+
+    def neighbour_list(self, k: np.ndarray) -> NeighbourList | None:
+        """Return the neighbour list of detected contacts for one run, or None if the model has none."""
+        external = self.flat_equations.external_force
+        return (
+            NeighbourList(external.force, k)
+            if external is not None and isinstance(external.force, DetectedContacts)
+            else None
+        )
+
+    def can_compile(self, order: PivotOrder, max_orders: int) -> bool:
+        """Return True if a pivot order is compiled already, or fewer than `max_orders` are."""
+        return order in self._newton or len(self._newton) < max_orders
+
+    def _address(self, name: str) -> int:
+        return self._code[name].address if name in self._code else 0
+
+    def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
+        """Return the initial guess of the unknowns of the first step."""
+        if tier == "assembled":
+            from livens.engine.assembled.assembly import AssemblyWorkspace
+
+            bench, plan = AssemblyWorkspace(self.assembly, c[2:]), self.assembly.plan
+            history = np.zeros(plan.compensation_layout.size)
+
+            def guess_substep(weight: float) -> np.ndarray:
+                substep_inputs = np.concatenate([[weight * c[0]], c[1:]])
+                return plan.initial_guess(z, substep_inputs, lambda x: bench.residual(x, z, history, substep_inputs))
+
+            return np.concatenate([guess_substep(weight) for weight in plan.substep_weights])
+        if (
+            self.uses_fixed_point and tier == "fused"
+        ):  # the iteration starts from the stage derivatives at the initial state
+            return np.zeros(self.size)
+        return self._initial_guess(z, c)[0].ravel() if self.size else np.zeros(0)
+
+    def initial_history(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the initial history of the assembled stepper."""
+        from livens.engine.assembled.time_loop import initial_history
+
+        return initial_history(self.assembly.plan, z, c)
+
+    @functools.cached_property
+    def _initial_guess(self) -> Evaluator:
+        return Evaluator([self.flat_equations.z, self.flat_equations.c], [self.flat_equations.initial_guess])
+
+    @functools.cached_property
+    def _jacobian(self) -> Evaluator:
+        return Evaluator(self.flat_equations.arguments, [self.flat_equations.jac_values])
+
+    # -- pivot orders -------------------------------------------------------------------------------------------------
+    def pivot_order_for(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> PivotOrder:
+        """Return the pivot order for the Jacobian at this point."""
+        e = self.flat_equations
+        report_progress(f"choosing pivots of {e.size} equations")
+        return pivot_order(e.jac_rows, e.jac_cols, self._jacobian(x, z, c)[0].ravel(), e.size)
+
+    def initial_pivot_order(
+        self, x: np.ndarray, z: np.ndarray, c: np.ndarray, reference_inputs: np.ndarray
+    ) -> PivotOrder:
+        """Return the initial pivot order, for reference values of h and the parameters.
+
+        It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
+        cached for equal arguments.
+        """
+        key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
+        with self._lock:
+            order = self._first_pivot_orders.get(key)
+        if order is None:
+            try:
+                order = self.pivot_order_for(x, z, reference_inputs)
+            except SingularMatrixError:
+                order = self.pivot_order_for(x, z, c)
+            with self._lock:
+                self._first_pivot_orders[key] = order
+                while len(self._first_pivot_orders) > _MAX_PIVOT_ORDERS:
+                    self._first_pivot_orders.popitem(last=False)
+        return order
+
+    # -- steppers -----------------------------------------------------------------------------------------------------
+    def make_stepper(
+        self,
+        tier: str,
+        k: np.ndarray,
+        order: PivotOrder | None = None,
+        control: StepSizeController | None = None,
+        taylor_control: TaylorStepControl | None = None,
+        n_threads: int = 1,
+    ) -> Stepper:
+        """Return the stepper of a tier for one run with the parameters k.
+
+        `taylor_control` is for schemes with their own step-size control, `n_threads` for the assembled tier.
+        """
+        if tier == "assembled":
+            from livens.engine.assembled.stepper import AssembledStepper
+
+            return AssembledStepper(self, k, control, n_threads)
+        if isinstance(self.equations, IndependentBodyEquations) and tier == "fused":
+            return FreeBodiesStepper(self, k)
+        if self.loops_over_bodies and tier == "fused":
+            return DemStepper(self, k)
+        if tier == "reference":
+            return ReferenceStepper(self.flat_equations, k)
+        if self.uses_taylor_series:
+            return TaylorStepper(self, k, taylor_control)
+        if self.has_dedicated_code:
+            return WisdomHolmanStepper(self, k)
+        if self.uses_fixed_point:
+            return FixedPointStepper(self, k)
+        if not self.flat_equations.size:
+            return ExplicitStepper(self, k)
+        assert order is not None
+        return FusedStepper(self, k, order, control)
+
+
+_compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()
+_lock = threading.RLock()
+
+
+def compiled_step(model: Model, scheme: Scheme, removed_constraints: tuple[int, ...] = ()) -> CompiledStep:
+    """Return the compiled step of a scheme for a model; models with equal fingerprints share one."""
+    key: Any = (model.fingerprint, scheme, removed_constraints)
+    with _lock:
+        step = _compiled.get(key)
+        if step is None:
+            step = _compiled[key] = CompiledStep(model, scheme, removed_constraints)
+        _compiled.move_to_end(key)
+        while len(_compiled) > _MAX_CACHED_STEPS:
+            _compiled.popitem(last=False)
+    return step

@@ -1,0 +1,1 @@
+"""Tangent, adjoint and second-order adjoint kernels and sweeps."""

@@ -1,0 +1,1 @@
+"""Ensemble integration in SIMD lanes."""

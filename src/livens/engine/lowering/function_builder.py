@@ -1,0 +1,111 @@
+"""IR builder of one lowered function: values, stack slots, basic blocks, loads and stores."""
+
+from __future__ import annotations
+
+import ast
+
+from livens.engine.codegen.ir_emitter import literal
+from livens.engine.lowering.function import NativeFunction
+from livens.engine.lowering.types import BOOL, FLOAT, INT, NativeType
+
+#: Name of an SSA value, or a literal, and its type.
+Value = tuple[str, NativeType]
+_SIZES = {"double": 8, "i64": 8, "i32": 4}
+
+
+class FunctionBuilder:
+    """IR text of one function under construction."""
+
+    def __init__(self, function: NativeFunction) -> None:
+        self.function = function
+        self.called: list[NativeFunction] = []
+        self._globals = function.function.__globals__
+        self._flags = " reassoc contract" if function.fastmath else ""
+        self._stack: list[str] = []
+        self._lines: list[str] = []
+        self._count = 0
+        self._locals: dict[str, Value] = {}
+        self._loop_targets: list[tuple[str, str]] = []  # labels of `continue` and `break`
+        self._block_open = True  # the current block has no terminator yet
+
+    def _error(self, node: ast.AST, message: str) -> TypeError:
+        return TypeError(f"{self.function.name}, line {getattr(node, 'lineno', 0)}: {message}")
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+    def _emit(self, text: str) -> str:
+        self._count += 1
+        name = f"%v{self._count}"
+        self._lines.append(f"{name} = {text}")
+        return name
+
+    def _alloca(self, native_type: NativeType, name: str = "room") -> str:
+        self._count += 1
+        address = f"%{name}.{self._count}"
+        self._stack.append(f"{address} = alloca {native_type.llvm}")
+        return address
+
+    def _new_labels(self, *names: str) -> list[str]:
+        self._count += 1
+        return [f"{name}{self._count}" for name in names]
+
+    def _jump(self, label: str) -> None:
+        if self._block_open:
+            self._lines.append(f"br label %{label}")
+        self._block_open = False
+
+    def _start_block(self, label: str) -> None:
+        self._jump(label)
+        self._lines.append(f"{label}:")
+        self._block_open = True
+
+    def _cond_branch(self, condition: str, yes: str, no: str) -> None:
+        self._lines.append(f"br i1 {condition}, label %{yes}, label %{no}")
+        self._block_open = False
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+    def _store_local(self, name: str, value: Value) -> None:
+        if name not in self._locals:
+            self._locals[name] = self._alloca(value[1], name), value[1]
+        address, native_type = self._locals[name]
+        self._lines.append(f"store {native_type.llvm} {self._convert(value, native_type)}, ptr {address}")
+
+    def _load(self, address: str, element: str) -> Value:
+        loaded = self._emit(f"load {element}, ptr {address}, align {_SIZES[element]}")
+        if element == "i32":
+            return self._emit(f"zext i32 {loaded} to i64"), INT
+        return loaded, FLOAT if element == "double" else INT
+
+    def _store_entry(self, address: str, element: str, value: Value) -> None:
+        operand = self._convert(value, FLOAT if element == "double" else INT)
+        if element == "i32":
+            operand = self._emit(f"trunc i64 {operand} to i32")
+        self._lines.append(f"store {element} {operand}, ptr {address}, align {_SIZES[element]}")
+
+    # -- types --------------------------------------------------------------------------------------------------------
+    def _convert(self, value: Value, native_type: NativeType) -> str:
+        """Convert a value to a type; integers convert to floats."""
+        operand, source_type = value
+        if source_type == native_type or (
+            source_type.llvm == native_type.llvm == "ptr" and source_type.struct is native_type.struct
+        ):
+            return operand
+        if source_type is INT and native_type is FLOAT:
+            if operand.lstrip("-").isdigit():
+                return literal(float(operand))
+            return self._emit(f"sitofp i64 {operand} to double")
+        if source_type is BOOL and native_type is INT:
+            return self._emit(f"zext i1 {operand} to i64")
+        if source_type is BOOL and native_type is FLOAT:
+            return self._emit(f"uitofp i1 {operand} to double")
+        raise TypeError(f"{self.function.name}: got a value of type {source_type}, expected {native_type}")
+
+    def _to_bool(self, value: Value) -> str:
+        operand, native_type = value
+        if native_type is BOOL:
+            return operand
+        if native_type is FLOAT:
+            return self._emit(f"fcmp une double {operand}, {literal(0.0)}")
+        return self._emit(f"icmp ne i64 {self._convert(value, INT)}, 0")
+
+    def _pointer(self, value: Value) -> str:
+        return self._emit(f"inttoptr i64 {value[0]} to ptr") if value[1] is INT else value[0]

@@ -1,0 +1,74 @@
+"""Intrinsics of lowered functions; they exist in compiled code only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def call_kernel(address: int, a: Any, b: Any, c: Any, d: Any, e: Any) -> None:
+    """Call the kernel at an address with five pointers."""
+    raise NotImplementedError
+
+
+def address_of(array: Any) -> int:
+    """Return the address of an array."""
+    raise NotImplementedError
+
+
+def f64_pointer(address: int) -> Any:
+    """Return the float64 array at an address."""
+    raise NotImplementedError
+
+
+def float_to_bits(x: float) -> int:
+    """Return the bit pattern of a float as an integer.
+
+    The bit patterns of non-negative doubles order like int64; NaN sorts last.
+    """
+    raise NotImplementedError
+
+
+def bits_to_float(pattern: int) -> float:
+    """Return the float with a bit pattern."""
+    raise NotImplementedError
+
+
+def sqrt(x: float) -> float:
+    """Return the square root."""
+    raise NotImplementedError
+
+
+def store_release(array: Any, i: int, value: int) -> None:
+    """Store ``array[i] = value`` with release ordering."""
+    raise NotImplementedError
+
+
+def load_acquire(array: Any, i: int) -> int:
+    """Load ``array[i]`` with acquire ordering."""
+    raise NotImplementedError
+
+
+def yield_thread() -> None:
+    """Yield the core to other threads."""
+    raise NotImplementedError
+
+
+def cpu_pause() -> None:
+    """Hint to the processor that this thread spins."""
+    raise NotImplementedError
+
+
+INTRINSICS = frozenset(
+    (
+        call_kernel,
+        address_of,
+        f64_pointer,
+        float_to_bits,
+        bits_to_float,
+        sqrt,
+        store_release,
+        load_acquire,
+        yield_thread,
+        cpu_pause,
+    )
+)

@@ -1,0 +1,1 @@
+"""Newton iteration, compiled time loops, step-size control and static pivot order."""

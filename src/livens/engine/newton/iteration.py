@@ -1,0 +1,220 @@
+"""Newton iteration of one step: kernels are passed as addresses, everything else as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.intrinsics import call_kernel
+from livens.engine.lowering.types import F64Array, I64Array, Struct
+from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
+
+# A division by zero gives infinity or NaN; the convergence test rejects both.
+
+#: Status codes of a step and of `livens.engine.newton.time_loop.advance`.
+CONVERGED, DIVERGED, NEEDS_REPIVOT, END_REACHED, ERROR_TOO_LARGE = 0, 1, 2, 3, 4
+#: Maximum number of Newton iterations of a step.
+MAX_NEWTON_ITERATIONS = 25
+#: Pivot growth above which a new pivot order is requested: `MAX_GROWTH` (half the digits lost) if two iterations do not
+#: converge, `MODERATE_GROWTH` after `REPIVOT_AFTER` iterations.
+MAX_GROWTH, REPIVOT_AFTER, MODERATE_GROWTH = 1e8, 5, 1e3
+#: Largest accepted residual, as a multiple of its round-off bound, near singular configurations. There the round-off of
+#: the Newton update, through the curvature of the equations, lifts the residual above its bound. The residual is
+#: accepted if the curvature explains it and the iteration stagnates.
+MAX_CURVATURE_RESIDUAL = 1e6
+#: Number of past steps used by the predictor of the unknowns.
+HISTORY = 5
+#: Acceptance thresholds of the predictor: largest second difference relative to the last increment, or (near turning
+#: points) largest change of the second difference relative to the second difference.
+MAX_CURVATURE, MAX_CURVATURE_CHANGE = 0.7, 0.1
+#: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
+N_ITERATIONS, IS_LAST_STEP, N_STEPS = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class StepKernels(Struct):
+    """Addresses of the native functions of one step; 0 for functions that a scheme does not have."""
+
+    newton: int
+    first_correction: int
+    residual: int
+    inv_roundoff: int
+    update_state: int
+    initial_guess: int
+    predict: int
+    error: int
+    extrapolate_stages: int
+    #: Address of an external force, and offsets of coordinates, velocities, time and force in the state.
+    external_force: int = 0
+    external_q: int = 0
+    external_v: int = 0
+    external_t: int = 0
+    external_out: int = 0
+    #: Address of the data passed to the external force instead of the parameters, or 0.
+    external_data: int = 0
+
+
+def kernel_names() -> tuple[str, ...]:
+    """Return the names of the kernels of a step."""
+    return tuple(item.name for item in fields(StepKernels) if not item.name.startswith("external"))
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace(Struct):
+    """Workspace of a chunk of steps.
+
+    Step s goes from ``Z[s]`` at ``t[s]`` to ``Z[s+1]`` at ``t[s+1]`` and stores its unknowns in ``X[s+HISTORY]``;
+    ``X[:HISTORY]`` are the unknowns of the previous steps, oldest first.
+    """
+
+    c: F64Array  # step inputs: h, t and the parameters
+    Z: F64Array
+    X: F64Array
+    t: F64Array
+    newton_iterations: I64Array
+    work: F64Array  # workspace of the fused Newton kernels, see `livens.engine.newton.workspace_layout`
+    newton_update: F64Array  # view of `work`: last Newton update
+    inv_roundoff: F64Array  # view of `work`: reciprocal round-off bounds of the residual
+    r: F64Array  # residual, followed by the pivot growth
+    estimate: F64Array  # error estimate of a step, reference magnitudes, and the matrix of the filter
+    group_sizes: I64Array  # sizes of the consecutive groups of unknowns (velocities, multipliers, ...)
+    n_unknowns: int = field(init=False)
+    n_state: int = field(init=False)  # size of a state
+    n_groups: int = field(init=False)
+    counters: I64Array = field(init=False)
+    scratch: F64Array = field(init=False)  # 3 n_unknowns, or n_state and the size of the error estimate
+
+    def __post_init__(self) -> None:
+        n, n_state = self.X.shape[1], self.Z.shape[1]
+        derived = {
+            "n_unknowns": n,
+            "n_state": n_state,
+            "n_groups": self.group_sizes.size,
+            "counters": np.zeros(3, dtype=np.int64),
+        }
+        for name, value in (*derived.items(), ("scratch", np.zeros(3 * n + n_state + self.estimate.size))):
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
+
+# -- predictors -------------------------------------------------------------------------------------------------------
+@lowered
+def predict_unknowns(X: F64Array, x: F64Array, n: int, group_sizes: I64Array, n_groups: int) -> bool:
+    """Extrapolate the unknowns of the last five steps; exact for cubics and for alternating signs.
+
+    Multipliers of energy-momentum schemes contain round-off that changes its sign in every step; the root -1 in
+    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns True if the prediction is accepted. It is
+    rejected if steps are too long: if its distance to the linear extrapolation, ``x4 + x3 - x2``, is large against the
+    last increment, and so is that to the parabola, ``2 (x4 - x2) + x1``. Every group of unknowns is tested separately:
+    multipliers may be larger by orders of magnitude.
+    """
+    accepted, start = True, 0
+    for j in range(n_groups):
+        curvature, increment, curvature_change = 0.0, 0.0, 0.0
+        for i in range(start, start + group_sizes[j]):
+            x0, x1, x2, x3, x4 = X[i], X[n + i], X[2 * n + i], X[3 * n + i], X[4 * n + i]
+            x[i] = 3.0 * (x4 + x1) - 2.0 * (x3 + x2) - x0
+            curvature = max(curvature, abs(x[i] - (x4 + x3 - x2)))
+            increment = max(increment, abs(x4 - x3))
+            curvature_change = max(curvature_change, abs(x[i] - (2.0 * (x4 - x2) + x1)))
+        accepted, start = (
+            accepted
+            and (curvature <= MAX_CURVATURE * increment or curvature_change <= MAX_CURVATURE_CHANGE * curvature),
+            start + group_sizes[j],
+        )
+    return accepted
+
+
+# -- the residual test ------------------------------------------------------------------------------------------------
+@lowered
+def scaled_max_norm(r: F64Array, inv_roundoff: F64Array, n: int) -> float:
+    """Return the max norm of the residual scaled by its round-off bounds: converged if <= 1. NaN propagates."""
+    largest, total = 0.0, 0.0
+    for i in range(n):
+        a = abs(r[i]) * inv_roundoff[i]
+        total += a  # the comparison ignores NaN, the sum propagates it
+        if a > largest:
+            largest = a
+    return largest if total == total else total
+
+
+@lowered
+def within_curvature_bound(
+    residual: int,
+    x: F64Array,
+    z: F64Array,
+    c: F64Array,
+    r: F64Array,
+    dx: F64Array,
+    inv_roundoff: F64Array,
+    n: int,
+    scratch: F64Array,
+) -> bool:
+    """Accept a stagnating residual that is explained by the second-order term of the last Newton update.
+
+    Such residuals occur near singular configurations.
+    """
+    r_plus, r_minus, x_trial = scratch, scratch + n, scratch + 2 * n
+    for i in range(n):
+        x_trial[i] = x[i] + dx[i]
+    call_kernel(residual, x_trial, z, c, r_plus, r_plus)
+    for i in range(n):
+        x_trial[i] = x[i] - dx[i]
+    call_kernel(residual, x_trial, z, c, r_minus, r_minus)
+    for i in range(n):
+        curvature = 0.5 * abs(r_plus[i] - 2.0 * r[i] + r_minus[i])
+        if not abs(r[i]) <= 1.0 / inv_roundoff[i] + 10.0 * curvature:
+            return False
+    return True
+
+
+@lowered
+def newton_solve(
+    kernels: StepKernels, w: Workspace, x: F64Array, z: F64Array, repivot_after: int, already_corrected: bool
+) -> int:
+    """Solve one step by Newton iteration from the initial guess x to the round-off level. Returns a status code.
+
+    With `already_corrected`, x contains one Newton update already, which counts as the first iteration. The number of
+    iterations is returned in `Workspace.counters`.
+    """
+    n, c, r, dx, inv_roundoff, x_guess = w.n_unknowns, w.c, w.r, w.newton_update, w.inv_roundoff, w.scratch
+    norm_prev, norm_prev2, norm_guess, n_stalls = np.inf, np.inf, 0.0, 0
+    if already_corrected:
+        for i in range(n):
+            x_guess[i] = x[i] + dx[i]
+    for iteration in range(2 if already_corrected else 1, MAX_NEWTON_ITERATIONS + 1):
+        w.counters[N_ITERATIONS] = iteration
+        call_kernel(kernels.newton, x, z, c, r, dx)
+        pivot_growth = r[n]
+        if iteration == 1:
+            norm_guess = scaled_max_norm(r, inv_roundoff, n)
+        elif already_corrected and iteration == 2:
+            norm_prev = scaled_max_norm(r, inv_roundoff, n)
+        for i in range(n):
+            x[i] -= dx[i]
+        call_kernel(kernels.residual, x, z, c, r, dx)
+        norm = scaled_max_norm(r, inv_roundoff, n)
+        if norm > 0.5 * norm_prev:  # stagnation: outdated round-off bounds, or the round-off level is reached
+            n_stalls += 1
+            call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
+            norm = scaled_max_norm(r, inv_roundoff, n)
+            stagnated = n_stalls > 1 and norm <= MAX_CURVATURE_RESIDUAL
+            if stagnated and within_curvature_bound(kernels.residual, x, z, c, r, dx, inv_roundoff, n, w.scratch):
+                return CONVERGED
+        if already_corrected and iteration == 2 and SAFE_FRACTION < norm <= 1.0:
+            # the residual norm of the initial guess is needed to test for quadratic convergence
+            call_kernel(kernels.residual, x_guess, z, c, x_guess + n, x_guess + n)
+            norm_guess = scaled_max_norm(x_guess + n, inv_roundoff, n)
+        if converged_to_roundoff(norm, norm_prev, norm_guess if iteration == 2 else norm_prev2, iteration):
+            return CONVERGED
+        if not norm < np.inf:
+            return DIVERGED
+        if (
+            (pivot_growth > MAX_GROWTH and iteration >= 2)
+            or (pivot_growth > MODERATE_GROWTH and iteration >= repivot_after)
+        ) and (repivot_after <= MAX_NEWTON_ITERATIONS):
+            return NEEDS_REPIVOT
+        norm_prev2, norm_prev = norm_prev, norm
+    return DIVERGED

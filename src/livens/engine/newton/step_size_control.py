@@ -1,0 +1,358 @@
+"""Step-size control: error estimate, rejection, Gustafsson's predictive controller, and the adaptive step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.intrinsics import call_kernel
+from livens.engine.lowering.types import F64Array, Struct
+from livens.engine.newton.iteration import (
+    CONVERGED,
+    DIVERGED,
+    END_REACHED,
+    ERROR_TOO_LARGE,
+    HISTORY,
+    IS_LAST_STEP,
+    N_ITERATIONS,
+    NEEDS_REPIVOT,
+    StepKernels,
+    Workspace,
+    newton_solve,
+    predict_unknowns,
+)
+
+#: Safety factor of the step size that would just meet the tolerance.
+SAFETY = 0.95
+#: Smallest factor by which one rejection shortens a step.
+MIN_FACTOR = 0.1
+#: Growth factor and number of start-up steps after an automatic initial step size.
+STARTUP_MAX_GROWTH, STARTUP_STEPS = 1000.0, 4
+#: Remaining step count below which the last steps are fitted to the end; two steps up to rounding remain two.
+TWO_STEPS_LEFT = 2.0 - 1e-10
+#: Smallest step size relative to the time, in units in the last place.
+MIN_ULPS = 16.0 * 2.0**-52
+
+
+@dataclass(frozen=True, eq=False)
+class StepSizeController(Struct):
+    """Parameters of the step-size controller; see `livens.StepControl`."""
+
+    h_min: float
+    h_max: float
+    reject_factor: float
+    max_growth: float
+    steps_before_growth: int  # number of accepted steps before a step grows
+    atol: F64Array  # absolute error tolerances per step, one for each variable; empty without an error estimate
+    rtol: F64Array
+    h_powers: F64Array  # the error of variable i is multiplied by h ** h_powers[i]
+    error_order: int  # order of the error estimate
+    has_filter: bool  # the estimate is the solution of linear equations
+    n_variables: int = field(init=False)  # number of variables with a tolerance
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_variables", self.atol.size)
+        super().__post_init__()
+
+
+#: Controller of fixed steps.
+FIXED_STEP = StepSizeController(0.0, np.inf, 0.5, 2.0, 1, np.zeros(0), np.zeros(0), np.zeros(0), 1, False)
+#: State of the step-size controller: next step size, steps since the last rejection, number of rejections, number of
+#: consecutive steps of equal size, last step size, scaled error of the last step, number of steps, rejections by Newton
+#: failure, remaining start-up steps with free growth. The order of the fields is part of the checkpoint format.
+CONTROLLER_STATE = np.dtype(
+    [
+        (name, "f8")
+        for name in ("size", "since_failure", "failures", "equal", "last", "norm", "steps", "unsolved", "free")
+    ]
+)
+
+
+#: Indices of the fields.
+(
+    _H_NEXT,
+    _STEPS_SINCE_REJECT,
+    _N_REJECTED,
+    _N_EQUAL,
+    _H_LAST,
+    _ERROR_LAST,
+    _N_STEPS,
+    _N_NEWTON_FAILURES,
+    _N_FREE_GROWTH,
+) = range(9)
+
+
+def initial_controller_state(h: float, automatic: bool = False) -> np.ndarray:
+    """Return the controller state before the first step; `automatic`: the initial step size was not specified."""
+    controller_state = np.zeros(1, dtype=CONTROLLER_STATE)
+    controller_state["size"], controller_state["free"] = h, STARTUP_STEPS if automatic else 0
+    return controller_state
+
+
+def controller_state_from(values: np.ndarray) -> np.ndarray:
+    """Return the controller state from the numbers in a checkpoint; earlier versions stored fewer numbers."""
+    controller_state = np.zeros(1, dtype=CONTROLLER_STATE)
+    controller_state.view("f8")[: np.size(values)] = np.ravel(values)
+    return controller_state
+
+
+@lowered
+def clip_to_end(h: float, remaining: float, h_prev: float, h_max: float) -> float:
+    """Return the size of a step h if less than two steps remain: all that remains, or half of it.
+
+    The whole remainder is one step if it is hardly longer than h or than the previous step. The last step is then not
+    much shorter than the previous ones: an index-3 multiplier is a difference divided by h^2, which a very short step
+    would turn into rounding errors.
+    """
+    takes_all = SAFETY * remaining <= h or remaining <= (1.0 + 1e-9) * h_prev
+    return remaining if takes_all and remaining <= (1.0 + 1e-10) * h_max else 0.5 * remaining
+
+
+@lowered
+def lu_solve_inplace(A: F64Array, b: F64Array, n: int, row_scale: F64Array) -> bool:
+    """Solve ``A x = b`` by LU with scaled partial pivoting; x replaces b. Returns False if A is singular."""
+    for i in range(n):
+        largest = 0.0
+        for j in range(n):
+            largest = max(largest, abs(A[i * n + j]))
+        if not 0.0 < largest < np.inf:
+            return False
+        row_scale[i] = 1.0 / largest
+    for k in range(n):
+        pivot, best = k, -1.0
+        for i in range(k, n):
+            size = abs(A[i * n + k]) * row_scale[i]
+            if size > best:
+                pivot, best = i, size
+        if not best > 0.0:
+            return False
+        if pivot != k:
+            for j in range(n):
+                A[k * n + j], A[pivot * n + j] = A[pivot * n + j], A[k * n + j]
+            b[k], b[pivot] = b[pivot], b[k]
+            row_scale[k], row_scale[pivot] = row_scale[pivot], row_scale[k]
+        for i in range(k + 1, n):
+            if A[i * n + k] != 0.0:
+                factor = A[i * n + k] / A[k * n + k]
+                for j in range(k + 1, n):
+                    A[i * n + j] -= factor * A[k * n + j]
+                b[i] -= factor * b[k]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            b[i] -= A[i * n + j] * b[j]
+        b[i] = b[i] / A[i * n + i]
+    return True
+
+
+@lowered
+def _scaled_error(controller: StepSizeController, estimate: F64Array, i: int, h: float) -> float:
+    """Return the error of variable i relative to its tolerance."""
+    size = abs(estimate[i]) * h ** controller.h_powers[i]
+    allowed = controller.atol[i] + controller.rtol[i] * estimate[controller.n_variables + i]
+    return 0.0 if allowed == np.inf else size / allowed
+
+
+@lowered
+def argmax_scaled_error(controller: StepSizeController, estimate: F64Array, h: float) -> int:
+    """Return the variable with the largest error relative to its tolerance, or the first one with a NaN."""
+    largest, index = -1.0, 0
+    for i in range(controller.n_variables):
+        error = _scaled_error(controller, estimate, i, h)
+        if not error <= largest:
+            largest, index = error, i
+        if error != error:
+            return i
+    return index
+
+
+@lowered
+def _estimate_error(
+    kernels: StepKernels, controller: StepSizeController, w: Workspace, z: F64Array, x: F64Array
+) -> float:
+    """Return the largest estimated error at a state z relative to its tolerance. NaN propagates."""
+    n, h = controller.n_variables, w.c[0]
+    call_kernel(kernels.error, x, z, w.c, w.r, w.estimate)
+    if controller.has_filter and not lu_solve_inplace(w.estimate + 2 * n, w.estimate, n, w.scratch + w.n_state):
+        return np.nan
+    return _scaled_error(controller, w.estimate, argmax_scaled_error(controller, w.estimate, h), h)
+
+
+@lowered
+def _error_norm(
+    kernels: StepKernels, controller: StepSizeController, w: Workspace, s: int, x: F64Array, refine_estimate: bool
+) -> float:
+    """Return the largest estimated error of step s relative to its tolerance; 0 without an estimate.
+
+    After a restart the estimate may contain a stiff component that need not be resolved. The estimate at the state
+    moved by the first estimate no longer contains it (Hairer and Wanner, IV.8.20).
+    """
+    n, z = controller.n_variables, w.Z + s * w.n_state
+    if n == 0:
+        return 0.0
+    norm = _estimate_error(kernels, controller, w, z, x)
+    if controller.has_filter and refine_estimate and norm > 1.0:
+        z_trial = w.scratch
+        for i in range(w.n_state):
+            z_trial[i] = z[i]
+        for i in range(n):
+            z_trial[i] += w.estimate[i]
+        norm_refined = _estimate_error(kernels, controller, w, z_trial, x)
+        norm = norm_refined if norm_refined < norm else norm
+    return norm
+
+
+@lowered
+def _predict_unknowns(kernels: StepKernels, controller_state: F64Array, w: Workspace, s: int, h: float) -> bool:
+    """Predict the unknowns of step s from the last steps; return False without a prediction."""
+    n = w.n_unknowns
+    x = w.X + (s + HISTORY) * n
+    if kernels.extrapolate_stages and controller_state[_N_STEPS] > 0.0 and controller_state[_H_LAST] > 0.0:
+        w.r[0] = h / controller_state[_H_LAST]
+        call_kernel(kernels.extrapolate_stages, w.X + (s + HISTORY - 1) * n, w.Z + s * w.n_state, w.c, w.r, x)
+        return True
+    if controller_state[_N_EQUAL] >= HISTORY and h == controller_state[_H_LAST]:
+        return predict_unknowns(w.X + s * n, x, n, w.group_sizes, w.n_groups)
+    return False
+
+
+@lowered
+def adaptive_step(
+    kernels: StepKernels,
+    t_end: float,
+    land_on_end: bool,
+    controller: StepSizeController,
+    controller_state: F64Array,
+    w: Workspace,
+    s: int,
+    repivot_after: int,
+) -> int:
+    """Solve step s with the largest size that succeeds. Returns a status code.
+
+    The number of Newton iterations and the last-step flag are returned in `Workspace.counters`.
+    """
+    n = w.n_unknowns
+    z, x, x_prev, t, n_iterations = w.Z + s * w.n_state, w.X + (s + HISTORY) * n, w.X + (s + HISTORY - 1) * n, w.t[s], 0
+    failure_status, status, error_norm, h, is_last = DIVERGED, DIVERGED, 0.0, 0.0, False
+    w.counters[N_ITERATIONS], w.counters[IS_LAST_STEP] = 0, 0
+    h_min = max(controller.h_min, MIN_ULPS * abs(t))
+    if not controller_state[_H_NEXT] >= h_min:
+        controller_state[_H_NEXT] = h_min
+    while True:
+        h = min(controller_state[_H_NEXT], controller.h_max)
+        if not h >= h_min:
+            w.counters[N_ITERATIONS] = n_iterations
+            return failure_status
+        if t_end - t < TWO_STEPS_LEFT * h:
+            if not land_on_end:
+                w.counters[N_ITERATIONS], w.counters[IS_LAST_STEP] = n_iterations, 1
+                return END_REACHED
+            h = clip_to_end(
+                h,
+                t_end - t,
+                controller_state[_H_LAST] if controller_state[_STEPS_SINCE_REJECT] > 0.0 else 0.0,
+                controller.h_max,
+            )
+        is_last = h >= t_end - t
+        w.c[0], w.c[1] = h, t
+        predicted = _predict_unknowns(kernels, controller_state, w, s, h)
+        for attempt in range(2):
+            if attempt == 1 or not predicted:
+                for i in range(n):
+                    x[i] = x_prev[i]
+                call_kernel(kernels.initial_guess, x, z, w.c, w.r, x)
+            for i in range(n):
+                w.newton_update[i] = 0.0
+            call_kernel(kernels.inv_roundoff, x, z, w.c, w.newton_update, w.inv_roundoff)
+            status = newton_solve(kernels, w, x, z, repivot_after, False)
+            n_iterations += w.counters[N_ITERATIONS]
+            if status != DIVERGED or not predicted:
+                break
+        if status == NEEDS_REPIVOT:
+            w.counters[N_ITERATIONS] = n_iterations
+            return NEEDS_REPIVOT
+        refine_estimate = controller_state[_N_STEPS] == 0.0 or controller_state[_STEPS_SINCE_REJECT] == 0.0
+        error_norm = _error_norm(kernels, controller, w, s, x, refine_estimate) if status == CONVERGED else 0.0
+        if status == CONVERGED and error_norm <= 1.0:
+            break
+        failure_status = ERROR_TOO_LARGE if status == CONVERGED else DIVERGED
+        _on_reject(controller, controller_state, h, status == CONVERGED, error_norm)
+    w.t[s + 1] = t_end if is_last else t + h
+    _on_accept(controller, controller_state, h, error_norm, is_last)
+    w.counters[N_ITERATIONS], w.counters[IS_LAST_STEP] = n_iterations, is_last
+    return CONVERGED
+
+
+def on_reject(
+    controller: StepSizeController, controller_state: np.ndarray, h: float, solved: bool, error_norm: float
+) -> None:
+    """Set the size of the next attempt after a rejected step of size h (Newton failure or error too large)."""
+    _on_reject(controller, controller_state.view(np.float64), h, solved, error_norm)
+
+
+@lowered
+def _on_reject(
+    controller: StepSizeController, controller_state: F64Array, h: float, solved: bool, error_norm: float
+) -> None:
+    controller_state[_STEPS_SINCE_REJECT], controller_state[_N_EQUAL], controller_state[_N_FREE_GROWTH] = 0.0, 0.0, 0.0
+    controller_state[_N_REJECTED] += 1.0
+    controller_state[_N_NEWTON_FAILURES] += 0.0 if solved else 1.0
+    factor = controller.reject_factor
+    if solved and error_norm < np.inf:
+        factor = max(
+            MIN_FACTOR, min(controller.reject_factor, SAFETY * error_norm ** (-1.0 / (controller.error_order + 1.0)))
+        )
+    controller_state[_H_NEXT] = h * factor
+
+
+def on_accept(
+    controller: StepSizeController, controller_state: np.ndarray, h: float, error_norm: float, is_last: bool
+) -> None:
+    """Set the size of the next step after an accepted step of size h with this scaled error.
+
+    With an error estimate the size follows Gustafsson's predictive controller: the smaller of the sizes that the last
+    error and its extrapolation allow. Without an estimate it grows after a number of accepted steps.
+    """
+    _on_accept(controller, controller_state.view(np.float64), h, error_norm, is_last)
+
+
+@lowered
+def _on_accept(
+    controller: StepSizeController, controller_state: F64Array, h: float, error_norm: float, is_last: bool
+) -> None:
+    is_first, error_prev, h_prev = (
+        controller_state[_N_STEPS] == 0.0 or controller_state[_H_LAST] == 0.0,
+        controller_state[_ERROR_LAST],
+        controller_state[_H_LAST],
+    )
+    controller_state[_STEPS_SINCE_REJECT] += 1.0
+    controller_state[_N_EQUAL] = controller_state[_N_EQUAL] + 1.0 if h == h_prev else 1.0
+    controller_state[_H_LAST], controller_state[_ERROR_LAST], controller_state[_N_STEPS] = (
+        h,
+        max(error_norm, 1e-10),
+        controller_state[_N_STEPS] + 1.0,
+    )
+    if is_last:
+        return
+    growth = controller.max_growth
+    if controller_state[_N_FREE_GROWTH] > 0.0:
+        growth, controller_state[_N_FREE_GROWTH] = (
+            max(growth, STARTUP_MAX_GROWTH),
+            controller_state[_N_FREE_GROWTH] - 1.0,
+        )
+    factor = growth
+    if controller.n_variables:
+        power = 1.0 / (controller.error_order + 1.0)
+        factor = SAFETY * controller_state[_ERROR_LAST] ** -power
+        if not is_first:
+            factor = min(factor, SAFETY * (h / h_prev) * (error_prev / controller_state[_ERROR_LAST] ** 2) ** power)
+        factor = min(growth, max(0.2, factor))
+    if factor < 1.0:
+        controller_state[_H_NEXT] = h * factor
+    elif controller_state[_STEPS_SINCE_REJECT] >= controller.steps_before_growth:
+        controller_state[_H_NEXT] = min(controller.h_max, h * factor)
+        if not controller.n_variables:
+            controller_state[_STEPS_SINCE_REJECT] = 0.0
+    else:
+        controller_state[_H_NEXT] = h

@@ -1,0 +1,1 @@
+"""Observables evaluated over the rows of a run, and the drift monitor."""

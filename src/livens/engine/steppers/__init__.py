@@ -1,0 +1,1 @@
+"""Steppers: all implementations of `livens.engine.stepper.Stepper`, and the neighbour list of detected contacts."""

@@ -1,0 +1,172 @@
+"""Stepper of the fused tier: the whole Newton iteration is fully unrolled native code, the time loop is compiled."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.newton import time_loop
+from livens.engine.newton.iteration import (
+    CONVERGED,
+    END_REACHED,
+    ERROR_TOO_LARGE,
+    HISTORY,
+    MAX_NEWTON_ITERATIONS,
+    NEEDS_REPIVOT,
+    REPIVOT_AFTER,
+    Workspace,
+)
+from livens.engine.newton.markowitz import SingularMatrixError
+from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.stepper import (
+    IntegratorState,
+    StepChunk,
+    StepFailure,
+    StepperStatistics,
+    WorkspaceManager,
+    chunk_from_workspace,
+    truncate_at_nonfinite,
+)
+from livens.engine.steppers.neighbour_list import bind_contacts
+from livens.engine.steppers.reference import ReferenceSolver
+
+if TYPE_CHECKING:
+    from livens.engine.compiled_step import CompiledStep
+
+#: Maximum number of compiled pivot orders of a step. Steps that are hard for another reason, such as simultaneous
+#: sticking of many contacts, would require a new order each; the reference solver takes these steps.
+_MAX_PIVOT_ORDERS = 8
+
+
+class FusedStepper:
+    """Newton stepper with unrolled LU in a static pivot order, which is chosen anew if pivots grow."""
+
+    def __init__(
+        self, compiled: CompiledStep, k: np.ndarray, order: PivotOrder, control: StepSizeController | None = None
+    ) -> None:
+        self._compiled, self.statistics = compiled, StepperStatistics()
+        self._neighbours = compiled.neighbour_list(k)
+        self._control = FIXED_STEP if control is None else control
+        estimate_size = compiled.error_estimate_size if self._control.atol.size else 0
+        self._workspaces = WorkspaceManager(
+            k, compiled.flat_equations.block_size_array, estimate_size, compiled.workspace_pool
+        )
+        self.order = order
+
+    @property
+    def order(self) -> PivotOrder:
+        """The pivot order in use."""
+        return self._order
+
+    @order.setter
+    def order(self, order: PivotOrder) -> None:
+        self._kernels = bind_contacts(self._compiled.kernels(order), self._neighbours)
+        self._order = order
+
+    @property
+    def reference(self) -> ReferenceSolver:
+        """Reference solver, created at first use: most runs never need it."""
+        return self._compiled.cached("reference", lambda: ReferenceSolver(self._compiled.flat_equations))
+
+    def checkpoint(self) -> dict[str, Any]:
+        return dict(zip(("row_order", "column_order"), self.order, strict=True))
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
+
+    def close(self) -> None:
+        self._workspaces.release()
+
+    def advance(
+        self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
+    ) -> StepChunk:
+        w = self._workspaces.prepare(state, n_steps)
+        done, stop, repivot_after, tried_orders = 0, n_steps, REPIVOT_AFTER, {self.order}
+        failure: StepFailure | None = None
+        reached_end = False
+        while done < n_steps and failure is None and not reached_end:
+            status, n_done = time_loop.advance(
+                self._kernels, policy, self._control, controller_state, w, done, stop, repivot_after
+            )
+            if n_done > done:
+                done, tried_orders = n_done, {self.order}
+            if status == CONVERGED:
+                stop, repivot_after = n_steps, REPIVOT_AFTER
+            elif status == END_REACHED:
+                reached_end = True
+            elif policy.adaptive:
+                if status != NEEDS_REPIVOT:
+                    failure = self._size_failure(w, done, status)
+                elif not self._repivot(w.X[done + HISTORY], w, done, tried_orders):
+                    repivot_after = MAX_NEWTON_ITERATIONS + 1
+            # a step failed: try another pivot order, then more iterations, then the reference solver
+            elif not self._repivot(self._reset_newton(w, done), w, done, tried_orders):
+                if status == NEEDS_REPIVOT and repivot_after <= MAX_NEWTON_ITERATIONS:
+                    stop, repivot_after = done + 1, MAX_NEWTON_ITERATIONS + 1
+                    continue
+                failure = self._fallback_step(w, done)
+                if failure is None:
+                    reached_end = policy.stop_entry >= 0 and not w.Z[done + 1, policy.stop_entry] <= policy.stop_value
+                    done += not reached_end
+                    stop, repivot_after, tried_orders = n_steps, REPIVOT_AFTER, {self.order}
+        if policy.adaptive:
+            self.statistics.rejected, self.statistics.newton_failures = (
+                int(controller_state[0]["failures"]),
+                int(controller_state[0]["unsolved"]),
+            )
+        return truncate_at_nonfinite(
+            chunk_from_workspace(w, state, done, policy, failure, reached_end), w, self._compiled.layout
+        )
+
+    def _reset_newton(self, w: Workspace, done: int) -> np.ndarray:
+        """Reset Newton update and round-off bounds; return the last converged unknowns."""
+        x = w.X[done + HISTORY - 1]
+        w.newton_update[:], w.inv_roundoff[:] = 0.0, self.reference.inv_roundoff(x, w.Z[done], w.c)
+        return x
+
+    def _repivot(self, x: np.ndarray, w: Workspace, done: int, tried_orders: set[PivotOrder]) -> bool:
+        """Change to the pivot order for the Jacobian at x, unless it has been tried."""
+        t_start = time.perf_counter()
+        try:
+            order = self._compiled.pivot_order_for(x, w.Z[done], w.c)
+        except SingularMatrixError:
+            return False
+        if order in tried_orders or not self._compiled.can_compile(order, _MAX_PIVOT_ORDERS):
+            return False
+        tried_orders.add(order)
+        self.order = order
+        self.statistics.repivots += 1
+        self.statistics.compile_s += time.perf_counter() - t_start
+        return True
+
+    def _fallback_step(self, w: Workspace, done: int) -> StepFailure | None:
+        x, n_iterations, failure, dx, inv_roundoff = self.reference.solve(w.X[done + HISTORY - 1], w.Z[done], w.c)
+        if failure is None:
+            self.statistics.fallback_steps += 1
+            w.X[done + HISTORY], w.newton_iterations[done], w.newton_update[:], w.inv_roundoff[:] = (
+                x,
+                n_iterations,
+                dx,
+                inv_roundoff,
+            )
+            w.Z[done + 1] = self._compiled.flat_equations.evaluate_final_state(x, w.Z[done], w.c)
+        return failure
+
+    def _size_failure(self, w: Workspace, done: int, status: int) -> StepFailure:
+        """Return why no step size succeeded: Newton failure, or an error estimate above the tolerance."""
+        h = w.c[0]
+        if status == ERROR_TOO_LARGE:
+            error = self._compiled.flat_equations.error_estimate
+            assert error is not None
+            index = argmax_scaled_error(self._control, w.estimate, h)
+            reason = (
+                f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of "
+                f"{error.names[index]} exceeds the tolerance"
+            )
+            return StepFailure(0.0, 0.0, error.names[index], reason, h)
+        reason = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
+        return self.reference.describe_failure(w.X[done + HISTORY], w.Z[done], w.c, w.newton_update, reason)

@@ -1,0 +1,424 @@
+"""Broad-phase contact detection: Verlet neighbour list, rebuilt from a cell list when a body has moved half the skin.
+
+The list contains all pairs of shapes whose bounding spheres are closer than the skin. Pairs are sorted by shape, so
+that forces are summed in the same order for every list: a resumed run, with another list, reproduces the same bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from livens.engine.codegen.jit import NativeCode
+from livens.engine.codegen.step_kernels import compile_function_kernel
+from livens.engine.lowering.function import compile_unit, lowered
+from livens.engine.lowering.intrinsics import call_kernel
+from livens.engine.lowering.types import F64Array, I64Array, Struct
+from livens.engine.newton.iteration import StepKernels
+from livens.models.contact_detection import ENERGY_TERMS, DetectedContacts
+
+#: Maximum number of cells per shape; for widely separated shapes cells are larger than necessary.
+_CELLS_PER_MEMBER = 2
+#: Capacity of the list per shape; if it overflows, all pairs are tested.
+_MAX_NEIGHBOURS = 200
+#: Indices into `NeighbourListArrays.counters`: number of pairs in the list (-1: overflow), rebuilds, tested pairs, and
+#: pairs with overlapping bounding spheres, summed over all evaluations.
+N_PAIRS, N_REBUILDS, N_TESTS, N_OVERLAPS = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourListArrays(Struct):
+    """Parameters of all shapes, neighbour list, and workspace of one evaluation."""
+
+    n_coordinates: int  # number of coordinates
+    n_energy_terms: int
+    n_members: int  # number of shapes
+    n_types: int
+    dimension: int
+    first_coordinate: I64Array  # first coordinate of the body of a shape
+    n_member_coordinates: I64Array  # number of its coordinates
+    centre_offset: F64Array
+    bounding_radius: F64Array
+    group: I64Array
+    shape_type: I64Array
+    # small shapes (in cells), and large ones; planes are given by normal and distance from the origin
+    small: I64Array
+    n_small: int
+    large: I64Array
+    n_large: int
+    is_plane: I64Array
+    planes: F64Array
+    # CSR lists of the following shapes that a shape never touches
+    excluded_ptr: I64Array
+    excluded: I64Array
+    # CSR lists of the contact kernels of two shape types
+    pair_kernel_ptr: I64Array
+    kernel: I64Array
+    swapped: I64Array
+    parameter_ptr: I64Array
+    pair_parameters: F64Array
+    # neighbour list
+    skin: float
+    max_pairs: int
+    x: F64Array
+    x_at_rebuild: F64Array
+    neighbour_ptr: I64Array
+    neighbours: I64Array
+    counters: I64Array
+    cells: I64Array
+    lower: F64Array
+    cell_head: I64Array
+    cell_next: I64Array
+    cell_of: I64Array
+    # workspace of a pair
+    pair_q: F64Array
+    pair_v: F64Array
+    pair_out: F64Array
+
+
+@lowered
+def _update_centres(t: NeighbourListArrays, q: F64Array) -> float:
+    """Update the centres of the bounding spheres; return the largest squared displacement since the last rebuild."""
+    d, largest = t.dimension, 0.0
+    for i in range(t.n_members):
+        displacement2 = 0.0
+        for axis in range(d):
+            x = t.centre_offset[3 * i + axis]
+            if t.n_member_coordinates[i] > 0:
+                coordinate = t.first_coordinate[i] + axis
+                x = q[coordinate]
+                if t.n_member_coordinates[i] > d:
+                    for j in range(d):
+                        x += t.centre_offset[3 * i + j] * q[coordinate + d * (j + 1)]
+            t.x[3 * i + axis] = x
+            difference = x - t.x_at_rebuild[3 * i + axis]
+            displacement2 += difference * difference
+        if largest == largest and not displacement2 <= largest:  # NaN counts as moved
+            largest = displacement2
+    return largest
+
+
+@lowered
+def _distance2(t: NeighbourListArrays, i: int, j: int) -> float:
+    """Return the squared distance of two centres."""
+    distance2 = 0.0
+    for axis in range(t.dimension):
+        difference = t.x[3 * i + axis] - t.x[3 * j + axis]
+        distance2 += difference * difference
+    return distance2
+
+
+@lowered
+def _is_pair_allowed(t: NeighbourListArrays, i: int, j: int) -> bool:
+    """Return True if contact between shapes i < j is not excluded."""
+    if t.group[i] != t.group[j]:
+        return False
+    for a in range(t.excluded_ptr[i], t.excluded_ptr[i + 1]):  # noqa: SIM110 - compiled code has no generators
+        if t.excluded[a] == j:
+            return False
+    return True
+
+
+@lowered
+def _cell_index(t: NeighbourListArrays, i: int, axis: int, size: float) -> int:
+    s, last = (t.x[3 * i + axis] - t.lower[axis]) / size, t.cells[axis] - 1
+    if not s > 0.0:
+        return 0
+    if s >= float(last):
+        return last
+    return int(s)
+
+
+@lowered
+def _build_cell_list(t: NeighbourListArrays) -> float:
+    """Build the cell list with cells at least as large as two bounding radii and the skin; return the cell size."""
+    largest = 0.0
+    for axis in range(3):
+        t.lower[axis], t.lower[3 + axis] = 0.0, 0.0
+    for n in range(t.n_small):
+        i = t.small[n]
+        largest = max(largest, t.bounding_radius[i])
+        for axis in range(t.dimension):
+            x = t.x[3 * i + axis]
+            if n == 0 or x < t.lower[axis]:
+                t.lower[axis] = x
+            if n == 0 or x > t.lower[3 + axis]:
+                t.lower[3 + axis] = x
+    size, max_cells = 2.0 * largest + t.skin, float(_CELLS_PER_MEMBER * t.n_small + 8)
+    too_many = True
+    while too_many:
+        total = 1.0
+        for axis in range(3):
+            extent = (t.lower[3 + axis] - t.lower[axis]) / size
+            cells = 1
+            if extent > 1.0:
+                cells = int(min(extent, max_cells)) + 1
+            t.cells[axis] = cells
+            total *= float(cells)
+        too_many = total > max_cells
+        if too_many:
+            size *= 1.2
+    for c in range(t.cells[0] * t.cells[1] * t.cells[2]):
+        t.cell_head[c] = -1
+    for n in range(t.n_small):
+        i = t.small[n]
+        c = (_cell_index(t, i, 0, size) * t.cells[1] + _cell_index(t, i, 1, size)) * t.cells[2] + _cell_index(
+            t, i, 2, size
+        )
+        t.cell_of[i], t.cell_next[i] = c, t.cell_head[c]
+        t.cell_head[c] = i
+    return size
+
+
+@lowered
+def _insert_sorted(t: NeighbourListArrays, begin: int, end: int, j: int) -> None:
+    """Insert a neighbour into the sorted range from `begin` to `end`."""
+    p = end
+    while p > begin and t.neighbours[p - 1] > j:
+        t.neighbours[p] = t.neighbours[p - 1]
+        p -= 1
+    t.neighbours[p] = j
+
+
+@lowered
+def _rebuild_list(t: NeighbourListArrays) -> None:
+    """Rebuild the neighbour list: all pairs closer than the skin."""
+    _build_cell_list(t)
+    nx, ny, nz, n_pairs = t.cells[0], t.cells[1], t.cells[2], 0
+    for i in range(3 * t.n_members):
+        t.x_at_rebuild[i] = t.x[i]
+    t.counters[N_REBUILDS] += 1
+    for i in range(t.n_members):
+        t.neighbour_ptr[i] = n_pairs
+        c = t.cell_of[i]
+        if c >= 0:
+            cz, cy, cx = c % nz, (c // nz) % ny, c // (nz * ny)
+            for x in range(max(cx - 1, 0), min(cx + 2, nx)):
+                for y in range(max(cy - 1, 0), min(cy + 2, ny)):
+                    for z in range(max(cz - 1, 0), min(cz + 2, nz)):
+                        j = t.cell_head[(x * ny + y) * nz + z]
+                        while j >= 0:
+                            cutoff = t.bounding_radius[i] + t.bounding_radius[j] + t.skin
+                            # NaN is close to everything
+                            if j > i and not _distance2(t, i, j) > cutoff * cutoff and _is_pair_allowed(t, i, j):
+                                if n_pairs == t.max_pairs:
+                                    t.counters[N_PAIRS] = -1
+                                    return
+                                _insert_sorted(t, t.neighbour_ptr[i], n_pairs, j)
+                                n_pairs += 1
+                            j = t.cell_next[j]
+    t.neighbour_ptr[t.n_members] = n_pairs
+    t.counters[N_PAIRS] = n_pairs
+
+
+@lowered
+def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array, force: F64Array) -> None:
+    """Evaluate the contact forces of a pair."""
+    pair = t.shape_type[i] * t.n_types + t.shape_type[j]
+    energy_terms = t.n_coordinates + t.n_energy_terms * t.group[i]
+    for s in range(t.pair_kernel_ptr[pair], t.pair_kernel_ptr[pair + 1]):
+        a, b = i, j
+        if t.swapped[s]:
+            a, b = j, i
+        na, nb, fa, fb = (
+            t.n_member_coordinates[a],
+            t.n_member_coordinates[b],
+            t.first_coordinate[a],
+            t.first_coordinate[b],
+        )
+        for e in range(na):
+            t.pair_q[e], t.pair_v[e] = q[fa + e], v[fa + e]
+        for e in range(nb):
+            t.pair_q[na + e], t.pair_v[na + e] = q[fb + e], v[fb + e]
+        call_kernel(t.kernel[s], t.pair_q, t.pair_v, t.pair_parameters + t.parameter_ptr[s], t.pair_out, t.pair_out)
+        for e in range(na):
+            force[fa + e] += t.pair_out[e]
+        for e in range(nb):
+            force[fb + e] += t.pair_out[na + e]
+        for e in range(t.n_energy_terms):
+            force[energy_terms + e] += t.pair_out[na + nb + e]
+
+
+@lowered
+def _spheres_overlap(t: NeighbourListArrays, i: int, j: int) -> bool:
+    """Return True if the bounding spheres of two shapes overlap."""
+    t.counters[N_TESTS] += 1
+    contact_distance = t.bounding_radius[i] + t.bounding_radius[j]
+    overlaps = not _distance2(t, i, j) > contact_distance * contact_distance
+    t.counters[N_OVERLAPS] += overlaps
+    return overlaps
+
+
+@lowered
+def _overlaps_large(t: NeighbourListArrays, i: int, w: int) -> bool:
+    """Return True if a shape overlaps a large shape or plane."""
+    if t.is_plane[i]:
+        return _below_plane(t, i, w)
+    if t.is_plane[w]:
+        return _below_plane(t, w, i)
+    return _spheres_overlap(t, i, w)
+
+
+@lowered
+def _below_plane(t: NeighbourListArrays, plane: int, i: int) -> bool:
+    """Return True if the bounding sphere of a shape reaches below a plane."""
+    height = -t.planes[4 * plane + 3]
+    for axis in range(t.dimension):
+        height += t.planes[4 * plane + axis] * t.x[3 * i + axis]
+    t.counters[N_TESTS] += 1
+    overlaps = not height > t.bounding_radius[i]
+    t.counters[N_OVERLAPS] += overlaps
+    return overlaps
+
+
+@lowered
+def contact_forces(q: F64Array, v: F64Array, time: F64Array, t: NeighbourListArrays, force: F64Array) -> None:
+    """Evaluate the forces of all contacts, followed by their energy terms."""
+    for e in range(t.n_coordinates + t.n_energy_terms * (t.group[t.n_members] + 1)):
+        force[e] = 0.0
+    displacement2 = _update_centres(t, q)
+    if t.counters[N_PAIRS] < 0 or not 4.0 * displacement2 <= t.skin * t.skin or not t.counters[N_REBUILDS]:
+        _rebuild_list(t)
+    is_full = t.counters[N_PAIRS] < 0
+    for i in range(t.n_members):
+        if is_full and t.cell_of[i] >= 0:  # the list has overflowed
+            for n in range(t.n_small):
+                j = t.small[n]
+                if j > i and _spheres_overlap(t, i, j) and _is_pair_allowed(t, i, j):
+                    _eval_pair(t, i, j, q, v, force)
+        elif t.cell_of[i] >= 0:
+            for n in range(t.neighbour_ptr[i], t.neighbour_ptr[i + 1]):
+                j = t.neighbours[n]
+                if _spheres_overlap(t, i, j):
+                    _eval_pair(t, i, j, q, v, force)
+        for n in range(t.n_large):
+            w = t.large[n]
+            # a large and a small shape are paired once; two large shapes where the first one is i
+            if (t.cell_of[i] >= 0 or w > i) and w != i:
+                a, b = min(i, w), max(i, w)
+                if _is_pair_allowed(t, a, b) and _overlaps_large(t, i, w):
+                    _eval_pair(t, a, b, q, v, force)
+
+
+compile_unit(contact_forces)
+
+
+def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[NeighbourListArrays, list[NativeCode]]:
+    """Return the arrays of the compiled loops for the parameters of one run, and the code that they refer to."""
+    members, d = detected.proxies, detected.dimension
+    n_members, n_types = len(members), max(member.shape_class for member in members) + 1
+    codes = [compile_function_kernel(function, "touch") for function in detected.kernels]
+    kernel_ptr, functions, swapped, parameter_ptr, pair_parameters = [0], [], [], [], []
+    group_parameters = {group: k[list(member.parameter_indices)] for group, member in enumerate(detected.groups)}
+    group_of = {member.shape_class: member.group for member in members}
+    offset = 0
+    for a in range(n_types):
+        for b in range(n_types):
+            for pair_contact in detected.pair_points.get((a, b), ()):
+                row = np.concatenate([pair_contact.parameters, group_parameters[group_of[a]]])
+                functions.append(codes[pair_contact.kernel].address)
+                swapped.append(int(pair_contact.swapped))
+                parameter_ptr.append(offset)
+                pair_parameters.append(row)
+                offset += row.size
+            kernel_ptr.append(len(functions))
+    large = set(detected.unbounded)
+    small = [i for i in range(n_members) if i not in large]
+    excluded_ptr, excluded = _excluded_pairs(detected)
+    planes = np.zeros((n_members, 4))
+    for row, member in zip(planes, members, strict=True):
+        if member.plane is not None:
+            row[:d], row[3] = member.plane[:d], member.plane[d]
+    max_pairs = int(min(n_members * (n_members - 1) // 2 + 1, _MAX_NEIGHBOURS * n_members))
+    centre_offset = np.zeros((n_members, 3))
+    centre_offset[:, :d] = [member.local_position for member in members]
+    width = max(member.n_dofs for member in members)
+    arrays = NeighbourListArrays(
+        n_coordinates=detected.size,
+        n_energy_terms=len(ENERGY_TERMS),
+        n_members=n_members,
+        n_types=n_types,
+        dimension=d,
+        first_coordinate=_integers([member.first_dof for member in members]),
+        n_member_coordinates=_integers([member.n_dofs for member in members]),
+        centre_offset=centre_offset,
+        bounding_radius=np.array([member.bounding_radius for member in members]),
+        group=_integers([*(member.group for member in members), len(detected.groups) - 1]),
+        shape_type=_integers([member.shape_class for member in members]),
+        small=_integers(small),
+        n_small=len(small),
+        large=_integers(sorted(large)),
+        n_large=len(large),
+        is_plane=_integers([member.plane is not None for member in members]),
+        planes=planes,
+        excluded_ptr=excluded_ptr,
+        excluded=excluded,
+        pair_kernel_ptr=_integers(kernel_ptr),
+        kernel=_integers(functions),
+        swapped=_integers(swapped),
+        parameter_ptr=_integers(parameter_ptr),
+        pair_parameters=np.concatenate([*pair_parameters, np.zeros(1)]),
+        skin=max(group.margin for group in detected.groups),
+        max_pairs=max_pairs,
+        x=np.zeros(3 * n_members),
+        x_at_rebuild=np.zeros(3 * n_members),
+        neighbour_ptr=np.zeros(n_members + 1, dtype=np.int64),
+        neighbours=np.empty(max_pairs + 1, dtype=np.int64),
+        counters=np.zeros(4, dtype=np.int64),
+        cells=np.ones(3, dtype=np.int64),
+        lower=np.zeros(6),
+        cell_head=np.empty(_CELLS_PER_MEMBER * n_members + 9, dtype=np.int64),
+        cell_next=np.full(n_members, -1, dtype=np.int64),
+        cell_of=np.full(n_members, -1, dtype=np.int64),
+        pair_q=np.zeros(2 * width + 1),
+        pair_v=np.zeros(2 * width + 1),
+        pair_out=np.zeros(2 * width + len(ENERGY_TERMS)),
+    )
+    return arrays, codes
+
+
+def _excluded_pairs(detected: DetectedContacts) -> tuple[np.ndarray, np.ndarray]:
+    """Return CSR lists of excluded pairs: shapes of the same body, or of bodies connected by a joint."""
+    members_of_body: dict[int, list[int]] = {}
+    for i, member in enumerate(detected.proxies):
+        members_of_body.setdefault(member.body, []).append(i)
+    excluded_bodies: dict[int, set[int]] = {body: {body} for body in members_of_body}
+    for a, b in detected.excluded_pairs:
+        if a in excluded_bodies and b in excluded_bodies:
+            excluded_bodies[a].add(b)
+            excluded_bodies[b].add(a)
+    excluded_ptr, excluded = [0], list[int]()
+    for i, member in enumerate(detected.proxies):
+        excluded += sorted(j for body in excluded_bodies[member.body] for j in members_of_body[body] if j > i)
+        excluded_ptr.append(len(excluded))
+    return _integers(excluded_ptr), _integers(excluded)
+
+
+def _integers(values: object) -> np.ndarray:
+    array = np.array(values, dtype=np.int64).ravel()
+    return array if array.size else np.zeros(1, dtype=np.int64)
+
+
+class NeighbourList:
+    """Neighbour list of the detected contacts of one run."""
+
+    def __init__(self, detected: DetectedContacts, k: np.ndarray) -> None:
+        self.arrays, self._codes = neighbour_list_arrays(detected, k)
+        self.address = contact_forces.address  # type: ignore[attr-defined]  # attribute of a lowered function
+
+    def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the forces on all coordinates in a state, followed by the energy terms."""
+        t = self.arrays
+        forces = np.zeros(t.n_coordinates + t.n_energy_terms * (int(t.group[t.n_members]) + 1))
+        contact_forces(np.ascontiguousarray(q), np.ascontiguousarray(v), np.zeros(1), t, forces)
+        return forces
+
+
+def bind_contacts(kernels: StepKernels, neighbours: NeighbourList | None) -> StepKernels:
+    """Return the kernels of a step with the contacts of one run as external force."""
+    return (
+        kernels
+        if neighbours is None
+        else replace(kernels, external_force=neighbours.address, external_data=neighbours.arrays.address)
+    )

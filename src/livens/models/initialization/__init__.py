@@ -1,0 +1,1 @@
+"""Consistent initial values: projection onto constraints, multipliers and massless coordinates."""

@@ -1,0 +1,210 @@
+"""Builder methods for controllers: PD, PID, and sampled controllers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.element import Element
+from livens.multibody.builder.forces import ForceMethods, constant
+from livens.multibody.joint import Joint
+from livens.multibody.pid import integrator_body, integrator_constraint, pid_force, wrapped_error
+from livens.multibody.sampled_controller import SampledController, command_element
+from livens.validation import check_array, check_nonnegative, check_number, check_positive
+
+
+class ControlMethods(ForceMethods):
+    """Methods of `livens.Multibody` that add controllers of joints."""
+
+    def pd(
+        self,
+        joint: Joint,
+        *,
+        kp: float,
+        kd: float = 0.0,
+        reference: Any = 0.0,
+        reference_rate: Any = 0.0,
+        feedforward: Any = 0.0,
+        name: str = "",
+    ) -> Element:
+        """Add a PD controller of a joint: ``kp (reference - angle) + kd (reference_rate - rate) + feedforward``.
+
+        The error of an angle is within half a turn. The result is ``name.torque`` (N m) or ``name.force`` (N).
+
+        Parameters
+        ----------
+        joint : Joint
+            Controlled joint, with an angle or a displacement.
+        kp : float
+            Proportional gain in N m/rad or N/m.
+        kd : float, default 0
+            Derivative gain in N m s/rad or N s/m.
+        reference : float or callable, default 0
+            Reference angle in rad or displacement in m; a constant or a function of time.
+        reference_rate : float or callable, default 0
+            Reference rate in rad/s or m/s; a constant or a function of time.
+        feedforward : float or callable, default 0
+            Feedforward torque in N m or force in N; a constant or a function of time.
+        name : str, optional
+            Name of the controller; by default that of the joint, followed by "controller".
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        name = name or self._default_name(joint, "controller")
+        coordinate = "angle" if isinstance(joint, Joint) and joint.joint_type.angle else "slide"
+        self._require_coordinate(name, joint, coordinate)
+        laws = _time_functions(name, angle=reference, rate=reference_rate, feedforward=feedforward)
+        gains = _gains(name, stiffness=kp, damping=kd)
+        law = _pd_law(*laws, coordinate == "angle")
+        key = "torque" if coordinate == "angle" else "force"
+        return self.motor(joint, parameters=gains, name=name, **{key: law})
+
+    def pid(
+        self,
+        joint: Joint,
+        *,
+        kp: float,
+        ki: float,
+        kd: float = 0.0,
+        reference: Any = 0.0,
+        reference_rate: Any = 0.0,
+        feedforward: Any = 0.0,
+        name: str = "",
+    ) -> Element:
+        """Add a PID controller of a joint, in continuous time: that of `pd` plus `ki` times the integrated error.
+
+        The error of an angle is within half a turn. Results: ``name.integral`` (rad s or m s), and ``name.torque``
+        (N m) or ``name.force`` (N).
+
+        Parameters
+        ----------
+        joint : Joint
+            Controlled joint, with an angle or a displacement.
+        kp : float
+            Proportional gain in N m/rad or N/m.
+        ki : float
+            Integral gain in N m/(rad s) or N/(m s).
+        kd : float, default 0
+            Derivative gain in N m s/rad or N s/m.
+        reference : float or callable, default 0
+            Reference angle in rad or displacement in m; a constant or a function of time.
+        reference_rate : float or callable, default 0
+            Reference rate in rad/s or m/s; a constant or a function of time.
+        feedforward : float or callable, default 0
+            Feedforward torque in N m or force in N; a constant or a function of time.
+        name : str, optional
+            Name of the controller; by default that of the joint, followed by "controller".
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        name = name or self._default_name(joint, "controller")
+        rotational = isinstance(joint, Joint) and joint.joint_type.angle
+        self._require_coordinate(name, joint, "angle" if rotational else "slide")
+        reference_law, *other_laws = _time_functions(
+            name, angle=reference, rate=reference_rate, feedforward=feedforward
+        )
+        gains = _gains(name, stiffness=kp, damping=kd, integral=ki)
+        self._claim_name(name)
+        body = integrator_body(f"{name} integral")
+        element = joint.force_element(
+            name,
+            gains,
+            extra_coordinates=body.coordinates,
+            forces=pid_force(joint.a, joint.b, _pd_law(reference_law, *other_laws, rotational), rotational),
+            velocity_constraints=integrator_constraint(joint.a, joint.b, reference_law, rotational),
+            constraint_names=["integral"],
+        )
+        self._add_force_element(name, element)
+        self._integrator_states[name] = body, "rad s" if rotational else "m s"
+        return self._register_joint_output(joint, rotational, element)
+
+    def sampled_controller(
+        self,
+        name: str,
+        *joints: Joint,
+        period: float,
+        law: Callable[..., Any],
+        inputs: Sequence[str] | str,
+        state: Any = (),
+    ) -> None:
+        """Add a sampled (discrete-time) controller: a Python function with zero-order hold.
+
+        The result is ``name.command``; with several joints ``name joint.command``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the controller.
+        *joints : Joint
+            Actuated joints, each with an angle or a displacement.
+        period : float
+            Sampling period in s.
+        law : callable
+            Control law ``law(t, measured)`` that returns one torque (N m) or force (N) per joint. With `state`,
+            ``law(t, measured, state)`` returns the commands and the new state.
+        inputs : str or sequence of str
+            Names of the measured outputs, such as ``"hinge.angle"``.
+        state : array_like, optional
+            Initial controller state; it is stored in the run and in its file.
+
+        Raises
+        ------
+        InputError
+            If there is no joint, a joint has no single coordinate, or `law` is not a function.
+        """
+        self._claim_name(name)
+        if not joints:
+            raise InputError(f"{name}: a controller needs at least one joint")
+        if not callable(law):
+            raise InputError(f"{name}: the law must be a function of time and of the measured values, got {law!r}")
+        for joint in joints:
+            rotational = isinstance(joint, Joint) and joint.joint_type.angle
+            self._require_coordinate(name, joint, "angle" if rotational else "slide")
+        input_names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        names = [name] if len(joints) == 1 else [f"{name} {joint.name}" for joint in joints]
+        elements = tuple(
+            command_element(joint, element_name) for joint, element_name in zip(joints, names, strict=True)
+        )
+        units = tuple("N m" if joint.joint_type.angle else "N" for joint in joints)
+        initial_state = np.atleast_1d(check_array(f"{name}: state", state)).ravel() if np.size(state) else np.zeros(0)
+        checked_period = check_positive(f"{name}: every", period)
+        for element_name, element in zip(names, elements, strict=True):
+            self._add_force_element(element_name, element)
+        self._sampled_controllers[f"{name} controller" if len(joints) == 1 else name] = SampledController(
+            name, checked_period, law, elements, units, input_names, initial_state
+        )
+
+
+def _time_functions(name: str, **values: Any) -> list[Callable[..., Any]]:
+    """Return functions of time; numbers become constant functions."""
+    return [
+        x if callable(x) else constant(check_number(f"{name}: the {argument}", x)) for argument, x in values.items()
+    ]
+
+
+def _gains(name: str, **values: Any) -> dict[str, float]:
+    return {gain: check_nonnegative(f"{name}: the {gain}", x) for gain, x in values.items()}
+
+
+@functools.lru_cache(maxsize=256)
+def _pd_law(reference: Any, reference_rate: Any, feedforward: Any, rotational: bool) -> Callable[..., Any]:
+    """Return the PD law, a function of time, joint coordinate and rate, with gains in k."""
+
+    def law(t: Any, value: Any, speed: Any, k: Any) -> Any:
+        return (
+            k.stiffness * wrapped_error(reference(t) - value, rotational)
+            + k.damping * (reference_rate(t) - speed)
+            + feedforward(t)
+        )
+
+    return law

@@ -1,0 +1,686 @@
+"""Builder methods for force elements: springs, dampers, bushings, cables, motors, drives, limits, friction, loads."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.errors import InputError
+from livens.models.element import Element
+from livens.multibody import bushings, joint_forces, loads, point_forces
+from livens.multibody.body import Body, parse_point
+from livens.multibody.body_elements import AttachmentPoint
+from livens.multibody.builder.base import ModelBase
+from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
+from livens.multibody.joint import Joint
+from livens.multibody.joint_stops import JointStop
+from livens.validation import check_array, check_nonnegative, check_number, check_positive
+
+
+class ForceMethods(ModelBase):
+    """Methods of `livens.Multibody` that add force elements."""
+
+    def spring(
+        self, name: str, point_a: Any, point_b: Any, *, stiffness: float, free_length: float | None = None
+    ) -> Element:
+        """Add a linear spring between two points.
+
+        Results: ``name.tension`` (N, positive in tension) and ``name.length`` (m).
+
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        point_a, point_b : Marker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
+        stiffness : float
+            Stiffness in N/m.
+        free_length : float, optional
+            Free length in m. By default the distance in the reference configuration.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> ball = mb.particle("ball", at=[0, 0, -1], mass=2.0)
+        >>> coil = mb.spring("coil", [0, 0, 0], ball, stiffness=100.0)
+        >>> rest = mb.equilibrium()
+        >>> round(float(mb.simulate(t_end=0.1, h=0.01)["coil.tension"][-1]), 9)
+        19.62
+        """
+        ends, checked_length = (
+            self._attachments(name, point_a, point_b),
+            self._reference_length(point_a, point_b, free_length),
+        )
+        checked_stiffness = check_nonnegative(f"{name}: the stiffness", stiffness)
+        element = self._add_force_element(
+            name, point_forces.spring(*ends, checked_stiffness, checked_length), "spring", point_a, point_b
+        )
+        self._force_outputs.append(
+            (name, PointToPointOutputs(element, self._body_and_point(point_a), self._body_and_point(point_b)))
+        )
+        return element
+
+    def damper(self, name: str, point_a: Any, point_b: Any, *, damping: float) -> Element:
+        """Add a linear damper between two points, along the line through them.
+
+        The result is ``name.tension`` in N.
+
+        Parameters
+        ----------
+        name : str
+            Name of the damper.
+        point_a, point_b : Marker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
+        damping : float
+            Damping coefficient in N s/m.
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        ends = self._attachments(name, point_a, point_b)
+        element = self._add_force_element(name, point_forces.damper(*ends, damping), "damper", point_a, point_b)
+        self._force_outputs.append(
+            (name, PointToPointOutputs(element, self._body_and_point(point_a), self._body_and_point(point_b)))
+        )
+        return element
+
+    def spring_damper(
+        self,
+        name: str,
+        point_a: Any,
+        point_b: Any,
+        *,
+        stiffness: float,
+        damping: float,
+        free_length: float | None = None,
+    ) -> tuple[Element, Element]:
+        """Add a linear spring and a damper between two points; the damper is called ``name damper``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        point_a, point_b : Marker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
+        stiffness : float
+            Stiffness in N/m.
+        damping : float
+            Damping coefficient in N s/m.
+        free_length : float, optional
+            Free length in m. By default the distance in the reference configuration.
+
+        Returns
+        -------
+        tuple of (Element, Element)
+            Spring and damper.
+        """
+        check_nonnegative(f"{name}: the damping", damping)  # before the spring is added
+        spring = self.spring(name, point_a, point_b, stiffness=stiffness, free_length=free_length)
+        return spring, self.damper(f"{name} damper", point_a, point_b, damping=damping)
+
+    def gravitation(
+        self, name: str, body_a: Body, body_b: Body, *, constant: float = point_forces.GRAVITATION
+    ) -> Element:
+        """Add Newtonian gravitation between two bodies, with their masses at their centres.
+
+        The result is ``name.force`` (N) on the second body, in space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the force.
+        body_a, body_b : Body
+            Bodies; not the ground.
+        constant : float, default 6.6743e-11
+            Gravitational constant in m^3/(kg s^2).
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        self._check_body_pair(name, body_a, body_b)
+        if body_a.element is None or body_b.element is None:
+            raise InputError(f"{name}: gravitation needs two bodies; the ground has no mass")
+        element = self._add_force_element(name, point_forces.gravitation(body_a.element, body_b.element, constant))
+        self._force_outputs.append((name, BodyWrenchOutputs(element, body_b, np.zeros(self.dimension), ("force",))))
+        return element
+
+    def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest_angle: float = 0.0) -> Element:
+        """Add a torsion spring in a joint, with the angle within half a turn of the rest angle.
+
+        The result is ``name.torque`` in N m.
+
+        Parameters
+        ----------
+        name : str
+            Name of the spring.
+        joint : Joint
+            Joint with an angle.
+        stiffness : float
+            Stiffness in N m/rad.
+        rest_angle : float, default 0
+            Rest angle in rad.
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        parameters = dict(
+            stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
+            rest=check_number(f"{name}: rest", rest_angle),
+        )
+        self._require_coordinate(name, joint, "angle")
+        element = joint.force_element(
+            name, parameters, potential=joint_forces.torsion_spring_potential(joint.a, joint.b)
+        )
+        return self._register_joint_output(joint, True, self._add_force_element(name, element, "torsion_spring", joint))
+
+    def torsion_damper(self, name: str, joint: Joint, *, damping: float) -> Element:
+        """Add a torsion damper in a joint.
+
+        The result is ``name.torque`` in N m.
+
+        Parameters
+        ----------
+        name : str
+            Name of the damper.
+        joint : Joint
+            Joint with an angle.
+        damping : float
+            Damping coefficient in N m s/rad.
+
+        Returns
+        -------
+        Element
+            Force element.
+        """
+        parameters = dict(viscosity=check_nonnegative(f"{name}: the damping", damping))
+        self._require_coordinate(name, joint, "angle")
+        element = joint.force_element(name, parameters, dissipation=joint_forces.torsion_damper(joint.a, joint.b))
+        return self._register_joint_output(joint, True, self._add_force_element(name, element, "torsion_damper", joint))
+
+    def motor(
+        self,
+        joint: Joint,
+        *,
+        torque: Any = None,
+        force: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        name: str = "",
+    ) -> Element:
+        """Add a motor in a joint: a torque or a force, given as a function of time and of the joint state.
+
+        The result is ``name.torque`` (N m) about the joint axis, or ``name.force`` (N) along it, on the second body.
+
+        Parameters
+        ----------
+        joint : Joint
+            Joint with an angle (`torque`) or a displacement (`force`).
+        torque : float or callable, optional
+            Torque in N m: a number or ``law(t, angle, rate)``, with parameters ``law(t, angle, rate, k)``. The angle is
+            within half a turn of the reference configuration.
+        force : float or callable, optional
+            Force in N: a number or ``law(t, position, velocity)``, with parameters ``law(t, position, velocity, k)``.
+        parameters : mapping of str to float, optional
+            Parameters of the law.
+        name : str, optional
+            Name of the motor; by default that of the joint, followed by "motor".
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            Unless exactly one of `torque` and `force` is given, and the joint has that coordinate.
+        """
+        if (torque is None) == (force is None):
+            raise InputError("a motor needs either a torque or a force")
+        name = name or self._default_name(joint, "motor")
+        self._require_coordinate(name, joint, "angle" if torque is not None else "slide")
+        value = torque if torque is not None else force
+        law = value if callable(value) else constant(check_number(f"{name}: the law", value))
+        motor_forces = joint_forces.motor(joint.a, joint.b, law, bool(parameters), torque is not None)
+        element = self._add_force_element(
+            name, joint.force_element(name, dict(parameters or {}), forces=motor_forces), "motor", joint
+        )
+        return self._register_joint_output(joint, torque is not None, element)
+
+    def _register_joint_output(self, joint: Joint, rotational: bool, element: Element) -> Element:
+        """Register the output of a force element in a joint."""
+        self._force_outputs.append((element.name, JointForceOutputs(element, joint, rotational)))
+        return element
+
+    def drive(
+        self,
+        joint: Joint,
+        *,
+        angle: Any = None,
+        position: Any = None,
+        rate: Any = None,
+        velocity: Any = None,
+        name: str = "",
+    ) -> Element:
+        """Prescribe the motion of a joint by a rheonomic constraint.
+
+        The result is the drive torque ``name.torque`` (N m) or force ``name.force`` (N) on the second body.
+
+        Parameters
+        ----------
+        joint : Joint
+            Driven joint.
+        angle, position : float or callable, optional
+            Angle in rad or displacement in m: a constant or a function of time.
+        rate, velocity : float or callable, optional
+            Angular rate in rad/s or sliding velocity in m/s: a constant or a function of time.
+        name : str, optional
+            Name of the drive; by default that of the joint, followed by "drive".
+
+        Returns
+        -------
+        Element
+            Constraint element.
+
+        Raises
+        ------
+        InputError
+            Unless exactly one motion is given, and the joint has that coordinate.
+        """
+        laws = {
+            k: law
+            for k, law in dict(angle=angle, position=position, rate=rate, speed=velocity).items()
+            if law is not None
+        }
+        if len(laws) != 1:
+            raise InputError("a drive needs exactly one of angle, position, rate and velocity")
+        ((quantity, law),) = laws.items()
+        name, rotational = name or self._default_name(joint, "drive"), quantity in ("angle", "rate")
+        self._require_coordinate(name, joint, "angle" if rotational else "slide")
+        law = law if callable(law) else constant(check_number(f"{name}: the law", law))
+        if quantity in ("angle", "position"):
+            constraint = joint_forces.angle_drive if rotational else joint_forces.displacement_drive
+            functions: dict[str, Any] = dict(constraints=constraint(joint.a, joint.b, law))
+        else:
+            functions = dict(velocity_constraints=joint_forces.rate_drive(joint.a, joint.b, law, rotational))
+        element = self._add_force_element(name, joint.force_element(name, {}, constraint_names=[quantity], **functions))
+        self._drives.append((element, "N m" if rotational else "N"))
+        return element
+
+    def limit(
+        self,
+        name: str,
+        joint: Joint,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        stiffness: float,
+        damping: float = 0.0,
+        restitution: float | None = None,
+    ) -> Element:
+        """Limit the range of a joint.
+
+        Beyond the limits a spring pushes the joint back (soft stop). With `restitution`, the joint bounces (hard stop).
+        The result is ``name.torque`` (N m), or ``name.force`` (N) for sliding joints.
+
+        Parameters
+        ----------
+        name : str
+            Name of the limit.
+        joint : Joint
+            Joint with one rotation or one translation.
+        lower, upper : float, optional
+            Limits in rad or m, measured from the reference configuration. For rotations both are required and must be
+            less than one turn apart.
+        stiffness : float
+            Spring stiffness beyond the limits, in N m/rad or N/m.
+        damping : float, default 0
+            Hunt-Crossley damping in N m s/rad^2 or N s/m^2: the damping force is ``damping * penetration * rate``.
+        restitution : float, optional
+            Coefficient of restitution of a hard stop, between 0 and 1. The impact changes the velocities of all bodies.
+            When the bounces become shorter than a few steps, the joint comes to rest on the spring.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If a limit is missing, the range is empty or a full turn, or `restitution` is not between 0 and 1.
+        """
+        rotational = isinstance(joint, Joint) and joint.joint_type.angle
+        self._require_coordinate(name, joint, "angle" if rotational else "slide")
+        if (lower is None and upper is None) or (rotational and (lower is None or upper is None)):
+            raise InputError(
+                f"{name}: a limit needs {'both ends, lower and upper' if rotational else 'lower or upper'}"
+            )
+        parameters = {
+            side: check_number(f"{name}: {side}", limit)
+            for side, limit in dict(lower=lower, upper=upper).items()
+            if limit is not None
+        }
+        range_ = parameters.get("upper", np.inf) - parameters.get("lower", -np.inf)
+        if not range_ > 0 or (rotational and range_ >= 2 * np.pi):
+            raise InputError(f"{name}: lower must be below upper, for an angle by less than one turn")
+        arguments = joint.a, joint.b, rotational, tuple(parameters), restitution is not None
+        parameters["stiffness"] = check_nonnegative(f"{name}: the stiffness", stiffness)
+        functions: dict[str, Any] = dict(potential=bushings.limit_potential(*arguments))
+        if check_nonnegative(f"{name}: the damping", damping):
+            parameters["viscosity"] = float(damping)
+            functions["dissipation"] = bushings.limit_dissipation(*arguments)
+        stops = []
+        if restitution is not None:
+            coefficient = check_nonnegative(f"{name}: the restitution", restitution)
+            if coefficient > 1:
+                raise InputError(f"{name}: the restitution must be between 0 and 1, got {coefficient:g}")
+            limits = [
+                (side, at, sign) for side, at, sign in (("lower", lower, -1.0), ("upper", upper, 1.0)) if at is not None
+            ]
+            stops = [
+                JointStop(f"{name} {side}", joint, float(at), sign, coefficient, name) for side, at, sign in limits
+            ]
+            parameters["touching"] = 0.0
+        element = self._add_force_element(name, joint.force_element(name, parameters, **functions), "limit", joint)
+        self._joint_stops += stops
+        return self._register_joint_output(joint, rotational, element)
+
+    def friction(
+        self,
+        name: str,
+        joint: Joint,
+        *,
+        torque: float | None = None,
+        force: float | None = None,
+        static: float | None = None,
+        stribeck: float = 0.1,
+        rate_tolerance: float = 1e-3,
+    ) -> Element:
+        """Add dry friction in a joint: Stribeck friction, regularised at low rates; it never supplies energy.
+
+        The result is ``name.torque`` in N m or ``name.force`` in N.
+
+        Parameters
+        ----------
+        name : str
+            Name of the friction.
+        joint : Joint
+            Joint with an angle (`torque`) or a displacement (`force`).
+        torque : float, optional
+            Kinetic friction torque in N m.
+        force : float, optional
+            Kinetic friction force in N.
+        static : float, optional
+            Static friction level in N m or N, if it is higher than the kinetic level.
+        stribeck : float, default 0.1
+            Stribeck rate in rad/s or m/s, at which half of the difference of static and kinetic level remains.
+        rate_tolerance : float, default 1e-3
+            Regularisation rate in rad/s or m/s; smaller than `stribeck`.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            Unless exactly one of `torque` and `force` is given, and `stribeck` exceeds `rate_tolerance`.
+        """
+        if (torque is None) == (force is None):
+            raise InputError(f"{name}: friction needs either a torque or a force")
+        rotational = torque is not None
+        self._require_coordinate(name, joint, "angle" if rotational else "slide")
+        kinetic = check_nonnegative(f"{name}: the level", torque if rotational else force)
+        static_level = kinetic if static is None else check_nonnegative(f"{name}: static", static)
+        rates = dict(
+            stribeck=check_positive(f"{name}: stribeck", stribeck),
+            smooth=check_positive(f"{name}: smooth", rate_tolerance),
+        )
+        if rates["stribeck"] <= rates["smooth"]:
+            raise InputError(f"{name}: stribeck must be greater than rate_tolerance")
+        parameters = dict(level=kinetic, static=static_level, **rates)
+        element = joint.force_element(
+            name, parameters, dissipation=bushings.stribeck_friction(joint.a, joint.b, rotational)
+        )
+        return self._register_joint_output(joint, rotational, self._add_force_element(name, element, "friction", joint))
+
+    def bushing(
+        self,
+        name: str,
+        body_a: Body,
+        body_b: Body,
+        *,
+        stiffness: Any,
+        damping: Any = None,
+        at: Any = None,
+        at_second: Any = None,
+        axes: Any = None,
+    ) -> Element:
+        """Add a bushing: an elastic connection of two bodies in all six directions.
+
+        The bushing is unloaded in the reference configuration. Displacements are resolved in the first body. Rotations
+        enter as ``2 tan(angle/2)`` about their axis. Results: ``name.force`` (N) and ``name.torque`` (N m, about its
+        point) on the second body, in space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the bushing.
+        body_a, body_b : Body
+            Bodies with orientation, one of them possibly the ground.
+        stiffness : array_like of shape (6,) or (6, 6)
+            Stiffness along the axes (N/m) and about them (N m/rad), or a symmetric matrix.
+        damping : array_like of shape (6,) or (6, 6), optional
+            Damping along the axes (N s/m) and about them (N m s/rad), or a symmetric matrix.
+        at : array_like of shape (3,) or Marker, optional
+            Position in the reference configuration, in m. By default the centre of the second body.
+        at_second : array_like of shape (3,) or Marker, optional
+            Position on the second body, if it differs from `at`.
+        axes : array_like of shape (3, 3), optional
+            Axes of the bushing as orthonormal columns; by default the global axes.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If the model is planar, a body is a particle, or a matrix is not symmetric and positive semidefinite.
+        """
+        self._claim_name(name)
+        self._check_body_pair(name, body_a, body_b)
+        if self.dimension != 3 or not (body_a.has_orientation and body_b.has_orientation):
+            raise InputError(f"{name}: a bushing needs two bodies with orientation, in a spatial model")
+        position = at if at is not None else (body_b if body_b.element else body_a).reference_position
+        position_a = parse_point(f"{name}: at", position, 3)
+        position_b = position_a if at_second is None else parse_point(f"{name}: to", at_second, 3)
+        R = np.eye(3) if axes is None else check_array(f"{name}: axes", axes, (3, 3))
+        if np.abs(R.T @ R - np.eye(3)).max() > 1e-9:
+            raise InputError(f"{name}: axes must have orthonormal columns")
+        K = _spatial_matrix(f"{name}: stiffness", stiffness)
+        parameters = dict(
+            X=body_a.to_local(position_a),
+            Y=body_b.to_local(position_b),
+            A=body_a.in_body_axes(R),
+            B=body_b.in_body_axes(R),
+        )
+        a, b = body_a.parametrisation, body_b.parametrisation
+        functions: dict[str, Any] = dict(potential=bushings.bushing_potential(a, b))
+        if damping is not None:
+            parameters["viscosity"] = _spatial_matrix(f"{name}: damping", damping)
+            functions["dissipation"] = bushings.bushing_dissipation(a, b)
+        element = Element(
+            [*body_a.coordinates, *body_b.coordinates],
+            parameters=parameters | dict(stiffness=K),
+            name=name,
+            **functions,
+        )
+        body, point_name, sign = (body_b, "Y", 1) if body_b.element is not None else (body_a, "X", -1)
+        self._add_force_element(name, element)
+        self._force_outputs.append(
+            (name, BodyWrenchOutputs(element, body, parameters[point_name], ("force", "torque"), sign))
+        )
+        return element
+
+    def cable(
+        self, name: str, *points: Any, stiffness: float, free_length: float | None = None, damping: float = 0.0
+    ) -> Element:
+        """Add a cable from the first point to the last; it slides over the points between without friction.
+
+        The cable is in tension if it is longer than its free length, and never pushes. Results: ``name.tension`` (N)
+        and ``name.length`` (m).
+
+        Parameters
+        ----------
+        name : str
+            Name of the cable.
+        *points : Marker, Body or array_like
+            At least two points of bodies or of space.
+        stiffness : float
+            Stiffness in N/m.
+        free_length : float, optional
+            Free length in m. By default the length in the reference configuration.
+        damping : float, default 0
+            Damping coefficient in N s/m, active while the cable is taut.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If there are fewer than two points, or no point belongs to a body.
+        """
+        if len(points) < 2:
+            raise InputError(f"{name}: a cable needs at least two points")
+        ends = [AttachmentPoint(self._attachment(name, point)) for point in points]
+        names = list(dict.fromkeys(str(c) for end in ends for c in end.coordinates))
+        if not names:
+            raise InputError(f"{name}: one of the points must belong to a body")
+        indices = tuple(tuple(names.index(str(c)) for c in end.coordinates) for end in ends)
+        parametrisations = tuple(end.parametrisation for end in ends)
+        positions = [parse_point(name, x.centre if isinstance(x, Body) else x, self.dimension) for x in points]
+        reference_length = sum(float(np.linalg.norm(y - x)) for x, y in itertools.pairwise(positions))
+        parameters: dict[str, Any] = {f"X{i}": end.local_position for i, end in enumerate(ends)}
+        parameters |= dict(
+            stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
+            length=reference_length if free_length is None else check_nonnegative(f"{name}: the length", free_length),
+        )
+        functions: dict[str, Any] = dict(potential=bushings.cable_potential(parametrisations, indices))
+        if check_nonnegative(f"{name}: the damping", damping):
+            parameters["viscosity"] = float(damping)
+            functions["dissipation"] = bushings.cable_dissipation(parametrisations, indices)
+        visual = bushings.cable_visual(parametrisations, indices)
+        element = self._add_force_element(
+            name, Element(names, parameters=parameters, name=name, visual=visual, **functions)
+        )
+        tension = bushings.cable_tension(parametrisations, indices, damping > 0)
+        self._force_outputs.append(
+            (name, CableOutputs(element, bushings.cable_length(parametrisations, indices), tension))
+        )
+        return element
+
+    def wrench(
+        self, name: str, body: Body, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
+    ) -> None:
+        """Apply a force at a point and a torque to a body, constant or as functions of time.
+
+        Results: ``name.force`` (N) and ``name.torque`` (N m), in space.
+
+        Parameters
+        ----------
+        name : str
+            Name of the load.
+        body : Body
+            Loaded body.
+        force : array_like or callable, optional
+            Force in N, or a function of time.
+        torque : array_like, float or callable, optional
+            Torque in N m with components in space, or a function of time; one number in the plane.
+        at : array_like or Marker, optional
+            Point of application in the reference configuration, in m; by default the centre of mass.
+        frame : {"space", "body"}, default "space"
+            Axes of the components of the force.
+
+        Raises
+        ------
+        InputError
+            If neither force nor torque is given, or the body is the ground.
+        """
+        self._check_body(name, body)
+        if body.element is None or (force is None and torque is None):
+            raise InputError(f"{name}: a wrench needs a force or a torque on a body")
+        elements: dict[str, Element] = {}  # both elements are checked before one is added
+        if force is not None:
+            law = force if callable(force) else constant(check_array(f"{name}: force", force, (self.dimension,)))
+            local_position = None if at is None else body.to_local(parse_point(name, at, self.dimension))
+            elements["force"] = loads.force(body.element, law, at=local_position, frame=frame)
+        if torque is not None:
+            size = 1 if self.dimension == 2 else 3
+            torque_vector = None if callable(torque) else np.atleast_1d(check_array(f"{name}: torque", torque))
+            if torque_vector is not None and torque_vector.shape != (size,):
+                raise InputError(f"{name}: torque must be {size} numbers, got {torque!r}")
+            elements["torque"] = loads.torque(
+                body.element, torque if torque_vector is None else constant(torque_vector)
+            )
+        for quantity, element in elements.items():
+            self._add_force_element(name if quantity == next(iter(elements)) else f"{name} torque", element)
+            self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
+
+    def observe(self, name: str, expression: Callable[..., Any]) -> None:
+        """Define a user output: a function of the coordinates and velocities of the system.
+
+        Parameters
+        ----------
+        name : str
+            Name of the output, shown as ``run[name]``.
+        expression : callable
+            Function of q and v, written with `livens.math`.
+        """
+        self._claim_name(name)
+        if not callable(expression):
+            raise InputError(f"{name}: an observed quantity must be a function of q and v, got {expression!r}")
+        self._user_outputs[name] = expression
+
+
+def _spatial_matrix(context: str, value: Any) -> np.ndarray:
+    """Return a symmetric positive semidefinite 6x6 matrix from six diagonal entries or a matrix."""
+    values = check_array(context, value)
+    matrix = np.diag(values) if values.shape == (6,) else values
+    if matrix.shape != (6, 6) or np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
+        raise InputError(f"{context} must be six numbers or a symmetric 6x6 matrix, got shape {values.shape}")
+    if np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
+        raise InputError(f"{context} must be positive semidefinite")
+    return np.asarray(matrix)
+
+
+@functools.lru_cache(maxsize=256)
+def _constant_function(values: tuple[float, ...], scalar: bool) -> Callable[..., Any]:
+    return lambda *_: values[0] if scalar else m.array(list(values))
+
+
+def constant(value: Any) -> Callable[..., Any]:
+    """Return a constant law; equal values share one function, so that elements share their code."""
+    return _constant_function(tuple(np.atleast_1d(value).tolist()), np.ndim(value) == 0)

@@ -1,0 +1,126 @@
+"""Dissipation of contacts: Hunt-Crossley damping, sliding and spinning friction, rolling resistance.
+
+All dissipative forces are derivatives of convex functions of the velocities, so that no contact supplies energy.
+Friction is proportional to the elastic part of the normal force: the impulse of the damping part over a whole collision
+is zero, since the initial and final depths are equal.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from livens import math as m
+from livens.errors import InputError
+from livens.expressions.tracing import ModelFunction
+from livens.multibody.contacts.geometry.pair_geometry import PairGeometry, relative_angular_velocity, slip_velocity
+from livens.multibody.contacts.normal_laws.base import NormalLaw
+from livens.multibody.parametrisation import Parametrisation
+from livens.validation import check_nonnegative, check_positive
+
+
+@dataclass(frozen=True)
+class Friction:
+    """Regularised Coulomb friction ``coefficient N v/sqrt(v^2 + slip_tolerance^2)``, with spinning and rolling parts.
+
+    Parameters
+    ----------
+    coefficient : float
+        Coulomb friction coefficient.
+    slip_tolerance : float, default 1e-3
+        Regularisation velocity in m/s.
+    spinning : float, default 0
+        Friction radius in m of the torque ``coefficient N spinning`` about the normal.
+    rolling : float, default 0
+        Lever arm in m of the rolling-resistance torque ``N rolling``.
+    rate_tolerance : float, default 1e-2
+        Regularisation rate in rad/s of spinning and rolling friction.
+
+    Raises
+    ------
+    InputError
+        If a value is negative, or if `spinning` is given without a coefficient.
+    """
+
+    coefficient: float
+    slip_tolerance: float = 1e-3
+    spinning: float = 0.0
+    rolling: float = 0.0
+    rate_tolerance: float = 1e-2
+
+    def __post_init__(self) -> None:
+        for field in ("coefficient", "pivoting", "rolling"):
+            check_nonnegative(f"the {field} of a friction", getattr(self, field), allow_strings=False)
+        for field in ("smooth", "smooth_rate"):
+            check_positive(f"{field} of a friction", getattr(self, field), allow_strings=False)
+        if self.spinning and not self.coefficient:
+            raise InputError("spinning friction needs a friction coefficient")
+
+    @classmethod
+    def of(cls, value: Any) -> Friction | None:
+        """Return friction parameters from a coefficient or a `Friction`.
+
+        Parameters
+        ----------
+        value : float or Friction
+            Coulomb friction coefficient, or friction parameters.
+
+        Returns
+        -------
+        Friction or None
+            Friction parameters; None without friction.
+        """
+        if isinstance(value, cls):
+            return value if value.coefficient or value.rolling else None
+        coefficient = check_nonnegative("friction", value)
+        return cls(coefficient) if coefficient else None
+
+
+def penetration(gap: Any) -> Any:
+    return m.maximum(-gap, 0.0)
+
+
+@functools.cache
+def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``."""
+
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        load = law.force(penetration(geometry.gap_at(a, b, q, k)), k)
+        s = -geometry.gap_rate(a, b, q, v, k)
+        # the integral of max(-1, damping s): the normal force is never tensile
+        free = -s - 0.5 / k.damping
+        return load * m.where(k.damping * s > -1.0, 0.5 * k.damping * s**2, free)
+
+    return dissipation
+
+
+@functools.cache
+def sliding(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        gap, normal, point = geometry.contact_frame(a, b, q, k)
+        along = slip_velocity(a, b, q, v, normal, point)
+        return k.friction * law.force(penetration(gap), k) * m.sqrt(m.dot(along, along) + k.smooth**2)
+
+    return dissipation
+
+
+@functools.cache
+def pivoting(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        gap, normal, _ = geometry.contact_frame(a, b, q, k)
+        rate = m.dot(relative_angular_velocity(a, b, q, v), normal)
+        return k.friction * k.spinning * law.force(penetration(gap), k) * m.sqrt(rate**2 + k.rate_tolerance**2)
+
+    return dissipation
+
+
+@functools.cache
+def rolling(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    def dissipation(q: Any, v: Any, k: Any) -> Any:
+        gap, normal, _ = geometry.contact_frame(a, b, q, k)
+        rate = relative_angular_velocity(a, b, q, v)
+        square = m.dot(rate, rate) - m.dot(rate, normal) ** 2 if a.dimension == 3 else rate**2
+        return k.rolling * law.force(penetration(gap), k) * m.sqrt(m.maximum(square, 0.0) + k.rate_tolerance**2)
+
+    return dissipation

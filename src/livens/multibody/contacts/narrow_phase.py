@@ -1,0 +1,108 @@
+"""Narrow phase: contact points of two collision shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.multibody.body import Body
+from livens.multibody.contacts.geometry.capsule_pair import CapsulePair
+from livens.multibody.contacts.geometry.ellipsoid import EllipsoidOnPlane
+from livens.multibody.contacts.geometry.pair_geometry import PairGeometry
+from livens.multibody.contacts.geometry.signed_distance import SphereOnSurface
+from livens.multibody.contacts.shapes import (
+    Box,
+    Capsule,
+    CollisionShape,
+    Ellipsoid,
+    HalfSpace,
+    HollowCylinder,
+    HollowSphere,
+    PointCloud,
+    Sphere,
+)
+
+
+@dataclass(frozen=True)
+class ContactPoint:
+    """Contact point candidate of two bodies: pair geometry, the bodies in its order, and its parameters.
+
+    `sizes` are parameters of elements. `constants` are compiled into their code, so that zeros and ones cost nothing.
+    """
+
+    geometry: PairGeometry
+    body_a: Body
+    body_b: Body
+    parameters: Mapping[str, Any]
+    constants: Mapping[str, Any]
+    uses_rotation_a: bool = True
+    uses_rotation_b: bool = True
+
+
+def contact_points(name: str, shape_a: CollisionShape, shape_b: CollisionShape) -> list[ContactPoint]:
+    """Return all contact points of two shapes."""
+    if shape_a.body.dimension != shape_b.body.dimension:
+        raise InputError(f"{name}: one body is in the plane, the other in space")
+    for shape, other in ((shape_a, shape_b), (shape_b, shape_a)):
+        if isinstance(shape, Ellipsoid) and isinstance(other, HalfSpace):
+            return [_ellipsoid_point(shape, other)]
+    if isinstance(shape_a, Capsule) and isinstance(shape_b, Capsule):
+        return [_capsule_point(shape_a, shape_b)]
+    if isinstance(shape_a, Box) and isinstance(shape_b, Box):
+        # corners of each box against the faces of the other
+        return [*_sphere_surface_points(shape_a, shape_b), *_sphere_surface_points(shape_b, shape_a)]
+    for shape, other in ((shape_a, shape_b), (shape_b, shape_a)):
+        if _can_be_sampled(shape, other):
+            return _sphere_surface_points(shape, other)
+    raise InputError(f"{name}: contact of {shape_a.label} with {shape_b.label} is not supported")
+
+
+def _can_be_sampled(shape: CollisionShape, other: CollisionShape) -> bool:
+    """Return whether sample spheres represent a shape well enough on another one."""
+    if other.surface is None or not shape.sample_spheres():
+        return False
+    if isinstance(shape, (Sphere, PointCloud)):
+        return True
+    # ends and corners touch first on flat and hollow surfaces
+    return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(shape, (Box, Capsule))
+
+
+def _sphere_surface_points(shape: CollisionShape, other: CollisionShape) -> list[ContactPoint]:
+    surface = other.surface
+    assert surface is not None
+    uses_rotation = surface.uses_orientation or bool(np.any(other.local_position))
+    points, sample_spheres = [], shape.sample_spheres()
+    for local_position, radius in sample_spheres:
+        constants = dict(Y=other.local_position, **(dict(B=other.axes) if surface.uses_orientation else {}))
+        sizes = dict(reach=radius, **other.sizes)
+        # corners differ only in their position: as a parameter, they share their code
+        (sizes if len(sample_spheres) > 1 else constants)["X"] = local_position
+        points.append(
+            ContactPoint(
+                SphereOnSurface(surface),
+                shape.body,
+                other.body,
+                sizes,
+                constants,
+                bool(np.any(local_position)),
+                uses_rotation,
+            )
+        )
+    return points
+
+
+def _capsule_point(shape: Capsule, other: Capsule) -> ContactPoint:
+    sizes = dict(
+        half=shape.sizes["half"], other=other.sizes["half"], reach=shape.sizes["radius"], radius=other.sizes["radius"]
+    )
+    constants = dict(X=shape.local_position, Y=other.local_position, E=shape.direction, F=other.direction)
+    return ContactPoint(CapsulePair(), shape.body, other.body, sizes, constants)
+
+
+def _ellipsoid_point(shape: Ellipsoid, plane: HalfSpace) -> ContactPoint:
+    constants = dict(X=shape.local_position, A=shape.axes, Y=plane.local_position, B=plane.axes)
+    return ContactPoint(EllipsoidOnPlane(), shape.body, plane.body, dict(shape.sizes), constants)

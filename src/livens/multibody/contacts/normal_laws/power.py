@@ -1,0 +1,91 @@
+"""Power laws of the penetration depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from livens.multibody.contacts.normal_laws.base import NormalLaw
+
+
+class PowerLaw(NormalLaw):
+    """Power law: the normal force is ``stiffness depth^exponent``."""
+
+    exponent: float
+
+    def energy(self, depth: Any, k: Any) -> Any:
+        """Return the energy ``stiffness depth^(exponent + 1)/(exponent + 1)``.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Energy in J.
+        """
+        return k.stiffness / (self.exponent + 1) * depth ** (self.exponent + 1)
+
+    def force(self, depth: Any, k: Any) -> Any:
+        """Return the normal force ``stiffness depth^exponent``.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Force in N.
+        """
+        return k.stiffness * depth**self.exponent
+
+    def collision_frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
+        """Return the angular frequency omega such that a collision lasts ``pi/omega``.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Parameters of the law.
+        mass : float
+            Reduced mass in kg.
+        speed : float
+            Approach velocity in m/s.
+
+        Returns
+        -------
+        float
+            Angular frequency in rad/s.
+        """
+        return math.pi / self.collision_duration(float(values["stiffness"]), mass, speed)
+
+    def collision_duration(self, stiffness: float, mass: float, speed: float) -> float:
+        """Return the duration of an elastic collision: ``2 int d(depth)/sqrt(v^2 - 2 V/m)``.
+
+        With n = exponent + 1 and the largest depth D this is ``2 D/v int_0^1 dx/sqrt(1 - x^n)``.
+
+        Parameters
+        ----------
+        stiffness : float
+            Stiffness of the law.
+        mass : float
+            Reduced mass in kg.
+        speed : float
+            Approach velocity in m/s.
+
+        Returns
+        -------
+        float
+            Duration in s.
+        """
+        n = self.exponent + 1
+        max_depth = (n * mass * speed**2 / (2 * stiffness)) ** (1 / n)
+        return 2 * max_depth / speed * math.sqrt(math.pi) * math.gamma(1 + 1 / n) / math.gamma(0.5 + 1 / n)

@@ -1,0 +1,184 @@
+"""Robot description: links, joint dofs, loop closures and couplings; common to URDF and MJCF.
+
+Every link has a reference pose in the frame of its parent. Its dofs are given in its own frame, the one nearest to the
+parent first. Links without dofs are rigidly attached to their parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from livens.multibody.imports.link_inertia import LinkInertia
+from livens.multibody.imports.orientations import from_axis_angle
+from livens.multibody.imports.xml import XmlNode
+from livens.scene.shapes import Shape
+
+
+@dataclass(frozen=True, eq=False)
+class RigidTransform:
+    """Rigid transform: position and rotation of a frame relative to another."""
+
+    position: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
+
+    def __matmul__(self, other: RigidTransform) -> RigidTransform:
+        """Compose two transforms."""
+        return RigidTransform(self.position + self.rotation @ other.position, self.rotation @ other.rotation)
+
+    def point(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.position + self.rotation @ X)
+
+    def rotate(self, axes: np.ndarray) -> np.ndarray:
+        return np.asarray(self.rotation @ axes)
+
+    @property
+    def inverse(self) -> RigidTransform:
+        return RigidTransform(-self.rotation.T @ self.position, self.rotation.T)
+
+
+@dataclass(eq=False)
+class JointDof:
+    """Joint dof of a link relative to its parent: ``hinge``, ``slide``, ``ball`` or ``free``.
+
+    `rest` is the unstretched coordinate of its spring and `range` its limits, relative to the reference pose.
+    """
+
+    name: str
+    dof_type: str
+    node: XmlNode
+    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    point: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    stiffness: float = 0.0
+    rest: float = 0.0
+    damping: float = 0.0
+    armature: float = 0.0
+    friction: float = 0.0
+    range: tuple[float, float] | None = None
+
+    @property
+    def is_rotational(self) -> bool:
+        return self.dof_type == "hinge"
+
+    @property
+    def has_passive_forces(self) -> bool:
+        """True if the dof has stiffness, damping, armature or friction."""
+        return any((self.stiffness, self.damping, self.armature, self.friction))
+
+    def transform(self, value: float) -> RigidTransform:
+        """Return the transform of the link frame for a joint coordinate."""
+        if self.dof_type == "slide":
+            return RigidTransform(value * self.axis)
+        if self.dof_type != "hinge":
+            return RigidTransform()
+        R = from_axis_angle(self.axis, value)
+        return RigidTransform(self.point - R @ self.point, R)
+
+    def in_world(self, pose: RigidTransform) -> JointDof:
+        """Return the dof with axis and point in world axes, for a link at the given pose."""
+        return replace(self, axis=pose.rotation @ self.axis, point=pose.point(self.point))
+
+
+@dataclass(eq=False)
+class Link:
+    """Rigid link: parent (None for the ground), pose, dofs, inertia, visual shapes and named frames."""
+
+    name: str
+    parent: str | None
+    pose: RigidTransform
+    node: XmlNode
+    dofs: list[JointDof] = field(default_factory=list)
+    mass: LinkInertia | None = None
+    shapes: list[Shape] = field(default_factory=list)
+    frames: dict[str, RigidTransform] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LoopClosure:
+    """Loop closure of two links (None for the ground): a spherical joint or a weld.
+
+    `frame_a` and `frame_b` are the frames of the closure in the links.
+    """
+
+    name: str
+    is_weld: bool
+    body_a: str | None
+    body_b: str | None
+    frame_a: RigidTransform
+    frame_b: RigidTransform
+    node: XmlNode
+
+
+@dataclass(frozen=True, eq=False)
+class JointEquality:
+    """Joint equality ``follower = offset + ratio leader`` relative to the reference pose; constant without leader."""
+
+    name: str
+    follower: str
+    leader: str | None
+    ratio: float
+    offset: float
+    node: XmlNode
+
+
+@dataclass(frozen=True, eq=False)
+class PositionActuator:
+    """Position actuator ``stiffness (target - position) - damping rate``, relative to the reference pose."""
+
+    name: str
+    joint: str
+    stiffness: float
+    damping: float
+    target: float
+    node: XmlNode
+
+
+@dataclass(eq=False)
+class RobotDescription:
+    """Robot description of a file; `notes` list content that was ignored or changed."""
+
+    name: str
+    gravity: np.ndarray
+    links: dict[str, Link] = field(default_factory=dict)
+    #: Visual shapes and frames of the ground.
+    shapes: list[Shape] = field(default_factory=list)
+    frames: dict[str, RigidTransform] = field(default_factory=dict)
+    closures: list[LoopClosure] = field(default_factory=list)
+    equalities: list[JointEquality] = field(default_factory=list)
+    actuators: list[PositionActuator] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def poses(self) -> dict[str | None, RigidTransform]:
+        """Return the reference poses of all links in the world; parents come first."""
+        poses: dict[str | None, RigidTransform] = {None: RigidTransform()}
+        for link in self.links.values():
+            poses[link.name] = poses[link.parent] @ link.pose
+        return poses
+
+    def initial_poses(self) -> dict[str | None, RigidTransform]:
+        """Return the poses of all links with the joint equalities satisfied."""
+        equalities = {relation.follower: relation for relation in self.equalities}
+
+        def value(name: str, visited: tuple[str, ...] = ()) -> float:
+            equality = equalities.get(name)
+            if equality is None:
+                return 0.0
+            if name in visited:
+                raise equality.node.error(f"'{name}' follows itself: cyclic joint equality")
+            return equality.offset + (
+                equality.ratio * value(equality.leader, (*visited, name)) if equality.leader else 0.0
+            )
+
+        poses: dict[str | None, RigidTransform] = {None: RigidTransform()}
+        for link in self.links.values():
+            pose = poses[link.parent] @ link.pose
+            for dof in link.dofs:
+                pose = pose @ dof.transform(value(dof.name))
+            poses[link.name] = pose
+        return poses
+
+    def dofs(self) -> Iterator[JointDof]:
+        for link in self.links.values():
+            yield from link.dofs

@@ -1,0 +1,380 @@
+"""Conversion of a robot description to a Multibody: one body per rigid cluster with mass, connected by joints."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.models.element import Element
+from livens.multibody import sliding_joint_forces, spherical_joint_forces
+from livens.multibody.assembly import InitialCondition
+from livens.multibody.body import Body
+from livens.multibody.imports.joint_composition import compose_joint
+from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
+from livens.multibody.imports.robot_description import (
+    JointDof,
+    JointEquality,
+    Link,
+    LoopClosure,
+    RigidTransform,
+    RobotDescription,
+)
+from livens.multibody.joint import Joint
+from livens.multibody.joint_coordinate import JointCoordinate
+from livens.multibody.joint_types import SPATIAL_JOINTS
+from livens.scene.shapes import Shape
+
+if TYPE_CHECKING:
+    from livens.multibody.multibody import Multibody
+
+
+@dataclasses.dataclass(eq=False)
+class _RigidCluster:
+    """Rigid cluster of links in the frame of its root link; the cluster of the ground has no root."""
+
+    root: Link | None
+    #: Links with their poses in the frame of the root link.
+    links: list[tuple[Link, RigidTransform]] = dataclasses.field(default_factory=list)
+    part: Body | None = None
+    #: Dofs since the last body with mass, in world axes.
+    massless_dofs: list[JointDof] = dataclasses.field(default_factory=list)
+    has_child: bool = False
+    parent: _RigidCluster | None = None
+
+    def mass(self) -> LinkInertia | None:
+        return sum_inertias(
+            link.mass.transformed(transform.position, transform.rotation)
+            for link, transform in self.links
+            if link.mass is not None
+        )
+
+    def shapes(self, origin: np.ndarray) -> list[Shape]:
+        """Return the visual shapes relative to a point of the root link, in its axes."""
+        shapes = []
+        for link, transform in self.links:
+            relative = RigidTransform(transform.position - origin, transform.rotation)
+            shapes += [shape.transformed(relative.point, relative.rotate) for shape in link.shapes]
+        if shapes:  # the first shape of a body is traced
+            shapes[0] = dataclasses.replace(shapes[0], trace=0.5 if shapes[0].shape_type == "cylinder" else 0.0)
+        return shapes
+
+
+class MultibodyBuilder:
+    """Builder that converts a robot description into an empty mechanism."""
+
+    def __init__(self, mb: Multibody, robot: RobotDescription, limit_stiffness: float | None) -> None:
+        self.mb, self.robot, self.limit_stiffness = mb, robot, limit_stiffness
+        self.poses = robot.poses()
+        self.clusters: dict[str | None, _RigidCluster] = {}
+        self.joints: dict[str, Joint] = {}
+        self.non_scalar_joints: set[str] = set()
+        self.inactive_limits: list[str] = []
+
+    def build(self) -> None:
+        robot = self.robot
+        self._cluster_links()
+        for cluster in dict.fromkeys(self.clusters.values()):
+            if cluster.root is not None:
+                self._add_body(cluster)
+        for cluster in dict.fromkeys(self.clusters.values()):
+            if cluster.massless_dofs and not cluster.has_child:
+                raise _link(cluster).node.error(
+                    "it moves, but neither it nor its children have mass: its motion is undetermined"
+                )
+        for equality in robot.equalities:
+            self._add_equality(equality)
+        for closure in robot.closures:
+            self._add_closure(closure)
+        for actuator in robot.actuators:
+            joint = self._scalar_joint(actuator.joint, actuator.node, "an actuator")
+            gains = dict(stiffness=actuator.stiffness, damping=actuator.damping, angle=actuator.target)
+            self.mb.pd(joint, name=self._unique_name(actuator.name, "actuator"), **gains)
+        self._add_static_visuals()
+        self._apply_initial_pose()
+        if self.inactive_limits:
+            robot.notes.append(
+                f"joint limits are ignored ({_abbreviate(self.inactive_limits)}) because the file gives no limit stiffness; "
+                "pass limit_stiffness or add mb.limit"
+            )
+        self.mb.import_warnings += robot.notes
+
+    # -- bodies -------------------------------------------------------------------------------------------------------
+    def _cluster_links(self) -> None:
+        self.clusters[None] = _RigidCluster(None, part=self.mb.ground)
+        for link in self.robot.links.values():
+            if link.dofs:
+                self.clusters[link.name] = _RigidCluster(
+                    link, [(link, RigidTransform())], parent=self.clusters[link.parent]
+                )
+            else:
+                cluster = self.clusters[link.name] = self.clusters[link.parent]
+                origin = self.poses[cluster.root.name if cluster.root else None]
+                cluster.links.append((link, origin.inverse @ self.poses[link.name]))
+
+    def _add_body(self, cluster: _RigidCluster) -> None:
+        """Add the body of a cluster and the joint to its parent."""
+        link, parent = _link(cluster), cluster.parent
+        assert parent is not None
+        pose = self.poses[link.name]
+        chain = [*parent.massless_dofs, *(dof.in_world(pose) for dof in link.dofs)]
+        if parent.massless_dofs and parent.has_child:
+            raise _link(parent).node.error("it moves, has no mass, and has more than one child")
+        parent.has_child = True
+        mass, parent_body = cluster.mass(), parent.part
+        assert parent_body is not None
+        if mass is None:
+            if any(dof.dof_type in ("free", "ball") for dof in link.dofs):
+                raise link.node.error("it moves and has no mass")
+            cluster.part, cluster.massless_dofs = parent_body, chain
+            if cluster.shapes(np.zeros(3)):
+                self.robot.notes.append(f"'{link.name}' has no mass and is not a separate body: it is not drawn")
+            return
+        try:
+            moments = np.linalg.eigvalsh(mass.tensor)
+            if not moments[0] > 1e-12 * moments[2]:
+                raise InputError(
+                    "it has no inertia about one of its axes: the rotation about this axis is undetermined"
+                )
+            name = self._unique_name(link.name, "body")
+            cluster.part = self.mb.body(
+                name,
+                mass=mass.mass,
+                inertia=(mass.tensor + mass.tensor.T) / 2,
+                position=pose.point(mass.centre),
+                rotation=_orthonormal(pose.rotation),
+                shape=("shapes", *cluster.shapes(mass.centre)),
+            )
+        except InputError as error:
+            raise link.node.error(str(error)) from None
+        self._add_frames(cluster.part, cluster)
+        self._add_joint(link, parent_body, cluster.part, chain)
+
+    def _add_frames(self, part: Body, cluster: _RigidCluster) -> None:
+        """Add the frames of the links, and the frames defined in links."""
+        for link, _ in cluster.links:
+            link_pose = self.poses[link.name]
+            frames = {"origin" if link is cluster.root else link.name: RigidTransform(), **link.frames}
+            for name, pose in frames.items():
+                self._add_frame(part, name, link_pose @ pose)
+
+    def _add_frame(self, part: Body, name: str, pose: RigidTransform) -> None:
+        unique = name if name not in part.markers and not hasattr(type(part), name) else f"{name} frame"
+        part.frame(unique, pose.position, pose.rotation)
+
+    def _add_static_visuals(self) -> None:
+        """Add visuals and named frames of the ground."""
+        ground = self.clusters[None]
+        self._add_frames(self.mb.ground, ground)
+        for name, pose in self.robot.frames.items():
+            self._add_frame(self.mb.ground, name, pose)
+        shapes = [*self.robot.shapes, *ground.shapes(np.zeros(3))]
+        if shapes and self.mb.bodies:
+            body = next(iter(self.mb.bodies.values()))
+            static_shapes = [dataclasses.replace(shape, trace=None) for shape in shapes]
+            name = self._unique_name("surroundings", "scenery")
+            self.mb._add_force_element(
+                name, Element(body.coordinates, name=name, visual=lambda q: static_shapes), "scenery"
+            )
+
+    # -- joints -------------------------------------------------------------------------------------------------------
+    def _add_joint(self, link: Link, body_a: Body, body_b: Body, chain: list[JointDof]) -> None:
+        mb, dof = self.mb, chain[0]
+        if len(chain) == 1 and dof.dof_type in ("hinge", "slide", "ball", "free"):
+            if dof.dof_type == "free":
+                if body_a is not mb.ground:
+                    self.robot.notes.append(f"the free joint '{dof.name}' is between two bodies: it adds no constraint")
+            else:
+                joint_type = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical"}[dof.dof_type]
+                axis = None if dof.dof_type == "ball" else dof.axis
+                joint = mb.joint(
+                    joint_type, self._unique_name(dof.name, "joint"), body_a, body_b, at=dof.point, axis=axis
+                )
+                if dof.dof_type != "ball":
+                    self.joints[dof.name] = joint
+                elif dof.has_passive_forces and not (dof.armature or dof.friction):
+                    self._add_ball_joint_forces(dof, joint)
+                    self.non_scalar_joints.add(dof.name)
+                    return
+        else:
+            composite = compose_joint(link, chain)
+            if composite.joint_type is not None:
+                name = self._unique_name(f"{link.name} joint", "joint")
+                points = composite.point, composite.point
+                mb.connections[name] = Joint(
+                    name, composite.type_name, composite.joint_type, body_a, body_b, points, composite.axes
+                )
+            for chain_dof, axes, is_forward in composite.coordinates:
+                name, bodies = (
+                    self._unique_name(chain_dof.name, "joint"),
+                    (body_a, body_b) if is_forward else (body_b, body_a),
+                )
+                gauge = JointCoordinate(name, *bodies, composite.point, axes, chain_dof.is_rotational)
+                mb.joint_coordinates[name] = self.joints[chain_dof.name] = gauge
+        for chain_dof in chain:
+            if chain_dof.name not in self.joints:
+                self.non_scalar_joints.add(chain_dof.name)
+                if chain_dof.has_passive_forces:
+                    raise chain_dof.node.error(
+                        "stiffness, damping, armature and frictionloss are not supported in a joint without a single "
+                        "coordinate (free joint, three hinges; in a ball joint: armature and frictionloss)"
+                    )
+            else:
+                self._add_passive_forces(chain_dof, self.joints[chain_dof.name])
+
+    def _add_passive_forces(self, dof: JointDof, joint: Joint) -> None:
+        """Add the passive forces of one dof: spring, damper, friction, armature and limit."""
+        mb, is_rotational = self.mb, dof.is_rotational
+        if dof.stiffness:
+            name, parameters = f"{joint.name} spring", dict(stiffness=dof.stiffness, rest=dof.rest)
+            if is_rotational:
+                mb.torsion_spring(name, joint, **parameters)
+            else:
+                spring = joint.force_element(name, parameters, potential=sliding_joint_forces.spring(joint.a, joint.b))
+                mb._add_force_element(name, spring, "torsion_spring", joint)
+        if dof.damping:
+            name, viscosity = f"{joint.name} damper", dof.damping
+            if is_rotational:
+                mb.torsion_damper(name, joint, damping=viscosity)
+            else:
+                functions: dict[str, Any] = dict(dissipation=sliding_joint_forces.damper(joint.a, joint.b))
+                damper = joint.force_element(name, dict(viscosity=viscosity), **functions)
+                mb._add_force_element(name, damper, "torsion_damper", joint)
+        if dof.friction:
+            level: dict[str, float] = {"torque" if is_rotational else "force": dof.friction}
+            mb.friction(f"{joint.name} friction", joint, **level)
+            self.robot.notes.append(
+                f"Coulomb friction of '{dof.name}' is regularised below a rate of 1e-3, see mb.friction"
+            )
+        if dof.armature:
+            self._add_armature(dof, joint)
+        if dof.range is not None:
+            if self.limit_stiffness is None or (is_rotational and dof.range[1] - dof.range[0] >= 2 * np.pi):
+                self.inactive_limits.append(dof.name)
+            else:
+                lower, upper = dof.range
+                mb.limit(f"{joint.name} limit", joint, lower=lower, upper=upper, stiffness=self.limit_stiffness)
+
+    def _add_ball_joint_forces(self, dof: JointDof, joint: Joint) -> None:
+        """Add a spring on the relative rotation angle, relaxed in the reference configuration, and a damper."""
+        sides = joint.a, joint.b
+        if dof.stiffness:
+            name, law = f"{joint.name} spring", spherical_joint_forces.spring(*sides)
+            self.mb._add_force_element(name, joint.force_element(name, dict(stiffness=dof.stiffness), potential=law))
+        if dof.damping:
+            name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
+            self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
+
+    def _add_armature(self, dof: JointDof, joint: Joint) -> None:
+        """Add the armature (reflected rotor inertia) as a weightless rotor on the ground, coupled to the joint.
+
+        Its kinetic energy is half the armature times the squared joint rate. For a slide, the rotor turns by one radian
+        per metre.
+        """
+        mb, moment = self.mb, dof.armature
+        name = f"{joint.name} rotor"
+        rotor = mb.body(name, mass=moment, inertia=[moment] * 3, position=dof.point, shape=("shapes",))
+        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=dof.point, axis=dof.axis)
+        bearing.element.visual = None  # not visible
+        mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+
+    # -- equality constraints and closures ----------------------------------------------------------------------------
+    def _scalar_joint(self, name: str, node: Any, element: str) -> Joint:
+        if name in self.non_scalar_joints:
+            raise node.error(f"{element} on '{name}' is not supported: the joint has no single coordinate")
+        return self.joints[name]
+
+    def _add_equality(self, equality: JointEquality) -> None:
+        follower = self._scalar_joint(equality.follower, equality.node, "a coupling")
+        name = self._unique_name(equality.name, "coupling")
+        if equality.leader is None:
+            self.mb.drive(
+                follower, name=name, **{"angle" if follower.joint_type.angle else "position": equality.offset}
+            )
+            return
+        leader = self._scalar_joint(equality.leader, equality.node, "a coupling")
+        try:
+            coupling = self.mb.couple(name, (leader, equality.ratio), (follower, -1.0), coupling_type="coupling")
+        except InputError as error:
+            raise equality.node.error(str(error)) from None
+        # the initial position of the follower satisfies the coupling
+        self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([0.0 - equality.offset]), True))
+
+    def _add_closure(self, closure: LoopClosure) -> None:
+        """Add a loop closure, which need not be satisfied in the reference configuration."""
+        body_a, body_b = (self.clusters[name].part for name in (closure.body_a, closure.body_b))
+        for end in (closure.body_a, closure.body_b):
+            if self.clusters[end].massless_dofs:
+                raise closure.node.error(f"'{end}' has no mass: it cannot be constrained")
+        assert body_a is not None and body_b is not None
+        if body_a is body_b:
+            raise closure.node.error("it connects a body to itself")
+        frame_a, frame_b = self.poses[closure.body_a] @ closure.frame_a, self.poses[closure.body_b] @ closure.frame_b
+        # reference configuration in which the closure is satisfied
+        correction = frame_a @ frame_b.inverse
+        virtual = body_b
+        if body_b.element is not None:
+            virtual = dataclasses.replace(
+                body_b,
+                reference_position=correction.point(body_b.reference_position),
+                reference_rotation=correction.rotation @ body_b.reference_rotation,
+                markers={},
+            )
+        elif body_a.element is not None:
+            body_a = dataclasses.replace(
+                body_a,
+                reference_position=correction.inverse.point(body_a.reference_position),
+                reference_rotation=correction.inverse.rotation @ body_a.reference_rotation,
+                markers={},
+            )
+        point = frame_a.position if body_b.element is not None else frame_b.position
+        axes = frame_a.rotation if body_b.element is not None else frame_b.rotation
+        name, joint_type = self._unique_name(closure.name, "closure"), "fixed" if closure.is_weld else "spherical"
+        joint = Joint(name, joint_type, SPATIAL_JOINTS[joint_type], body_a, virtual, (point, point), _orthonormal(axes))
+        joint.body_a, joint.body_b = (
+            self.clusters[end].part or self.mb.ground for end in (closure.body_a, closure.body_b)
+        )
+        self.mb.connections[name] = joint
+
+    def _apply_initial_pose(self) -> None:
+        """Move bodies to poses that satisfy the couplings; joint coordinates are zero where they are in the file."""
+        poses = self.robot.initial_poses()
+        for cluster in dict.fromkeys(self.clusters.values()):
+            if cluster.root is not None and cluster.part is not None and not cluster.massless_dofs:
+                part, name = cluster.part, cluster.root.name
+                correction = poses[name] @ self.poses[name].inverse
+                part.reference_position, part.reference_rotation = (
+                    correction.point(part.reference_position),
+                    _orthonormal(correction.rotation @ part.reference_rotation),
+                )
+
+    def _unique_name(self, requested: str, category: str) -> str:
+        """Return a unique name without dots; add a note if it differs from the name in the file."""
+        mb = self.mb
+        base = requested.replace(".", "_") or category
+        taken = {"ground", *mb.bodies, *mb.connections, *mb.couplings, *mb._force_elements, *mb.joint_coordinates}
+        unique, number = base, 2
+        while unique in taken:
+            unique, number = (
+                (f"{base} {category}", number) if unique == base else (f"{base} {category} {number}", number + 1)
+            )
+        if requested and unique != requested:
+            self.robot.notes.append(f"the {category} '{requested}' is called '{unique}' in the model")
+        return unique
+
+
+def _link(cluster: _RigidCluster) -> Link:
+    assert cluster.root is not None
+    return cluster.root
+
+
+def _orthonormal(R: np.ndarray) -> np.ndarray:
+    """Return the nearest rotation matrix, which removes the round-off of products of rotations."""
+    u, _, vh = np.linalg.svd(R)
+    return np.asarray(u @ vh)
+
+
+def _abbreviate(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

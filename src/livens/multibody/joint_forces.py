@@ -1,0 +1,148 @@
+"""Force elements and rheonomic constraints in joints: torsion springs and dampers, motors, drives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from livens import math as m
+from livens.expressions.tracing import ModelFunction
+from livens.models.element import InvariantForm, of_invariants
+from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
+from livens.multibody.couplings import displacement_rate
+from livens.multibody.joint_types import cos_sin_angle, split_pair
+from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+
+Law = Callable[..., Any]
+
+
+@functools.cache
+def torsion_spring_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
+    """Return the torsion-spring potential ``stiffness/2 (angle - rest)^2`` of cosine and sine of the angle.
+
+    Cosine and sine are bilinear in the directors. The angle is within half a turn of the rest angle.
+    """
+
+    def energy(w: Any, k: Any) -> Any:
+        c, s = m.cos(k.rest), m.sin(k.rest)
+        return 0.5 * k.stiffness * m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1]) ** 2
+
+    return of_invariants(joint_invariants(a, b, True), energy)
+
+
+def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B: Any) -> Any:
+    """Return the rate of the joint angle of b relative to a, from the rates of ``(cosine, sine)``.
+
+    At the midpoint of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the Cayley map.
+    """
+    cosine, sine = cos_sin_angle(a, b, q, A, B)
+    (qa, qb), (va, vb) = split_pair(a, q), split_pair(a, v)
+    x, y, z = a.vector(qa, A[:, 0]), a.vector(qa, A[:, 1]), b.vector(qb, B[:, 0])
+    # axes of the ground do not move
+    rates = [0.0, 0.0] if isinstance(a, GroundParametrisation) else [m.dot(a.vector(va, A[:, i]), z) for i in (0, 1)]
+    if not isinstance(b, GroundParametrisation):
+        w = b.vector(vb, B[:, 0])
+        rates = [rates[0] + m.dot(x, w), rates[1] + m.dot(y, w)]
+    return (cosine * rates[1] - sine * rates[0]) / (cosine**2 + sine**2)
+
+
+def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
+    """Return the angular velocity ``A^-1 sum d_i x v_i``: exact for rigid motion, also for midpoint directors."""
+    if isinstance(parametrisation, GroundParametrisation):
+        return 0.0 if parametrisation.dimension == 2 else m.array([0.0, 0.0, 0.0])
+    # the power of a torque is torque . omega: omega follows from the generalised forces of unit torques
+    if parametrisation.dimension == 2:
+        return m.dot(parametrisation.generalised_torque(q, [1.0]), v)
+    units = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    return m.array([m.dot(parametrisation.generalised_torque(q, unit), v) for unit in units])
+
+
+def joint_displacement(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Any:
+    """Return the displacement of a sliding joint along the axis of the first body: bilinear in the directors."""
+    qa, qb = split_pair(a, q)
+    axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+    return m.dot(axis, b.point(qb, k.y0) - a.point(qa, k.X))
+
+
+@functools.cache
+def joint_invariants(a: Parametrisation, b: Parametrisation, rotational: bool) -> ModelFunction:
+    """Return the invariants of a joint coordinate: cosine and sine of the angle, or the displacement."""
+    if rotational:
+        return lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B))
+    return lambda q, k: [joint_displacement(a, b, q, k)]
+
+
+def coordinate_and_rate(w: Any, u: Any, rotational: bool) -> tuple[Any, Any]:
+    """Return joint coordinate and rate from the invariants and their rates (angle, or displacement)."""
+    if not rotational:
+        return w[0], u[0]
+    return m.atan2(w[1], w[0]), (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2)
+
+
+def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[Any]:
+    """Return the forces conjugate to the invariants; their power is `size` times the rate of the joint coordinate.
+
+    The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this size
+    for any rotation during a step. A force acts on both bodies at the same point.
+    """
+    if not rotational:
+        return [magnitude]
+    factor = magnitude / (w[0] ** 2 + w[1] ** 2)
+    return [-factor * w[1], factor * w[0]]
+
+
+@functools.cache
+def motor(
+    a: Parametrisation, b: Parametrisation, law: Law, has_parameters: bool, rotational: bool = True
+) -> InvariantForm:
+    """Return the forces of a motor: a law of time, joint coordinate and rate; on b, and with opposite sign on a."""
+
+    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+        arguments = (t, *coordinate_and_rate(w, u, rotational))
+        return conjugate_force(w, law(*arguments, k) if has_parameters else law(*arguments), rotational)
+
+    return of_invariants(joint_invariants(a, b, rotational), forces)
+
+
+@functools.cache
+def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
+    """Return the rheonomic constraint on a joint angle: ``cos(phi) sine - sin(phi) cosine = 0``."""
+
+    def constraints(q: Any, t: Any, k: Any) -> Any:
+        cosine, sine = cos_sin_angle(a, b, q, k.A, k.B)
+        angle = law(t)
+        return [m.cos(angle) * sine - m.sin(angle) * cosine]
+
+    return constraints
+
+
+@functools.cache
+def displacement_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
+    """Return the rheonomic constraint on a joint displacement."""
+
+    def constraints(q: Any, t: Any, k: Any) -> Any:
+        qa, qb = split_pair(a, q)
+        axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
+        return [m.dot(axis, b.point(qb, k.y0) - a.point(qa, k.X)) - law(t)]
+
+    return constraints
+
+
+@functools.cache
+def rate_drive(
+    a: Parametrisation, b: Parametrisation, law: Law, rotational: bool
+) -> AngleRateConstraint | ModelFunction:
+    """Return the rheonomic constraint on a joint rate, imposed on the increments of the joint coordinate."""
+    if not rotational:
+        axis_index = a.dimension - 1 if a.dimension == 3 else 0
+        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.y0, k.A[:, axis_index]) - law(t)]
+    return angle_rate_constraint(lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t: [w[0] - law(t)])
+
+
+@functools.cache
+def torsion_damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
+    """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
+    return of_invariants(
+        joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.modal_damping * coordinate_and_rate(w, u, True)[1] ** 2
+    )

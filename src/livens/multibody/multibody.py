@@ -1,0 +1,548 @@
+"""Multibody models: `livens.Multibody`, built from bodies, joints and force elements in a reference configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import livens
+from livens.errors import InputError, suggestion, with_words
+from livens.expressions.parameters import shared
+from livens.models.element import Element
+from livens.models.problem import Problem
+from livens.models.system import System
+from livens.multibody import loads
+from livens.multibody.assembly import Assembly, InitialCondition
+from livens.multibody.body import Body, Marker
+from livens.multibody.body_elements import AttachmentPoint, BodyElement, coordinates
+from livens.multibody.builder.contacts import ContactMethods
+from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.joints import JointMethods
+from livens.multibody.builder.plates import PlateMethods
+from livens.multibody.joint import Joint
+from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
+from livens.multibody.momenta import angular_momentum, linear_momentum
+from livens.multibody.outputs import model_outputs
+from livens.multibody.sampled_controller import register_controllers
+from livens.validation import (
+    check_array,
+    check_bool,
+    check_choice,
+    check_integer,
+    check_number,
+    check_path,
+    check_positive,
+)
+
+if TYPE_CHECKING:  # importers, contacts and statics are imported on demand
+    from livens.multibody.imports.robot_description import RobotDescription
+    from livens.multibody.mobility import MobilityReport
+    from livens.multibody.statics import Equilibrium
+
+#: Largest plausible initial angle in radians; a larger value is rejected, with a hint to `lv.deg`.
+_MAX_PLAUSIBLE_ANGLE = 50.0
+#: Largest number of load steps of a static equilibrium.
+_MAX_LOAD_STEPS = 1_000_000
+
+
+class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
+    """Multibody model: bodies, joints, force elements and contacts, added by methods.
+
+    Points and axes are given in the reference configuration, in global coordinates. The reference configuration need
+    not satisfy the constraints: `initial` sets initial values, and the assembly solves for a consistent initial state.
+
+    Parameters
+    ----------
+    gravity : array_like of shape (3,) or (2,), optional
+        Gravitational acceleration in m/s^2. By default there is none.
+    planar : bool, default False
+        If True, all bodies move in the plane x, y.
+    redundant : {"auto", "error", "remove"}, default "auto"
+        Treatment of redundant constraints.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+    >>> arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    >>> hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+    >>> mb.start(hinge, angle=90 * lv.deg, rate=0.5)
+    >>> mb.check().mobility
+    1
+    """
+
+    # -- files of robots ----------------------------------------------------------------------------------------------
+    @classmethod
+    def from_urdf(
+        cls,
+        path: str | Path,
+        *,
+        base: str = "fixed",
+        packages: Mapping[str, str | Path] | None = None,
+        limit_stiffness: float | None = None,
+    ) -> Multibody:
+        """Read a robot from a URDF file.
+
+        The reference configuration has all joint coordinates at zero. A ``<mimic>`` joint becomes an exact coupling.
+
+        Parameters
+        ----------
+        path : str or Path
+            URDF file.
+        base : {"fixed", "floating"}, default "fixed"
+            Whether the root link belongs to the ground or is a free body.
+        packages : mapping of str to path, optional
+            Folders of the packages in ``package://`` addresses. By default they are searched above the file.
+        limit_stiffness : float, optional
+            Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
+
+        Returns
+        -------
+        Multibody
+            Model of the robot; ``import_warnings`` lists the content of the file that is ignored.
+
+        Raises
+        ------
+        InputError
+            If the file is not a valid URDF file, or if no link can move.
+        """
+        from livens.multibody.imports.urdf import read_urdf
+
+        file = check_path("path", path)
+        check_choice("base", base, ("fixed", "floating"))
+        return cls._from_robot(read_urdf(file, base, _package_paths(packages)), limit_stiffness)
+
+    @classmethod
+    def from_mjcf(cls, path: str | Path, *, limit_stiffness: float | None = None) -> Multibody:
+        """Read a model from an MJCF file (MuJoCo).
+
+        The reference configuration is that of the file. ``equality`` elements become exact constraints.
+
+        Parameters
+        ----------
+        path : str or Path
+            MJCF file.
+        limit_stiffness : float, optional
+            Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
+
+        Returns
+        -------
+        Multibody
+            Model; ``import_warnings`` lists the content of the file that is ignored.
+
+        Raises
+        ------
+        InputError
+            If the file is not a valid MJCF file, or if no body can move.
+        """
+        from livens.multibody.imports.mjcf import read_mjcf
+
+        return cls._from_robot(read_mjcf(check_path("path", path)), limit_stiffness)
+
+    def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
+        """Write the model as an MJCF file (MuJoCo), in its initial configuration.
+
+        The keyframe ``start`` contains the initial velocities. Loop-closing joints become ``equality`` constraints,
+        which MuJoCo treats as soft constraints.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        force : bool, default False
+            Whether to replace an existing file.
+
+        Returns
+        -------
+        list of str
+            Content of the model that MJCF cannot represent, such as control laws; also written as comments.
+
+        Raises
+        ------
+        InputError
+            If a joint has no counterpart in MuJoCo, or if the file exists and `force` is False.
+        """
+        from livens.multibody.exports.mjcf import write_mjcf
+
+        return write_mjcf(self, check_path("path", path), check_bool("force", force))
+
+    @classmethod
+    def _from_robot(cls, robot: RobotDescription, limit_stiffness: float | None) -> Multibody:
+        from livens.multibody.imports.to_multibody import MultibodyBuilder
+
+        stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
+        mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
+        MultibodyBuilder(mb, robot, stiffness).build()
+        if not mb.bodies:
+            raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
+        return mb
+
+    # -- initial state ------------------------------------------------------------------------------------------------
+    def initial(self, component: Joint | Body, *, required: bool = True, **targets: Any) -> None:
+        """Set initial values of a joint or of a body.
+
+        All other coordinates and velocities follow from the constraints: the configuration nearest to the reference
+        configuration, and the velocity of least kinetic energy.
+
+        Parameters
+        ----------
+        component : Joint or Body
+            Joint or body whose initial values are set.
+        required : bool, default True
+            Whether the values must be met exactly. Values that are not required are met in the least-squares sense.
+        **targets : float or array_like
+            For joints: ``angle`` (rad), ``rate`` (rad/s), ``position`` (m), ``velocity`` (m/s). For bodies:
+            ``position`` (m) and ``velocity`` (m/s) of the centre of mass, ``omega`` (rad/s); components in space.
+
+        Raises
+        ------
+        InputError
+            If the joint or body does not have the quantity, or if an angle is implausibly large for radians.
+        """
+        if isinstance(component, Joint):
+            self._check_joint("a start", component)
+        else:
+            self._check_body("a start", component)
+        known = (
+            {"angle", "rate", "position", "speed"}
+            if isinstance(component, Joint)
+            else {"position", "velocity", "omega"}
+        )
+        for name, value in targets.items():
+            if name not in known:
+                raise InputError(f"{component.name}: there is no initial value '{name}'{suggestion(name, known)}")
+            if isinstance(component, Joint):
+                self._require_coordinate(
+                    f"start of {component.name}", component, "angle" if name in ("angle", "rate") else "slide"
+                )
+            values = check_array(f"{component.name}: {name}", value)
+            size = 1 if isinstance(component, Joint) or (name == "omega" and self.dimension == 2) else self.dimension
+            if values.size != size or values.ndim > 1:
+                expected = "one number" if size == 1 else f"{size} numbers"
+                raise InputError(f"{component.name}: {name} must be {expected}, got {value!r}")
+            if name == "angle" and abs(float(values.item())) > _MAX_PLAUSIBLE_ANGLE:
+                raise InputError(
+                    f"{component.name}: an angle of {float(values.item()):g} rad? In degrees it is written {value}*lv.deg"
+                )
+            self._initial_conditions.append(InitialCondition(component, name, np.atleast_1d(values), required))
+        self.__dict__.pop("_made", None)
+
+    @functools.cached_property
+    def _built(self) -> tuple[System, Assembly]:
+        built = self._build()
+        if self._joint_stops:
+            active = {
+                impact.stop.limit
+                for impact in joint_stop_impacts(built[0], self._joint_stops)
+                if impact.is_active(built[1].position)
+            }
+            for limit in {impact.limit for impact in self._joint_stops}:
+                self._force_elements[limit].parameters.values["touching"] = np.array(float(limit in active))
+            if active:
+                built = self._build()
+        return built
+
+    def _build(self) -> tuple[System, Assembly]:
+        system = self._build_system()
+        return system, Assembly(system, list(self.bodies.values()), list(self._initial_conditions))
+
+    def _build_system(self) -> System:
+        bodies = list(self.bodies.values())
+        if not bodies:
+            raise InputError("a mechanism needs at least one body")
+        body_elements = [rigid_body.element for rigid_body in bodies if rigid_body.element is not None]
+        extra_bodies = [body for body, _ in self._integrator_states.values()]
+        extra_bodies += [body for rigid_contact in self._rigid_contacts.values() for body in rigid_contact.slack_states]
+        elements: list[Element] = [
+            *body_elements,
+            *extra_bodies,
+            *(component.element for component in self.connections.values()),
+        ]
+        elements += [*(component.element for component in self.couplings.values()), *self._force_elements.values()]
+        elements += [element for contact in self._pair_contacts.values() for element in contact.elements]
+        elements += [rigid_contact.element for rigid_contact in self._rigid_contacts.values()]
+        elements += [group.element for group in self._contact_groups.values()]
+        elements += self._flexible_elements
+        shared_parameters = {}
+        if self.gravity is not None:
+            shared_parameters["gravity"] = self.gravity
+            elements += [_gravity_element(body) for body in body_elements]
+        # monitored as long as no element, such as one fixed in space, breaks the symmetry
+        momenta = dict(linear_momentum=linear_momentum(body_elements), angular_momentum=angular_momentum(body_elements))
+        if extra_bodies:
+            momenta = {name: _padded_generator(generator, len(extra_bodies)) for name, generator in momenta.items()}
+        names = coordinates([*body_elements, *extra_bodies])
+        system = System(names, elements=elements, parameters=shared_parameters, symmetries=momenta, frames=True)
+        if self._contact_groups:
+            from livens.multibody.contacts.contact_group import build_detected_contacts
+
+            system.external_force = build_detected_contacts(system, self)
+        system.redundancy_policy = self.redundant
+        system.quantities = model_outputs(system, self)
+        if self._sampled_controllers:
+            system.quantities |= register_controllers(system, self._sampled_controllers)
+        system.model_events = joint_stop_events(system, self._joint_stops)
+        system.impact_contacts = self._impact_pairs
+        return system
+
+    @property
+    def system(self) -> System:
+        """Equations of motion as a `System` of elements.
+
+        Returns
+        -------
+        System
+            System, built on first access and after every change of the model.
+        """
+        return self._built[0]
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """Elements of the system.
+
+        Returns
+        -------
+        tuple of Element
+            Elements in the order of the system.
+        """
+        return self.system.elements
+
+    @property
+    def assembly(self) -> Assembly:
+        """Solver of the initial configuration and velocities.
+
+        Returns
+        -------
+        Assembly
+            Assembly of this model.
+        """
+        return self._built[1]
+
+    @property
+    def initial_state(self) -> tuple[np.ndarray, np.ndarray]:
+        """Consistent initial coordinates and velocities.
+
+        Returns
+        -------
+        q : ndarray of shape (n,)
+            Initial coordinates.
+        v : ndarray of shape (n,)
+            Initial velocities.
+
+        Raises
+        ------
+        InputError
+            If the constraints and required initial values cannot be met, or if bodies penetrate too deeply.
+        """
+        q, v = self.assembly.state
+        if self._pair_contacts or self._contact_groups:
+            from livens.multibody.contacts.checks import check_initial_penetration
+            from livens.multibody.contacts.contact_group import check_group_penetration
+
+            check_initial_penetration(self._pair_contacts.values(), self.system, q)
+            check_group_penetration(self._contact_groups, self.system, q)
+        return q, v
+
+    def check_step_size(self, h: float) -> None:
+        """Check that a step size resolves the collisions that are about to happen.
+
+        Parameters
+        ----------
+        h : float
+            Step size in s.
+
+        Raises
+        ------
+        InputError
+            If an expected collision lasts less than two steps.
+        """
+        if not self._pair_contacts and not self._contact_groups:
+            return
+        from livens.multibody.contacts.checks import check_step_size
+        from livens.multibody.contacts.contact_group import check_group_step_size
+
+        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
+        check_step_size(self._pair_contacts.values(), self.system, *self.assembly.state, h, fall)
+        check_group_step_size(self._contact_groups, self.system, *self.assembly.state, h, fall)
+
+    @property
+    def default_scheme(self) -> str:
+        """Default integration scheme of the model.
+
+        Returns
+        -------
+        str
+            ``"semi-explicit-2:0.5"`` with contact groups, else ``"lie-em"``.
+        """
+        return "semi-explicit-2:0.5" if self._contact_groups else "lie-em"
+
+    def check(self) -> MobilityReport:
+        """Report mobility, redundant constraints and the assembled initial values; nothing is compiled.
+
+        Returns
+        -------
+        MobilityReport
+            Report; ``print(mb.check())`` shows it as text.
+        """
+        from livens.multibody.mobility import mobility_report
+
+        return dataclasses.replace(
+            mobility_report(self.system, self.assembly, self.connections), import_warnings=tuple(self.import_warnings)
+        )
+
+    def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:
+        """Compute a static equilibrium, and use it as the initial state, at rest.
+
+        Parameters
+        ----------
+        load_steps : int, optional
+            Number of load steps. Forces, torques and gravity then grow in at least this many steps, and each
+            equilibrium is computed from the previous one. Use it for elastic bodies with large deflections. Without
+            it, a Newton method with a line search on the energy starts from the initial configuration.
+        t : float, default 0
+            Time in s at which the loads are evaluated.
+
+        Returns
+        -------
+        Equilibrium
+            Coordinates, residual, stability and number of iterations.
+
+        Raises
+        ------
+        InputError
+            If no equilibrium is found, or if the model has a PID controller.
+        """
+        if self._integrator_states:
+            controller = next(iter(self._integrator_states))
+            raise InputError(
+                f"the equilibrium of the PID controller '{controller}' has zero error: set it as initial value"
+            )
+        if load_steps is None:
+            from livens.multibody.statics import equilibrium
+
+            result = equilibrium(self.system, self.assembly)
+        else:
+            from livens.multibody.load_stepping import load_stepping
+
+            steps = check_integer("load_steps", load_steps, minimum=1, maximum=_MAX_LOAD_STEPS)
+            result = load_stepping(self.system, self.assembly, steps, check_number("t", t))
+        self.assembly.set_rest_configuration(result.position)
+        return result
+
+    def sensor(self, name: str, target: Marker | Body | str, *, relative_to: Marker | Body | None = None) -> None:
+        """Add a sensor: the motion of a point relative to a frame, or a vector resolved in a frame.
+
+        Results of a point are ``name.position`` (m) and ``name.velocity`` (m/s), relative to the frame. The result of
+        a quantity is ``run[name]``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the sensor.
+        target : Marker, Body or str
+            Point of a body (for a body: its centre of mass), or the name of a vector such as ``"pin.force"``.
+        relative_to : Marker or Body, optional
+            Frame of a body. By default, or with the ground, the frame is that of space.
+
+        Raises
+        ------
+        InputError
+            If the target is not a point of a body of this model.
+        """
+        self._claim_name(name)
+        frame = None if relative_to is None or relative_to is self.ground else self._marker(name, relative_to)
+        if isinstance(target, str):
+            self._resolved_outputs[name] = target, frame
+        else:
+            self._point_sensors[name] = self._marker(name, target), frame
+
+    def _marker(self, name: str, value: Any) -> Marker:
+        marker = value.centre if isinstance(value, Body) and value.element is not None else value
+        if not isinstance(marker, Marker):
+            raise InputError(f"{name}: a sensor needs a point of a body, got {value!r}")
+        self._check_body(name, marker.body)
+        return marker
+
+    def problem(
+        self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **options: Any
+    ) -> Problem:
+        """Return the model as a `Problem` with its initial values.
+
+        Parameters
+        ----------
+        name : str, default "mechanism"
+            Name of the problem.
+        h : float, default 1e-3
+            Step size in s.
+        t_end : float, default 1
+            End time in s.
+        scheme : str, optional
+            Integration scheme; by default `default_scheme`.
+        **options : optional
+            Further fields of `Problem`.
+
+        Returns
+        -------
+        Problem
+            Problem with consistent initial values.
+        """
+        q, v = self.initial_state
+        return Problem(name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
+
+    @classmethod
+    def attach(cls, name: str, value: Any) -> None:
+        """Add a method that a later layer defines, under a name listed in `livens.MULTIBODY_ACCESSORS`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the method.
+        value : callable
+            Function or property.
+        """
+        setattr(cls, name, with_words(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Import the layer that defines a late-bound method such as `simulate`, and return the method."""
+        if name in livens.MULTIBODY_ACCESSORS and name not in vars(type(self)):
+            importlib.import_module(f"livens.{livens.MULTIBODY_ACCESSORS[name]}")
+            return getattr(self, name)
+        raise AttributeError(f"a Multibody has no '{name}'{suggestion(name, dir(type(self)))}")
+
+    def __repr__(self) -> str:
+        return f"<livens.Multibody: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+
+def _padded_generator(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+    """Extend the generator of a symmetry by `count` coordinates that it leaves unchanged."""
+
+    def generated(q: Any) -> Any:
+        rows = generator(q[:-count])
+        return np.hstack([rows, np.zeros((len(rows), count))])
+
+    return generated
+
+
+def _package_paths(packages: Any) -> dict[str, Path] | None:
+    if packages is None:
+        return None
+    if not isinstance(packages, Mapping):
+        raise InputError(f"packages must map package names to folders, as {{'name': folder}}, got {packages!r}")
+    return {str(name): check_path(f"packages: {name}", folder) for name, folder in packages.items()}
+
+
+def _gravity_element(body: BodyElement) -> Element:
+    """Return the gravity element of a body, with the gravity parameter shared by the whole model."""
+    centre = AttachmentPoint((body, body.centre))
+    parameters = dict(mass=shared(body, "mass"), X=centre.local_position)
+    name = f"weight of {body.name}"
+    return Element(
+        centre.coordinates, potential=loads.gravity_potential(centre.parametrisation), parameters=parameters, name=name
+    )

@@ -1,0 +1,71 @@
+"""PID controllers: the integrated error as an additional coordinate of the system.
+
+The integrator state z is the coordinate of a body of negligible mass with the velocity constraint ``z' = error(t, q)``.
+The constraint force acts on z alone and does not affect the joint. In a step, z increases by h times the error at the
+midpoint, and the control law uses the mean of z at both ends. Its work is part of the energy balance, as for motors.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from livens import math as m
+from livens.expressions.tracing import ModelFunction
+from livens.models.element import InvariantForm, of_invariants
+from livens.multibody.body_elements import BodyElement
+from livens.multibody.joint_forces import Law, conjugate_force, coordinate_and_rate, joint_invariants
+from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
+
+#: Mass of the integrator coordinate in kg: an error of one radian has half of this as kinetic energy in J.
+_INTEGRATOR_MASS = 1e-8
+
+
+def integrator_body(name: str) -> BodyElement:
+    """Return the body with the integrator coordinate ``name.x``."""
+    return BodyElement(
+        name,
+        DirectorParametrisation(1, 0),
+        _INTEGRATOR_MASS,
+        np.zeros(1),
+        np.zeros(1),
+        kinetic=_energy,
+        parameters=dict(mass=_INTEGRATOR_MASS),
+        frames=[[range(1)]],
+    )
+
+
+def _energy(v: Any, k: Any) -> Any:
+    return 0.5 * k.mass * v[0] ** 2
+
+
+@functools.cache
+def integrator_constraint(a: Parametrisation, b: Parametrisation, reference: Law, rotational: bool) -> ModelFunction:
+    """Return the constraint ``z' = target - angle`` (within half a turn), or that of a displacement."""
+    invariants_of = joint_invariants(a, b, rotational)
+
+    def rates(q: Any, v: Any, t: Any, k: Any) -> Any:
+        w = invariants_of(q[:-1], k)
+        value = m.atan2(w[1], w[0]) if rotational else w[0]
+        return [v[-1] - wrapped_error(reference(t) - value, rotational)]
+
+    return rates
+
+
+@functools.cache
+def pid_force(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool) -> InvariantForm:
+    """Return the PID force: a law of time, joint coordinate and rate, plus ``k.integral`` times the integral."""
+    invariants_of = joint_invariants(a, b, rotational)
+
+    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+        magnitude = law(t, *coordinate_and_rate(w, u, rotational), k) + k.integral * w[-1]
+        return [*conjugate_force(w, magnitude, rotational), 0.0]
+
+    return of_invariants(lambda q, k: [*invariants_of(q[:-1], k), q[-1]], forces)
+
+
+def wrapped_error(difference: Any, rotational: bool) -> Any:
+    """Return a difference of angles within half a turn; a difference of displacements is unchanged."""
+    return m.atan2(m.sin(difference), m.cos(difference)) if rotational else difference

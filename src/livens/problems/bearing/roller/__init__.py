@@ -1,0 +1,1 @@
+"""Roller bearing: slices of rollers, model and initial state."""

@@ -1,0 +1,1 @@
+"""Storage of results: HDF5, Zarr, journal and checksums."""

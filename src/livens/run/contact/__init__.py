@@ -1,0 +1,1 @@
+"""Rigid contact in a run: impacts and contact modes."""

@@ -1,0 +1,1 @@
+"""Derivatives of runs: gradients, Jacobian-vector products, Hessians."""

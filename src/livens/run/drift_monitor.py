@@ -1,0 +1,285 @@
+"""Drift monitor: largest deviations of conserved quantities over all steps, stored or not."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.compiled_step import CompiledStep
+from livens.engine.newton.single_call import MonitorArrays
+from livens.engine.observables import drift_monitor
+from livens.engine.observables.element_sums import ElementObservables
+from livens.engine.observables.kernel_table import ObservableKernel
+from livens.engine.stepper import IntegratorState, StepChunk
+from livens.models.base import Model
+from livens.results.record import Summary
+from livens.validation import all_finite
+
+#: Growth factor of an unsupplied energy above which the integration has blown up.
+_BLOW_UP_FACTOR = 1e6
+
+
+def energy_scale(initial_energy: float, reference_energy: float, max_magnitude: float) -> float:
+    """Return the scale of energy deviations: the initial energy, or its magnitude where that is nearly zero.
+
+    The magnitude is the largest one while the drift was small (`reference_energy`), if available: the magnitude of a
+    run that has blown up would make every relative drift 1. Returns 0 if no magnitude is available.
+    """
+    magnitude = (
+        reference_energy
+        if reference_energy > 0 or initial_energy
+        else max_magnitude
+        if np.isfinite(max_magnitude)
+        else 0.0
+    )
+    return abs(initial_energy) if abs(initial_energy) > 1e-3 * magnitude else magnitude
+
+
+@functools.lru_cache(maxsize=32)
+def _model_cache(fingerprint: str) -> dict[Any, Any]:
+    """Return the cache of compiled tables of models with this fingerprint."""
+    return {}
+
+
+def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Any, np.ndarray]:
+    """Return the monitored expressions (energy, magnitude, constraints, momenta) and the sizes of the momenta."""
+    view = model.view
+    columns = [view.observable(energy) if energy else ca.SX(0), ca.SX(model.energy_scale())]
+    columns += [ca.norm_inf(g) if g.numel() else ca.SX(0) for g in model.monitored_constraints()]
+    parts = [view.observable(name) for name in momenta]
+    sizes = np.array([int(part.numel()) for part in parts], dtype=np.int64)
+    return ca.vertcat(*columns, *parts), sizes
+
+
+def _monitor_table(
+    model: Model, energy: str, momenta: tuple[str, ...]
+) -> tuple[ObservableKernel | ElementObservables, np.ndarray]:
+    cache = _model_cache(model.fingerprint)
+    if (energy, momenta) not in cache:
+        sums = model.monitored_element_sums(energy, momenta)
+        if sums is not None:
+            cache[energy, momenta] = ElementObservables(sums[0]), sums[1]
+        else:
+            columns, sizes = monitored_columns(model, energy, momenta)
+            cache[energy, momenta] = ObservableKernel(model, columns), sizes
+    return cache[energy, momenta]
+
+
+def conserved_momenta(model: Model, k: np.ndarray) -> tuple[str, ...]:
+    """Return the names of the symmetries that are conserved with these parameters."""
+    if not model.symmetries:
+        return ()
+    cache, key = _model_cache(model.fingerprint), ("conserved", k.tobytes())
+    if key not in cache:
+        cache[key] = tuple(name for name in model.symmetries if model.is_invariant(name, k))
+    return cache[key]
+
+
+def describe_energy_growth(initial_energy: float, reference_energy: float, drift: float, magnitude: float) -> str:
+    """Return a message if the energy growth indicates a blow-up, else an empty string.
+
+    The kinetic energy must have grown as well: a motion at round-off level has an energy at round-off level.
+    """
+    scale = max(abs(initial_energy), reference_energy)
+    if drift <= _BLOW_UP_FACTOR * scale or magnitude <= _BLOW_UP_FACTOR * scale or not 0 < scale < np.inf:
+        return ""
+    if not np.isfinite(drift + magnitude):
+        return "the energy is no longer finite"
+    return f"the energy has grown to {drift / scale:.1g} times its initial magnitude"
+
+
+def name_nonfinite_quantity(energy: str, momenta: Sequence[str], maxima: np.ndarray) -> str:
+    """Return the name of the first non-finite deviation, or an empty string."""
+    names = [energy or "energy"] * 2 + ["kinetic energy", "constraint", "hidden constraint"]
+    names += [name for name in momenta for _ in range(2)]
+    for invalid in (np.isnan(maxima), ~np.isfinite(maxima)):
+        if invalid.any():
+            return names[int(np.argmax(invalid))].replace("_", " ")
+    return ""
+
+
+class MonitorSpec(NamedTuple):
+    """Quantities monitored in runs of a compiled step."""
+
+    energy: str
+    momenta: tuple[str, ...]
+    #: Index of the supplied energy in the state; -1 if absent.
+    supplied_index: int
+    #: True if all supplied and dissipated energy is known: any other change of energy is then an error.
+    has_energy_balance: bool
+    table: ObservableKernel | ElementObservables
+    momentum_sizes: np.ndarray  # of the momenta
+    #: Monitor arrays of the single-call loop; None for large models.
+    arrays: MonitorArrays | None
+
+    @classmethod
+    def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...]) -> MonitorSpec:
+        energy, layout = compiled.model.monitored_energy(compiled.scheme.is_invariant), compiled.layout
+        supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
+        accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
+        table, sizes = _monitor_table(compiled.model, energy, momenta)
+        columns = None
+        if isinstance(table, ObservableKernel):
+            columns = MonitorArrays(table.address, table.width, supplied, sizes, len(momenta))
+        return cls(energy, momenta, supplied, accounted, table, sizes, columns)
+
+
+def monitor_spec(compiled: CompiledStep, k: np.ndarray) -> MonitorSpec:
+    """Return the monitored quantities of runs of a compiled step with these parameters."""
+    momenta = conserved_momenta(compiled.model, k)
+    return compiled.cached(("extremes", momenta), lambda: MonitorSpec.from_step(compiled, momenta))
+
+
+def describe_blow_up(
+    spec: MonitorSpec, initial_energy: float, reference_energy: float, drift: float, magnitude: float
+) -> str:
+    """Return a message if a run has blown up; empty string if not, or if the energy balance is not closed."""
+    return describe_energy_growth(initial_energy, reference_energy, drift, magnitude) if spec.has_energy_balance else ""
+
+
+class DriftMonitor:
+    """Monitor of the largest deviations of a run. Its state can be stored in checkpoints and restored."""
+
+    name = "extremes"
+
+    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
+        self._k, self._spec = k, monitor_spec(compiled, k)
+        self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
+        self._initial_row: np.ndarray | None = None
+        self._last_energy = np.zeros(1)  # energy of the last state
+        # maxima: energy drift, increment, kinetic energy, |g|, |G v|, then drift and magnitude of each momentum
+        self._maxima = np.zeros(5 + 2 * len(self._spec.momenta))
+        self._reference_energy = np.zeros(1)  # largest energy magnitude while the drift was small
+        self._rollback_state: tuple[Any, ...] = ()  # copy of these values before the last steps
+
+    def start(self, state: IntegratorState) -> None:
+        self._initial = state.t, state.z  # evaluated together with the first steps: one call instead of two
+        drift_monitor.precompile()  # compile before the run starts
+
+    def observe(self, steps: StepChunk, regular: bool = True) -> None:
+        """Update the maxima with the states of a chunk, in order of time."""
+        self._rollback_state = (
+            self._initial_row is None,
+            self._initial,
+            *(a.copy() for a in (self._last_energy, self._maxima, self._reference_energy)),
+        )
+        if self._initial is not None:
+            self._initial = None
+            self.update(steps.t_nodes, steps.states)
+        elif steps.n_steps:
+            self.update(steps.t_end, steps.end_states)
+
+    def _observe_initial_state(self) -> None:
+        """Evaluate the initial state if no step was taken."""
+        if self._initial is not None:
+            (t, z), self._initial = self._initial, None
+            self.update(np.array([t]), z[None, :])
+
+    def update(self, t: np.ndarray, Z: np.ndarray) -> None:
+        """Update the maxima; the first call of a run must contain the initial state."""
+        is_initial = self._initial_row is None
+        spec = self._spec
+        initial_row = self._initial_row = np.empty(spec.table.width) if self._initial_row is None else self._initial_row
+        # supplied and dissipated energy is not drift
+        spec.table.accumulate(
+            t,
+            Z,
+            self._k,
+            spec.supplied_index,
+            is_initial,
+            initial_row,
+            self._last_energy,
+            self._maxima,
+            spec.momentum_sizes,
+            self._reference_energy,
+        )
+
+    def apply_jump(self, before: IntegratorState, after: IntegratorState, k: np.ndarray) -> None:
+        """Shift the references after an action changed the state or the parameters."""
+        old = self._spec.table(np.array([before.t]), before.z[None, :], self._k)[0]
+        new = self._spec.table(np.array([after.t]), after.z[None, :], k)[0]
+        self._k = k
+        assert self._initial_row is not None
+        if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
+            self._initial_row[0] += new[0] - old[0]
+            self._last_energy[0] += new[0] - old[0]
+        self._initial_row[4:] += new[4:] - old[4:]
+
+    @property
+    def _initial_energy(self) -> float:
+        return 0.0 if self._initial_row is None else self._initial_row.item(0)
+
+    def blow_up_message(self) -> str:
+        """Return a message if the energy growth indicates a blow-up, else an empty string."""
+        drift, magnitude = self._maxima.item(0), self._maxima.item(2)
+        return describe_blow_up(self._spec, self._initial_energy, self._reference_energy.item(0), drift, magnitude)
+
+    def nonfinite_quantity(self) -> str:
+        """Return the name of a non-finite monitored quantity; empty string if none, or if the run has blown up."""
+        if all_finite(self._maxima) or (self.blow_up_message() and not np.isnan(self._maxima).any()):
+            return ""
+        return name_nonfinite_quantity(self._spec.energy, self._spec.momenta, self._maxima)
+
+    def rollback(self, steps: StepChunk) -> int:
+        """Undo the last update and return the number of leading steps with finite monitored quantities."""
+        was_initial, self._initial, self._last_energy, self._maxima, self._reference_energy = self._rollback_state
+        if was_initial:
+            self._initial_row = None
+        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self._k)).all(axis=1)
+        return max(0, (len(finite) if finite.all() else int(np.argmin(finite))) - 1)
+
+    def summary(self) -> Summary:
+        """Return the summary of the largest deviations so far."""
+        return self.lazy_summary()()
+
+    def lazy_summary(self) -> Callable[[], Summary]:
+        """Return a function that computes the summary when it is first needed."""
+        self._observe_initial_state()
+        energy, momenta, start = self._spec.energy, self._spec.momenta, self._initial_energy
+        return functools.partial(
+            summary_from_maxima, energy, momenta, start, self._reference_energy.item(0), self._maxima.copy()
+        )
+
+    def checkpoint(self) -> dict[str, Any]:
+        self._observe_initial_state()
+        initial_row = self._initial_row if self._initial_row is not None else np.zeros(0)
+        last_energy, reference_energy = float(self._last_energy[0]), float(self._reference_energy[0])
+        return {"first": initial_row, "last": last_energy, "largest": self._maxima.copy(), "trusted": reference_energy}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self._initial_row = np.array(stored["first"])
+        self._last_energy = np.array([float(stored["last"])])
+        self._maxima = np.array(stored["largest"])
+        # older files do not store the reference energy
+        self._reference_energy = np.array([float(stored.get("trusted", self._maxima[2]))])
+
+
+def summary_from_maxima(
+    energy: str, momenta: tuple[str, ...], initial_energy: float, reference_energy: float, maxima: np.ndarray
+) -> Summary:
+    """Return the summary of the largest deviations of a run with this initial energy."""
+    return scaled_summary(
+        energy, momenta, energy_scale(initial_energy, reference_energy, float(maxima[2])) or 1.0, maxima
+    )
+
+
+def scaled_summary(energy: str, momenta: Sequence[str], scale: float, maxima: np.ndarray) -> Summary:
+    """Return the summary of the largest deviations computed by `fold`; energies are relative to `scale`."""
+    # Python floats: no warnings for inf / inf after a blow-up
+    drift, increment, _, constraint, velocity, *momentum_maxima = maxima.tolist()
+    drifts = {
+        name: deviation / (size or 1.0)
+        for name, deviation, size in zip(momenta, momentum_maxima[::2], momentum_maxima[1::2], strict=True)
+    }
+    return Summary(
+        energy=energy,
+        max_energy_drift=drift / scale,
+        max_energy_increment=increment / scale,
+        max_constraint=constraint,
+        max_velocity_constraint=velocity,
+        momentum_drift=drifts,
+    )

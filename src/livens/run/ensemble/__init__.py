@@ -1,0 +1,1 @@
+"""Ensembles: members, blocks and workers."""

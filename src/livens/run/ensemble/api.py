@@ -1,0 +1,149 @@
+"""Public interface of ensemble runs: many trajectories of one model at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from livens.models.base import Model
+from livens.models.problem import Problem
+from livens.results.ensemble import Ensemble
+from livens.run.ensemble.members import EnsembleMembers, member_row, parameter_rows, parse_rows
+from livens.run.ensemble.partial_results import check_writable
+from livens.run.ensemble.run import Reductions, run_ensemble
+from livens.run.plan import Plan
+from livens.schemes.core.scheme import Scheme
+from livens.validation import check_integer, check_path
+
+
+def ensemble(
+    model: Model | Problem,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    p0: Any = None,
+    x0: Any = None,
+    y0: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    scheme: str | Scheme | None = None,
+    h: float | None = None,
+    t_end: float | None = None,
+    t0: float | None = None,
+    every: int = Plan.every,
+    store: str | Sequence[str] | None = Plan.store,
+    project: bool = Plan.project,
+    redundant: str = Plan.redundant,
+    threads: int = 1,
+    reduce: Reductions | None = None,
+    histograms: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    client: Any = None,
+    progress: bool | None = None,
+) -> Ensemble:
+    """Simulate many initial values or parameter sets at once.
+
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to simulate. A `Problem` has its own initial values, step size and end time.
+    q0, v0, p0, x0, y0 : array_like of shape (n_members, n) or (n,), optional
+        Initial values, one row per member. A single vector is used for all members.
+    parameters : dict of str to array_like, optional
+        Parameter values by name, one per member or one for all members.
+    scheme : str or Scheme, optional
+        Integration scheme. Default: the scheme recommended for the model.
+    h : float, optional
+        Step size in seconds. Required unless `model` is a `Problem`.
+    t_end : float, optional
+        End time in seconds. Required unless `model` is a `Problem`.
+    t0 : float, optional
+        Start time in seconds. Default: 0, or that of the `Problem`.
+    every : int, default 1
+        Output stride: store every `every`-th step. The last step is always stored. Storing all steps can take as long
+        as computing them; see `reduce`.
+    store : str or sequence of str, optional
+        Variables to store. Default: all.
+    project : bool, default False
+        Project inconsistent initial values to the nearest consistent ones.
+    redundant : {"error", "remove", "auto"}, default "error"
+        Treatment of redundant constraints.
+    threads : int, default 1
+        Number of threads.
+    reduce : dict of str to callable or str, optional
+        Functions of the state (or names of observables) by name. Their mean and extrema over all steps are computed
+        during the run; see `Ensemble.reduced`.
+    histograms : dict of str to tuple, optional
+        For names of `reduce`, ``(low, high, bins)``: counts of the values over all steps.
+    out : str or Path, optional
+        HDF5 file, or Zarr store if the name ends in ``.zarr``. Finished blocks are stored in a folder next to it until
+        all members are finished. If the process is killed, the same call continues from there.
+    force : bool, default False
+        Replace an existing file.
+    client : dask.distributed.Client, optional
+        Run blocks of members on the workers of a cluster (``pip install 'livens[cluster]'``). Blocks of lost workers
+        are rescheduled.
+    progress : bool, optional
+        Show a progress bar if the run takes longer than two seconds. Default: on a terminal only.
+
+    Returns
+    -------
+    Ensemble
+        Trajectories with the member as the first axis, reductions, histograms and failures.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid, or a file exists and `force` is False.
+
+    Notes
+    -----
+    8 or 16 members are advanced at once, one per SIMD lane. Results agree with `simulate` up to round-off. They are
+    bitwise independent of the order of the members and of `threads`. If a member fails, the others continue.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> oscillator = lv.System(
+    ...     "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: k.c * q[0] ** 2 / 2, parameters=dict(c=1.0)
+    ... )
+    >>> many = lv.ensemble(oscillator, q0=[1], v0=[0], parameters={"c": [1, 4, 9]}, h=0.01, t_end=1, every=50)
+    >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
+    ((3, 3, 1), [0.54, -0.416, -0.99])
+    """
+    initial_values = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
+    actual = model.model if isinstance(model, Problem) else model
+    starts, values, count = parse_rows(actual, initial_values, parameters)
+    plan = Plan.from_arguments(
+        model,
+        member_row(starts, 0),
+        scheme=scheme,
+        h=h,
+        t_end=t_end,
+        t0=t0,
+        every=every,
+        store=store,
+        project=project,
+        redundant=redundant,
+    )
+    shared_parameters = {name: value for name, value in plan.parameters.items() if name not in values}
+    k = parameter_rows(plan.model, shared_parameters, values, count)
+    plan = dataclasses.replace(plan, parameters={**shared_parameters, **member_row(values, 0)})
+    default_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
+    target = None if out is None else check_path("out", out)
+    if target is not None:
+        check_writable(target, force)
+    return run_ensemble(
+        EnsembleMembers(plan, count, {**default_starts, **starts}, k),
+        reduce=reduce,
+        histograms=histograms,
+        threads=check_integer("threads", threads, minimum=1),
+        out=target,
+        force=force,
+        client=client,
+        progress=progress,
+    )

@@ -1,0 +1,1 @@
+"""Events: definition, detection and actions."""

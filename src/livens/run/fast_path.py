@@ -1,0 +1,162 @@
+"""Fast path of prepared fixed-step runs: all steps in one call of the compiled loop.
+
+A hundred steps of a pendulum take ten microseconds, and a `Run` with its observers takes twenty times that. The fast
+path is used if nothing needs to be observed between steps. If anything fails, the run is repeated by a `Run`, which
+takes the same steps, bit for bit, and handles the failure.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from livens.engine.compiled_step import CompiledStep
+from livens.engine.newton.iteration import CONVERGED, N_ITERATIONS, REPIVOT_AFTER
+from livens.engine.newton.markowitz import SingularMatrixError
+from livens.engine.newton.single_call import OutputGrid, integrate_fixed
+from livens.engine.stepper import WorkspaceManager, step_inputs
+from livens.results.checkpoint import Checkpoint
+from livens.results.record import RunRecord, Statistics
+from livens.results.recorder import packed_layout
+from livens.results.result import Result
+from livens.run.drift_monitor import describe_blow_up, monitor_spec, summary_from_maxima
+from livens.run.plan import Plan
+from livens.run.startup import REFERENCE_H, chunk_size, initial_unknowns
+from livens.run.stepping import split_interval
+
+#: Key of the `FastRun` in the cache of a plan.
+_CACHE_KEY = "short run"
+#: Index of the variables that are not part of the state.
+_EXTRA_COLUMNS = {"t": 0, "step_size": 1, "newton_iterations": 2}
+
+
+def enable_fast_path(plan: Plan, compiled: CompiledStep) -> None:
+    """Enable the fast path for further runs of a plan after a successful run."""
+    if _is_eligible(plan, compiled):
+        plan.cache[_CACHE_KEY] = FastRun(plan, compiled)
+
+
+def _is_eligible(plan: Plan, compiled: CompiledStep) -> bool:
+    if plan.tier != "fused" or not plan.has_fixed_steps or not compiled.size or compiled.removed_constraints:
+        return False
+    controllers = getattr(plan.model, "controllers", ())
+    if compiled.model.guards or controllers:
+        return False
+    steps, rest = split_interval(plan.h, plan.t0, plan.t_end)
+    max_steps = chunk_size(plan.tier, compiled.layout.size + compiled.flat_equations.size)
+    return not rest and 0 < steps <= max_steps and steps % plan.every == 0
+
+
+def run_fast_path(plan: Plan, t_start: float, checkpoint: Callable[[], Checkpoint]) -> Result | None:
+    """Return the result of the fast path, or None if it is not enabled or fails.
+
+    `t_start` is the time at which preparation started. `checkpoint` computes the checkpoint for a longer run, lazily.
+    """
+    fast_run: FastRun | None = plan.cache.get(_CACHE_KEY)
+    compiled = None if fast_run is None else fast_run.compiled()
+    return None if fast_run is None or compiled is None else fast_run.run(plan, compiled, t_start, checkpoint)
+
+
+class FastRun:
+    """Common data of the fast-path runs of a plan and of plans with other initial values or parameters."""
+
+    def __init__(self, plan: Plan, compiled: CompiledStep) -> None:
+        self.compiled = weakref.ref(compiled)
+        self._info = plan.run_info(compiled)
+        self._names = plan.variables(compiled)
+        self._slices, self._columns, _ = packed_layout(tuple(compiled.layout.sizes.items()), self._names)
+        steps, _ = split_interval(plan.h, plan.t0, plan.t_end)
+        width = self._columns.stop if isinstance(self._columns, slice) else 0
+        self._output_grid = OutputGrid(plan.h, plan.t0, steps, int(plan.every), width, REPIVOT_AFTER)
+        self._n_rows = steps // self._output_grid.stride + 1
+        self._reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
+
+    def run(
+        self, plan: Plan, compiled: CompiledStep, t_start: float, checkpoint: Callable[[], Checkpoint]
+    ) -> Result | None:
+        """Return the result, or None if not all steps were taken at once or a monitored value is invalid."""
+        k, grid, info = plan.k, self._output_grid, self._info
+        initial = compiled.model.initial_state(plan.start, k, plan.t0, plan.project, plan.redundant)
+        spec = monitor_spec(compiled, k)
+        if initial.removed_constraints or spec.arrays is None:
+            return None
+        z, x, c = initial_unknowns(plan, compiled, initial)
+        try:
+            order = compiled.initial_pivot_order(x, z, c, self._reference_inputs)
+        except SingularMatrixError:
+            return None
+        monitor, output = np.zeros(spec.arrays.n_values), np.empty(self._n_rows * (3 + grid.width))
+        buffers = WorkspaceManager(k, compiled.flat_equations.block_size_array, 0, compiled.workspace_pool)
+        w = buffers.prepare_first(z, x, grid.n_steps)
+        ready = time.perf_counter()
+        try:
+            if integrate_fixed(compiled.kernels(order), w, grid, spec.arrays, monitor, output) != CONVERGED:
+                return None
+            newton_iterations = w.counters.item(N_ITERATIONS)
+            states = None if grid.width else w.Z[: grid.n_steps + 1 : grid.stride, self._columns].copy()
+        finally:
+            buffers.release()
+        monitor_values = monitor.tolist()
+        reference_energy, initial_energy = monitor_values[spec.arrays.n_maxima + 1 : spec.arrays.n_maxima + 3]
+        # a sum is finite only if all terms are finite
+        if not math.isfinite(sum(monitor_values[: spec.arrays.n_maxima])) or describe_blow_up(
+            spec, initial_energy, reference_energy, monitor_values[0], monitor_values[2]
+        ):
+            return None
+        statistics = Statistics(grid.n_steps, newton_iterations, time.perf_counter() - ready, ready - t_start)
+        statistics.count_forces(plan.scheme)
+        record = RunRecord(
+            lambda: plan.run_info_like(info),  # type: ignore[arg-type]  # evaluated lazily by the record
+            functools.partial(  # type: ignore[arg-type]
+                summary_from_maxima,
+                spec.energy,
+                spec.momenta,
+                initial_energy,
+                reference_energy,
+                monitor[: spec.arrays.n_maxima],
+            ),
+            statistics,
+            "complete",
+            "",
+            checkpoint,  # type: ignore[arg-type]
+        )
+        result = Result(
+            _PackedTrajectory(self._names, self._slices, self._n_rows, output, states), record, system=plan.model
+        )
+        result._scheme = plan.scheme
+        return result
+
+
+class _PackedTrajectory(Mapping[str, np.ndarray]):
+    """Variables of a run by name, as views of the packed output of `livens.engine.newton.single_call.short_run`."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        slices: Mapping[str, slice | int],
+        n_rows: int,
+        output: np.ndarray,
+        states: np.ndarray | None,
+    ) -> None:
+        self._names, self._slices, self._n_rows, self._output, self._states = names, slices, n_rows, output, states
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        n_rows = self._n_rows
+        if name not in self._slices:
+            start = _EXTRA_COLUMNS[name] * n_rows
+            part = self._output[start : start + n_rows]
+            return part.view(np.int64) if name == "newton_iterations" else part
+        if self._states is None:
+            self._states = self._output[3 * n_rows :].reshape(n_rows, -1)
+        return self._states[:, self._slices[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,129 @@
+"""Start of a run: initial integrator state, initial Newton unknowns and choice of the stepper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.compiled_step import CompiledStep, compiled_step
+from livens.engine.newton.markowitz import SingularMatrixError
+from livens.engine.newton.step_size_control import StepSizeController
+from livens.engine.stepper import IntegratorState, Stepper, step_inputs
+from livens.engine.steppers.variable_order_radau import VariableOrderRadauStepper
+from livens.errors import IntegrationError
+from livens.models.base import InitialState
+from livens.run.plan import Plan
+from livens.schemes.core.step_equations import StepGraph
+from livens.schemes.runge_kutta.radau import Radau
+
+#: Largest number of steps, and of state values, of one call of the compiled loop (fits into the cache of a core).
+_CHUNK_STEPS, _CHUNK_VALUES = 4096, 150_000
+#: Assembled tier: largest number of state values per call (fits into the shared cache), and fewest steps per call.
+#: The largest systems exceed the cache; several steps per call then reduce the overhead between calls.
+_ASSEMBLED_CHUNK_VALUES, _MIN_ASSEMBLED_CHUNK_STEPS = 1_200_000, 8
+#: Reference tier: steps per call. Small, because the clock and Ctrl-C are checked between calls.
+_REFERENCE_CHUNK_STEPS = 32
+#: Step size in seconds for which the first pivot order is chosen, together with the model's default parameters.
+REFERENCE_H = 2.0**-10
+
+
+def start_integration(
+    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, Any] | None = None
+) -> tuple[IntegratorState, Stepper]:
+    """Return the initial integrator state and the stepper; `scheme_state` if the scheme's extra state is known."""
+    state = initial_integrator_state(plan, compiled, initial, scheme_state)
+    return state, make_stepper(plan, compiled, state)
+
+
+def initial_integrator_state(
+    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, Any] | None = None
+) -> IntegratorState:
+    """Return the initial `IntegratorState`; `scheme_state` if the scheme's extra state is known."""
+    z, x, c = initial_unknowns(plan, compiled, initial, scheme_state)
+    state = IntegratorState.initial(initial.t, z, x)
+    return replace(state, stepper_state=compiled.initial_history(z, c)) if plan.tier == "assembled" else state
+
+
+def initial_unknowns(
+    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, Any] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the initial state z, the initial unknowns x and the inputs c of the first step."""
+    if scheme_state is None:
+        scheme_state = compiled.scheme.initial_scheme_state(compiled.model, initial.values, plan.k, initial.t, plan.h)
+    z = compiled.layout.pack({**initial.values, **scheme_state} if scheme_state else initial.values)
+    c = step_inputs(plan.h, plan.t0, plan.k)
+    return z, compiled.initial_unknowns(z, c, plan.tier), c
+
+
+def chunk_size(tier: str, n_values: int) -> int:
+    """Return the number of steps per call for states of `n_values` values."""
+    if tier == "reference":
+        return _REFERENCE_CHUNK_STEPS
+    if tier == "assembled":
+        return max(_MIN_ASSEMBLED_CHUNK_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_CHUNK_VALUES // n_values))
+    return max(1, min(_CHUNK_STEPS, _CHUNK_VALUES // n_values))
+
+
+def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> Stepper:
+    """Return the stepper of the plan's tier, with a pivot order chosen for the first step."""
+    control, order, taylor_control = None, None, None
+    if plan.control and compiled.uses_taylor_series:
+        taylor_control = plan.control.taylor_control(plan.t_end - plan.t0)
+    elif plan.control:
+        estimated = compiled.error_estimate(plan.tier) if plan.control.has_tolerance else None
+        control = plan.control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
+    if control is not None and isinstance(plan.scheme, Radau):
+        return _variable_order_stepper(plan, compiled, state, control)
+    if plan.tier == "fused" and compiled.size and not compiled.uses_fixed_point:
+        c = step_inputs(plan.h, plan.t0, plan.k)
+        reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
+        try:
+            order = compiled.initial_pivot_order(state.unknown_history[-1], state.z, c, reference_inputs)
+        except SingularMatrixError as error:
+            null_space = _describe_null_space(compiled.flat_equations, state.unknown_history[-1], state.z, c)
+            raise IntegrationError(
+                f"the first step cannot be solved: {error}; {null_space}. "
+                "If this is a singular configuration, start slightly away from it"
+            ) from None
+    return compiled.make_stepper(plan.tier, plan.k, order, control, taylor_control, plan.threads)
+
+
+def _variable_order_stepper(
+    plan: Plan, compiled: CompiledStep, state: IntegratorState, control: StepSizeController
+) -> Stepper:
+    """Return a variable-order Radau stepper; each method is compiled when it is first used."""
+    scheme = plan.scheme
+    assert isinstance(scheme, Radau)
+    c = step_inputs(plan.h, plan.t0, plan.k)
+    reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
+
+    def member(s: int) -> CompiledStep:
+        return compiled.cached(
+            ("stages", s), lambda: compiled_step(compiled.model, scheme.with_stages(s), compiled.removed_constraints)
+        )
+
+    def order_for(step: CompiledStep, x: np.ndarray, z: np.ndarray) -> PivotOrder:
+        try:
+            return step.initial_pivot_order(x, z, c, reference_inputs)
+        except SingularMatrixError as error:
+            raise IntegrationError(
+                f"a step cannot be solved: {error}; {_describe_null_space(step.flat_equations, x, z, c)}"
+            ) from None
+
+    return VariableOrderRadauStepper(compiled, plan.k, control, member, order_for)
+
+
+def _describe_null_space(e: StepGraph, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:
+    """Describe the null space of a singular Jacobian by the names of its dominant rows."""
+    values = e.newton_function(x, z, c)[1].full().ravel()
+    if not np.all(np.isfinite(values)):
+        return "the derivatives of the model are not finite at the initial values"
+    matrix = np.zeros((e.size, e.size))
+    matrix[e.jac_rows, e.jac_cols] = values
+    direction = np.abs(np.linalg.svd(matrix)[2][-1])
+    names = [e.equation_labels[i] for i in np.flatnonzero(direction > 0.3 * direction.max())[:4]]
+    return f"the system does not determine the unknowns of: {', '.join(names)}"

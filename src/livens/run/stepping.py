@@ -1,0 +1,304 @@
+"""Stepping strategies of a run: fixed steps, fixed steps in fictive time (Sundman), adaptive steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from livens.engine.newton.step_size_control import controller_state_from, initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
+from livens.expressions.state_layout import Layout
+from livens.run.plan import Plan
+
+#: Largest number of secant iterations for the last step in fictive time, and tolerance of its end time relative to the
+#: larger of end time and remaining time.
+_MAX_SECANT_ITERATIONS, _END_RTOL = 60, 1e-13
+#: Largest number of steps to the end time of an adaptive run, if the last step fails and is subdivided.
+_MAX_FINAL_STEPS = 4096
+#: Controller state of fixed steps.
+NO_CONTROLLER_STATE = initial_controller_state(0.0)
+
+
+class Stepping(Protocol):
+    """Stepping strategy: regular steps in chunks, then the final steps that end at `t_end`."""
+
+    n_steps: int  # number of regular steps taken
+
+    def is_finished(self, state: IntegratorState) -> bool:
+        """Return True if no regular step is left."""
+        ...
+
+    def progress(self, state: IntegratorState) -> tuple[int, int, str]:
+        """Return the completed amount, the total amount and its unit."""
+        ...
+
+    def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        """Take the next regular steps, at most `max_steps`."""
+        ...
+
+    def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        """Take the final steps to `t_end`, which a longer run would not take. Return None if `t_end` is reached."""
+        ...
+
+    def step_to(self, stepper: Stepper, state: IntegratorState, until: float) -> StepChunk:
+        """Take one step, shorter than a regular one, that ends at time `until`."""
+        ...
+
+    def restart_from(self, state: IntegratorState) -> None:
+        """Count steps from this state on, after a shortened step has left the time grid."""
+        ...
+
+    def rollback(self, steps: StepChunk, taken: int) -> None:
+        """Discard all but the first `taken` of the last steps."""
+        ...
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Return the stepping part of the checkpoint."""
+        ...
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Restore a stored checkpoint."""
+        ...
+
+
+def split_interval(h: float, begin: float, end: float) -> tuple[int, float]:
+    """Return the number of steps of size h in an interval, and the size of the final, shorter step (0 if none)."""
+    steps = math.floor((end - begin) / h * (1 + 1e-12) + 1e-9)
+    rest = (end - begin) - steps * h
+    return steps, rest if rest > 1e-9 * h else 0.0
+
+
+class FixedStepping:
+    """Fixed steps of size h; the last one is shorter if h does not divide the time span."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self.n_steps = plan, 0
+        self._count_from(plan.t0)
+
+    def _count_from(self, origin: float, n_since_origin: int = 0) -> None:
+        """Set the origin of the time grid; compute the number of regular steps and the size of the final one."""
+        self._t_origin, self._n_since_origin = origin, n_since_origin
+        self._n_regular, self._final_h = split_interval(self._plan.h, origin, self._plan.t_end)
+
+    def is_finished(self, state: IntegratorState) -> bool:
+        return self._n_since_origin >= self._n_regular
+
+    def progress(self, state: IntegratorState) -> tuple[int, int, str]:
+        return self.n_steps, self.n_steps + self._n_regular - self._n_since_origin, "steps"
+
+    def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        policy = fixed_step_policy(self._plan.h, self._t_origin, self._n_since_origin)
+        steps = stepper.advance(
+            state, min(max_steps, self._n_regular - self._n_since_origin), policy, NO_CONTROLLER_STATE
+        )
+        self._n_since_origin += steps.n_steps
+        self.n_steps += steps.n_steps
+        return steps
+
+    def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        return self._single_step(stepper, state, self._final_h, self._plan.t_end) if self._final_h else None
+
+    def step_to(self, stepper: Stepper, state: IntegratorState, until: float) -> StepChunk:
+        return self._single_step(stepper, _without_newton_update(state), until - state.t, until)
+
+    def _single_step(self, stepper: Stepper, state: IntegratorState, size: float, until: float) -> StepChunk:
+        return _with_end_time(
+            stepper.advance(state, 1, fixed_step_policy(size, state.t, 0), NO_CONTROLLER_STATE), until
+        )
+
+    def restart_from(self, state: IntegratorState) -> None:
+        self._count_from(state.t)
+
+    def rollback(self, steps: StepChunk, taken: int) -> None:
+        self._n_since_origin -= steps.n_steps - taken
+        self.n_steps -= steps.n_steps - taken
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {"step": self.n_steps, "origin": self._t_origin, "counted": self._n_since_origin}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self.n_steps = int(stored["step"])
+        self._count_from(float(stored.get("origin", self._plan.t0)), int(stored.get("counted", self.n_steps)))
+
+
+class FictiveTimeStepping:
+    """Fixed steps of size h in fictive time; physical time is an entry of the state."""
+
+    def __init__(self, plan: Plan, time_index: int) -> None:
+        self._plan, self.n_steps, self._time_index, self._end_reached = plan, 0, time_index, False
+        self._fictive_origin, self._n_since_origin = (
+            0.0,
+            0,
+        )  # origin of the fictive time grid, and number of steps since then
+        self._final_fictive_t: float | None = None  # fictive time at the end of a shortened step
+
+    @property
+    def _fictive_t(self) -> float:
+        """Fictive time at the end of the last regular step."""
+        return self._fictive_origin + self._n_since_origin * self._plan.h
+
+    def is_finished(self, state: IntegratorState) -> bool:
+        return self._end_reached
+
+    def progress(self, state: IntegratorState) -> tuple[int, int, str]:
+        return _percent(state.t, self._plan)
+
+    def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        h, step0 = self._plan.h, self._n_since_origin
+        policy = fixed_step_policy(h, self._fictive_origin, step0, self._time_index, self._plan.t_end)
+        steps = stepper.advance(state, max_steps, policy, NO_CONTROLLER_STATE)
+        steps = replace(steps, fictive_t=self._fictive_origin + np.arange(step0 + 1, step0 + steps.n_steps + 1) * h)
+        if not np.all(steps.step_sizes > 0):  # also true for NaN
+            reason = "time does not advance, because the scaling function is no longer positive"
+            steps = steps.truncated(
+                int(np.argmin(steps.step_sizes > 0)), StepFailure(0.0, 0.0, "time", reason, self._plan.h)
+            )
+        self.n_steps += steps.n_steps
+        self._n_since_origin += steps.n_steps
+        self._end_reached, self._final_fictive_t = steps.reached_end, None
+        return steps
+
+    def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        rest = self._plan.t_end - state.t
+        is_significant = rest > 1e-9 * max(abs(self._plan.t_end), self._plan.h)
+        return self.step_to(stepper, state, self._plan.t_end) if is_significant else None
+
+    def step_to(self, stepper: Stepper, state: IntegratorState, until: float) -> StepChunk:
+        """Solve for the fictive step size by the method of false position (Illinois variant)."""
+        rest = until - state.t
+        low, high, f_low, f_high = 0.0, self._plan.h, -rest, 0.0
+        for _ in range(_MAX_SECANT_ITERATIONS):
+            size = (low * f_high - high * f_low) / (f_high - f_low) if f_high else high
+            policy = fixed_step_policy(size, self._fictive_t, 0, self._time_index, np.inf)
+            steps = stepper.advance(state, 1, policy, NO_CONTROLLER_STATE)
+            if steps.failure is not None:
+                return steps
+            gap = float(steps.t_end[0]) - until
+            if abs(gap) <= _END_RTOL * max(abs(until), rest):
+                break
+            if gap < 0:
+                low, f_low, f_high = size, gap, f_high / 2
+            else:
+                high, f_high, f_low = size, gap, f_low / 2 if f_high else f_low
+        else:
+            reason = f"no step in fictive time ends at t = {until:.9g}"
+            return steps.truncated(0, StepFailure(0.0, 0.0, "time", reason, 0.0))
+        self._final_fictive_t = self._fictive_t + size
+        return replace(
+            _with_end_time(steps, until), step_sizes=np.array([rest]), fictive_t=np.array([self._final_fictive_t])
+        )
+
+    def restart_from(self, state: IntegratorState) -> None:
+        """Start a new fictive time grid at the end of the shortened step; physical time is part of the state."""
+        self._fictive_origin = self._fictive_t if self._final_fictive_t is None else self._final_fictive_t
+        self._n_since_origin, self._end_reached, self._final_fictive_t = 0, False, None
+
+    def rollback(self, steps: StepChunk, taken: int) -> None:
+        self.n_steps -= steps.n_steps - taken
+        self._n_since_origin -= steps.n_steps - taken
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {"step": self.n_steps, "origin": self._fictive_origin, "counted": self._n_since_origin}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self.n_steps = int(stored["step"])
+        self._fictive_origin = float(stored.get("origin", 0.0))
+        self._n_since_origin = int(stored.get("counted", self.n_steps))
+
+
+class AdaptiveStepping:
+    """Adaptive steps; the final ones end at `t_end`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self.n_steps, self._end_reached = plan, 0, False
+        self._controller_state = initial_controller_state(plan.h, plan.estimate_h0)
+        self._controller_before = self._controller_state.copy()  # before the last chunk
+
+    def is_finished(self, state: IntegratorState) -> bool:
+        return self._end_reached
+
+    def progress(self, state: IntegratorState) -> tuple[int, int, str]:
+        return _percent(state.t, self._plan)
+
+    def _policy(self, t_end: float, to_the_end: bool) -> StepPolicy:
+        return StepPolicy(True, self._plan.h, 0.0, 0, t_end=t_end, land_on_end=to_the_end)
+
+    def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        self._controller_before = self._controller_state.copy()
+        steps = stepper.advance(state, max_steps, self._policy(self._plan.t_end, False), self._controller_state)
+        self.n_steps += steps.n_steps
+        self._end_reached = steps.reached_end
+        return steps
+
+    def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        """Take the final steps: several if the last step fails. The controller state of a longer run is unchanged."""
+        if state.t >= self._plan.t_end:
+            return None
+        return stepper.advance(
+            state, _MAX_FINAL_STEPS, self._policy(self._plan.t_end, True), self._controller_state.copy()
+        )
+
+    def step_to(self, stepper: Stepper, state: IntegratorState, until: float) -> StepChunk:
+        return _with_end_time(
+            stepper.advance(
+                _without_newton_update(state), 1, fixed_step_policy(until - state.t, state.t, 0), self._controller_state
+            ),
+            until,
+        )
+
+    def restart_from(self, state: IntegratorState) -> None:
+        """Restart with the size of the last regular step; the rest of the controller state is reset."""
+        if self._controller_state["last"] > 0:
+            # rounded to single precision: the value is exact or a difference of times, depending on the chunks
+            self._controller_state["size"] = (
+                float(np.float32(self._controller_state["last"][0])) or self._controller_state["last"]
+            )
+        for name in ("equal", "last", "norm", "steps", "since_failure", "free"):
+            self._controller_state[name] = 0.0
+        self._end_reached = False
+
+    def rollback(self, steps: StepChunk, taken: int) -> None:
+        self.n_steps -= steps.n_steps - taken
+        self._controller_state = self._controller_before
+        if taken:
+            self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy()}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self.n_steps = int(stored["step"])
+        if np.size(stored["flow"]):
+            self._controller_state = controller_state_from(stored["flow"])
+
+
+def fixed_step_policy(h: float, origin: float, step0: int, time_index: int = -1, limit: float = np.inf) -> StepPolicy:
+    """Return the policy of fixed steps on a grid of physical or fictive time."""
+    return StepPolicy(False, float(h), float(origin), int(step0), int(time_index), float(limit))
+
+
+def _without_newton_update(state: IntegratorState) -> IntegratorState:
+    """Return the state without the last Newton update, which depends on how steps are divided into chunks."""
+    return replace(state, newton_update=np.zeros_like(state.newton_update))
+
+
+def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
+    """Set the exact end time of a single step; adding its size would introduce round-off."""
+    if not steps.n_steps:
+        return steps
+    return replace(steps, t_nodes=np.array([steps.initial.t, until]), final=replace(steps.final, t=until))
+
+
+def _percent(t: float, plan: Plan) -> tuple[int, int, str]:
+    return int(100 * (t - plan.t0) / (plan.t_end - plan.t0)), 100, "%"
+
+
+def make_stepping(plan: Plan, layout: Layout) -> Stepping:
+    """Return the stepping strategy of a plan."""
+    if "t" in layout:
+        return FictiveTimeStepping(plan, layout["t"].start)
+    return FixedStepping(plan) if plan.control is None else AdaptiveStepping(plan)

@@ -1,0 +1,1 @@
+"""Scene of a model: visual shapes, meshes and their poses, for plots and the viewer."""

@@ -1,0 +1,1 @@
+"""Base classes of schemes: registry, traits, step equations and the catalogue."""

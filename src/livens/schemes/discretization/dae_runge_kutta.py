@@ -1,0 +1,180 @@
+"""Runge-Kutta methods on models in descriptor form, ``residual(t, x, x') = 0`` at every stage (S002 sect. 5.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.models.descriptor import DescriptorModel
+from livens.schemes.core.step_equations import StepGraph
+from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
+from livens.schemes.tableaus import Tableau
+from livens.schemes.tableaus.interpolation import Interpolant
+
+
+def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
+    """Return the step graph of a Runge-Kutta method on a DAE, with the stage derivatives X'_i as unknowns.
+
+    ``X_i = x0 + h sum_j a_ij X'_j``, ``residual(t_i, X_i, X'_i) = 0``, ``x1 = x0 + h sum_i b_i X'_i``. Neither a mass
+    matrix nor E is inverted. Energies supplied and dissipated are summed with the weights of the method.
+
+    Algebraic variables are not integrated: with a method that is not stiffly accurate, an error of y0 would persist,
+    ``y1 = R(inf) y0 + ...``. At t + h they are solved for if the algebraic equations determine them there; otherwise
+    they are taken from the polynomial through the stages.
+    """
+    d, layout, s = model.descriptor, model.layout, tableau.s
+    n = int(d.x.numel())
+    solved = _algebraic_solved_at_end(model, tableau)
+    x = ca.SX.sym("x", s * n + len(solved))
+    z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", 2 + model.parameter_count)
+    h, t, k = c[0], c[1], c[2:]
+    x0 = z[:n]
+    stage_derivatives = [x[i * n : (i + 1) * n] for i in range(s)]
+    terms = ca.Function("stage", [d.x, d.xdot, d.t, d.k], [d.residual, d.supplied, d.dissipated])
+    states, residuals, energy_work = [], [], [ca.SX(0), ca.SX(0)]
+    for i in range(s):
+        state = x0 + h * sum((tableau.A[i, j] * stage_derivatives[j] for j in range(s) if tableau.A[i, j]), ca.SX(n, 1))
+        residual, supplied, dissipated = terms(state, stage_derivatives[i], t + tableau.c[i] * h, k)
+        states.append(state)
+        residuals.append(ca.densify(residual))
+        energy_work[0] += h * tableau.b[i] * supplied
+        energy_work[1] += h * tableau.b[i] * dissipated
+    x1 = x0 + h * sum((tableau.b[i] * stage_derivatives[i] for i in range(s)), ca.SX(n, 1))
+    x1_consistent = _interpolated_algebraic(model, tableau, ca.SX(1), states, x1)
+    initial_derivative = _initial_derivative(model, x0, t, k)
+    initial_guess = [
+        ca.SX.zeros(s * n) if initial_derivative is None else ca.densify(ca.repmat(initial_derivative, s, 1))
+    ]
+    equation_labels = [f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)]
+    if solved:
+        x1_consistent = ca.SX(ca.densify(x1_consistent))
+        x1_consistent[solved] = x[s * n :]
+        final_residual = terms(x1_consistent, ca.SX.zeros(n), t + h, k)[0]
+        residuals.append(final_residual[list(model.pencil.algebraic_equations)])
+        initial_guess.append(x0[solved])
+        equation_labels += [f"equation {i} at the end of the step" for i in model.pencil.algebraic_equations]
+    theta = ca.SX.sym("theta")
+    dense = x0 + h * linear_combination(lagrange_integrals(tableau.c, theta), stage_derivatives)
+    if not tableau.stiffly_accurate:
+        dense = _interpolated_algebraic(model, tableau, theta, states, dense)
+    dense_parts = {name: dense[layout[name]] for name in ("x", "y") if name in layout}
+    ratio = ca.SX.sym("ratio")
+    extrapolated = [
+        linear_combination(lagrange_basis(tableau.c, 1 + node * ratio), stage_derivatives) for node in tableau.c
+    ]
+    x0_consistent = x0
+    if not solved and not tableau.stiffly_accurate:
+        x0_consistent = _interpolated_algebraic(model, tableau, ca.SX(0), states, x0)
+    state = (
+        ca.vertcat(x1_consistent, z[n] + energy_work[0], z[n + 1] + energy_work[1])
+        if d.stored is not None
+        else x1_consistent
+    )
+    return StepGraph.from_residual(
+        x,
+        z,
+        c,
+        residual=ca.vertcat(*residuals),
+        final_state=ca.densify(state),
+        initial_guess=ca.densify(ca.vertcat(*initial_guess)),
+        block_sizes=(n,) * s + ((len(solved),) if solved else ()),
+        layout=layout,
+        equation_labels=tuple(equation_labels),
+        dense_output=(theta, dense_parts),
+        stage_extrapolation=(ratio, ca.densify(ca.vertcat(*extrapolated, x[s * n :]))),
+        error_estimate=radau_error_estimate(model, tableau, stage_derivatives, x0_consistent, x1_consistent, h, t, k),
+        named_values=stage_values(X=states, slope=stage_derivatives),
+    )
+
+
+def stage_values(**parts: list[Any]) -> dict[str, Any]:
+    """Return stage values by name and stage number."""
+    return {f"{name}{i + 1}": value for name, stages in parts.items() for i, value in enumerate(stages)}
+
+
+def _algebraic_solved_at_end(model: DescriptorModel, tableau: Tableau) -> list[int]:
+    """Return the indices of the algebraic variables that are solved for at t + h."""
+    pencil = model.pencil
+    return [] if tableau.stiffly_accurate or not pencil.is_index_one else list(pencil.algebraic_variables)
+
+
+def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Any, states: list[Any], x: Any) -> Any:
+    """Return the state x with its algebraic part on the polynomial through the stages, at ``t0 + theta h``."""
+    projector = model.pencil.projector
+    if tableau.stiffly_accurate or projector is None or not projector.any():
+        return x
+    interpolated = linear_combination(lagrange_basis(tableau.c, theta), states)
+    if np.count_nonzero(projector - np.diag(np.diag(projector))) == 0:
+        chosen = [int(j) for j in np.flatnonzero(np.diag(projector))]
+        x_algebraic = ca.SX(ca.densify(x))
+        x_algebraic[chosen] = interpolated[chosen]
+        return x_algebraic
+    return x + projector @ (interpolated - x)
+
+
+def _initial_derivative(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
+    """Return ``x'`` at the beginning of the step, if it is a function of the state; else None."""
+    d = model.descriptor
+    E = ca.jacobian(d.residual, d.xdot)
+    if not model.is_ode or ca.depends_on(E, d.xdot):
+        return None
+    derivative = ca.solve(E, -ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel())))
+    return ca.Function("slope", [d.x, d.t, d.k], [derivative])(x0, t, k)
+
+
+def embedded_error_weights(c: np.ndarray, b: np.ndarray, uses_initial_derivative: bool) -> np.ndarray:
+    """Return the weights of the initial derivative and of the stage derivatives, for the difference to a quadrature.
+
+    With `uses_initial_derivative`, the initial derivative gets the weight of the first stage and the polynomial through
+    the stages the negative weight; the quadrature has order s. Otherwise the quadrature of order s - 1 uses the stages
+    only.
+    """
+    if uses_initial_derivative:
+        return b[0] * np.concatenate([[1.0], -Interpolant.through(c).lagrange(0.0)])
+    V, rhs = np.vander(c, increasing=True).T, 1.0 / np.arange(1, len(c) + 1)
+    rhs[-1] *= 0.5
+    return np.concatenate([[0.0], b - np.linalg.solve(V, rhs)])
+
+
+def linear_combination(weights: Any, terms: Any) -> Any:
+    """Return the linear combination ``sum_i weights_i terms_i``."""
+    return sum((weight * term for weight, term in zip(weights, terms, strict=True)), 0 * terms[0])
+
+
+def lagrange_basis(nodes: np.ndarray, theta: Any) -> list[Any]:
+    """Return the Lagrange polynomials ``l_i(theta)`` of these nodes, as expressions."""
+    return [linear_combination(row, shifted_legendre(len(nodes), theta)) for row in Interpolant.through(nodes).weights]
+
+
+def lagrange_integrals(nodes: np.ndarray, theta: Any) -> list[Any]:
+    """Return the integrals b_i of the Lagrange polynomials from 0 to theta.
+
+    The collocation polynomial is ``x0 + h sum_i b_i(theta) X'_i``.
+    """
+    P = shifted_legendre(len(nodes) + 1, theta)
+    integrals = [theta] + [(P[k + 1] - P[k - 1]) / (2 * (2 * k + 1)) for k in range(1, len(nodes))]
+    return [linear_combination(row, integrals) for row in Interpolant.through(nodes).weights]
+
+
+def shifted_legendre(count: int, theta: Any) -> list[Any]:
+    """Return the shifted Legendre polynomials on [0, 1]."""
+    P = [ca.SX(1), 2 * theta - 1]
+    for k in range(1, count - 1):
+        P.append(((2 * k + 1) * (2 * theta - 1) * P[k] - k * P[k - 1]) / (k + 1))
+    return P[:count]
+
+
+def stage_extrapolation_matrix(nodes: np.ndarray) -> np.ndarray:
+    """Return the matrix from the deviations ``(q(c_i) - q(0))/h - c_i q'(0)`` of a step to those of the next step.
+
+    The extrapolation polynomial has these values and the derivatives of q at both ends; ``q'(1) - q'(0)`` comes last.
+
+    >>> polynomial_onward(np.array([1.0])) @ [0.5, 1.0]  # q'' = 1
+    array([0.5])
+    """
+    power = np.arange(2, len(nodes) + 3)
+    conditions = np.vstack([nodes[:, None] ** power, power])
+    next_deviations = (1 + nodes[:, None]) ** power - 1 - nodes[:, None] * power
+    return np.asarray(np.linalg.solve(conditions.T, next_deviations.T).T)

@@ -1,0 +1,1 @@
+"""Energy-momentum schemes based on discrete gradients."""

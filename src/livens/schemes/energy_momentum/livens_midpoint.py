@@ -1,0 +1,58 @@
+"""Midpoint rule on Livens' principle (MPL)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.discretization.element_scheme import ElementContribution, ElementFunctions, MechanicalState
+from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
+from livens.schemes.discretization.velocity_constraints import velocity_constraint_forces
+
+
+class LivensMidpoint(MidpointVelocity):
+    """Midpoint rule for the Livens equations, constraints at the end of the step, S004 (132)::
+
+        q1 - q0     = h v_m
+        p1 - p0     = h dL/dq(q_m, v_m) - h G(q_m)^T lam + h F_m
+        (p0 + p1)/2 = dL/dv(q_m, v_m)
+        0           = g(q1)
+
+    Without constraints and with a regular mass matrix this is the implicit midpoint rule of Hamilton's equations, which
+    is symplectic; constraints at t + h destroy symplecticity.
+    """
+
+    name = "livens-midpoint"
+    aliases = ("MPL",)
+    group = "Energy-momentum and midpoint schemes"
+    order = 2
+    symplectic = False
+    symmetric = True
+    is_invariant = ("constraint", "momentum_maps")
+    summary = "midpoint rule on Livens' principle (MPL)"
+    source = "S004 (132)"
+    supports_velocity_constraints = True
+
+    def element_contribution(
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+    ) -> ElementContribution:
+        q_m, v_m, t_m = old.q + h / 2 * x.v_m, x.v_m, t + h / 2
+        p_m = e.T_v(q_m, v_m)
+        F, R_v = e.F(q_m, v_m, t_m), e.R_v(q_m, v_m, t_m)
+        force = e.T_q(q_m, v_m) - e.V_q(q_m, t_m) - e.G(q_m, t_m).T @ x.lam + F - R_v
+        supplied = h * (ca.dot(F, v_m) + e.V_t(q_m, t_m) + ca.dot(x.lam, e.g_t(q_m, t_m)))
+        constraint_residual = e.g(new.q, t + h) / h
+        dissipated = h * ca.dot(R_v, v_m)
+        if e.model.velocity_constraints is not None:
+            reaction, work, friction_loss, constraint_residual = velocity_constraint_forces(
+                e, old.q, v_m, x.lam, constraint_residual, t, h
+            )
+            force, supplied, dissipated = force + reaction, supplied + work, dissipated + friction_loss
+        return ElementContribution(
+            residuals=[2 * p_m - h * force],
+            constraint_residuals=[constraint_residual],
+            momentum=2 * p_m,
+            supplied_work=supplied,
+            dissipated_work=dissipated,
+        )

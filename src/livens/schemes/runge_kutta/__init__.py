@@ -1,0 +1,1 @@
+"""Runge-Kutta schemes and partitioned Runge-Kutta pairs."""

@@ -1,0 +1,158 @@
+"""Runge-Kutta methods, each defined by its Butcher tableau."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar
+
+import numpy as np
+
+from livens import tableaus
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.core.step_equations import StepEquations
+from livens.schemes.discretization.dae_runge_kutta import dae_runge_kutta
+from livens.schemes.discretization.element_step import ElementEquations
+from livens.schemes.discretization.livens_runge_kutta import (
+    ConstrainedLivensRK,
+    PartitionedLivensRK,
+    has_constant_momentum_map,
+)
+from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
+from livens.schemes.discretization.radau_error_estimate import error_order
+from livens.schemes.discretization.stage_elimination import StageElimination
+from livens.schemes.tableaus import Tableau
+
+
+class RungeKutta(Scheme):
+    """Runge-Kutta method ``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``.
+
+    The equations of motion hold at every stage. On a Hamiltonian, x are its coordinates and momenta
+    (`discretization.partitioned_rk_hamiltonian`); so they are on a mechanical system, in Livens form
+    (`discretization.livens_runge_kutta`). There a stiffly accurate method enforces the constraints at all stages; the
+    other methods are for systems without constraints.
+    """
+
+    group = "Runge-Kutta methods"
+    forms = ("elements", "phase space", "descriptor")
+    tableau: Tableau
+    make: ClassVar[Callable[[int], Tableau]]
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,))
+
+    def __init__(self, s: int) -> None:
+        self.tableau = type(self).make(s)
+        self.name = type(self).family.replace("<s>", str(s))
+        self.order, self.symplectic, self.symmetric = (
+            self.tableau.order,
+            self.tableau.symplectic,
+            self.tableau.symmetric,
+        )
+        self.error_order = error_order(self.tableau)
+        self.is_invariant = ("quadratic_invariants", "momentum_maps") if self.symplectic else ()
+        if self.for_constraints:
+            self.is_invariant = (*self.is_invariant, "constraint")
+
+    @property
+    def for_constraints(self) -> bool:
+        """True if the constraints can be enforced at all stages: stiffly accurate, with a regular matrix A."""
+        return self.tableau.stiffly_accurate and self.regular
+
+    @property
+    def regular(self) -> bool:
+        """True if the matrix A of the tableau is regular, so that stage derivatives follow from stages."""
+        return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
+
+    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
+        if "phase space" in model.forms and "elements" not in model.forms:
+            return partitioned_hamiltonian_stages(model, self.tableau, self.tableau, self.error_order)
+        if "elements" not in model.forms:
+            return dae_runge_kutta(model.without_constraints(removed_constraints), self.tableau)
+        T = self.tableau
+        elimination = StageElimination(T.A, T.A, T.b, T.c, has_constant_momentum_map(model))
+        stage_scheme = (ConstrainedLivensRK if model.m else PartitionedLivensRK)(elimination)
+        # with constraints at all stages, a first stage at q0 is less accurate
+        stage_scheme.error_order = self.error_order - int(bool(model.m) and T.s > T.C)
+        return ElementEquations(model, stage_scheme, tuple(removed_constraints))
+
+    def unmet_requirements(self, model: Any) -> list[str]:
+        unmet = super().unmet_requirements(model)
+        if unmet:
+            return unmet
+        if "descriptor" in model.forms:
+            if model.index > 2 and not self.tableau.stiffly_accurate:
+                unmet.append(
+                    "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate "
+                    "them with hidden constraints)"
+                )
+            return unmet if self.regular or model.is_ode else ["an explicit ODE x' = f(t, x)"]
+        if "elements" not in model.forms:
+            return []
+        if model.m and not self.for_constraints:
+            unmet.append("a system without constraints")
+        if not model.regular_mass and not (self.tableau.stiffly_accurate and self.regular):
+            if not self.regular:
+                unmet.append("a regular mass matrix")
+            elif not has_constant_momentum_map(model):
+                unmet.append("a mass matrix that is regular or constant")
+        return unmet
+
+
+class Gauss(RungeKutta):
+    """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (S002 5.2)."""
+
+    family, make = "gauss-<s>", tableaus.gauss
+    examples = ((1,), (2,), (3,))
+    summary, source = "collocation at Gauss nodes", "S002 sect. 5.2"
+
+
+class RadauIA(RungeKutta):
+    """Radau IA method, with a node at the beginning of the step."""
+
+    family, make = "radau-ia-<s>", tableaus.radau_ia
+    summary, source = "at Radau nodes with the beginning of the step", "S002 sect. 5.2"
+
+
+class RadauIIA(RungeKutta):
+    """Radau IIA collocation method, with a node at the end of the step: stiffly accurate."""
+
+    family, make = "radau-iia-<s>", tableaus.radau_iia
+    summary, source = "collocation at Radau nodes, stiffly accurate", "S002 sect. 5.2"
+
+
+class LobattoIIIA(RungeKutta):
+    """Lobatto IIIA collocation method."""
+
+    family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
+    summary, source = "collocation at Lobatto nodes", "S002 sect. 6.2"
+
+
+class LobattoIIIB(RungeKutta):
+    """Lobatto IIIB method, conjugate to Lobatto IIIA."""
+
+    family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
+    summary, source = "conjugate to Lobatto IIIA", "S002 sect. 6.2"
+
+    def __init__(self, s: int) -> None:
+        super().__init__(s)
+        if s == 2:  # both stages coincide: it is the midpoint rule, although its coefficients are not symplectic
+            self.symplectic, self.is_invariant = True, ("quadratic_invariants", "momentum_maps")
+
+
+class LobattoIIIC(RungeKutta):
+    """Lobatto IIIC method: stiffly accurate, R(inf) = 0."""
+
+    family, make = "lobatto-iiic-<s>", tableaus.lobatto_iiic
+    summary, source = "Lobatto nodes, stiffly accurate", "S002 sect. 5.2"
+
+
+class LobattoIIID(RungeKutta):
+    """Lobatto IIID method, the average of Lobatto IIIC and its conjugate: symplectic and symmetric."""
+
+    family, make = "lobatto-iiid-<s>", tableaus.lobatto_iiid
+    summary, source = "Lobatto nodes, symplectic", "S002 sect. 5.2"
+
+
+class LobattoIIIE(RungeKutta):
+    """Lobatto IIIE method, the average of Lobatto IIIA and IIIB: symplectic and symmetric."""
+
+    family, make = "lobatto-iiie-<s>", tableaus.lobatto_iiie
+    summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "S002 sect. 6.2"

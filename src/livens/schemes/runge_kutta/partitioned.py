@@ -1,0 +1,62 @@
+"""Partitioned Runge-Kutta methods from two tableaus."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import numpy as np
+
+from livens.errors import InputError
+from livens.schemes.core.registry import get
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.core.step_equations import StepEquations
+from livens.schemes.discretization.partitioned_rk_first_order import pair_error_order, partitioned_first_order_stages
+from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
+from livens.schemes.runge_kutta.families import RungeKutta
+from livens.schemes.tableaus import PartitionedTableau
+
+
+class Partitioned(Scheme):
+    """Partitioned Runge-Kutta method (S002 def. 6.1): one method for ``x' = f(x, y)``, another for ``y' = g(x, y)``.
+
+    On a `livens.Hamiltonian` the first is for coordinates, the second for momenta. A `livens.FirstOrder` declares its
+    states of the second part as `second`. Both methods must have the same nodes and weights; the order follows from the
+    conditions that both satisfy. With coefficients that satisfy (6.5) the pair is symplectic.
+    """
+
+    family = "partitioned:<method>,<other>"
+    examples: ClassVar[tuple[tuple[Any, ...], ...]] = (
+        ("lobatto-iiib-2", "lobatto-iiia-2"),
+        ("lobatto-iiib-3", "lobatto-iiic-3"),
+    )
+    group = "Runge-Kutta methods"
+    forms = ("phase space", "partitioned")
+    summary, source = "one Runge-Kutta method on one part of the states, one on the other", "S002 def. 6.1"
+
+    def __init__(self, method_q: str, method_p: str) -> None:
+        methods = [get(name) for name in (method_q, method_p)]
+        for method in methods:
+            if not isinstance(method, RungeKutta):
+                raise InputError(f"scheme '{method.name}' is not a Runge-Kutta method of one tableau, such as gauss-2")
+        x, y = (method.tableau for method in methods)  # type: ignore[attr-defined]
+        self.name = f"partitioned:{methods[0].name},{methods[1].name}"
+        self.pair = PartitionedTableau(self.name, x, y)
+        if not (np.allclose(x.c, y.c, rtol=0, atol=1e-14) and np.allclose(x.b, y.b, rtol=0, atol=1e-14)):
+            raise InputError(f"'{method_q}' and '{method_p}' do not have the same nodes and weights and form no pair")
+        self.order = PartitionedTableau(self.name, x, type(y)(y.name, x.c, y.A, x.b)).order
+        self.symplectic, self.symmetric = self.pair.symplectic, self.pair.symmetric
+        self.error_order = pair_error_order(self.pair)
+        self.is_invariant = ("momentum_maps",) if self.symplectic else ()
+
+    def unmet_requirements(self, model: Any) -> list[str]:
+        unmet = super().unmet_requirements(model) or "elements" in model.forms
+        description = (
+            "a Hamiltonian (`Hamiltonian.of` makes one of a System), or a FirstOrder with states that are `second`"
+        )
+        return [description] if unmet else []
+
+    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
+        if "phase space" in model.forms:
+            return partitioned_hamiltonian_stages(model, self.pair.q, self.pair.p, self.error_order)
+        return partitioned_first_order_stages(model, self.pair, self.error_order)

@@ -1,0 +1,1 @@
+"""Splitting schemes: semi-explicit, IMEX, Nambu and Wisdom-Holman splittings, and compositions."""

@@ -1,0 +1,1 @@
+"""Symplectic and variational schemes."""

@@ -1,0 +1,76 @@
+"""Variational integrator on Livens' principle, for any mass matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from livens.schemes.core.scheme import Requirement
+from livens.schemes.discretization.element_scheme import (
+    ElementContribution,
+    ElementFunctions,
+    ElementScheme,
+    MechanicalState,
+)
+
+MASS_REGULAR_ON_NULLSPACE = Requirement(
+    "mass_where_it_moves", "a mass matrix that is positive definite on the null space of G"
+)
+
+
+class LivensVariational(ElementScheme):
+    """Variational integrator of Livens' action with the midpoint rule (derived in docs/livens-variational.md)::
+
+        q1 - q0 = h v                                                  q_m = (q0 + q1)/2
+        p0 = D_2 L(q_m, v) - h/2 (D_1 L(q_m, v) + F) + h/2 G(q0)^T lam
+        p1 = D_2 L(q_m, v) + h/2 (D_1 L(q_m, v) + F) - h/2 G(q1)^T mu
+        p1 = D_2 L(q1, v1)
+        0  = g(q1)
+        0  = G(q1) v1
+
+    As in RATTLE, lam enforces the constraints on position level and mu on velocity level. The momentum p1 follows from
+    a velocity v1 by the fibre derivative, which is not inverted, so that the mass matrix may be singular or depend on
+    q. Massless motions must be determined by constraints, as no force acts on v1. Unknowns are v and v1.
+    """
+
+    name = "livens-variational"
+    group = "Symplectic schemes for systems with constraints"
+    order = 2
+    symplectic = True
+    symmetric = True
+    is_invariant = ("constraint", "velocity_constraint", "momentum_maps")
+    summary = "variational integrator on Livens' principle (midpoint), for singular and non-constant mass"
+    source = "outlook of S004; docs/livens-variational.md"
+    requires = (MASS_REGULAR_ON_NULLSPACE,)
+    unknowns = ("v", "v1")
+    multipliers = ("lam", "mu")
+
+    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+        return [old.v, old.v]
+
+    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+        return old.q + h * x.v, x.v1
+
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+        return [-old.p, 0 * old.p]
+
+    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+        return 0 * old.p
+
+    def element_contribution(
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+    ) -> ElementContribution:
+        q_m, t_m = old.q + h / 2 * x.v, t + h / 2
+        F, R_v = e.F(q_m, x.v, t_m), e.R_v(q_m, x.v, t_m)
+        p_m, force = e.T_v(q_m, x.v), e.T_q(q_m, x.v) - e.V_q(q_m, t_m) + F - R_v
+        G0, G1 = e.G(old.q, t), e.G(new.q, t + h)
+        p1 = e.T_v(new.q, new.v)
+        rheonomic_power = ca.dot(x.lam, e.g_t(old.q, t)) + ca.dot(x.mu, e.g_t(new.q, t + h))
+        return ElementContribution(
+            residuals=[p_m - h / 2 * force + h / 2 * G0.T @ x.lam, p1 - p_m - h / 2 * force + h / 2 * G1.T @ x.mu],
+            constraint_residuals=[e.g(new.q, t + h) / h, G1 @ new.v + e.g_t(new.q, t + h)],
+            momentum=p1,
+            supplied_work=h * (ca.dot(F, x.v) + e.V_t(q_m, t_m) + rheonomic_power / 2),
+            dissipated_work=h * ca.dot(R_v, x.v),
+        )

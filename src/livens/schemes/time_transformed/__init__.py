@@ -1,0 +1,1 @@
+"""Schemes with time transformation: Sundman, step density and adaptive variational integrators."""
