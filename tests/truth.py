@@ -108,9 +108,9 @@ def true_errors(name, run, size):
     fine, uncertainty = reference(name)
     errors = {}
     rows = np.arange(len(run.t))
-    near = np.clip(np.round((run.t - fine.t[0]) / fine.facts.h).astype(int), 0, len(fine.t) - 1)
-    controlled = bool(fine.facts.control)
-    meet = not controlled and np.abs(fine.t[near] - run.t).max() < 1e-6 * fine.facts.h
+    near = np.clip(np.round((run.t - fine.t[0]) / fine.info.h).astype(int), 0, len(fine.t) - 1)
+    controlled = bool(fine.info.control)
+    meet = not controlled and np.abs(fine.t[near] - run.t).max() < 1e-6 * fine.info.h
     if not meet and not controlled:  # between the rows of the reference, at some of the times
         rows = np.unique(np.linspace(0, len(run.t) - 1, _SAMPLES).astype(int))
     for variable in uncertainty:

@@ -28,7 +28,7 @@ def sliding_balls(count):
     for i in range(count):
         ball = mb.sphere(f"ball{i}", at=[i, 0, 0.1 - 9.81e-7], radius=0.1, mass=1.0)
         mb.contact(ball, mb.ground, stiffness=1e7, friction=0.2)
-        mb.start(ball, velocity=[2.0, 0, 0])
+        mb.initial(ball, velocity=[2.0, 0, 0])
     return mb
 
 
@@ -39,7 +39,7 @@ def test_contacts():
     assert of_q < 1e-13 and of_v < 1e-10 and of_work < 1e-11
     assert one[0].dissipated_energy[-1] > 0.1
     many = sliding_balls(18).simulate(t_end=0.03, h=1e-3)
-    assert many.facts.tier == "assembled"
+    assert many.info.tier == "assembled"
     for name in ("ball0", "ball7", "ball17"):
         assert np.abs(many[f"{name}.velocity"] - one[1]["ball0.velocity"]).max() < 1e-10
 

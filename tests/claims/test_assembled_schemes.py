@@ -62,11 +62,11 @@ def test_every_element_scheme_agrees_with_the_fused_and_the_reference_tier(name)
         lv.simulate(system, q0, v0, scheme=name, h=h, t_end=STEPS * h, tier=tier)
         for tier in ("assembled", "fused", "reference")
     ]
-    assert [run.facts.tier for run in runs] == ["assembled", "fused", "reference"]
+    assert [run.info.tier for run in runs] == ["assembled", "fused", "reference"]
     assert np.abs(runs[0].q[-1] - runs[0].q[0]).max() > 1e-5  # something moves
     for other in runs[1:]:
         of_q, of_v, of_work = differences(runs[0], other)
-        assert of_q < 1e-13 and of_v < 1e-10 and of_work < 1e-12, (name, other.facts.tier)
+        assert of_q < 1e-13 and of_v < 1e-10 and of_work < 1e-12, (name, other.info.tier)
 
 
 def test_only_these_are_no_sum_over_elements():

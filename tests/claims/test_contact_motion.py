@@ -38,8 +38,8 @@ def colliding(kind, friction=0.0, damping=0.0, law="linear"):
         shape, target = c, b
     mb.contact(shape, target, law=law, stiffness=2e4, dissipation=damping, friction=friction, name="blow")
     first = mb.bodies["c" if kind == "capsules" else "a"]
-    mb.start(first, velocity=[3.0, 0.2, -0.4], omega=[4.0, -7.0, 5.0])
-    mb.start(b, velocity=[-0.5, 0.1, 0.2], omega=[-2.0, 3.0, 6.0])
+    mb.initial(first, velocity=[3.0, 0.2, -0.4], omega=[4.0, -7.0, 5.0])
+    mb.initial(b, velocity=[-0.5, 0.1, 0.2], omega=[-2.0, 3.0, 6.0])
     return mb
 
 
@@ -115,7 +115,7 @@ def prepared_table():
 
 def table_start(spin, turn, speed):
     mb, ball = table()
-    mb.start(ball, velocity=[speed, 0, 0], omega=[0, spin, turn])
+    mb.initial(ball, velocity=[speed, 0, 0], omega=[0, spin, turn])
     return mb.assembled.state
 
 
@@ -123,7 +123,7 @@ def table_start(spin, turn, speed):
 def test_a_sliding_ball_rolls_in_the_end_with_five_sevenths_of_its_speed():
     """After ``2 v/(7 mu g)``, whatever the friction; sliding loses ``m v^2/7``."""
     mb, ball = table(friction=contacts.Friction(0.2, slip_tolerance=1e-3))
-    mb.start(ball, velocity=[2.0, 0, 0])
+    mb.initial(ball, velocity=[2.0, 0, 0])
     run = mb.simulate(t_end=0.6, h=1e-3)
     when = 2 * 2.0 / (7 * 0.2 * 9.81)
     speed, rate = run["ball.velocity"][:, 0], run["ball.omega"][:, 1]
@@ -142,7 +142,7 @@ def box_on_a_table(slope=0.0, speed=0.0):
     box = mb.box("box", at=[0, 0.1 - 9.81 * np.cos(slope) / 2e6], size=[1.0, 0.2], mass=1.0)
     floor = contacts.HalfSpace(mb.ground, normal=[0, 1])
     mb.contact(box, floor, stiffness=1e6, friction=0.3, dissipation=1.0, name="floor")
-    mb.start(box, velocity=[speed, 0])
+    mb.initial(box, velocity=[speed, 0])
     return mb
 
 
@@ -169,7 +169,7 @@ def test_a_box_on_a_slope_sticks_below_the_angle_of_friction_and_slides_above():
 def test_spin_about_the_normal_ends_as_pivoting_says():
     """``omega' = -mu g m a/J``."""
     mb, ball = table(friction=contacts.Friction(0.2, spinning=0.01, rate_tolerance=1e-3))
-    mb.start(ball, omega=[0, 0, 10.0])
+    mb.initial(ball, omega=[0, 0, 10.0])
     run = mb.simulate(t_end=0.5, h=1e-3)
     slowing = 0.2 * 9.81 * 0.01 / (0.4 * 0.1**2)
     assert run["ball.omega"][:, 2] == pytest.approx(np.maximum(10.0 - slowing * run.t, 7.5), abs=1e-3)
@@ -178,12 +178,12 @@ def test_spin_about_the_normal_ends_as_pivoting_says():
 def test_a_rolling_ball_is_slowed_by_rolling_resistance():
     """``N rolling`` is the torque against rolling: v' = -5/7 g rolling/r."""
     mb, ball = table(friction=contacts.Friction(0.5, rolling=1e-3))
-    mb.start(ball, velocity=[1.0, 0, 0], omega=[0, 10.0, 0])
+    mb.initial(ball, velocity=[1.0, 0, 0], omega=[0, 10.0, 0])
     run = mb.simulate(t_end=0.5, h=1e-3)
     slowing = 5 / 7 * 9.81 * 1e-3 / 0.1
     assert run["ball.velocity"][-1, 0] == pytest.approx(1.0 - slowing * 0.5, rel=1e-3)
     mb, ball = table(friction=contacts.Friction(0.5, rolling=1e-3))
-    mb.start(ball, velocity=[0.08, 0, 0], omega=[0, 0.8, 0])  # and where it hardly turns
+    mb.initial(ball, velocity=[0.08, 0, 0], omega=[0, 0.8, 0])  # and where it hardly turns
     assert mb.simulate(t_end=0.5, h=1e-3)["ball.velocity"][-1, 0] == pytest.approx(0.08 - slowing * 0.5, rel=2e-3)
 
 
@@ -195,7 +195,7 @@ def test_restitution_of_hunt_and_crossley(law):
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1.0)
     mb.contact(ball, mb.ground, law=law, stiffness=1e5 if law == "linear" else 1e7, dissipation=c)
-    mb.start(ball, velocity=[0, 0, -speed])
+    mb.initial(ball, velocity=[0, 0, -speed])
     after = [mb.simulate(t_end=0.05, h=h)["ball.velocity"][-1, 2] for h in (2e-4, 1e-4)]
     expected = brentq(lambda v: c * (speed + v) - np.log((1 + c * speed) / (1 - c * v)), 0.1, 1.2)
     assert after[1] == pytest.approx(expected, rel=1e-3)
@@ -227,7 +227,7 @@ def test_it_does_not_matter_which_body_comes_first():
         fixed = contacts.Sphere(mb.ground, 5.0, at=[0, 0, -5.0])
         pair = (fixed, ball) if ground_first else (ball, fixed)
         mb.contact(*pair, stiffness=1e5, dissipation=0.1, friction=contacts.Friction(0.3, rolling=1e-3))
-        mb.start(ball, velocity=[1.0, 0.3, 0.0])
+        mb.initial(ball, velocity=[1.0, 0.3, 0.0])
         runs.append(mb.simulate(t_end=0.1, h=1e-3))
     assert abs(runs[0]["ball.velocity"][-1, 0] - 1.0) > 0.1
     assert runs[1]["ball.velocity"] == pytest.approx(runs[0]["ball.velocity"], abs=1e-8)
@@ -238,7 +238,7 @@ def test_a_spinning_ball_bounces_off_by_coulomb():
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1.0)
     mb.contact(ball, mb.ground, stiffness=1e6, dissipation=0.3, friction=contacts.Friction(0.2, slip_tolerance=1e-4))
-    mb.start(ball, velocity=[0, 0, -1.0], omega=[0, -50.0, 0])
+    mb.initial(ball, velocity=[0, 0, -1.0], omega=[0, -50.0, 0])
     run = mb.simulate(t_end=0.01, h=2e-5)
     up = run["ball.velocity"][-1, 2] + 1.0
     assert run["ball.velocity"][-1, 0] == pytest.approx(-0.2 * up, rel=2e-3)

@@ -20,7 +20,7 @@ def thrown():
     ball = mb.sphere("ball", at=[0, 0, 0.3], radius=0.1, mass=1.0)
     rubbing = contacts.Friction(0.2, slip_tolerance=0.5)
     mb.contact(ball, mb.ground, law=contacts.Hertz(1e8), friction=rubbing, name="floor")
-    mb.start(ball, velocity=[1, 0, 0], omega=[0, -20, 5])
+    mb.initial(ball, velocity=[1, 0, 0], omega=[0, -20, 5])
     return mb.problem()
 
 
@@ -64,7 +64,7 @@ def dropped():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     stone = mb.sphere("stone", at=[0, 0, 1], radius=0.1, mass=1.0)
     mb.contact(stone, mb.ground, law="hertz")
-    mb.start(stone, velocity=[0, 0, -1])
+    mb.initial(stone, velocity=[0, 0, -1])
     return mb
 
 

@@ -55,8 +55,8 @@ def test_two_balls_are_those_of_a_drawing():
     a, b = (mb.sphere(name, at=at, radius=0.1, mass=mass) for name, at, mass in
             (("a", [0.3, 0.5, 0.5], 1.0), ("b", [0.52, 0.53, 0.5], 2.0)))  # fmt: skip
     mb.contact(a, b, **law, friction=lv.contacts.Friction(0.4, slip_tolerance=0.5), name="blow")
-    mb.start(a, velocity=speed, omega=spin)
-    mb.start(b, velocity=[0, 0, 0], omega=[0, 0, 0])
+    mb.initial(a, velocity=speed, omega=spin)
+    mb.initial(b, velocity=[0, 0, 0], omega=[0, 0, 0])
     fine = mb.simulate(t_end=0.04, h=5e-6, every=8000)
     expected = np.concatenate([fine[f"{name}.{what}"][-1] for name in "ab" for what in ("velocity", "omega")])
     for h in steps:

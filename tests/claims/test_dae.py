@@ -97,7 +97,7 @@ def test_a_double_pendulum_as_a_network_by_default():
     start = lv.port_hamiltonian.state_from_system(problem.system, problem.q0, problem.v0)
     run = lv.simulate(model, x0=start, h=0.01, t_end=3.0)
     fine = lv.simulate(model, x0=start, h=0.001, t_end=3.0)
-    assert run.facts.scheme == "radau-iia-3" == model.default_scheme
+    assert run.info.scheme == "radau-iia-3" == model.default_scheme
     assert 90 < np.abs(fine.x[:, -2:]).max() < 120
     assert np.abs(run.x[:, -2:] - fine.x[::10, -2:]).max() < 0.02
     times = np.linspace(0.0, 3.0, 701)
@@ -277,7 +277,7 @@ def test_a_singular_mass_is_seen_at_the_start():
     with pytest.raises(lv.InputError, match=r"equation 1 \(of 'b'\) is violated by -4; .* nearby is \(a = 1, b = 1\)"):
         lv.simulate(model, x0=[1.0, 5.0], h=0.1, t_end=1.0)
     run = lv.simulate(model, x0=[1.0, 5.0], h=0.1, t_end=1.0, project=True)
-    assert run.x[0] == pytest.approx([1.0, 1.0], abs=1e-14) and run.facts.scheme == "radau-iia-3"
+    assert run.x[0] == pytest.approx([1.0, 1.0], abs=1e-14) and run.info.scheme == "radau-iia-3"
 
 
 def hidden():

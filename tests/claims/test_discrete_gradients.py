@@ -862,7 +862,7 @@ def test_names_that_are_none(name, words):
 def test_a_gradient_from_outside_is_found_by_its_name():
     """Defined in this file, and another one here, long after the first look-up: both are schemes from then on."""
     run = lv.simulate(kepler(), *PERICENTRE, scheme="livens-em:there-and-back", h=0.01, t_end=2.0)
-    assert run.facts.scheme == "livens-em:there-and-back" and run.summary.max_energy_drift < 1e-13
+    assert run.info.scheme == "livens-em:there-and-back" and run.summary.max_energy_drift < 1e-13
     with pytest.raises(lv.InputError, match="unknown discrete gradient 'late'"):
         lv.schemes.get("livens-em:late")
     try:

@@ -38,7 +38,7 @@ def drawing(kind, gravity=(0, 0, -9.81), falling=1.0):
         boxes = [mb.box(f"b{i}", at=[0.02 * i, 0, 0.1 + 0.2 * i], size=[0.2, 0.3, 0.2], mass=2.0) for i in range(2)]
         bodies = [*boxes, mb.sphere("ball", at=[0.0, 0.03, 0.48], radius=0.08, mass=1.0)]
     for i, body in enumerate(bodies):
-        mb.start(body, velocity=[0.1 * i, -0.1, -falling * i], omega=[1.0, 2.0 - i, 0.5])
+        mb.initial(body, velocity=[0.1 * i, -0.1, -falling * i], omega=[1.0, 2.0 - i, 0.5])
     return mb, bodies
 
 
@@ -51,7 +51,7 @@ def laws(losses=True):
 def test_the_same_as_contacts_of_all_pairs(kind):
     """All coordinates, energy lost and supplied, and sensors, against elements of all pairs and the ground."""
     mb, bodies = drawing(kind)
-    heap = mb.crowd("heap", [*bodies, mb.ground], **laws())
+    heap = mb.contact_group("heap", [*bodies, mb.ground], **laws())
     run = mb.simulate(t_end=0.03, h=1e-4, scheme=SCHEME)
     other, same = drawing(kind)
     other.contacts(same, **laws())
@@ -81,7 +81,7 @@ def test_in_the_plane():
         return mb, [mb.sphere(f"d{i}", at=[0.12 * i, 0.1 + 0.17 * i], radius=0.1, mass=1.0) for i in range(3)]
 
     (mb, discs), (other, same) = drawn(), drawn()
-    mb.crowd("heap", [*discs, mb.ground], **laws(losses=False), friction=0.3)
+    mb.contact_group("heap", [*discs, mb.ground], **laws(losses=False), friction=0.3)
     other.contacts([*same], **laws(losses=False), friction=0.3)
     for disc in same:
         other.contact(disc, other.ground, **laws(losses=False), friction=0.3)
@@ -95,7 +95,7 @@ def pattern():
     """Two balls and a floor, whose functions serve as many as one likes."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     balls = [mb.sphere(f"ball{i}", at=[0, 0, 0.5 + i], radius=0.1, mass=1.0) for i in range(2)]
-    mb.crowd("heap", [*balls, mb.ground], **laws(), margin=0.03)
+    mb.contact_group("heap", [*balls, mb.ground], **laws(), margin=0.03)
     return mb.system.box, mb.system.parameter_vector()
 
 
@@ -185,7 +185,7 @@ def test_a_body_that_is_lost_is_not_looked_for_for_ever():
 # -- what is kept -----------------------------------------------------------------------------------------------------
 def test_isolated_balls_keep_their_momenta():
     mb, bodies = drawing("spheres", gravity=(0, 0, 0))
-    heap = mb.crowd("heap", bodies, **laws())
+    heap = mb.contact_group("heap", bodies, **laws())
     run = mb.simulate(t_end=0.1, h=1e-4)
     assert heap.stored(run).max() > 1e-3
     for name, most in (("linear_momentum", 1e-13), ("angular_momentum", 1e-11)):
@@ -209,7 +209,7 @@ def test_neighbours_are_looked_for_anew_only_where_somebody_has_moved():
 def test_forces_and_moments_of_isolated_bodies_cancel(kind):
     """In states at random, where some of them touch."""
     mb, bodies = drawing(kind, gravity=(0, 0, 0))
-    mb.crowd("heap", bodies, **laws())
+    mb.contact_group("heap", bodies, **laws())
     found, k, random = mb.system.box, mb.system.parameter_vector(), np.random.default_rng(5)
     compiled, largest = NeighbourList(found, k), 0.0
     for _ in range(20):
@@ -230,7 +230,7 @@ def test_nothing_gains_energy_by_losses_and_the_accounts_add_up():
     steps, defects = [1e-4, 5e-5, 2.5e-5, 1.25e-5], []
     for h in steps:
         mb, bodies = drawing("spheres")
-        heap = mb.crowd(
+        heap = mb.contact_group(
             "heap",
             [*bodies, mb.ground],
             stiffness=2e4,
@@ -248,7 +248,7 @@ def test_nothing_gains_energy_by_losses_and_the_accounts_add_up():
 
 def test_runs_go_on_bit_for_bit_and_numbers_can_be_changed(tmp_path):
     mb, bodies = drawing("spheres")
-    mb.crowd("heap", [*bodies, mb.ground], **laws())
+    mb.contact_group("heap", [*bodies, mb.ground], **laws())
     given = dict(h=1e-4, scheme=SCHEME)
     whole = mb.simulate(t_end=0.05, **given)
     mb.simulate(t_end=0.021, **given, out=tmp_path / "part.h5")
@@ -269,7 +269,7 @@ def test_a_chain_falls_on_itself():
     for i, (a, b) in enumerate(itertools.pairwise(links)):
         mb.spherical(f"j{i}", a, b, at=b.a)
     mb.start(links[3], velocity=[-3.0, 0.2, 1.0], required=False)
-    chain = mb.crowd(
+    chain = mb.contact_group(
         "chain",
         [*links, mb.ground],
         stiffness=5e3,
@@ -289,8 +289,8 @@ def test_several_crowds_and_shapes_of_many_sizes():
     bowl = contacts.HollowSphere(mb.ground, radius=1.0, at=[0, 0, 1.0])
     marbles = [mb.sphere(f"m{i}", at=[0.09 * i - 0.1, 0, 0.15], radius=0.03 + 0.004 * i, mass=0.1) for i in range(4)]
     ghosts = [mb.sphere(f"g{i}", at=[0.09 * i - 0.1, 0.01, 0.12], radius=0.04, mass=0.1) for i in range(2)]
-    one = mb.crowd("marbles", [bowl, *marbles], law="hertz", stiffness=1e5, dissipation=0.5)
-    two = mb.crowd("ghosts", [*ghosts, mb.ground], stiffness=1e4)
+    one = mb.contact_group("marbles", [bowl, *marbles], law="hertz", stiffness=1e5, dissipation=0.5)
+    two = mb.contact_group("ghosts", [*ghosts, mb.ground], stiffness=1e4)
     run = mb.simulate(t_end=0.15, h=1e-4, every=50)
     assert one.stored(run).max() > 0 and two.stored(run).max() > 0
     assert np.linalg.norm(run["m3.position"] - [0, 0, 1.0], axis=1).max() < 1.0 - 0.03
@@ -315,7 +315,7 @@ def loose(count=10):
             bodies.append(mb.sphere(f"b{i}", at=at, radius=0.1 + 0.01 * (i % 2), mass=1.0 + 0.1 * i))
         mb.start(bodies[-1], velocity=random.normal(0, 0.5, 3), omega=random.normal(0, 3.0, 3))
     mb.wrench("wind", bodies[0], force=lambda t: [lv.math.sin(5 * t), 0.2, 0.0])
-    mb.crowd("heap", [*bodies, mb.ground], **laws())
+    mb.contact_group("heap", [*bodies, mb.ground], **laws())
     return mb
 
 
@@ -348,7 +348,7 @@ def test_a_hundred_bodies_are_compiled_once():
     for count in (8, 100):
         mb = lv.Multibody(gravity=[0, 0, -9.81])
         balls = [mb.sphere(f"b{i}", at=[0.21 * i, 0, 0.1], radius=0.1, mass=1.0) for i in range(count)]
-        mb.crowd("row", [*balls, mb.ground], stiffness=1.3e4)
+        mb.contact_group("row", [*balls, mb.ground], stiffness=1.3e4)
         before = jit.compilations
         mb.simulate(t_end=1e-3, h=1e-4)
         runs[count] = jit.compilations - before
@@ -358,7 +358,7 @@ def test_a_hundred_bodies_are_compiled_once():
 # -- what is refused --------------------------------------------------------------------------------------------------
 def test_what_a_crowd_refuses():
     mb, bodies = drawing("spheres")
-    mb.crowd("heap", [*bodies, mb.ground], **laws())
+    mb.contact_group("heap", [*bodies, mb.ground], **laws())
     for scheme in ("lie-em", "livens-em", "imex"):
         with pytest.raises(InputError, match="needs"):
             mb.simulate(t_end=1e-3, h=1e-4, scheme=scheme)
@@ -376,19 +376,19 @@ def test_what_a_crowd_refuses():
         (dict(), "needs a stiffness"),
     ):
         with pytest.raises(InputError, match=words):
-            mb.crowd("other", bodies, **given)
+            mb.contact_group("other", bodies, **given)
     with pytest.raises(InputError, match="at least two bodies"):
-        mb.crowd("other", bodies[:1], **laws())
+        mb.contact_group("other", bodies[:1], **laws())
     with pytest.raises(InputError, match="only once"):
-        mb.crowd("other", [*bodies, bodies[0]], **laws())
+        mb.contact_group("other", [*bodies, bodies[0]], **laws())
     with pytest.raises(InputError, match="already"):
-        mb.crowd("heap", bodies, **laws())
+        mb.contact_group("heap", bodies, **laws())
     with pytest.raises(InputError, match="not only planes"):
-        mb.crowd("other", [mb.ground, mb.ground], **laws())
+        mb.contact_group("other", [mb.ground, mb.ground], **laws())
     far, _ = drawing("spheres")
     with pytest.raises(InputError, match="not a body of this mechanism"):
         far.crowd("heap", bodies, **laws())
     with pytest.raises(InputError, match="is not supported"):
         rings = [mb.ring(f"ring{i}", at=[i, 0, 0], radius=0.2, tube_radius=0.02, mass=1.0) for i in range(2)]
-        mb.crowd("rings", rings, **laws())
+        mb.contact_group("rings", rings, **laws())
         _ = mb.system

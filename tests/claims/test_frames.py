@@ -154,7 +154,7 @@ def test_a_free_body_and_a_long_run():
     )
     q, v = body.state([0, 0, 0], None, [1, 0.2, 0], [0.3, 2.0, 0.5])
     run = lv.simulate(system, q, v, h=0.05, t_end=2000.0, every=100)
-    assert run.facts.scheme == "lie-em"
+    assert run.info.scheme == "lie-em"
     assert run.summary.max_energy_drift < 1e-12 and run.summary.momentum_drift["L"] < 1e-11
     assert np.abs(run.observe("constraint")).max() < 1e-14
 

@@ -37,7 +37,7 @@ def run(problem, steps, **options):
 def test_a_net_has_dense_fronts_and_its_energy():
     """Flat at the start, where rods of a knot are parallel: pivots are found among those of a front."""
     result = run(NET, 60)
-    assert result.facts.tier == "assembled"
+    assert result.info.tier == "assembled"
     assert elimination(NET).core.plan.first.size > 5
     assert result.statistics.reference_steps == 0
     assert result.summary.max_constraint < 1e-14
@@ -130,7 +130,7 @@ def test_threads_are_counted_in_whole_numbers(threads):
 def test_a_scenario_says_tier_and_threads():
     text = "problem: simple-pendulum\nt_end: 0.02\ntier: {tier}\nthreads: {threads}\n"
     result = lv.scenario.parse(text.format(tier="assembled", threads=2)).run()
-    assert result.facts.tier == "assembled"
+    assert result.info.tier == "assembled"
     with pytest.raises(lv.InputError, match="tier"):
         lv.scenario.parse(text.format(tier="asembled", threads=2))
     with pytest.raises(lv.InputError, match=r"threads.*whole number"):

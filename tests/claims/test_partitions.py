@@ -194,7 +194,7 @@ def test_the_pair_is_symplectic_on_the_constraints():
 
 def test_both_levels_at_round_off_and_energy_without_drift():
     run = lv.simulate(sphere(), **start(), h=0.05, t_end=200.0)
-    assert run.facts.scheme == "lobatto-iiia-iiib-3"
+    assert run.info.scheme == "lobatto-iiia-iiib-3"
     assert run.summary.max_constraint < 1e-13 and run.summary.max_velocity_constraint < 1e-12
     off = np.abs(run.observe("total_energy") - run.observe("total_energy")[0])
     assert off[-1000:].max() < 2 * off[:1000].max() and off.max() < 1e-3

@@ -64,9 +64,9 @@ def mechanism(seed, dimension, free, forced=False, loop=True):
         turning = [joint for joint in joints if joint.kind.angle]
         if turning:
             mb.motor(turning[0], torque=lambda t, angle, rate: 0.3 * lv.math.sin(2 * t) - 0.1 * rate)
-    mb.start(last, omega=[0.5, 1.0, 2.0] if d == 3 else [2.0], required=False)
+    mb.initial(last, omega=[0.5, 1.0, 2.0] if d == 3 else [2.0], required=False)
     if free:
-        mb.start(mb.bodies["b0"], velocity=[0.3, 0.1, 0.2][:d], required=False)
+        mb.initial(mb.bodies["b0"], velocity=[0.3, 0.1, 0.2][:d], required=False)
     return mb
 
 
@@ -165,7 +165,7 @@ def bars(angle):
         mb.revolute(f"left{i}", lower[i], bar, at=bar.a, axis="z")
         mb.revolute(f"right{i}", bar, lower[i + 1], at=bar.b, axis="z")
     for i in range(3):
-        mb.start(mb.joints[f"ground{i}"], angle=angle, rate=-3.0)
+        mb.initial(mb.joints[f"ground{i}"], angle=angle, rate=-3.0)
     return mb
 
 

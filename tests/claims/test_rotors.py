@@ -21,7 +21,7 @@ def top(rotor=True, spring=False, spin=SPIN, h=1e-3, t_end=0.1, every=1, **optio
     if spring:
         disc.point("rim", at=disc.position + disc.rotation @ [RADIUS, 0, 0])
         mb.spring("spring", disc.rim, [0.3, 0.3, 0.6], stiffness=50.0, free_length=0.1)
-    mb.start(disc, omega=spin * axis, velocity=np.cross(spin * axis, disc.position))
+    mb.initial(disc, omega=spin * axis, velocity=np.cross(spin * axis, disc.position))
     return mb.simulate(t_end=t_end, h=h, every=every, **options)
 
 

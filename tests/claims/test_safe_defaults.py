@@ -38,7 +38,7 @@ def chain(count, ground=True, moments=(1 / 12, 1 / 100, 1 / 12), **options):
 def test_jointed_quaternion_bodies_run_on(count, ground, h):
     """The body and the scheme one gets: what went wrong by t = 2.3 to 18.5 at these steps runs on to t = 20."""
     run = lv.simulate(*chain(count, ground), h=h, t_end=20.0, project=True, every=10)
-    assert run.facts.scheme == "livens-em" and run.summary.max_energy_drift < 1e-11
+    assert run.info.scheme == "livens-em" and run.summary.max_energy_drift < 1e-11
     speed = np.abs(run.v).max()
     assert run.summary.max_velocity_constraint < 0.1 * speed and speed < 250.0
 

@@ -121,7 +121,7 @@ def test_counts_of_steps(name, t_end, steps):
     """Those of other codes with the same rule; rounding may move one of them here and there."""
     run = lv.simulate(lv.problems.load(name), scheme="taylor", t_end=t_end)
     assert abs(run.statistics.steps - steps) <= 3
-    assert run.t[-1] == t_end and run.facts.scheme == "taylor"
+    assert run.t[-1] == t_end and run.info.scheme == "taylor"
     assert run.summary.max_energy_drift < 5e-14
 
 
@@ -160,10 +160,10 @@ def test_a_tolerance_chooses_the_order():
     exact = KEPLER.reference(10.0)["q"]
     for tolerance, scheme in ((1e-6, "taylor:8"), (1e-10, "taylor:13")):
         run = lv.simulate(KEPLER, scheme="taylor", t_end=10.0, control=lv.StepControl(tolerance=tolerance))
-        assert run.facts.scheme == scheme
+        assert run.info.scheme == scheme
         assert np.abs(run.q[-1] - exact).max() < 1e3 * tolerance
     kept = lv.simulate(KEPLER, scheme="taylor:8", t_end=10.0, control=lv.StepControl(tolerance=1e-12))
-    assert kept.facts.scheme == "taylor:8" and np.abs(kept.q[-1] - exact).max() < 1e-10
+    assert kept.info.scheme == "taylor:8" and np.abs(kept.q[-1] - exact).max() < 1e-10
     usual = lv.simulate(KEPLER, scheme="taylor:8", t_end=10.0)
     assert usual.statistics.steps < kept.statistics.steps / 3
 

@@ -342,7 +342,7 @@ def test_forces_on_a_ball_hold_it_on_its_orbit():
     run = lv.simulate(lv.problems.load("ball-bearing"), t_end=1e-6)
     y, z = (run[f"ball1.{axis}"][0] for axis in "yz")
     mass, rho = run.system.parameters["ball1.mass"], np.hypot(y, z)
-    speed = np.linalg.norm(run.v[0][[run.facts.coordinates.index(f"ball1.{axis}") for axis in "yz"]])
+    speed = np.linalg.norm(run.v[0][[run.info.coordinates.index(f"ball1.{axis}") for axis in "yz"]])
     total = sum(np.asarray(run[f"ball1-{other}.force"][0]) for other in ("outer", "inner", "cage"))
     across = np.array([total[0], -(y * total[1] + z * total[2]) / rho])
     assert across == pytest.approx([0.0, mass * speed**2 / rho], abs=2 * mass * 9.81)

@@ -26,7 +26,7 @@ def at(solution, t):
 def test_free_rigid_body():
     """Generalised energy, unit length and spatial angular momentum at round-off; total energy not (Figs. 6-8)."""
     run = lv.simulate(lv.problems.load("free-rigid-body"), h=0.05)
-    assert (run.facts.h, run.t[-1]) == (0.05, 2.0)
+    assert (run.info.h, run.t[-1]) == (0.05, 2.0)
     assert np.allclose(run.p[0], [0, 120, 320, 120])
     assert deviation(run.observe("generalized_energy")) < 1e-12
     assert deviation(run.observe("angular_momentum")) < 1e-12
@@ -187,7 +187,7 @@ RINGS = ("closed-loop-bars", "closed-loop-bars-directors")
 def test_closed_loop(name):
     """After the load, t = 1: energy and linear momentum at round-off; before, energy is the work of the load."""
     run = lv.simulate(lv.problems.load(name))
-    assert (run.facts.h, run.t[-1]) == (0.1, 10.0)
+    assert (run.info.h, run.t[-1]) == (0.1, 10.0)
     free = run.t > 1 - 1e-9
     energy = run.observe("generalized_energy")
     assert energy[0] == 0.0 and energy[free][0] == pytest.approx(2096, rel=1e-2)
@@ -256,7 +256,7 @@ def top(run):
 def test_through_singular_positions(name, scheme):
     """Again and again for ten seconds, at the step of the source; the pair that is left out follows below."""
     run = lv.simulate(lv.problems.load(name), scheme=scheme, every=10)
-    assert (run.facts.h, run.t[-1]) == (1e-3, 10.0)
+    assert (run.info.h, run.t[-1]) == (1e-3, 10.0)
     assert run.summary.max_constraint < 1e-13
 
 
@@ -318,7 +318,7 @@ def test_order_through_a_singular_position(scheme):
 def test_damped_four_bar_loses_what_is_dissipated(reference):
     """Step by step, and over the whole run as the exact reduced equation says."""
     run = lv.simulate(lv.problems.load("double-four-bar-damped"))
-    assert (run.facts.h, run.t[-1]) == (1e-3, 10.0)
+    assert (run.info.h, run.t[-1]) == (1e-3, 10.0)
     energy = run.observe("generalized_energy")
     lost = np.diff(run.dissipated_energy)
     assert np.all(lost > 0) and not run.supplied_energy.any()

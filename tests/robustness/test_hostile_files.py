@@ -39,7 +39,7 @@ def everything(path):
     record = run.record
     return {
         **{name: getattr(run, name).tobytes() for name in run.stored},
-        "words": repr((vars(record.facts), record.summary, record.statistics, record.status, record.events)),
+        "words": repr((vars(record.info), record.summary, record.statistics, record.status, record.events)),
         "checkpoint": repr(record.checkpoint),
     }
 
@@ -263,7 +263,7 @@ def all_of(path):
     arrays |= {
         f"{name} {kind}": getattr(one, kind) for name, one in many.reduced.items() for kind in ("mean", "lowest")
     }
-    words = repr((many.facts, many.reasons, many.left, list(many.summary)))
+    words = repr((many.info, many.reasons, many.left, list(many.summary)))
     return {name: value.tobytes() for name, value in arrays.items()} | {"words": words}
 
 

@@ -146,7 +146,7 @@ def test_redundant_constraints():
         run(system)
     result = run(system, redundant="remove")
     assert np.abs(result.q - run().q).max() < 1e-13
-    assert not result.multipliers[:, 1].any() and result.facts.dropped == (1,)
+    assert not result.multipliers[:, 1].any() and result.info.dropped == (1,)
 
 
 def test_a_singular_position_is_not_redundant():

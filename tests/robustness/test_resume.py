@@ -178,7 +178,7 @@ def contact():
     ball = mb.sphere("ball", at=[0, 0, 0.06], radius=0.05, mass=0.1)
     rubbing = lv.contacts.Friction(0.3, slip_tolerance=0.02)
     mb.contact(ball, mb.ground, law=lv.contacts.Hertz(3e5), dissipation=0.1, friction=rubbing, name="floor")
-    mb.start(ball, velocity=[0.4, 0, 0], omega=[0, -40.0, 0])
+    mb.initial(ball, velocity=[0.4, 0, 0], omega=[0, -40.0, 0])
     return mb, dict(t_end=0.0723, h=2e-4)
 
 
@@ -219,7 +219,7 @@ def stop():
 def bounce():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.5], radius=0.05, mass=0.1)
-    return mb, dict(t_end=1.005, h=0.01, events=mb.bounce(ball, mb.ground, restitution=0.8, friction=0.2))
+    return mb, dict(t_end=1.005, h=0.01, events=mb.rigid_contact(ball, mb.ground, restitution=0.8, friction=0.2))
 
 
 def cheap_and_expensive(scheme):
@@ -320,7 +320,7 @@ def test_what_fails_in_a_function_of_the_user_leaves_the_run_up_to_there(kind, t
 def test_events_have_to_be_given_again(tmp_path):
     path = tmp_path / "run.h5"
     equal(t_end=0.5, events=[TURNING, lv.Event(lambda q: q[0])], out=path)
-    assert lv.load(path).facts.events == ("turning", "event 1")
+    assert lv.load(path).info.events == ("turning", "event 1")
     with pytest.raises(lv.InputError, match=r"has the events turning, event 1: pass them again"):
         lv.resume(path, system=oscillator(), t_end=1.0)
     with pytest.raises(lv.InputError, match=r"has the events event 1: pass them again"):
@@ -329,7 +329,7 @@ def test_events_have_to_be_given_again(tmp_path):
         lv.resume(path, system=oscillator(), t_end=1.0, events=7)
     assert lv.load(path).t[-1] == pytest.approx(0.5), "a refused resume changes nothing"
     on = lv.resume(path, system=oscillator(), t_end=1.0, events=())
-    assert on.facts.events == ()
+    assert on.info.events == ()
     assert lv.resume(path, system=oscillator(), t_end=2.0).t[-1] == pytest.approx(2.0)
 
 

@@ -44,7 +44,7 @@ FILES = {
 
 def contents(run: lv.Result, names: list[str]) -> dict[str, bytes]:
     """All that livens reads from a file, to compare."""
-    about = [run.status, run.message, run.summary, run.facts.h, run.facts.t_end, run.facts.scheme, run.facts.parameters]
+    about = [run.status, run.message, run.summary, run.info.h, run.info.t_end, run.info.scheme, run.info.parameters]
     return {"about": repr((*about, run.events)).encode()} | {
         name: np.ascontiguousarray(getattr(run, name)).tobytes() for name in names
     }

@@ -111,7 +111,7 @@ def test_schemes_are_found_by_name_and_listed(capsys, livens):
 def test_the_midpoint_rule_is_the_one_inside():
     problem = lv.problems.load("double-four-bar")
     own, known = (lv.simulate(problem, scheme=name, t_end=0.2) for name in ("own-midpoint", "livens-midpoint"))
-    assert np.abs(own.q - known.q).max() < 1e-13 and own.facts.scheme == "own-midpoint"
+    assert np.abs(own.q - known.q).max() < 1e-13 and own.info.scheme == "own-midpoint"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -123,7 +123,7 @@ def test_a_scheme_runs_and_goes_on_bit_for_bit(tmp_path, scheme, tier):
     for given in (None, lv.schemes.get(scheme)):
         path = tmp_path / f"{given is None}.h5"
         lv.simulate(problem, scheme=scheme, h=0.01, t_end=end / 2, tier=tier, out=path)
-        assert lv.load(path).facts.scheme == scheme
+        assert lv.load(path).info.scheme == scheme
         resumed = lv.resume(path, t_end=end, scheme=given)
         assert all(np.array_equal(getattr(resumed, name), getattr(whole, name)) for name in FIELDS)
         assert resumed.summary == whole.summary
@@ -250,7 +250,7 @@ def in_a_funnel(slope, omega=3.0, stiffness=1e4, mass=0.5, radius=0.05):
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[around, 0, height], radius=radius, mass=mass)
     mb.contact(ball, Funnel(mb.ground, slope), stiffness=stiffness, name="wall")
-    mb.start(ball, velocity=[0, omega * around, 0])
+    mb.initial(ball, velocity=[0, omega * around, 0])
     return mb, around, height
 
 
@@ -285,7 +285,7 @@ def test_a_problem_is_loaded_listed_and_run_by_its_name(tmp_path, livens):
     with pytest.raises(lv.InputError, match="did you mean 'speed'"):
         lv.problems.load("own-bar", sped=2.0)
     whole = lv.simulate(lv.problems.load("own-bar", speed=2.0), t_end=2.0)
-    assert whole.facts.scheme == "own-midpoint"
+    assert whole.info.scheme == "own-midpoint"
     assert "kept in own-bar.h5" in livens("run", "own-bar", "--set", "speed=2", "--set", "bar.moment=0.5")
     resumed = lv.resume(tmp_path / "own-bar.h5", t_end=2.0)
     assert np.array_equal(resumed.q, whole.q) and lv.load(tmp_path / "own-bar.h5").problem.options == {"speed": 2.0}

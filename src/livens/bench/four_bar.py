@@ -41,10 +41,10 @@ class FourBar:
         )
         for ours, peer, goal in self._comparisons:
             theirs = None
-            if peer.facts is not None:
-                theirs, x4 = float(peer.facts["us_per_step"]), float(peer.facts["x4_end"])
-                code, setting = f"{peer.name} {peer.facts['version']}", str(peer.facts["setting"])
-                error = float(peer.facts["energy_error"])
+            if peer.info is not None:
+                theirs, x4 = float(peer.info["us_per_step"]), float(peer.info["x4_end"])
+                code, setting = f"{peer.name} {peer.info['version']}", str(peer.info["setting"])
+                error = float(peer.info["energy_error"])
                 report.motions.append(MotionCheck(code, setting, x4, abs(x4 - exact), error))
             elif peer.error is not None:
                 report.skipped[peer.name] = peer.error

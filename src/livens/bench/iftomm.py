@@ -40,7 +40,7 @@ class Task:
 #: mechanism avoids its rest positions, where all errors are small.
 TASKS = (
     Task("A01 simple pendulum", "simple-pendulum", "", 1e-3, 2e-2, 10.0, other_output="bob.position"),
-    Task("A02 double four-bar", "drawn-four-bar", "upper0.position", 1e-3, 2e-2, 10.0),
+    Task("A02 double four-bar", "double-four-bar-multibody", "upper0.position", 1e-3, 2e-2, 10.0),
     Task("A03 Andrews' squeezer", "andrews-squeezer", "", 1e-3, 1e-4, 0.03, other_output="K1.angle"),
     Task("A04 Bricard", "bricard", "rod2.end", 1e-3, 2e-2, 9.0),
     Task("A05 flyball governor", "flyball-governor", "slider.position", 1e-3, 2e-3, 10.0),
@@ -116,10 +116,10 @@ class IFToMM:
             )
             report.lines.append(ComparisonRow(f"{label_prefix}, processor time", timing.seconds.value, "s"))
             for peer in timing.peers:
-                if peer.facts is None:
+                if peer.info is None:
                     report.skipped[peer.name] = peer.error or "not run"
                     continue
-                theirs, error = float(peer.facts["seconds"]), float(peer.facts["error"])
+                theirs, error = float(peer.info["seconds"]), float(peer.info["error"])
                 reached = "" if error <= timing.task.tolerance else f", off by {error:.1g}"
-                label = f"{timing.task.label} (their h = {peer.facts['h']:g}{reached})"
+                label = f"{timing.task.label} (their h = {peer.info['h']:g}{reached})"
                 report.lines.append(ComparisonRow(label, timing.seconds.value, "s", None, peer.name, theirs))

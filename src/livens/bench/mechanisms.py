@@ -17,8 +17,8 @@ class MechanismSteps:
 
     name = "mechanisms"
     _CASES: tuple[tuple[str, str, dict[str, Any], int, float], ...] = (
-        ("double four-bar, Multibody", "drawn-four-bar", {}, 10_000, 0.8),
-        ("closed loop of bars, Multibody", "drawn-bars", {}, 1000, 5.0),
+        ("double four-bar, Multibody", "double-four-bar-multibody", {}, 10_000, 0.8),
+        ("closed loop of bars, Multibody", "closed-loop-bars-multibody", {}, 1000, 5.0),
         ("chain of 20 in space", "link-chain", {"N": 20}, 1000, 24.0),
     )
 

@@ -67,8 +67,8 @@ class SliderCrank:
         label_prefix = f"{self.name} with motor to {crank.TOLERANCE:g} rad at {crank.T_END:g} s"
         for peer in self._peers:
             theirs, step = None, ""
-            if peer.facts is not None:
-                theirs, step = 1e3 * float(peer.facts["seconds"]), f", theirs {peer.facts['h']:g}"
+            if peer.info is not None:
+                theirs, step = 1e3 * float(peer.info["seconds"]), f", theirs {peer.info['h']:g}"
             elif peer.error is not None:
                 report.skipped[peer.name] = peer.error
             label = f"{label_prefix} (h = {self._h:g}{step})"

@@ -46,7 +46,7 @@ def _commands() -> None:
     from livens.cli import bench, init, lab, list_, plot, report, reproduce, run, show, study, sweep, view
 
     for module in (run, init, list_, show, plot, view, lab, report, study, sweep, reproduce, bench):
-        module.add_to(app)
+        module.register(app)
 
 
 def main() -> None:

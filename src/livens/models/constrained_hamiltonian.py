@@ -62,7 +62,7 @@ class ConstrainedHamiltonian(DescriptorModel):
     ...     constraints=lambda q: [(q @ q - 1) / 2],
     ... )
     >>> run = lv.simulate(rod, q0=[1.0, 0.0], p0=[0.0, 0.5], h=0.01, t_end=1.0)
-    >>> run.facts.scheme, run.summary.max_constraint < 1e-13
+    >>> run.info.scheme, run.summary.max_constraint < 1e-13
     ('lobatto-iiia-iiib-3', True)
     """
 

@@ -58,9 +58,9 @@ def of_invariants(invariants: ModelFunction, energy: ModelFunction) -> Invariant
     Examples
     --------
     >>> import livens as lv
-    >>> spring = lv.through(lambda q: [q @ q], lambda w, k: 0.5 * k.c * (w[0] - 1) ** 2)
+    >>> spring = lv.of_invariants(lambda q: [q @ q], lambda w, k: 0.5 * k.c * (w[0] - 1) ** 2)
     >>> particle = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, parameters=dict(c=3.0))
-    >>> brake = lv.through(lambda q: [q @ q / 2], lambda u: [-0.1 * u[0]])  # opposes the rate of w
+    >>> brake = lv.of_invariants(lambda q: [q @ q / 2], lambda u: [-0.1 * u[0]])  # opposes the rate of w
     >>> braked = lv.System("x y", kinetic=lambda v: 0.5 * (v @ v), potential=spring, forces=brake, parameters=dict(c=3))
     """
     return InvariantForm(invariants, energy)

@@ -45,7 +45,7 @@ class ExternalForce:
     ... def spring(q, v, t, k, force):
     ...     force[0] = -k[0] * q[0]
     >>> model = lv.Hamiltonian(
-    ...     "x", kinetic=lambda p: p[0] ** 2 / 2, forces=lv.Force(lv.BlackBox(spring), expensive=True),
+    ...     "x", kinetic=lambda p: p[0] ** 2 / 2, forces=lv.Force(lv.ExternalForce(spring), expensive=True),
     ...     parameters=dict(stiffness=4.0),
     ... )
     >>> run = lv.simulate(model, q0=[1.0], p0=[0.0], scheme="semi-explicit:0.5,0.5", h=0.001, t_end=1.0)

@@ -156,7 +156,7 @@ class System(SystemProperties, Model):
         if elements is None:
             quaternion_dofs = [resolve_indices(quat, self.coordinates, "a quaternion") for quat in quaternions or ()]
             element_arguments: dict[str, Any] = dict(
-                constraint_names=constraint_names, quaternions=quaternion_dofs, look=visual
+                constraint_names=constraint_names, quaternions=quaternion_dofs, visual=visual
             )
             elements = [Element(range(self.n), **element_arguments, **functions)]
             quaternions = visual = None  # now declared by the element
@@ -207,7 +207,7 @@ class System(SystemProperties, Model):
         types_by_key: dict[Any, ElementType] = {}
         types = []
         for e in self.elements:
-            key = tuple(e.functions.items()), e.kind
+            key = tuple(e.functions.items()), e.type_key
             if key not in types_by_key:
                 types_by_key[key] = element_type(e, self.model_parameters)
             types.append(types_by_key[key])
@@ -368,9 +368,9 @@ class System(SystemProperties, Model):
         for element, model, index, parameter_indices in zip(
             self.elements, self.element_types, self.element_dofs, self.element_parameters, strict=True
         ):
-            if element.look is not None:
-                local_parameters = element.parameters.named(k[list(parameter_indices[self.model_parameters.size :])])
-                visuals.append(Visual(element.look, index, shared | local_parameters, element.name))
+            if element.visual is not None:
+                local_parameters = element.parameters.unpack(k[list(parameter_indices[self.model_parameters.size :])])
+                visuals.append(Visual(element.visual, index, shared | local_parameters, element.name))
             elif not model.T.is_zero():
                 visuals += default_visuals(self.coordinates, index)
         return visuals if self._visual is None else [*visuals, Visual(self._visual, range(self.n), shared)]
@@ -428,7 +428,7 @@ class System(SystemProperties, Model):
                 index,
                 element.name,
                 bool(getattr(element, "expensive", False)),
-                element.more(),
+                element.extra_fingerprint(),
             )
             for element, model, index in zip(self.elements, self.element_types, self.element_dofs, strict=True)
         ]

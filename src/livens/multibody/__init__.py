@@ -15,7 +15,7 @@ They take a point as ``(body, X)`` with X in the body frame in metres, or as a p
 >>> system = lv.System(bodies.coordinates([a, b]), elements=elements, frames=True)
 >>> q0 = [*a.state([0, 0.5, 0])[0], *b.state([0, 1.5, 0])[0]]
 >>> run = lv.simulate(system, q0, [0] * system.n, h=0.01, t_end=1.0)
->>> run.facts.scheme, bool(run.summary.max_energy_drift < 1e-12)
+>>> run.info.scheme, bool(run.summary.max_energy_drift < 1e-12)
 ('lie-em', True)
 
 The momenta that an energy-momentum scheme conserves exactly depend on the coordinates. Points of director bodies and

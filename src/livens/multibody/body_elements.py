@@ -71,7 +71,7 @@ class BodyElement(Element):
             visual_shapes = as_shapes(visual, f" of '{name}'")
             shapes = lambda k: visual_shapes  # noqa: E731
         if shapes is not None:
-            functions["look"] = visuals.body_visual(parametrisation, np.asarray(reference, dtype=float), shapes)
+            functions["visual"] = visuals.body_visual(parametrisation, np.asarray(reference, dtype=float), shapes)
         super().__init__([f"{name}.{short}" for short in parametrisation.names], name=name, **functions)
         self.parametrisation, self.mass, self.rotor = parametrisation, float(mass), rotor
         self.centre, self.reference = np.asarray(centre, dtype=float), np.asarray(reference, dtype=float)

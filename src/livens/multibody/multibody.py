@@ -73,7 +73,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
     >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
     >>> arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
     >>> hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
-    >>> mb.start(hinge, angle=90 * lv.deg, rate=0.5)
+    >>> mb.initial(hinge, angle=90 * lv.deg, rate=0.5)
     >>> mb.check().mobility
     1
     """
@@ -232,7 +232,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
                     f"{component.name}: an angle of {float(values.item()):g} rad? In degrees it is written {value}*lv.deg"
                 )
             self._initial_conditions.append(InitialCondition(component, name, np.atleast_1d(values), required))
-        self.__dict__.pop("_made", None)
+        self.__dict__.pop("_built", None)
 
     @functools.cached_property
     def _built(self) -> tuple[System, Assembly]:

@@ -81,7 +81,7 @@ def penalty_joint(joint: Joint, frequency: float, ratio: float, beta: float) -> 
     residuals = _constraint_residuals(joint.a, joint.b, joint.joint_type)
     masses = effective_masses(joint, residuals)
     omega = 2 * np.pi * frequency
-    functions: dict[str, Any] = dict(potential=_energy(residuals), look=joint.element.visual, beta=beta)
+    functions: dict[str, Any] = dict(potential=_energy(residuals), visual=joint.element.visual, beta=beta)
     if ratio:
         functions["dissipation"] = _dissipation(residuals)
     parameters = dict(stiffness=masses * omega**2, damping=2 * ratio * masses * omega)

@@ -38,7 +38,7 @@ def bars_mechanism(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: f
 
 
 @problem(
-    "drawn-bars",
+    "closed-loop-bars-multibody",
     summary="closed loop of four bars with spherical joints, built with Multibody",
     source="S004 5.5",
     scheme="lie-em",
@@ -47,4 +47,4 @@ def closed_loop_bars_multibody(l: float = 10.0, width: float = 1.0, rho: float =
     """Build the problem as `closed-loop-bars`; `f_m` is the maximum of the load function."""
     if min(l, width, rho) <= 0:
         raise InputError("options l, width and rho must be greater than 0")
-    return bars_mechanism(l, width, rho, f_m).problem("drawn-bars", h=0.1, t_end=10.0)
+    return bars_mechanism(l, width, rho, f_m).problem("closed-loop-bars-multibody", h=0.1, t_end=10.0)

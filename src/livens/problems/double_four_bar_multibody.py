@@ -35,7 +35,7 @@ def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.
 
 
 @problem(
-    "drawn-four-bar",
+    "double-four-bar-multibody",
     summary="N four-bar linkages in a row, built with Multibody",
     source="IFToMM A02",
     scheme="lie-em",
@@ -47,4 +47,4 @@ def double_four_bar_multibody(
     if N < 1 or min(m, l) <= 0:
         raise InputError("options N, m and l must be greater than 0")
     reference = exact_motion(N, m, l, g, speed) if speed > 0 and g > 0 else None
-    return four_bar_mechanism(N, m, l, g, speed).problem("drawn-four-bar", h=1e-3, t_end=10.0, reference=reference)
+    return four_bar_mechanism(N, m, l, g, speed).problem("double-four-bar-multibody", h=1e-3, t_end=10.0, reference=reference)

@@ -96,13 +96,13 @@ SOURCES = {
         Source(
             "S000",
             "Kinon, Betsch: Energy-consistent integration of mechanical systems based on Livens principle",
-            ("s000.four_particles",),
+            ("kinon_betsch_2023.four_particles",),
             "The constraint enters (20) with the sign of (21b).",
         ),
         Source(
             "S001",
             "Kinon, Betsch, Schneider: The GGL variational principle for constrained mechanical systems, 2023",
-            ("s001.top", "s001.linkage"),
+            ("kinon_betsch_schneider_2023.top", "kinon_betsch_schneider_2023.linkage"),
             "Equations (41b) and (57b) use the momentum at the end of the step, as it follows from the variation "
             "(40b). The dissipative force has the sign of (53), with the symmetric matrix (80). The linkage has seven "
             "joints: P1, P2, P3 on the ground, P4, two in P5, and P6. The height of the centre of mass of the top, "
@@ -111,7 +111,7 @@ SOURCES = {
         Source(
             "S002",
             "Symank: Structure-Preserving Numerical Solution of Multibody Systems in Energy Formulation, 2025",
-            ("s002.springs", "s002.vanishing_mass", "s002.murua", "s002.pendulums", "s002.limits", "s002.times"),
+            ("symank_2025.springs", "symank_2025.vanishing_mass", "symank_2025.murua", "symank_2025.pendulums", "symank_2025.limits", "symank_2025.times"),
             "(7.3) and (7.4) use k2, as in H; the power balance has the signs of thm. 4.2; the energy defect (6.15) "
             "has a minus sign, which follows from the force -G^T lam; the rods of 7.3.3 have length 1. The tolerances "
             "of the document are those of the Newton iteration; livens always solves the equations to round-off.",
@@ -120,15 +120,15 @@ SOURCES = {
             "S003",
             "Modin: Adaptive Geometric Numerical Integration of Mechanical Systems, 2009",
             (
-                "s003.pendulum",
-                "s003.rotor",
-                "s003.walls",
-                "s003.billiard",
-                "s003.drift",
-                "s003.nambu",
-                "s003.stability",
-                "s003.semi_explicit",
-                "s003.bearing",
+                "modin_2009.pendulum",
+                "modin_2009.rotor",
+                "modin_2009.walls",
+                "modin_2009.billiard",
+                "modin_2009.drift",
+                "modin_2009.nambu",
+                "modin_2009.stability",
+                "modin_2009.semi_explicit",
+                "modin_2009.bearing",
             ),
             "II.3 is figure 3 of paper II. The axes of the figures are not legible in the available copy; horizons "
             "that the text does not give are chosen here. Algorithm 3.2.1 uses xi at the end of the step in its last "
@@ -140,7 +140,7 @@ SOURCES = {
             "S004",
             "Kinon, Betsch: Conserving integration of multibody systems with singular and non-constant mass matrix "
             "including quaternion-based rigid body dynamics, 2024",
-            ("s004.springs", "s004.rotation", "s004.top", "s004.ring"),
+            ("kinon_betsch_2024.springs", "kinon_betsch_2024.rotation", "kinon_betsch_2024.top", "kinon_betsch_2024.ring"),
             "The moments of inertia of the top about its tip are J1 = J2 = J0_1 + m l^2 and J3 = J0_3, interchanged "
             "in (114); only then does (118) give the spin of 135.6 1/s.",
         ),

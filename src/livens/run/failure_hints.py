@@ -51,7 +51,7 @@ def hint_explicit_stability(plan: Plan) -> str:
     The limit is evaluated at the initial state, because the state of a failed run is not meaningful.
     """
     extrapolation = getattr(plan.scheme, "explicit_point", None)
-    if extrapolation is None or plan.scheme.fictive or getattr(plan.model, "box", None) is not None:
+    if extrapolation is None or plan.scheme.fictive or getattr(plan.model, "external_force", None) is not None:
         return ""
     state = plan.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     limit = stability_limit(*force_jacobians(plan.model, state["q"], state["v"], state.t, plan.k), extrapolation)

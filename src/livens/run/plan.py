@@ -120,7 +120,7 @@ class Plan:
             raise InputError(f"parameters must map names to values, got {changes!r}")
         if problem is not None:
             changes = {**problem.parameters, **changes}
-        options["automatic"] = estimate_h0
+        options["estimate_h0"] = estimate_h0
         return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
 
     def __post_init__(self) -> None:

@@ -231,7 +231,7 @@ class Prepared:
         plan = self._make_plan(initial_values, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
         if getattr(plan.model, "controllers", ()):
             raise InputError("sampled controllers are not called by single steps: use run, or call them in your loop")
-        if getattr(plan.model, "stops", ()):
+        if getattr(plan.model, "model_events", ()):
             raise InputError("joint stops with restitution are not detected by single steps: use run")
         if getattr(plan.model, "impact_contacts", ()):
             raise InputError("rigid contact needs events, which are not detected by single steps: use run")

@@ -8,7 +8,7 @@ the extent of the scene.
 >>> from livens import shapes
 >>> pendulum = lv.System(
 ...     "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2],
-...     look=lambda q: [shapes.ground([0, 0]), shapes.rod([0, 0], q), shapes.sphere(q, name="bob")],
+...     visual=lambda q: [shapes.ground([0, 0]), shapes.rod([0, 0], q), shapes.sphere(q, name="bob")],
 ... )
 >>> [shape.kind for shape in pendulum.scene.shapes]
 ['ground', 'rod', 'sphere']

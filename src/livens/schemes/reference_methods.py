@@ -71,7 +71,7 @@ class DiagonallyImplicitRK(MapScheme):
         return not self.implicit_stages
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        if "descriptor" not in model.forms:
+        if "descriptor" not in model.formulations:
             return super().unmet_requirements(model)
         d = model.descriptor
         affine = not ca.depends_on(ca.jacobian(d.residual, d.xdot), d.xdot)

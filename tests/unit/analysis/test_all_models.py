@@ -327,7 +327,7 @@ def test_sweeps_of_states():
     study = lv.study.sweep("spring-chain", dict(h=[0.1, 0.05]), dict(t_end=1.0), final=True, workers=1)
     assert study.column("status") == ["complete"] * 2 and study.rows[0]["error_x"] > study.rows[1]["error_x"]
     result = lv.simulate(lv.problems.load("spring-chain"), h=0.05, t_end=1.0)
-    assert [study.rows[1][f"x.{name}"] for name in result.facts.coordinates] == result.x[-1].tolist()
+    assert [study.rows[1][f"x.{name}"] for name in result.info.coordinates] == result.x[-1].tolist()
     study = lv.study.sweep("euler-top", dict(h=[0.1]), dict(t_end=1.0), workers=1)
     assert study.rows[0]["max_energy_drift"] is None and study.rows[0]["momentum_drift"] > 0
 
@@ -510,7 +510,7 @@ def test_commands(livens, tmp_path):
                   "--out", "a.h5")  # fmt: skip
     facts = json.loads(done.stdout)
     assert done.returncode == 0 and 0 < facts["step_sizes"]["largest"] <= 0.2 + 1e-12
-    assert lv.load(tmp_path / "a.h5").facts.control["tolerance"] == 1e-6
+    assert lv.load(tmp_path / "a.h5").info.control["tolerance"] == 1e-6
     done = livens("report", "a.h5")
     assert done.returncode == 0 and "rejected" in done.stdout and "hamiltonian (balance)" in done.stdout
     done = livens("plot", "a.h5", "--what", "balance,step-sizes")

@@ -9,7 +9,7 @@ from livens.problems import load
 
 def test_a_linkage_goes_through_its_singular_positions():
     """All bars of the double four-bar lie on one line where its feet have turned by a quarter from upright."""
-    problem = load("drawn-four-bar")
+    problem = load("double-four-bar-multibody")
     run = lv.simulate(problem, h=2e-3, t_end=5.0)
     angle = run[next(name for name in run.system.quantities if name.endswith(".angle"))]
     crossed = []
@@ -37,7 +37,7 @@ def test_a_pendulum_has_none():
 
 def test_reports_name_them():
     """The rank is looked at along the run when it is reported; of many only the first are named."""
-    run = lv.simulate(load("drawn-four-bar"), h=2e-3, t_end=5.0)
+    run = lv.simulate(load("double-four-bar-multibody"), h=2e-3, t_end=5.0)
     found = run.singular_positions()
     said = run.report(accuracy=False).lines
     assert [line for line in said if "a singular configuration" in line] == [str(one) for one in found[:3]]

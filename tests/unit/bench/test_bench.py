@@ -135,7 +135,7 @@ def test_a_peer_that_fails_is_skipped_with_its_last_words(monkeypatch):
     monkeypatch.setattr(peers, "run_module", fail)
     peer = OtherCode("exudyn", "nowhere")
     peer.run_round()
-    assert peer.facts is None and peer.trouble == "failed (out of cheese)"
+    assert peer.info is None and peer.trouble == "failed (out of cheese)"
 
 
 def test_the_fastest_run_of_a_peer_counts(monkeypatch):
@@ -145,7 +145,7 @@ def test_the_fastest_run_of_a_peer_counts(monkeypatch):
     peer = OtherCode("exudyn", "nowhere")
     for _ in range(3):
         peer.run_round()
-    assert peer.facts == {"us_per_step": 4.0}
+    assert peer.info == {"us_per_step": 4.0}
 
 
 def test_the_clock_leaves_out_what_others_take(monkeypatch):
@@ -243,7 +243,7 @@ def test_the_diagram_of_work_and_precision(tmp_path):
     assert [line.get_label() for line in axes.lines] == ["ours", "peer"]
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert row(printed(report), "peer") == ["peer", "rtol", "1.0e-03", "2000"]
-    assert report.facts()["work"][0] == {"code": "ours", "setting": "h = 0.1", "error": 0.1**2, "seconds": 1e-3 / 0.1}
+    assert report.info()["work"][0] == {"code": "ours", "setting": "h = 0.1", "error": 0.1**2, "seconds": 1e-3 / 0.1}
 
 
 def test_solvers_of_the_reduced_motion_agree_with_the_exact_one():
@@ -295,7 +295,7 @@ def test_other_codes_solve_the_same_slider_crank(code):
     ("problem", "look", "theirs", "h", "t_end"),
     [
         ("simple-pendulum", "", "bob.position", 1e-2, 2.0),
-        ("drawn-four-bar", "upper0.position", "", 1e-2, 2.0),
+        ("double-four-bar-multibody", "upper0.position", "", 1e-2, 2.0),
         ("andrews-squeezer", "", "K1.angle", 1e-4, 0.01),
         ("bricard", "rod2.end", "", 1e-2, 2.0),
         ("flyball-governor", "slider.position", "", 1e-3, 1.0),

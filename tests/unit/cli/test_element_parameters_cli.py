@@ -53,13 +53,13 @@ def test_run(livens, tmp_path):
     done = livens("run", PROBLEM, "--t-end", str(END), *SET, "--out", "run.h5", "--quiet")
     assert done.returncode == 0, done.stderr
     run = lv.load(tmp_path / "run.h5")
-    assert same(run.q, built().q) and run.facts.parameters["m4.mass"] == 0.25
+    assert same(run.q, built().q) and run.info.parameters["m4.mass"] == 0.25
     changes = {"m2.mass": 5.5, "m4.mass": 0.25}
     assert np.array_equal(run.q, lv.simulate(lv.problems.load(PROBLEM), t_end=END, parameters=changes).q)
-    assert run.facts.parameters["m2.mass"] == 5.5
+    assert run.info.parameters["m2.mass"] == 5.5
     assert livens("run", "run.h5", "--resume", "--t-end", str(2 * END), "--quiet").returncode == 0
     assert same(lv.load(tmp_path / "run.h5").q, built(t_end=2 * END).q)
-    again = run.facts.made["again_in_python"]
+    again = run.info.made["again_in_python"]
     assert np.array_equal(eval(again, {"lv": lv}).q, run.q)
 
 
@@ -85,7 +85,7 @@ def test_sweep(livens, tmp_path, source):
         assert [row["m2.mass"] for row in rows] == [3.0, 5.5]
         for row, mass in zip(rows, (3.0, 5.5), strict=True):
             run = built([1.0, mass, 2.0, 0.25])
-            assert same([row[f"q.{name}"] for name in run.facts.coordinates], run.last("q"))
+            assert same([row[f"q.{name}"] for name in run.info.coordinates], run.last("q"))
 
 
 def test_studies(livens):

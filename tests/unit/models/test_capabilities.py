@@ -9,7 +9,7 @@ import livens as lv
 from livens import bodies
 
 SYSTEM = lv.System("x y", kinetic=lambda v: v @ v / 2, potential=lambda q: q @ q)
-PENDULUM = lv.problems.load("simple-pendulum").system
+PENDULUM = lv.problems.load("simple-pendulum").model
 
 
 def conserving(*names):
@@ -24,14 +24,14 @@ def conserving(*names):
         (lv.System("x y", kinetic=lambda v: v[0] ** 2), ("elements",), ("q", "v")),
         (lv.System("x", kinetic=lambda v: v[0] ** 4), ("elements",), ("q", "v")),
         (lv.Hamiltonian.from_system(SYSTEM), ("phase space",), ("q", "p")),
-        (lv.problems.load("euler-top").system, ("nambu", "descriptor"), ("x",)),
-        (lv.problems.load("rlc-circuit").system, ("descriptor",), ("x",)),
+        (lv.problems.load("euler-top").model, ("nambu", "descriptor"), ("x",)),
+        (lv.problems.load("rlc-circuit").model, ("descriptor",), ("x",)),
         (lv.FirstOrder("x", rhs=lambda x: -x), ("descriptor",), ("x",)),
         (lv.MultibodyEquations.from_system(PENDULUM).formulate("ggl"), ("descriptor",), ("x",)),
     ],
 )
 def test_forms(model, forms, errors):
-    assert model.forms == forms and model.error_norm_variables == errors
+    assert model.formulations == forms and model.error_norm_variables == errors
 
 
 def test_a_run_can_begin_anywhere():
@@ -53,13 +53,13 @@ def test_bodies():
 
 # -- promises ---------------------------------------------------------------------------------------------------------
 def test_promised_by_name():
-    assert SYSTEM.promised(conserving("total_energy"), "total_energy")
+    assert SYSTEM.is_guaranteed_by(conserving("total_energy"), "total_energy")
     assert not SYSTEM.promised(conserving("total_energy"), "constraint")
 
 
 def test_nobody_knows_the_scheme():
-    for model in (SYSTEM, lv.Hamiltonian.from_system(SYSTEM), lv.problems.load("euler-top").system):
-        assert not any(model.promised(None, name) for name in (*model.view.names, "anything"))
+    for model in (SYSTEM, lv.Hamiltonian.from_system(SYSTEM), lv.problems.load("euler-top").model):
+        assert not any(model.is_guaranteed_by(None, name) for name in (*model.view.observable_names, "anything"))
 
 
 def test_momentum_maps_with_linear_generators():
@@ -67,7 +67,7 @@ def test_momentum_maps_with_linear_generators():
     symmetries = dict(L=lambda q: [-q[1], q[0]], bent=lambda q: [q[0] ** 2, 0.0], drift=lambda q: [1.0, 0.0])
     system = lv.System("x y", kinetic=lambda v: v @ v / 2, symmetries=symmetries)
     for model in (system, lv.Hamiltonian.from_system(system)):
-        found = [name for name in (*symmetries, "total_energy") if model.promised(conserving("momentum_maps"), name)]
+        found = [name for name in (*symmetries, "total_energy") if model.is_guaranteed_by(conserving("momentum_maps"), name)]
         assert found == ["L", "drift"]
 
 
@@ -79,23 +79,23 @@ def test_quadratic_invariants():
         invariants=dict(energy=lambda x: x @ x, not_one=lambda x: x[0] ** 2, quartic=lambda x: (x @ x) ** 2),
     )
     scheme = conserving("quadratic_invariants")
-    assert [name for name in model.symmetries if model.promised(scheme, name)] == ["energy"]
+    assert [name for name in model.symmetries if model.is_guaranteed_by(scheme, name)] == ["energy"]
     damped = lv.FirstOrder("x", rhs=lambda x, k: -k.d * x, invariants=dict(I=lambda x: x @ x), parameters=dict(d=1.0))
     assert not damped.promised(scheme, "I") and damped.promised(scheme, "I", damped.parameter_vector({"d": 0.0}))
 
 
 def test_the_balance_of_a_quadratic_hamiltonian():
-    circuit, pendulum = (lv.problems.load(name).system for name in ("rlc-circuit", "viscous-pendulum"))
-    assert circuit.promised(conserving("quadratic_invariants"), "hamiltonian")
+    circuit, pendulum = (lv.problems.load(name).model for name in ("rlc-circuit", "viscous-pendulum"))
+    assert circuit.is_guaranteed_by(conserving("quadratic_invariants"), "hamiltonian")
     assert pendulum.promised(conserving("quadratic_invariants"), "hamiltonian")
     assert not circuit.promised(conserving("momentum_maps"), "hamiltonian")
 
 
 def test_the_first_hamiltonian_of_a_nambu_system():
-    top = lv.problems.load("euler-top").system
+    top = lv.problems.load("euler-top").model
     first, second = top.symmetries
     scheme = conserving("first Hamiltonian")
-    assert top.promised(scheme, first) and not top.promised(scheme, second)
+    assert top.is_guaranteed_by(scheme, first) and not top.is_guaranteed_by(scheme, second)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_the_first_hamiltonian_of_a_nambu_system():
 def test_constraints_that_a_formulation_imposes(formulation, kept):
     model = lv.MultibodyEquations.from_system(PENDULUM).formulate(formulation)
     names = ("constraint", "velocity_constraint", "total_energy")
-    assert [name for name in names if model.promised(conserving("constraint"), name)] == kept
+    assert [name for name in names if model.is_guaranteed_by(conserving("constraint"), name)] == kept

@@ -16,7 +16,7 @@ PROBLEMS = [entry.name for entry in lv.problems.all()]
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_built_again_it_is_the_same(name):
-    assert lv.problems.load(name).system.fingerprint == lv.problems.load(name).system.fingerprint
+    assert lv.problems.load(name).model.fingerprint == lv.problems.load(name).model.fingerprint
 
 
 def test_all_problems_differ():

@@ -69,7 +69,7 @@ def test_changed_as_if_built_so(scheme):
     built = lv.simulate(chain(**BUILT), scheme=scheme, **started())
     for name in ("q", "v", "p"):
         assert np.array_equal(getattr(changed, name), getattr(built, name))
-    assert changed.summary == built.summary and changed.facts.parameters == {
+    assert changed.summary == built.summary and changed.info.parameters == {
         "a.mass": 3.0,
         "spring ground-a.stiffness": 55.0,
         "weight of a.gravity": [1.0, -5.0],
@@ -90,11 +90,11 @@ def test_a_file_written_before_elements_had_names(tmp_path):
     """It names the shared parameters alone: the others have the model's own values. It loads and it resumes."""
     shutil.copy(DATA / "bodies.h5", tmp_path / "bodies.h5")
     old = lv.load(tmp_path / "bodies.h5")
-    assert old.facts.problem == "heavy-top" and not any("." in name for name in old.facts.parameters)
+    assert old.info.problem == "heavy-top" and not any("." in name for name in old.info.parameters)
     assert np.array_equal(
-        old.parameter_vector, lv.problems.load("heavy-top", **old.facts.problem_options).system.parameter_vector()
+        old.parameter_vector, lv.problems.load("heavy-top", **old.info.problem_options).system.parameter_vector()
     )
-    end = old.facts.t_end + 10 * old.facts.h
+    end = old.info.t_end + 10 * old.info.h
     assert lv.resume(tmp_path / "bodies.h5", t_end=end).t[-1] == pytest.approx(end)
 
 
@@ -113,7 +113,7 @@ def test_shared_and_own_are_seen_together():
         return lv.System("x", elements=[cart], parameters=dict(extra=extra))
 
     run = lv.simulate(system(), [0.0], [1.0], h=0.1, t_end=0.2, parameters={"extra": 5.0, "cart.mass": 4.0})
-    assert run.p[-1, 0] == pytest.approx(9.0) and run.facts.parameters == {"extra": 5.0, "cart.mass": 4.0}
+    assert run.p[-1, 0] == pytest.approx(9.0) and run.info.parameters == {"extra": 5.0, "cart.mass": 4.0}
     assert "parameters       extra = 1.0" in str(system())
 
 

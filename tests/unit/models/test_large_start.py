@@ -18,7 +18,7 @@ from livens.problems import chain
 def n_four_bar(N=4):
     problem = lv.problems.load("n-four-bar", N=N)
     state = problem.reference(0.4)
-    return problem.system, state["q"], state["v"]
+    return problem.model, state["q"], state["v"]
 
 
 def both(monkeypatch, system, q, v, **options):
@@ -37,13 +37,13 @@ SYSTEMS = ["n-four-bar", "link-chain", "andrews-squeezer", "bricard", "car-axis"
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_same_start_as_dense(monkeypatch, name):
     problem = lv.problems.load(name)
-    options = dict(project=True, redundant="auto" if problem.system.frames else "error")
-    dense, sparse = both(monkeypatch, problem.system, problem.q0, problem.v0, **options)
-    assert len(sparse.dropped) == len(dense.dropped)
-    assert sparse.dropped == dense.dropped or problem.system.frames  # where any of some may be left out
+    options = dict(project=True, redundant="auto" if problem.model.frames else "error")
+    dense, sparse = both(monkeypatch, problem.model, problem.q0, problem.v0, **options)
+    assert len(sparse.removed_constraints) == len(dense.removed_constraints)
+    assert sparse.removed_constraints == dense.removed_constraints or problem.system.frames  # where any of some may be left out
     for part in ("q", "v", "p"):
         assert np.allclose(sparse[part], dense[part], rtol=1e-12, atol=1e-12)
-    G = np.asarray(NumericAssembly(problem.system, 0.0, problem.system.parameter_vector()).slopes(dense["q"]).todense())
+    G = np.asarray(NumericAssembly(problem.model, 0.0, problem.model.parameter_vector()).constraint_jacobian(dense["q"]).todense())
     assert np.allclose(G.T @ sparse["multipliers"], G.T @ dense["multipliers"], rtol=1e-8, atol=1e-8)
 
 
@@ -74,8 +74,8 @@ def test_numbers_are_those_of_the_whole_graph():
     system, q, v = n_four_bar()
     d, k = equations_of_motion(system), system.parameter_vector()
     here, sums = (
-        dense_start.AssembledTerms(*dense_start.DenseAssembly(d, 0.0, k).at_start(q, v)),
-        NumericAssembly(system, 0.0, k).at_start(q, v),
+        dense_start.AssembledTerms(*dense_start.DenseAssembly(d, 0.0, k).assemble(q, v)),
+        NumericAssembly(system, 0.0, k).assemble(q, v),
     )
     assert pytest.approx(here.T.item(), rel=1e-14) == sums.T and pytest.approx(here.V.item(), rel=1e-14) == sums.V
     for name in ("g", "F", "g_rate", "p"):
@@ -94,7 +94,7 @@ def test_dependent_rows_are_those_of_gram_and_schmidt(seed, extra):
     for _ in range(extra):
         mixed = random.standard_normal(len(rows)) * (random.random(len(rows)) < 0.5)
         rows = np.insert(rows, random.integers(0, len(rows) + 1), mixed @ rows, axis=0)
-    found, dense = SparseConstraintJacobian(rows).dependent(), dense_start.dependent_rows(rows)
+    found, dense = SparseConstraintJacobian(rows).dependent_rows(), dense_start.dependent_rows(rows)
     assert len(found) == extra
     assert found == dense or len(dense) < extra  # relations with large weights escape the dense way
 
@@ -138,10 +138,10 @@ def test_many_redundant_constraints(monkeypatch, N):
     system, q = ladder(N)
     monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
     state = dense_start.initial_state(system, q, np.zeros(system.n), system.parameter_vector(), redundant="auto")
-    assert len(state.dropped) == 3 * N
-    assert not {i for frame in system.frames for i in frame.constraints} & set(state.dropped)
-    G = NumericAssembly(system, 0.0, system.parameter_vector()).slopes(q).toarray()
-    kept = np.setdiff1d(np.arange(system.m), state.dropped)
+    assert len(state.removed_constraints) == 3 * N
+    assert not {i for frame in system.frames for i in frame.constraints} & set(state.removed_constraints)
+    G = NumericAssembly(system, 0.0, system.parameter_vector()).constraint_jacobian(q).toarray()
+    kept = np.setdiff1d(np.arange(system.m), state.removed_constraints)
     sizes = np.linalg.svd(G[kept], compute_uv=False)
     assert sizes[-1] > 1e-5 * sizes[0]
     with pytest.raises(lv.InputError, match="follow from the others"):
@@ -160,18 +160,18 @@ def test_a_redundant_constraint_is_named(monkeypatch):
     with pytest.raises(lv.InputError, match="'both' follows from the others"):
         dense_start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector())
     state = dense_start.initial_state(system, [1, 2, 0], [0, 0, 1], system.parameter_vector(), redundant="remove")
-    assert state.dropped == (2,)
+    assert state.removed_constraints == (2,)
 
 
 def test_a_singular_position_is_not_redundant(monkeypatch):
     """All bars in line: more constraints depend on one another there than anywhere near it."""
-    system = lv.problems.load("n-four-bar", N=1).system
+    system = lv.problems.load("n-four-bar", N=1).model
     q = np.array([[x, 0, 1, 0, 0, 1] for x in (0.5, 1.5, 1.5)], dtype=float).ravel()
     monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 0)
     numbers = NumericAssembly(system, 0.0, system.parameter_vector())
-    assert sparse.dependent_rows(numbers.slopes(q))
+    assert sparse.dependent_rows(numbers.constraint_jacobian(q))
     state = dense_start.initial_state(system, q, np.zeros(system.n), system.parameter_vector())
-    assert state.dropped == () and np.isfinite(state["multipliers"]).all()
+    assert state.removed_constraints == () and np.isfinite(state["multipliers"]).all()
 
 
 def test_inconsistent_values_are_named(monkeypatch):

@@ -124,7 +124,7 @@ def test_conditions_that_determine_nothing():
 
 # -- formulations ----------------------------------------------------------------------------------------------------
 def pendulum(formulation):
-    return lv.MultibodyEquations.from_system(lv.problems.load("simple-pendulum").system).formulate(formulation)
+    return lv.MultibodyEquations.from_system(lv.problems.load("simple-pendulum").model).formulate(formulation)
 
 
 def swing(formulation, scheme="radau-iia-2", h=0.01, t_end=10.0):
@@ -157,7 +157,7 @@ def test_orders_of_radau_in_every_formulation(formulation, order):
 
 def test_massless_systems_are_refused():
     with pytest.raises(lv.ModelError, match="regular mass matrix"):
-        lv.MultibodyEquations.from_system(lv.problems.load("mass-spring-redundant").system)
+        lv.MultibodyEquations.from_system(lv.problems.load("mass-spring-redundant").model)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_the_index_by_gamma():
     )
     twice = spinning_body(constraints=lambda q: [q[0] - q[1], 2 * q[1] - 2 * q[0], q[2]])
     found = twice.index_test([0.1, 0.1, 0.0])
-    assert found.index is None and len(found.dependent) == 1 and found.dependent[0] in (0, 1)
+    assert found.index is None and len(found.dependent_constraints) == 1 and found.dependent_constraints[0] in (0, 1)
     assert "Gamma is singular" in str(found) and found.rcond < 1e-12
     fork = lv.MultibodyEquations(
         "x y", mass=[[1.0, 0.0], [0.0, 2.0]], constraints=lambda q: [q[0] ** 2 + q[1] ** 2 - 1, q[1] * (q[0] - 1)]

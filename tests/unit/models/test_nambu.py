@@ -52,9 +52,9 @@ def test_euler_equations(seed):
     x = np.random.default_rng(seed).uniform(-1, 1, 3)
     a = [1 / 2 - 1, 2 - 1 / 2, 1 - 2]
     wanted = [a[0] * x[1] * x[2], a[1] * x[2] * x[0], a[2] * x[0] * x[1]]
-    assert top().rate(x) == pytest.approx(wanted, abs=1e-15)
+    assert top().evaluate(x) == pytest.approx(wanted, abs=1e-15)
     inertia = np.array([3.0, 2.0, 1.0])
-    assert top().rate(x, I=inertia) == pytest.approx(np.cross(x, x / inertia), abs=1e-15)
+    assert top().evaluate(x, I=inertia) == pytest.approx(np.cross(x, x / inertia), abs=1e-15)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
@@ -67,11 +67,11 @@ def test_field_is_the_definition(n):
         wanted = levi_civita(n)
         for gradient in reversed(gradients):
             wanted = wanted @ gradient  # over the last index
-        rate = model.rate(x)
+        rate = model.evaluate(x)
         assert rate == pytest.approx(wanted, rel=1e-12)
         size = np.linalg.norm(rate)
         assert np.abs([gradient @ rate for gradient in gradients]).max() <= 1e-13 * size * np.max(np.abs(gradients))
-        jacobian = evaluated(model, ca.jacobian(model.field, model.x), x)
+        jacobian = evaluated(model, ca.jacobian(model.vector_field, model.x), x)
         assert abs(np.trace(jacobian)) <= 1e-12 * np.abs(jacobian).max()
 
 
@@ -80,7 +80,7 @@ def test_in_the_plane_it_is_hamiltons():
     hamilton = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: -m.cos(q[0]))
     q, p = [0.3], [0.7]
     there = [float(hamilton.function(e)(q, p, 0, [])) for e in (hamilton.velocity, hamilton.momentum_rate)]
-    assert plane.rate([0.3, 0.7]) == pytest.approx(there, rel=1e-15)
+    assert plane.evaluate([0.3, 0.7]) == pytest.approx(there, rel=1e-15)
 
 
 @pytest.mark.parametrize("n", [3, 4])
@@ -91,7 +91,7 @@ def test_poisson_structures(n):
     for which in range(1, n):
         S = evaluated(model, model.structure(which), x)
         assert np.abs(S + S.T).max() <= 1e-13 * np.abs(S).max()
-        assert S @ gradients[which - 1] == pytest.approx(model.rate(x), rel=1e-12)
+        assert S @ gradients[which - 1] == pytest.approx(model.evaluate(x), rel=1e-12)
         for other in range(1, n):
             if other != which:  # a Casimir
                 assert np.abs(S @ gradients[other - 1]).max() <= 1e-12 * np.abs(S).max()
@@ -110,7 +110,7 @@ def test_bracket():
     model = top()
     f = model.x[0] ** 3 * model.x[2]
     x = np.array([0.3, -0.4, 0.9])
-    rate = ca.jtimes(f, model.x, model.field)
+    rate = ca.jtimes(f, model.x, model.vector_field)
     assert evaluated(model, model.bracket(*model.hamiltonians, f), x) == pytest.approx(evaluated(model, rate, x))
     swapped = model.bracket(model.hamiltonians[1], model.hamiltonians[0], f)
     assert evaluated(model, swapped, x) == pytest.approx(-evaluated(model, rate, x))
@@ -121,16 +121,16 @@ def test_bracket():
 def test_what_schemes_ask():
     model = top()
     assert model.is_divergence_free_componentwise and [model.reversible(i) for i in range(3)] == [True] * 3
-    assert evaluated(model, model.diagonal, np.zeros(3)).tolist() == [[1, 1, 1], [2, 1, 0.5]]
+    assert evaluated(model, model.diagonal_coefficients, np.zeros(3)).tolist() == [[1, 1, 1], [2, 1, 0.5]]
     assert (
         not twisted(3).is_divergence_free_componentwise
-        and twisted(3).diagonal is None
+        and twisted(3).diagonal_coefficients is None
         and not twisted(3).reversible("x0")
     )
     cubic = lv.Nambu(3, hamiltonians=[lambda x: x[0] ** 3 + x[1], lambda x: m.cos(x[2]) + x[1] ** 2])
-    assert cubic.is_divergence_free_componentwise and cubic.diagonal is None
+    assert cubic.is_divergence_free_componentwise and cubic.diagonal_coefficients is None
     shifted = lv.Nambu(3, hamiltonians=[lambda x: x @ x / 2 + x[0], lambda x: x[2] ** 2])
-    assert shifted.diagonal is None
+    assert shifted.diagonal_coefficients is None
     assert "I = [0.5, 1.0, 2.0]" in str(model) and repr(model) == "<livens.Nambu: states x1 x2 x3>"
     assert model.parameters == {"I": [0.5, 1.0, 2.0]} and model.parameter_count == 3 and model.n == 3
 
@@ -153,4 +153,4 @@ def test_bad_input():
         with pytest.raises(lv.InputError, match=words):
             lv.Nambu(**arguments)
     with pytest.raises(lv.InputError, match="x must be 3 numbers"):
-        top().rate([1.0])
+        top().evaluate([1.0])

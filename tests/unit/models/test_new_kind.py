@@ -24,7 +24,7 @@ class Poisson(DescriptorModel):
         self.coordinates, self.shared = parse_names("states", states, "x"), Parameters(parameters)
         self.n = len(self.coordinates)
         self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        read = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.shared.symbols(self.k))})
+        read = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.shared.unpack_symbols(self.k))})
         self.H, self.B = read("H", H, ()), read("B", B, (self.n, self.n))
         self.symmetries = {name: read(name, C, ()) for name, C in (casimirs or {}).items()}
 
@@ -82,7 +82,7 @@ def test_every_runge_kutta_scheme_runs_it(scheme):
 
 
 def test_it_fits_schemes_and_they_fit_it():
-    assert rigid_body().forms == ("descriptor",)
+    assert rigid_body().formulations == ("descriptor",)
     fitting = lv.schemes.compatible(rigid_body())
     assert {"gauss-2", "radau-iia-2"} <= set(fitting) and "livens-em" not in fitting
     with pytest.raises(lv.InputError, match="needs"):
@@ -102,7 +102,7 @@ def test_the_report_knows_what_is_promised(capsys):
 def test_promises_are_only_for_what_the_model_conserves():
     broken = rigid_body(casimirs=dict(first=lambda x: x[0] ** 2))
     scheme = lv.schemes.get("gauss-2")
-    assert broken.promised(scheme, "hamiltonian") and not broken.promised(scheme, "first")
+    assert broken.is_guaranteed_by(scheme, "hamiltonian") and not broken.is_guaranteed_by(scheme, "first")
     assert not broken.promised(None, "hamiltonian") and not broken.promised(scheme, "no such thing")
 
 
@@ -110,7 +110,7 @@ def test_it_is_saved_loaded_and_resumed(tmp_path):
     whole = lv.simulate(rigid_body(), x0=START, scheme="gauss-2", h=H, t_end=END)
     lv.simulate(rigid_body(), x0=START, scheme="gauss-2", h=H, t_end=END / 2, out=tmp_path / "run.h5")
     loaded = lv.load(tmp_path / "run.h5", system=rigid_body())
-    assert loaded.facts.coordinates == ("m1", "m2", "m3") and np.array_equal(loaded.x, whole.x[: len(loaded.x)])
+    assert loaded.info.coordinates == ("m1", "m2", "m3") and np.array_equal(loaded.x, whole.x[: len(loaded.x)])
     resumed = lv.resume(tmp_path / "run.h5", t_end=END, system=rigid_body())
     assert np.array_equal(resumed.x, whole.x)
     with pytest.raises(lv.InputError, match="other equations"):

@@ -32,12 +32,12 @@ def swing(q, t, k):
 @pytest.mark.parametrize("name", [entry.name for entry in lv.problems.all()])
 def test_every_ready_problem_has_a_scene(name):
     problem = lv.problems.load(name)
-    scene, start = problem.system.scene, problem.start_values
-    pose = scene.at(np.atleast_2d(start["q0"] if "q0" in start else start["x0"]), np.zeros(1))
+    scene, start = problem.model.scene, problem.start_values
+    pose = scene.evaluate(np.atleast_2d(start["q0"] if "q0" in start else start["x0"]), np.zeros(1))
     assert scene and all(np.isfinite(pose.points(shape)).all() for shape in scene.shapes)
     assert scene.traced or name in ("free-rigid-body", "euler-top"), "something must leave a path"
-    plain = json.loads(json.dumps(scene.plain()))
-    assert json.loads(json.dumps(Scene.from_json(plain, len(problem.system.coordinates)).plain())) == plain
+    plain = json.loads(json.dumps(scene.to_json()))
+    assert json.loads(json.dumps(Scene.from_json(plain, len(problem.model.coordinates)).to_json())) == plain
 
 
 def test_a_look_changes_neither_the_equations_nor_the_digest():
@@ -73,7 +73,7 @@ def test_files_keep_the_scene(tmp_path):
     ],
 )
 def test_the_scene_of_a_damaged_file_is_refused(damage):
-    plain = json.loads(json.dumps(pendulum(swing).scene.plain()))
+    plain = json.loads(json.dumps(pendulum(swing).scene.to_json()))
     damage(plain)
     with pytest.raises(ValueError, match="its scene cannot be read"):
         Scene.from_json(plain, 2)
@@ -81,7 +81,7 @@ def test_the_scene_of_a_damaged_file_is_refused(damage):
 
 def test_a_model_without_a_look_is_a_ball_where_x_and_y_are():
     (ball,) = pendulum().scene.shapes
-    assert ball.kind == "sphere"
+    assert ball.shape_type == "sphere"
     assert not lv.System("theta", kinetic=lambda v: v[0] ** 2).scene
 
 

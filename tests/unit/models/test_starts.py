@@ -75,7 +75,7 @@ def test_constraints_that_follow_from_others(redundant):
     with pytest.raises(lv.InputError, match=r"redundant constraints: 'g\[1\]' follows"):
         lv.simulate(twice, **start)
     run, plain = lv.simulate(twice, redundant=redundant, **start), lv.simulate(once, **start)
-    assert len(run.facts.dropped) == 1 and run.facts.dropped[0] in (0, 1)
+    assert len(run.info.dropped) == 1 and run.info.dropped[0] in (0, 1)
     assert run.q == pytest.approx(plain.q, abs=1e-12) and run.summary.max_constraint < 1e-13
 
 
@@ -126,7 +126,7 @@ def test_rows_that_follow_from_rows_before_them(angle, dependent):
 
 def test_a_start_with_which_nothing_is_wrong_is_soon_known():
     """And the closer look, that others need, finds the same."""
-    pendulum = lv.problems.load("simple-pendulum").system
+    pendulum = lv.problems.load("simple-pendulum").model
     q, v, k = np.array([0.6, -0.8]), np.array([0.8, 0.6]), pendulum.parameter_vector()
     soon = _fast_path(pendulum, equations_of_motion(pendulum), q, v, 0.0, k)
     assert soon is not None and soon.values["multipliers"] == pytest.approx([1.0 + 9.81 * 0.8])

@@ -113,7 +113,7 @@ def racked():
         slide = mb.prismatic("slide", mb.ground, bar, axis="x")
         mb.rack("rack", turn, slide, radius=radius)
         mb.motor(turn, torque=lambda t, angle, rate: 0.3 * m.cos(3 * t))
-        mb.start(turn, rate=2.0)
+        mb.initial(turn, rate=2.0)
         return mb
 
     def truth(times):
@@ -178,7 +178,7 @@ def _point(attach, place, s0, w0, name, tension=False):
         mb = lv.Multibody(gravity=[0, 0, -G])
         ball = mb.particle("ball", at=x0.ravel(), mass=2)
         attach(mb, ball)
-        mb.start(ball, velocity=slopes @ w0)
+        mb.initial(ball, velocity=slopes @ w0)
         return mb
 
     def truth(times):
@@ -225,7 +225,7 @@ def skating():
         skate = mb.box("skate", at=[0, 0, 0], size=[0.3, 0.02, 0.1], mass=1)
         mb.planar("ice", mb.ground, skate, axis="z")
         mb.knife_edge("blade", mb.ground, skate, lateral="y")
-        mb.start(skate, omega=[0, 0, rate])
+        mb.initial(skate, omega=[0, 0, rate])
         return mb
 
     def truth(times):

@@ -52,7 +52,7 @@ def in_hinge(attach, law, name, *, start=(0.3, 1.0), planar=False, more=(), **op
     def draw():
         mb, hinge = arm(planar)
         attach(mb, hinge)
-        mb.start(hinge, angle=start[0], rate=start[1])
+        mb.initial(hinge, angle=start[0], rate=start[1])
         return mb
 
     def rhs(t, y):
@@ -90,7 +90,7 @@ def in_slide(attach, law, name, *, start=(0.1, 0.5), more=(), shown="force", **o
         box = mb.box("box", at=[0, 0, 0], size=[0.1, 0.2, 0.3], mass=2)
         guide = mb.prismatic("guide", mb.ground, box, axis=ALONG)
         attach(mb, guide)
-        mb.start(guide, position=start[0], speed=start[1])
+        mb.initial(guide, position=start[0], speed=start[1])
         return mb
 
     def rhs(t, y):
@@ -121,7 +121,7 @@ def on_line(attach, tension, names, **options):
         mb = lv.Multibody(gravity=[0, 0, -G])
         ball = mb.particle("ball", at=start[:3], mass=2)
         attach(mb, ball)
-        mb.start(ball, velocity=start[3:])
+        mb.initial(ball, velocity=start[3:])
         return mb
 
     def rhs(t, y):
@@ -150,7 +150,7 @@ def spring_at_a_lever():
     def draw():
         mb, hinge = arm()
         mb.spring("spring", [0.5, 0, 1], mb.bodies["arm"].b, stiffness=30, free_length=0.6)
-        mb.start(hinge, angle=0.3, rate=1.0)
+        mb.initial(hinge, angle=0.3, rate=1.0)
         return mb
 
     def gap(angle):
@@ -182,8 +182,8 @@ def over_pulleys():
         mb = lv.Multibody(gravity=[0, 0, -G])
         left, right = mb.particle("left", at=start[:3], mass=1.0), mb.particle("right", at=start[3:6], mass=1.5)
         mb.cable("rope", left, *corners, right, stiffness=300, damping=4, free_length=4.15)
-        mb.start(left, velocity=start[6:9])
-        mb.start(right, velocity=start[9:])
+        mb.initial(left, velocity=start[6:9])
+        mb.initial(right, velocity=start[9:])
         return mb
 
     def stretch(y):
@@ -220,8 +220,8 @@ def attracting():
         sun = mb.box("sun", at=[0, 0, 0], size=[0.1, 0.2, 0.3], mass=2.0)
         moon = mb.sphere("moon", at=[1, 0, 0], radius=0.1, mass=0.5)
         mb.gravitation("pull", sun, moon, constant=3.0)
-        mb.start(sun, velocity=[0, -0.2 * rate, 0])
-        mb.start(moon, velocity=[0, 0.8 * rate, 0])
+        mb.initial(sun, velocity=[0, -0.2 * rate, 0])
+        mb.initial(moon, velocity=[0, 0.8 * rate, 0])
         return mb
 
     def truth(times):
@@ -263,7 +263,7 @@ def on_a_bushing():
         mb = lv.Multibody(gravity=[0, 0, -G])
         body = mb.body("body", **BODY)
         mb.bushing("mount", mb.ground, body, at=at, stiffness=K, damping=C)
-        mb.start(body, velocity=STARTING[1][:3], omega=STARTING[1][3:])
+        mb.initial(body, velocity=STARTING[1][:3], omega=STARTING[1][3:])
         return mb
 
     def strains(s):
@@ -301,7 +301,7 @@ def under_a_wrench(frame):
         mb = lv.Multibody()
         body = mb.body("body", **BODY)
         mb.wrench("load", body, force=push, torque=twist, at=at, frame=frame)
-        mb.start(body, velocity=STARTING[1][:3], omega=STARTING[1][3:])
+        mb.initial(body, velocity=STARTING[1][:3], omega=STARTING[1][3:])
         return mb
 
     def forces(s, w, t):
@@ -333,8 +333,8 @@ def held_softly():
     def draw():
         mb = lv.Multibody()
         box = mb.box("box", at=[0.2, 0.1, -0.3], size=[0.1, 0.2, 0.3], mass=2.0)
-        mb.hold("seat", mb.ground, box, frequency=3.0, damping_ratio=0.0)
-        mb.start(box, velocity=[0.3, -0.5, 0.4])
+        mb.penalty_joint("seat", mb.ground, box, frequency=3.0, damping_ratio=0.0)
+        mb.initial(box, velocity=[0.3, -0.5, 0.4])
         return mb
 
     def truth(times):

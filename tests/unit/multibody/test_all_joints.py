@@ -85,7 +85,7 @@ class Drawn:
             more["axis"] = self.axes[:d, 2 if d == 3 else 0]
         mb.joint(self.what, "joint", mb.ground, body, at=self.at[:d], **more)
         _, velocity, omega, *_ = (np.array(x).ravel() for x in self.at_state(np.zeros(self.count), self.rates))
-        mb.start(body, velocity=velocity[:d], omega=omega if d == 3 else omega[2:])
+        mb.initial(body, velocity=velocity[:d], omega=omega if d == 3 else omega[2:])
         return mb
 
     def reference(self):
@@ -159,7 +159,7 @@ def test_angles_go_on_over_ten_turns(dimension, what):
     more = dict(axis=[0, 0.6, 0.8]) if d == 3 else {}
     more |= dict(lead=0.1) if what == "screw" else {}
     joint = mb.joint(what, "joint", mb.ground, body, at=np.zeros(d), **more)
-    mb.start(joint, rate=rate)
+    mb.initial(joint, rate=rate)
     run = mb.simulate(t_end=2.0, h=h)
     assert run["joint.angle"][-1] > 20 * np.pi
     turned = np.diff(run["joint.angle"])

@@ -212,7 +212,7 @@ def test_what_acts_in_a_hinge_over_ten_turns():
     mb.motor(axle, torque=0.5, name="motor")
     mb.friction("dry", axle, torque=0.1, rate_tolerance=0.01)
     mb.torsion_damper("oil", axle, damping=0.02)
-    mb.start(axle, rate=20.0)
+    mb.initial(axle, rate=20.0)
     run = mb.simulate(t_end=5.0, h=0.02)
     assert run["axle.angle"][-1] > 20 * np.pi and np.all(np.diff(run["axle.angle"]) > 0)
     assert np.abs(run["axle.rate"] - 20.0).max() < 1e-3  # what drives it is what holds it back

@@ -18,7 +18,7 @@ INERTIA = 0.4 * 5 * 0.2**2
 def drawn(folder, damping, omega):
     (folder / "ball.xml").write_text(FILE.format(damping=damping))
     mb = lv.Multibody.from_mjcf(folder / "ball.xml")
-    mb.start(mb.bodies["ball"], omega=omega)
+    mb.initial(mb.bodies["ball"], omega=omega)
     return mb
 
 

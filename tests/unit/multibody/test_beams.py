@@ -135,7 +135,7 @@ def flight():
 
 
 def test_free_flight_keeps_energy_momentum_and_angular_momentum(flight):
-    assert flight.statistics.steps == 10_000 and flight.facts.tier == "assembled"
+    assert flight.statistics.steps == 10_000 and flight.info.tier == "assembled"
     assert flight.summary.max_energy_drift < 1e-12
     drifts = flight.summary.momentum_drift
     assert set(drifts) == {"linear_momentum", "angular_momentum"} and max(map(np.max, drifts.values())) < 1e-12

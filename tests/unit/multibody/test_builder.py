@@ -30,7 +30,7 @@ def slider_crank(c=0.5, **options):
     mb.spherical("wrist", rod, slider, at=rod.b)
     mb.prismatic("guide", mb.ground, slider, axis="x")
     mb.motor(hinge, torque=lambda t, angle, rate, k: k.c * m.sin(3 * t) - 0.1 * rate, parameters=dict(c=c))
-    mb.start(hinge, angle=45 * lv.deg, rate=3)
+    mb.initial(hinge, angle=45 * lv.deg, rate=3)
     return mb
 
 
@@ -99,7 +99,7 @@ def test_results_by_name():
     run = slider_crank().simulate(t_end=0.1, h=1e-2)
     assert run["hinge.angle"].unit == "rad" and run["pin.force"].shape == (11, 3)
     assert set(run["*.force"]) == {"hinge.force", "pin.force", "wrist.force", "guide.force"}
-    assert np.array_equal(run["slider.x"], run.q[:, run.facts.coordinates.index("slider.x")])
+    assert np.array_equal(run["slider.x"], run.q[:, run.info.coordinates.index("slider.x")])
     assert np.allclose(run["crank.b"][0], run["rod.a"][0], atol=1e-14)
     with pytest.raises(lv.InputError, match=r"did you mean 'hinge\.angle'"):
         run["hinge.angel"]
@@ -113,7 +113,7 @@ def test_angles_are_followed_over_turns():
     mb = lv.Multibody()
     wheel = mb.cylinder("wheel", at=[0, 0, 0], axis="x", length=0.1, radius=0.2, mass=1)
     axle = mb.revolute("axle", mb.ground, wheel, axis="x")
-    mb.start(axle, rate=10.0)
+    mb.initial(axle, rate=10.0)
     run = mb.simulate(t_end=5, h=1e-2)
     assert abs(run["axle.angle"][-1] - 50.0) < 0.1 and np.allclose(run["axle.rate"], 10.0)
     assert abs(mb.simulate(t_end=5, h=1e-2, scheme="suzuki-4:lie-em")["axle.angle"][-1] - 50.0) < 1e-3
@@ -235,7 +235,7 @@ def bars_in_space():
     for i, bar in enumerate(upper):
         mb.revolute(f"left{i}", lower[i], bar, at=bar.a, axis="z")
         mb.revolute(f"right{i}", bar, lower[i + 1], at=bar.b, axis="z")
-    mb.start(mb.joints["ground0"], rate=-1.0)
+    mb.initial(mb.joints["ground0"], rate=-1.0)
     return mb
 
 
@@ -261,7 +261,7 @@ def test_planar_mechanisms():
     mb.revolute("wrist", rod, slider, at=rod.b)
     mb.prismatic("guide", mb.ground, slider, axis="x")
     mb.motor(hinge, torque=lambda t, angle, rate: -0.5 * m.sin(3 * t) - 0.1 * rate)
-    mb.start(hinge, angle=-45 * lv.deg, rate=-3)
+    mb.initial(hinge, angle=-45 * lv.deg, rate=-3)
     assert (mb.check().mobility, mb.check().redundant) == (1, 0)
     run = mb.simulate(t_end=2, h=1e-3)
     angle, _, slide = reduced_slider_crank([0.0, 2.0])
@@ -292,7 +292,7 @@ def test_every_joint(what):
     given, freedoms = KINDS[what]
     mb.joint(what, "joint", a, b, at=[0.3, 0, 0.1], **given)
     mb.spring("spring", a.point("tip", at=[0.1, 0.1, 0]), b, stiffness=5, free_length=0.3)
-    mb.start(a, omega=[1.0, 2.0, 0.5], velocity=[0.1, 0, 0])
+    mb.initial(a, omega=[1.0, 2.0, 0.5], velocity=[0.1, 0, 0])
     assert mb.check().mobility == 6 + freedoms
     run = mb.simulate(t_end=2, h=0.02)
     assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 2e-15
@@ -318,7 +318,7 @@ def test_springs_dampers_and_drives_in_joints():
     arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1)
     hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="z")
     mb.torsion_spring("spring", hinge, stiffness=3.0, rest_angle=0.2)
-    mb.start(hinge, angle=0.7)
+    mb.initial(hinge, angle=0.7)
     inertia = solid_inertia.rod_inertia(1.0, 1.0)[1] + 0.25
     run = mb.simulate(t_end=2, h=1e-3)
     exact = 0.2 + 0.5 * np.cos(np.sqrt(3 / inertia) * run.t)
@@ -340,7 +340,7 @@ def test_a_sliding_motor_and_a_wrench():
     box = mb.box("box", at=[0, 0, 0], size=[0.1, 0.1, 0.1], mass=2)
     guide = mb.prismatic("guide", mb.ground, box, axis="x")
     mb.motor(guide, force=lambda t, x, rate: -8 * x - 0 * rate)
-    mb.start(guide, position=0.3)
+    mb.initial(guide, position=0.3)
     run = mb.simulate(t_end=2, h=1e-3)
     assert np.abs(run["guide.position"] - 0.3 * np.cos(2 * run.t)).max() < 1e-5
     free = lv.Multibody()
@@ -361,7 +361,7 @@ def test_a_rod_without_mass_shows_its_tension():
     mb = lv.Multibody()
     ball = mb.particle("ball", at=[0, 0, -2], mass=3)
     mb.distance("string", ball.centre, [0, 0, 0])
-    mb.start(ball, velocity=[4, 0, 0])
+    mb.initial(ball, velocity=[4, 0, 0])
     assert mb.simulate(t_end=0.1, h=1e-3)["string.tension"] == pytest.approx(np.full(101, 24.0), rel=1e-5)
 
 
@@ -375,18 +375,18 @@ def test_assembly_from_an_open_drawing():
     mb.revolute("foot", mb.ground, right, at=[2, 0])
     mb.revolute("one", left, top, at=left.b, to=top.a)
     mb.revolute("two", top, right, at=top.b, to=right.b)
-    mb.start(base, angle=0.2, rate=1.5)
+    mb.initial(base, angle=0.2, rate=1.5)
     run = mb.simulate(t_end=0.1, h=1e-2)
     assert run["base.angle"][0] == pytest.approx(0.2, abs=1e-12) and run["base.rate"][0] == pytest.approx(1.5)
     assert np.abs(run["one.violation"]).max() < 1e-14
-    mb.start(mb.joints["foot"], angle=1.0)
+    mb.initial(mb.joints["foot"], angle=1.0)
     with pytest.raises(lv.InputError, match="the initial values cannot be met"):
         mb.check()
 
 
 def test_wanted_targets_give_way():
     mb = slider_crank()
-    mb.start(mb.joints["guide"], position=5.0, required=False)
+    mb.initial(mb.joints["guide"], position=5.0, required=False)
     assert {name: reached for name, _, reached in mb.check().targets}["hinge.angle"] == pytest.approx(np.pi / 4)
 
 
@@ -401,8 +401,8 @@ def test_bad_input_gets_a_sentence():
         (lambda: mb.revolute("j", mb.ground, arm), "needs an axis"),
         (lambda: mb.revolute("j", mb.ground, arm, axis="w"), "must be 'x', 'y', 'z' or a vector"),
         (lambda: mb.joint("revolut", "j", mb.ground, arm, axis="z"), "did you mean 'revolute'"),
-        (lambda: mb.start(hinge, angle=90), "In degrees"),
-        (lambda: mb.start(hinge, angel=1), "did you mean 'angle'"),
+        (lambda: mb.initial(hinge, angle=90), "In degrees"),
+        (lambda: mb.initial(hinge, angel=1), "did you mean 'angle'"),
         (lambda: mb.motor(hinge, force=1.0), "does not slide"),
         (lambda: lv.Multibody().system, "at least one body"),
         (lambda: mb.universal("u", mb.ground, arm, axis="x", second_axis="x"), "must be orthogonal"),
@@ -457,7 +457,7 @@ def test_long_chains_are_assembled():
     """By their size, whatever was compiled before; what the pieces say is what one straight line says."""
     from livens.problems.link_chain import chain_mechanism
 
-    assert [chain_mechanism(n).simulate(t_end=1e-3, h=1e-3).facts.tier for n in (2, 13)] == ["fused", "assembled"]
+    assert [chain_mechanism(n).simulate(t_end=1e-3, h=1e-3).info.tier for n in (2, 13)] == ["fused", "assembled"]
     runs = [chain_mechanism(3).simulate(t_end=0.05, h=1e-3, tier=tier) for tier in ("fused", "assembled")]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
 

@@ -345,7 +345,7 @@ def test_a_stiffness_that_steps_cannot_resolve_is_refused_and_the_step_that_is_o
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1)
     mb.contact(ball, mb.ground, law=law, stiffness=1e9)
-    mb.start(ball, velocity=[0, 0, -1.0])
+    mb.initial(ball, velocity=[0, 0, -1.0])
     with pytest.raises(lv.InputError, match="use h <=") as refused:
         mb.simulate(t_end=0.1, h=1e-2)
     offered = float(str(refused.value).split("h <= ")[1].split(",")[0])
@@ -360,7 +360,7 @@ def test_neighbours_by_cells_are_those_of_all_pairs(seed, within):
     mb = lv.Multibody()
     places, radii = random.uniform(-1, 1, (30, 3)), random.uniform(0.02, 0.2, 30)
     balls = [mb.sphere(f"b{i}", at=x, radius=r, mass=1) for i, (x, r) in enumerate(zip(places, radii, strict=True))]
-    found = {contact.name for contact in mb.contacts(balls, max_gap=within, stiffness=K)}
+    found = {contact.name for contact in mb.contact_pairs(balls, max_gap=within, stiffness=K)}
     expected = {
         f"b{i}-b{j}"
         for i in range(30)
@@ -374,12 +374,12 @@ def test_contacts_of_many():
     mb = lv.Multibody()
     row = [mb.sphere(f"b{i}", at=[0.21 * i, 0, 0], radius=0.1, mass=1) for i in range(5)]
     with pytest.raises(lv.InputError, match="named after"):
-        mb.contacts(row, stiffness=K, name="heap")
+        mb.contact_pairs(row, stiffness=K, name="heap")
     with pytest.raises(lv.InputError, match="at least two"):
-        mb.contacts(row[:1], stiffness=K)
+        mb.contact_pairs(row[:1], stiffness=K)
     with pytest.raises(lv.InputError, match="use `contact` for"):
-        mb.contacts([row[0], mb.ground], stiffness=K)
-    assert len(mb.contacts(row, stiffness=K)) == 10
+        mb.contact_pairs([row[0], mb.ground], stiffness=K)
+    assert len(mb.contact_pairs(row, stiffness=K)) == 10
 
 
 def test_shapes_lie_in_a_ball_of_their_reach():

@@ -35,7 +35,7 @@ def test_a_motor_between_two_floating_bodies_is_exact():
     a = mb.box("a", at=[0, 0, 0], size=[0.4, 0.3, 0.2], mass=1)
     b = mb.box("b", at=[0.1, 0.2, 0.5], size=[0.2, 0.3, 0.2], mass=1)
     mb.motor(mb.revolute("shaft", a, b, at=[0, 0, 0.2], axis="z"), torque=0.02)
-    mb.start(a, omega=[0.5, 1.0, 0.0], velocity=[0.3, 0, 0])
+    mb.initial(a, omega=[0.5, 1.0, 0.0], velocity=[0.3, 0, 0])
     run = mb.simulate(t_end=3.0, h=0.05)
     assert max(run.summary.momentum_drift.values()) < 1e-12 and balance(run) < 1e-13
     wheel = lv.Multibody()
@@ -86,7 +86,7 @@ def test_the_rate_of_a_joint_is_that_of_its_angle(planar):
     one, other = (mb.rod(name, a=np.zeros(d), b=b, mass=1.0, radius=0.1) for name, b in zip("ab", ends, strict=True))
     hinge = mb.revolute("hinge", one, other, at=one.a, **({} if planar else {"axis": "z"}))
     mb.motor(hinge, torque=lambda t, angle, rate: 0.3 * m.cos(3 * t))
-    mb.start(one, omega=0.4 if planar else [0.3, -0.2, 0.4])
+    mb.initial(one, omega=0.4 if planar else [0.3, -0.2, 0.4])
     run = mb.simulate(t_end=1.0, h=2e-3)
     angle, rate = run["hinge.angle"].ravel(), run["hinge.rate"].ravel()
     assert np.ptp(rate) > 0.1
@@ -114,7 +114,7 @@ def test_friction_stops_and_never_pushes():
     disc = mb.cylinder("disc", at=[0, 0, 0], length=0.1, radius=0.5, mass=2)
     axle = mb.revolute("axle", mb.ground, disc, axis="z")
     mb.friction("dry", axle, torque=0.1, rate_tolerance=1e-3)
-    mb.start(axle, rate=2.0)
+    mb.initial(axle, rate=2.0)
     run = mb.simulate(t_end=8.0, h=2e-3)
     assert run["axle.rate"][1000] == pytest.approx(2.0 - 0.1 / 0.25 * 2.0, abs=1e-6)
     assert abs(run["axle.rate"][-1]) < 1e-6 and np.diff(run.dissipated_energy).min() >= 0
@@ -134,7 +134,7 @@ def test_bushings_keep_momenta_and_carry_loads():
     a = mb.box("a", at=[0, 0, 0], size=[0.3, 0.2, 0.1], mass=1)
     b = mb.box("b", at=[0.5, 0.1, 0.2], size=[0.2, 0.2, 0.3], mass=0.7)
     mb.bushing("mount", a, b, at=[0.3, 0, 0.1], stiffness=[100, 200, 300, 5, 6, 7], damping=[1, 1, 1, 0.1, 0.1, 0.1])
-    mb.start(a, omega=[1, 2, 0.5], velocity=[0.1, 0, 0])
+    mb.initial(a, omega=[1, 2, 0.5], velocity=[0.1, 0, 0])
     run = mb.simulate(t_end=1, h=0.01)
     assert balance(run) < 1e-13 and run.dissipated_energy[-1] > 0.01
     assert max(run.summary.momentum_drift.values()) < 1e-13
@@ -158,8 +158,8 @@ def test_a_cable_over_pulleys_only_pulls():
     run = mb.simulate(t_end=0.5, h=1e-3)
     assert run["right.position"][-1, 2] == pytest.approx(-1 - 0.5 * 9.81 * 0.2 / 2.2 * 0.25, abs=1e-4)
     assert run.summary.max_energy_drift < 1e-12
-    mb.start(left, velocity=[0, 0, 3])
-    mb.start(right, velocity=[0, 0, 3])
+    mb.initial(left, velocity=[0, 0, 3])
+    mb.initial(right, velocity=[0, 0, 3])
     run = mb.simulate(t_end=0.2, h=1e-3)
     assert run["left.position"][-1, 2] == pytest.approx(-1 + 0.6 - 0.5 * 9.81 * 0.04, abs=1e-12)
 
@@ -274,7 +274,7 @@ def test_sensors_see_from_a_frame():
     mb.revolute("wrist", rod, tip, at=rod.b, axis="y")
     mb.sensor("seen", tip.b, relative_to=rod.frame("end", at=[1, 0, 0]))
     mb.sensor("there", tip.b)
-    mb.start(hinge, rate=1.0)
+    mb.initial(hinge, rate=1.0)
     run = mb.simulate(t_end=1.0, h=2e-3)
     angle = run["wrist.angle"]
     assert run["seen.position"] == pytest.approx(
@@ -359,8 +359,8 @@ def test_bodies_attract_each_other():
     moon = mb.sphere("moon", at=[1, 0, 0], radius=0.1, mass=0.5)
     mb.gravitation("pull", sun, moon, constant=3.0)
     rate = (3.0 * 2.5) ** 0.5  # of a circle of radius one
-    mb.start(sun, velocity=[0, -0.2 * rate, 0])
-    mb.start(moon, velocity=[0, 0.8 * rate, 0])
+    mb.initial(sun, velocity=[0, -0.2 * rate, 0])
+    mb.initial(moon, velocity=[0, 0.8 * rate, 0])
     errors, steps = [], [0.04, 0.02, 0.01, 0.005]
     for h in steps:
         run = mb.simulate(t_end=1.0, h=h)

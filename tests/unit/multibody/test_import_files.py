@@ -62,7 +62,7 @@ def test_the_base_floats_if_asked_to(tmp_path):
 def test_followers_follow_from_wherever_the_leader_starts():
     """``<mimic>`` is a coupling: it holds at the start, whatever is asked for, and along the run."""
     mb = lv.Multibody.from_urdf(FOLDER / "gripper.urdf")
-    mb.start(mb.joints["jaw"], position=0.02, speed=0.3)
+    mb.initial(mb.joints["jaw"], position=0.02, speed=0.3)
     run = mb.simulate(t_end=0.02, h=2e-3, tier="reference")
     jaw = run["jaw.position"]
     assert abs(jaw[0] - 0.02) < 1e-12 and np.ptp(jaw) > 1e-3
@@ -183,8 +183,8 @@ def test_two_angles_of_a_universal_joint_drive_it(tmp_path):
     """Motors in both hinges do the work that energy shows, and angles read back what the start asked for."""
     two = '<joint name="u" axis="1 0 0"/><joint name="w" axis="0 1 0"/>'
     mb = mjcf(tmp_path, body(two))
-    mb.start(mb.joints["u"], angle=0.4, rate=1.0)
-    mb.start(mb.joints["w"], angle=-0.7, rate=-2.0)
+    mb.initial(mb.joints["u"], angle=0.4, rate=1.0)
+    mb.initial(mb.joints["w"], angle=-0.7, rate=-2.0)
     mb.motor(mb.joints["w"], torque=5.0)
     run = mb.simulate(t_end=0.05, h=5e-3, tier="reference")
     assert abs(run["u.angle"][0] - 0.4) < 1e-12 and abs(run["w.angle"][0] + 0.7) < 1e-12

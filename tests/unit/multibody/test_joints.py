@@ -86,7 +86,7 @@ def wheels(count=2, **more):
 def test_gears_lose_no_tooth_over_many_turns():
     mb, (one, two) = wheels()
     gear = mb.gear("teeth", one, two, ratio=-2.5)
-    mb.start(one, rate=5.0)
+    mb.initial(one, rate=5.0)
     assert mb.check().mobility == 1
     run = mb.simulate(t_end=20.0, h=1e-2)
     assert run["axle1.angle"][-1] < -20 * 2 * np.pi
@@ -100,14 +100,14 @@ def test_gears_lose_no_tooth_over_many_turns():
 def test_belts_and_differentials():
     mb, (one, two) = wheels()
     mb.belt("belt", one, two, radii=[0.3, 0.1])
-    mb.start(one, rate=2.0)
+    mb.initial(one, rate=2.0)
     run = mb.simulate(t_end=1.0, h=1e-2)
     assert run["axle1.rate"] == pytest.approx(6.0, rel=1e-3) and np.abs(run["belt.violation"]).max() < 1e-13
     mb, (left, right, carrier) = wheels(3)
     mb.differential("gears", left, right, carrier)
     mb.motor(carrier, torque=0.3)
-    mb.start(left, rate=1.0)
-    mb.start(right, rate=-1.0)
+    mb.initial(left, rate=1.0)
+    mb.initial(right, rate=-1.0)
     run = mb.simulate(t_end=1.0, h=1e-2)
     moment = 0.5 * 0.3**2
     # three equal wheels, two freedoms: both outputs gain the same, the carrier their mean
@@ -124,8 +124,8 @@ def test_gears_between_moving_bodies():
     planet = mb.cylinder("planet", at=[0.3, 0, 0], axis="z", length=0.1, radius=0.4, mass=1)
     a, b = mb.revolute("a", frame, sun, axis="z"), mb.revolute("b", frame, planet, axis="z")
     mb.gear("teeth", a, b, ratio=-0.5)
-    mb.start(frame, omega=[0.5, 1.0, 0.2], velocity=[0.1, 0.2, 0])
-    mb.start(a, rate=7.0)
+    mb.initial(frame, omega=[0.5, 1.0, 0.2], velocity=[0.1, 0.2, 0])
+    mb.initial(a, rate=7.0)
     run = mb.simulate(t_end=3, h=0.02)
     assert run.summary.max_energy_drift < 1e-13 and max(run.summary.momentum_drift.values()) < 1e-12
     assert np.abs(run["teeth.violation"]).max() < 1e-13
@@ -156,7 +156,7 @@ def test_a_ball_and_a_skate():
     skate = mb.box("skate", at=[0, 0, 0], size=[0.3, 0.02, 0.1], mass=1)
     mb.planar("ice", mb.ground, skate, axis="z")
     mb.knife_edge("blade", mb.ground, skate, lateral="y")
-    mb.start(skate, omega=[0, 0, 2.0])
+    mb.initial(skate, omega=[0, 0, 2.0])
     assert mb.check().mobility == 2
     run = mb.simulate(t_end=np.pi, h=np.pi / 1000)
     assert run.summary.max_energy_drift < 1e-12
@@ -170,8 +170,8 @@ def test_a_point_on_a_surface_of_a_moving_body():
     bowl = mb.sphere("bowl", at=[0, 0, 0], radius=1.0, mass=3)
     mass = mb.particle("mass", at=[0, 0, -1], mass=1)
     mb.point_on_surface("inside", bowl, mass, surface=lambda x: (x[0] ** 2 + x[1] ** 2 + 2 * x[2] ** 2 - 2) / 2)
-    mb.start(bowl, omega=[1, 0, 2])
-    mb.start(mass, velocity=[0.5, 1.0, 0], required=False)
+    mb.initial(bowl, omega=[1, 0, 2])
+    mb.initial(mass, velocity=[0.5, 1.0, 0], required=False)
     run = mb.simulate(t_end=2, h=1e-2)
     assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-14
 

@@ -146,6 +146,6 @@ def test_the_doctest_of_bodies_has_no_unstable_mode():
     assert systems and runs
     for run in runs:
         long = lv.simulate(
-            run.system, run.q[0], run.v[0], scheme=run.facts.scheme, h=run.facts.h, t_end=1000.0, every=1000
+            run.system, run.q[0], run.v[0], scheme=run.info.scheme, h=run.info.h, t_end=1000.0, every=1000
         )
         assert long.summary.max_energy_drift < 1e-9 and long.summary.max_constraint < 1e-11

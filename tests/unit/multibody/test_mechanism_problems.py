@@ -203,14 +203,14 @@ def test_the_arm_against_the_recursion_of_newton_and_euler():
 
 def test_drawn_loops_are_the_published_ones():
     """The four-bars against the closed form, the ring against the published model: coordinate by coordinate."""
-    drawn = lv.problems.load("drawn-four-bar")
+    drawn = lv.problems.load("double-four-bar-multibody")
     published = lv.problems.load("n-four-bar", N=2, frames=1)
     assert np.array_equal(drawn.q0, published.q0) and np.abs(drawn.v0 - published.v0).max() < 1e-14
     runs = [lv.simulate(one, h=2e-3, t_end=2.0) for one in (drawn, published)]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-10
     assert np.abs(runs[0].q[-1] - drawn.reference(2.0)["q"]).max() < 1e-3
     assert runs[0].summary.max_energy_drift < 1e-13
-    ring, written = lv.problems.load("drawn-bars"), lv.problems.load("closed-loop-bars-directors").system
+    ring, written = lv.problems.load("closed-loop-bars-multibody"), lv.problems.load("closed-loop-bars-directors").system
     framed = lv.System(written.coordinates, elements=written.elements, frames=True)
     runs = [lv.simulate(one, ring.q0, ring.v0, h=0.1, t_end=5.0) for one in (ring.system, framed)]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-9 < np.abs(runs[0].q - ring.q0).max()

@@ -78,8 +78,8 @@ def free_flight():
     ball = mb.sphere("ball", at=[0.03, 0.01, 0.002], radius=2e-3, mass=0.02)
     top = made.at("top", 0.4)
     mb.spring("pull", top, ball, stiffness=5e5, free_length=5e-3)
-    mb.start(made, velocity=[1.0, 0.5, -0.2], omega=[30.0, -20.0, 200.0])
-    mb.start(ball, velocity=[-1.0, 0, 0.3], omega=[0, 0, 0])
+    mb.initial(made, velocity=[1.0, 0.5, -0.2], omega=[30.0, -20.0, 200.0])
+    mb.initial(ball, velocity=[-1.0, 0, 0.3], omega=[0, 0, 0])
     return mb
 
 

@@ -60,7 +60,7 @@ def test_a_joint_passes_the_other_side_of_the_turn():
     hand = mb.rod("hand", a=[0, 0], b=[1, 0], mass=1.0)
     hinge = mb.revolute("hinge", mb.ground, hand, at=hand.a)
     mb.limit("end", hinge, lower=-3.0, upper=1.0, stiffness=1e6, restitution=0.5)
-    mb.start(hinge, rate=-1.0)
+    mb.initial(hinge, rate=-1.0)
     run = mb.simulate(t_end=4.0, h=0.01)
     angle = run["hinge.angle"].ravel()
     expected = np.where(run.t <= 3.0, -run.t, -3.0 + 0.5 * (run.t - 3.0))
@@ -75,7 +75,7 @@ def test_all_bodies_feel_an_impact():
     mb.revolute("shoulder", mb.ground, upper, at=upper.a)
     elbow = mb.revolute("elbow", upper, lower, at=upper.b)
     mb.limit("stop", elbow, lower=-2.0, upper=0.4, stiffness=1e4, restitution=0.5)
-    mb.start(elbow, rate=3.0)
+    mb.initial(elbow, rate=3.0)
     run = mb.simulate(t_end=0.2, h=1e-3, velocity_level=True)
     (impact,) = run.events
     row = int(np.searchsorted(run.t, impact.t))

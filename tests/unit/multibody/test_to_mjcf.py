@@ -21,7 +21,7 @@ def crank(steered=True):
     mb.prismatic("guide", mb.ground, slider, axis="x")
     if steered:
         mb.motor(hinge, torque=lambda t, angle, rate: 0.5 * m.sin(3 * t))
-    mb.start(hinge, angle=45 * lv.deg, rate=3)
+    mb.initial(hinge, angle=45 * lv.deg, rate=3)
     return mb
 
 
@@ -42,11 +42,11 @@ def zoo():
     comet = mb.box("comet", at=[2, 2, 2], size=[0.1, 0.2, 0.3], mass=1)
     mb.spring("spring", comet, bob, stiffness=30, free_length=1.0)
     mb.torsion_spring("coil", axle, stiffness=4, rest_angle=0.3)
-    mb.start(sleeve, angle=0.4, speed=0.3)
-    mb.start(yoke, omega=[0.5, -0.3, 0.2], required=False)
-    mb.start(bob, omega=[1.0, 2.0, -1.0])
-    mb.start(puck, velocity=[0.3, -0.2, 0.0], omega=[0, 0, 3.0])
-    mb.start(comet, velocity=[0.1, 0.2, 0.3], omega=[1.0, -2.0, 0.5])
+    mb.initial(sleeve, angle=0.4, speed=0.3)
+    mb.initial(yoke, omega=[0.5, -0.3, 0.2], required=False)
+    mb.initial(bob, omega=[1.0, 2.0, -1.0])
+    mb.initial(puck, velocity=[0.3, -0.2, 0.0], omega=[0, 0, 3.0])
+    mb.initial(comet, velocity=[0.1, 0.2, 0.3], omega=[1.0, -2.0, 0.5])
     return mb
 
 
@@ -62,7 +62,7 @@ def flat():
     mb.revolute("foot", mb.ground, right, at=right.a)
     mb.spring("spring", [0.5, 2], top, stiffness=10)
     mb.particle("stone", at=[3, 3], mass=0.2)
-    mb.start(base, angle=0.2, rate=1.5)
+    mb.initial(base, angle=0.2, rate=1.5)
     return mb
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_read_again_moves_as_before(tmp_path):
     mb = crank(steered=False)
     assert not mb.to_mjcf(tmp_path / "crank.xml")
     again = lv.Multibody.from_mjcf(tmp_path / "crank.xml")
-    again.start(again.joints["hinge"], rate=3)
+    again.initial(again.joints["hinge"], rate=3)
     runs = [one.simulate(t_end=0.2, h=1e-2, tier="reference") for one in (mb, again)]
     for name in ("crank", "rod", "slider"):
         assert np.abs(runs[0][f"{name}.position"] - runs[1][f"{name}.position"]).max() < 1e-11

@@ -202,9 +202,9 @@ def test_targets_and_units():
         (dict(angle="half a turn"), "angle"),
     ):
         with pytest.raises(lv.InputError, match=words):
-            mb.start(axle, **targets)
+            mb.initial(axle, **targets)
     with pytest.raises(lv.InputError, match="velocity must be 3 numbers"):
-        mb.start(world.a, velocity=[1.0, 2.0])
+        mb.initial(world.a, velocity=[1.0, 2.0])
     for foreign in (World().a, World().axles[0], 3):
         with pytest.raises(lv.InputError, match="of this mechanism"):
-            mb.start(foreign, velocity=[1.0, 0, 0])
+            mb.initial(foreign, velocity=[1.0, 0, 0])

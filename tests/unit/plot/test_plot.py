@@ -159,7 +159,7 @@ def test_multipliers(pendulum, linkage):
     assert np.array_equal(axes.get_lines()[0].get_ydata(), pendulum.multipliers[:, 0])
     many = plot.multipliers(linkage)
     assert len(many.axes) == 8 and "8 largest of 14" in many.get_suptitle()
-    joints = [i for i, name in enumerate(linkage.facts.constraint_names) if "d1" not in name and "d2" not in name]
+    joints = [i for i, name in enumerate(linkage.info.constraint_names) if "d1" not in name and "d2" not in name]
     largest = np.abs(linkage.multipliers[:, joints]).max()
     assert max(abs(a.get_lines()[0].get_ydata()).max() for a in many.axes) == largest
 

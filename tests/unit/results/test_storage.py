@@ -29,7 +29,7 @@ def test_save_and_load(tmp_path):
     path = run.save(tmp_path / "run.h5")
     again = lv.load(path)
     assert same(run, again)
-    assert again.facts == run.facts and again.summary == run.summary and again.status == "complete"
+    assert again.info == run.info and again.summary == run.summary and again.status == "complete"
     # a ready problem is built anew, so observables work
     assert np.array_equal(again.observe("total_energy"), run.observe("total_energy"))
 
@@ -203,13 +203,13 @@ def test_a_file_says_what_it_is(tmp_path):
         assert tuple(data["constraint"].values) == problem.system.constraint_names
     assert about["scheme"] == "livens-em" and about["scheme_order"] == 2 and about["scheme_symplectic"] == "no"
     assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").is_invariant)
-    assert json.loads(about["parameters"]) == run.facts.parameters
+    assert json.loads(about["parameters"]) == run.info.parameters
     assert about["livens_version"] == lv.__version__ and about["numpy_version"] == np.__version__
     assert {"casadi_version", "python_version", "created"} <= set(about) and about["status"] == "complete"
     bodies = json.loads(about["bodies"])
     assert set(itertools.chain(*bodies.values())) <= set(problem.system.coordinates)
     again = eval(about["again_in_python"], {"lv": lv})
-    assert again.facts.model == run.facts.model and np.array_equal(again.q, run.q) and again.stored == run.stored
+    assert again.info.model == run.info.model and np.array_equal(again.q, run.q) and again.stored == run.stored
     command = about["again_on_the_command_line"]
     assert "--set speed=3.0" in command and "--store q" in command and "--every 5" in command
 

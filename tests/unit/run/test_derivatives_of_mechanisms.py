@@ -13,7 +13,7 @@ def touching():
     ball = mb.sphere("ball", at=[0, 0, 0.0995], radius=0.1, mass=2.0)
     ground = contacts.HalfSpace(mb.ground, [0, 0, 0], [0, 0, 1])
     mb.contact(contacts.Sphere(ball, 0.1), ground, stiffness=2e4, dissipation=0.1, friction=0.3, name="floor")
-    mb.start(ball, velocity=[0.5, 0.1, 0.0], omega=[0.3, 1.0, 0.2])
+    mb.initial(ball, velocity=[0.5, 0.1, 0.0], omega=[0.3, 1.0, 0.2])
     return mb.problem(), "lie-em", ["floor.stiffness", "floor.friction"]
 
 
@@ -31,7 +31,7 @@ def spinning():
     axis = np.array([0, np.sin(0.3), np.cos(0.3)])
     disc = mb.cylinder("disc", at=0.5 * axis, axis=axis, length=0.05, radius=0.1, mass=1.0, rotor=True)
     mb.spherical("tip", mb.ground, disc, at=[0, 0, 0])
-    mb.start(disc, omega=60 * axis, velocity=np.cross(60 * axis, disc.position))
+    mb.initial(disc, omega=60 * axis, velocity=np.cross(60 * axis, disc.position))
     return mb.problem(), "lie-em", []
 
 

@@ -224,7 +224,7 @@ def test_an_ensemble_is_kept_in_one_file(tmp_path):
     again = lv.Ensemble.load(path)
     for name in many.arrays:
         np.testing.assert_array_equal(again.arrays[name], many.arrays[name])
-    assert again.summary == many.summary and again.facts == many.facts and again.status == many.status
+    assert again.summary == many.summary and again.info == many.info and again.status == many.status
     np.testing.assert_array_equal(again.parameters["g"], [9.0, 10.0])
     np.testing.assert_array_equal(again.reduced["height"].mean, many.reduced["height"].mean)
     with pytest.raises(lv.InputError, match="exists already"):

@@ -32,7 +32,7 @@ def many():
 
 
 def equal(one, other):
-    assert one.arrays.keys() == other.arrays.keys() and one.facts == other.facts
+    assert one.arrays.keys() == other.arrays.keys() and one.info == other.info
     for name in one.arrays:
         np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
     assert one.summary == other.summary and one.reasons == other.reasons

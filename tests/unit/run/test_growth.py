@@ -23,7 +23,7 @@ def set_up(name, N):
     """Everything before the first step that does not belong to a tier."""
     plan = Plan.from_arguments(lv.problems.load(name, N=N))
     compiled, initial = compile_and_start(plan)
-    facts = plan.facts(compiled)
+    facts = plan.info(compiled)
     facts.scene  # noqa: B018  # it is drawn when somebody asks
     energy = plan.model.monitored_energy(plan.scheme.is_invariant)
     plan.model.monitored_element_sums(energy, ())

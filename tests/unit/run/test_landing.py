@@ -28,17 +28,17 @@ def names(run):
 def dropped(restitution=0.8, friction=0.0, **start):
     mb = lv.Multibody(gravity=[0, 0, -G])
     ball = mb.sphere("ball", at=[0, 0, 1.1], radius=0.1, mass=0.3)
-    mb.start(ball, **start)
-    return mb, mb.bounce(ball, mb.ground, restitution=restitution, friction=friction)
+    mb.initial(ball, **start)
+    return mb, mb.rigid_contact(ball, mb.ground, restitution=restitution, friction=friction)
 
 
 def placed(friction, mass=2.0, gravity=(0, 0, -G), **start):
     """A ball that starts on the ground."""
     mb = lv.Multibody(gravity=list(gravity))
     ball = mb.sphere("ball", at=[0, 0, 0.1], radius=0.1, mass=mass)
-    mb.start(ball, **start)
+    mb.initial(ball, **start)
     plane = contacts.HalfSpace(mb.ground, normal="z")
-    return mb, mb.bounce(ball, plane, restitution=0.5, friction=friction)
+    return mb, mb.rigid_contact(ball, plane, restitution=0.5, friction=friction)
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.3, 0.8, 0.95])
@@ -80,7 +80,7 @@ def test_down_an_incline(friction, way):
     mb = lv.Multibody(gravity=[G * np.sin(angle), 0, -G * np.cos(angle)])
     ball = mb.sphere("ball", at=[0, 0, 0.3], radius=0.1, mass=0.5)
     plane = contacts.HalfSpace(mb.ground, normal="z")
-    run = mb.simulate(t_end=2.0, h=1e-2, events=mb.bounce(ball, plane, restitution=0.3, friction=friction))
+    run = mb.simulate(t_end=2.0, h=1e-2, events=mb.rigid_contact(ball, plane, restitution=0.3, friction=friction))
     down = slice(np.flatnonzero(run.t == run.events[-1].t)[-1], None)  # behind the last blow
     t, speed, spin = run.t[down], run["ball.velocity"][down, 0], run["ball.omega"][down, 1]
     sliding = G * (np.sin(angle) - friction * np.cos(angle))
@@ -104,13 +104,13 @@ def test_a_particle_sticks_where_friction_suffices(friction):
     slope = np.arctan(0.4)
     mb = lv.Multibody(gravity=[G * np.sin(slope), 0, -G * np.cos(slope)])
     grain = mb.particle("grain", at=[0, 0, 0], mass=0.1)
-    mb.start(grain, velocity=[0.5, 0.2, 0])
+    mb.initial(grain, velocity=[0.5, 0.2, 0])
     plane = contacts.HalfSpace(mb.ground, normal="z")
     run = mb.simulate(
         t_end=200.0,
         h=0.01,
         every=7,
-        events=mb.bounce(contacts.PointCloud(grain, [[0, 0, 0]]), plane, friction=friction),
+        events=mb.rigid_contact(contacts.PointCloud(grain, [[0, 0, 0]]), plane, friction=friction),
     )
     v = run["grain.velocity"]
     if friction < 0.4:
@@ -178,7 +178,7 @@ def test_it_leaves_a_hill_where_it_has_fallen_by_a_third():
         mb = lv.Multibody(gravity=[0, 0, -G])
         hill = contacts.Sphere(mb.ground, radius=0.9, at=[0, 0, 0])
         ball = mb.sphere("ball", at=[np.sin(start), 0, np.cos(start)], radius=0.1, mass=1.0)
-        run = mb.simulate(t_end=0.8, h=h, events=mb.bounce(ball, hill))
+        run = mb.simulate(t_end=0.8, h=h, events=mb.rigid_contact(ball, hill))
         assert names(run) == ["ball-ground bounce left"]
         (place,) = run["ball.position"][run.t == run.events[0].t][:1]
         errors.append(abs(place[2] - 2 / 3 * np.cos(start)))
@@ -194,8 +194,8 @@ def bowl(h, friction, t_end=1.0):
     pocket = contacts.HollowSphere(mb.ground, radius=1.1, at=[0, 0, 0])
     ball = mb.sphere("ball", at=[0.8, 0, -0.6], radius=0.1, mass=1.0)
     rolling = 10 * np.cross([0, 1.0, 0], [0.8, 0, -0.6])  # without slip
-    mb.start(ball, velocity=[0, 1.0, 0], omega=rolling if friction > 1 else [1, 2, 3.0])
-    return mb.simulate(t_end=t_end, h=h, events=mb.bounce(ball, pocket, friction=friction))
+    mb.initial(ball, velocity=[0, 1.0, 0], omega=rolling if friction > 1 else [1, 2, 3.0])
+    return mb.simulate(t_end=t_end, h=h, events=mb.rigid_contact(ball, pocket, friction=friction))
 
 
 @pytest.mark.parametrize("friction", [0.0, 0.02, 2.0], ids=["free", "slides", "rolls"])
@@ -216,7 +216,7 @@ def test_two_balls_come_to_rest_on_each_other():
     mb = lv.Multibody(gravity=[0, 0, -G])
     a = mb.sphere("a", at=[0, 0, 0.15], radius=0.1, mass=1.0)
     b = mb.sphere("b", at=[0, 0, 0.6], radius=0.1, mass=0.5)
-    events = [*mb.bounce(a, mb.ground, restitution=0.5), *mb.bounce(a, b, restitution=0.6)]
+    events = [*mb.rigid_contact(a, mb.ground, restitution=0.5), *mb.rigid_contact(a, b, restitution=0.6)]
     run = mb.simulate(t_end=1.5, h=0.01, events=events)
     assert run["a.position"][-1] == pytest.approx([0, 0, 0.1], abs=1e-12)
     assert run["b.position"][-1] == pytest.approx([0, 0, 0.3], abs=1e-12)
@@ -238,9 +238,9 @@ def test_two_free_bodies_keep_their_momenta(friction):
     a = mb.sphere("a", at=[0, 0, 0], radius=0.2, mass=2.0)
     b = mb.sphere("b", at=[0.1, 0, 0.6], radius=0.1, mass=0.5)
     mb.spring("band", a, b, stiffness=8.0, free_length=0.1)
-    mb.start(a, velocity=[0.1, 0, 0], omega=[1, 0, 2.0])
-    mb.start(b, velocity=[0, 0.2, 0], omega=[0, -3.0, 1])
-    run = mb.simulate(t_end=6.0, h=0.005, events=mb.bounce(a, b, restitution=0.4, friction=friction))
+    mb.initial(a, velocity=[0.1, 0, 0], omega=[1, 0, 2.0])
+    mb.initial(b, velocity=[0, 0.2, 0], omega=[0, -3.0, 1])
+    run = mb.simulate(t_end=6.0, h=0.005, events=mb.rigid_contact(a, b, restitution=0.4, friction=friction))
     landed = run.t > 4.0
     gap = np.linalg.norm(run["b.position"] - run["a.position"], axis=1) - 0.3
     assert gap.min() > -1e-6 and np.abs(gap[landed]).max() < 1e-12  # the former where blows are found within steps
@@ -254,8 +254,8 @@ def test_two_free_bodies_keep_their_momenta(friction):
 def test_in_the_plane():
     mb = lv.Multibody(gravity=[0, -G], planar=True)
     disc = mb.sphere("disc", at=[0, 0.5], radius=0.1, mass=1.0)
-    mb.start(disc, velocity=[1.0, 0], omega=-5.0)
-    run = mb.simulate(t_end=3.0, h=0.01, events=mb.bounce(disc, mb.ground, restitution=0.5, friction=0.3))
+    mb.initial(disc, velocity=[1.0, 0], omega=-5.0)
+    run = mb.simulate(t_end=3.0, h=0.01, events=mb.rigid_contact(disc, mb.ground, restitution=0.5, friction=0.3))
     rolling = run.t > run.events[-1].t
     assert np.abs(run["disc.position"][rolling, 1] - 0.1).max() < 1e-14
     assert run["disc.velocity"][rolling, 0] == pytest.approx(-0.1 * run["disc.omega"][rolling], rel=1e-11)
@@ -280,13 +280,13 @@ def test_runs_go_on_from_files(tmp_path):
 def test_bounces_that_are_said_again_are_the_same():
     mb, _ = dropped()
     system = mb.system
-    mb.bounce(mb.bodies["ball"], mb.ground, restitution=0.8)
+    mb.rigid_contact(mb.bodies["ball"], mb.ground, restitution=0.8)
     assert mb.system is system
-    mb.bounce(mb.bodies["ball"], mb.ground, restitution=0.5)
+    mb.rigid_contact(mb.bodies["ball"], mb.ground, restitution=0.5)
     assert mb.system is not system and len(mb._rigid_contacts) == 1
     with pytest.raises(lv.InputError, match="already"):
-        mb.bounce(mb.bodies["ball"], mb.ground, name="ball")
-    plain = mb.bounce(mb.bodies["ball"], mb.ground, lands=False, name="blow")
+        mb.rigid_contact(mb.bodies["ball"], mb.ground, name="ball")
+    plain = mb.rigid_contact(mb.bodies["ball"], mb.ground, persistent=False, name="blow")
     assert len(plain) == 1 and "blow" not in mb._rigid_contacts
 
 
@@ -294,17 +294,17 @@ def test_what_does_not_land():
     """Boxes meet in several places: they bounce as before, and end where steps cannot tell bounces apart."""
     mb = lv.Multibody(gravity=[0, 0, -G])
     box = mb.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
-    events = mb.bounce(box, mb.ground, restitution=0.5)
+    events = mb.rigid_contact(box, mb.ground, restitution=0.5)
     assert len(events) == 8 and not mb._rigid_contacts
     with pytest.raises(lv.IntegrationError, match="times within one step"):
         mb.simulate(t_end=2.0, h=0.01, events=events)
     mb, events = placed(0.3)
-    with pytest.raises(lv.InputError, match="velocities"):  # which `lands=False` does not ask for
+    with pytest.raises(lv.InputError, match="velocities"):  # which `persistent=False` does not ask for
         mb.simulate(t_end=0.1, h=0.01, events=events, scheme="semi-explicit:0.5,0.5")
     deep = lv.Multibody(gravity=[0, 0, -G])
     ball = deep.sphere("ball", at=[0, 0, 0.05], radius=0.1, mass=1.0)
     with pytest.raises(lv.InputError, match=r"overlap by 0\.05"):
-        deep.simulate(t_end=0.1, h=0.01, events=deep.bounce(ball, deep.ground))
+        deep.simulate(t_end=0.1, h=0.01, events=deep.rigid_contact(ball, deep.ground))
 
 
 def test_a_system_by_itself_sees_what_lies_on_something():
@@ -324,8 +324,8 @@ def test_what_only_bounces_does_not_start_on_something(height, up, words):
     """It would not be hit there, but pass through; thrown up, it comes back."""
     mb = lv.Multibody(gravity=[0, 0, -G])
     ball = mb.sphere("ball", at=[0, 0, height], radius=0.1, mass=1.0)
-    mb.start(ball, velocity=[0, 0, up])
-    events = mb.bounce(ball, mb.ground, lands=False)
+    mb.initial(ball, velocity=[0, 0, up])
+    events = mb.rigid_contact(ball, mb.ground, persistent=False)
     if words:
         with pytest.raises(lv.InputError, match=words):
             mb.simulate(t_end=0.5, h=0.01, events=events)
@@ -338,7 +338,7 @@ def test_what_only_bounces_does_not_start_on_something(height, up, words):
 def test_what_only_bounces_is_not_put_into_the_ground():
     mb = lv.Multibody(gravity=[0, 0, -G])
     ball = mb.sphere("ball", at=[0, 0, 1.0], radius=0.1, mass=1.0)
-    bounces = mb.bounce(ball, mb.ground, lands=False)
+    bounces = mb.rigid_contact(ball, mb.ground, persistent=False)
     words = "action of event 'kick' at t = 0.5 is not admissible: ball-ground bounce: the bodies overlap by"
     with pytest.raises(lv.InputError, match=words):
         mb.simulate(t_end=1.0, h=0.01, events=[*bounces, moved("q", [0, 0, -1.0])])
@@ -379,7 +379,7 @@ def test_events_that_are_not_given():
     boxes = lv.Multibody(gravity=[0, 0, -G])
     box = boxes.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
     assert boxes.simulate(t_end=0.1, h=0.01)["box.position"][-1, 2] < 0.3  # before anybody says that it bounces
-    boxes.bounce(box, boxes.ground)
+    boxes.rigid_contact(box, boxes.ground)
     with pytest.raises(lv.InputError, match=r"rigid contact \('box-ground bounce'\)"):
         boxes.simulate(t_end=0.1, h=0.01)
     through = mb.simulate(t_end=0.1, h=0.01, events=())
@@ -391,8 +391,8 @@ def test_two_balls_slide_in_directions_of_their_own():
     mb, events = lv.Multibody(gravity=[0, 0, -G]), []
     for name, x, velocity in (("one", 0.0, [2.0, 0, 0]), ("other", 1.0, [1.0, -2.0, 0])):
         ball = mb.sphere(name, at=[x, 0, 0.1], radius=0.1, mass=0.5)
-        mb.start(ball, velocity=velocity)
-        events += mb.bounce(ball, contacts.HalfSpace(mb.ground, normal="z"), restitution=0.5, friction=0.2)
+        mb.initial(ball, velocity=velocity)
+        events += mb.rigid_contact(ball, contacts.HalfSpace(mb.ground, normal="z"), restitution=0.5, friction=0.2)
     run = mb.simulate(t_end=0.1, h=1e-2, events=events)
     for name, velocity in (("one", [2.0, 0, 0]), ("other", [1.0, -2.0, 0])):
         way = np.array(velocity) / np.linalg.norm(velocity)
@@ -531,7 +531,7 @@ def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_nobody_knows_how(walls)
     for i, angle in enumerate(2 * np.pi * np.arange(walls) / walls):
         normal = np.array([0.5 * np.cos(angle), 0.5 * np.sin(angle), np.sqrt(0.75)])
         wall = contacts.HalfSpace(mb.ground, at=list(-0.1 * normal), normal=list(normal))
-        events += mb.bounce(ball, wall, restitution=0.3, name=f"wall {i}")
+        events += mb.rigid_contact(ball, wall, restitution=0.3, name=f"wall {i}")
     if walls == 4:
         with pytest.raises(lv.InputError, match="contact forces at wall 0, wall 1, wall 2, wall 3 are statically"):
             mb.simulate(t_end=0.2, h=0.01, events=events)
@@ -548,10 +548,10 @@ def test_a_stick_that_is_pushed_along_and_one_that_wedges(friction, speed):
     mb, half, angle = lv.Multibody(gravity=[0, 0, -G]), 0.5, np.pi / 3
     x, z = half * np.cos(angle), half * np.sin(angle)
     stick = mb.rod("stick", a=[-x, 0, 0], b=[x, 0, 2 * z], mass=1.0)
-    mb.start(stick, velocity=[speed, 0, 0])
+    mb.initial(stick, velocity=[speed, 0, 0])
     tip = contacts.Sphere(stick, 1e-5, at=[-x, 0, 1e-5])
     floor = contacts.HalfSpace(mb.ground, at=[0, 0, 0], normal="z")
-    events = mb.bounce(tip, floor, restitution=0.0, friction=friction)
+    events = mb.rigid_contact(tip, floor, restitution=0.0, friction=friction)
     share = 1 + 3 * np.cos(angle) * (np.cos(angle) + np.sign(speed) * friction * np.sin(angle))
     if share < 0:
         with pytest.raises(lv.InputError, match="stick-ground bounce: Painleve paradox"):

@@ -41,7 +41,7 @@ def _timeless(facts):
 def same(one, other):
     assert one.stored == other.stored
     assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in one.stored)
-    assert one.summary == other.summary and _timeless(one.facts) == _timeless(other.facts)
+    assert one.summary == other.summary and _timeless(one.info) == _timeless(other.info)
     assert (one.status, one.message, one.events) == (other.status, other.message, other.events)
     for name in ("steps", "newton_iterations", "repivots", "reference_steps"):
         assert getattr(one.statistics, name) == getattr(other.statistics, name)

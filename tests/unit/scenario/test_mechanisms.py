@@ -44,7 +44,7 @@ def test_the_same_motion_as_in_python():
     written = lv.scenario.parse(CRANK)
     run = written.run(t_end=0.2)
     drawn = slider_crank_mechanism().simulate(t_end=0.2, h=1e-3)
-    assert run.facts.scheme == "lie-em"
+    assert run.info.scheme == "lie-em"
     assert np.abs(run.q - drawn.q).max() < 1e-13
     assert run["tip.position"].shape == (201, 3) and run["hinge.angle"][0] == pytest.approx(np.pi / 4)
     assert written.mechanism.check().mobility == 1

@@ -40,7 +40,7 @@ def test_robots_on_the_command_line(folder):
     assert json.loads(answer.stdout)["steps"] == 10
     # the file knows which robot it was
     run = lv.load("bar.h5")
-    assert run.system.n == len(run.q[0]) and "bodies" not in run.facts.problem_options["description"]
+    assert run.system.n == len(run.q[0]) and "bodies" not in run.info.problem_options["description"]
     more = lv.resume("bar.h5", t_end=0.02)
     assert more.t[-1] == pytest.approx(0.02)
     film = CliRunner().invoke(app, ["view", "four_bar.xml", "--out", "bar.html", "--frames", "5"])

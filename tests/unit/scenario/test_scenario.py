@@ -38,8 +38,8 @@ def test_a_pendulum_as_in_python():
     result = lv.scenario.parse(PENDULUM).run()
     for name in ("t", "q", "v", "p", "multipliers"):
         assert np.array_equal(getattr(result, name), getattr(expected, name))
-    assert result.facts.coordinates == ("x", "y") and result.facts.constraint_names == ("length of the rod",)
-    assert result.facts.parameters == dict(m=1.0, l=1.0, g=9.81)
+    assert result.info.coordinates == ("x", "y") and result.info.constraint_names == ("length of the rod",)
+    assert result.info.parameters == dict(m=1.0, l=1.0, g=9.81)
 
 
 def everything():
@@ -75,7 +75,7 @@ def test_lists_and_names_mean_the_same():
     assert listed != EVERYTHING != named
     results = [lv.scenario.parse(text).run() for text in (EVERYTHING, listed, named)]
     assert all(np.array_equal(result.q, results[0].q) for result in results)
-    assert [result.facts.constraint_names for result in results] == [("g[0]",), ("g[0]",), ("gap",)]
+    assert [result.info.constraint_names for result in results] == [("g[0]",), ("g[0]",), ("gap",)]
 
 
 def test_a_ready_problem():
@@ -85,13 +85,13 @@ def test_a_ready_problem():
     expected = lv.simulate(lv.problems.load("double-four-bar", speed=2), scheme="livens-midpoint", t_end=0.2)
     result = scenario.run()
     assert np.array_equal(result.q, expected.q)
-    assert (result.facts.problem, result.facts.problem_options) == ("double-four-bar", {"speed": 2.0})
+    assert (result.info.problem, result.info.problem_options) == ("double-four-bar", {"speed": 2.0})
     assert np.array_equal(scenario.changed({"speed": 3}).problem().v0, lv.problems.load("double-four-bar", speed=3).v0)
 
 
 def test_what_is_given_to_run_wins():
     result = lv.scenario.parse(PENDULUM).run(h=0.01, t_end=0.5, scheme="livens-midpoint", every=5)
-    facts = result.facts
+    facts = result.info
     assert (facts.h, facts.t_end, facts.scheme, facts.every) == (0.01, 0.5, "livens-midpoint", 5)
 
 
@@ -117,7 +117,7 @@ def test_redundant_constraints_can_be_removed():
     twice = PENDULUM.replace("length of the rod:", "again: r2 - l**2, length of the rod:")
     with pytest.raises(InputError, match="redundant constraints"):
         lv.scenario.parse(twice).run()
-    assert lv.scenario.parse(twice + "redundant: remove\n").run().facts.dropped == (1,)
+    assert lv.scenario.parse(twice + "redundant: remove\n").run().info.dropped == (1,)
 
 
 def test_values_are_what_their_field_makes_of_them():
@@ -140,8 +140,8 @@ def test_result_files_know_their_system(tmp_path):
     whole = scenario.run()
     scenario.run(t_end=1.2, out=tmp_path / "a.h5")
     loaded = lv.load(tmp_path / "a.h5")
-    assert loaded.facts.problem == "scenario" and loaded.facts.parameters["c"] == 31.5
-    json.dumps(loaded.facts.problem_options)
+    assert loaded.info.problem == "scenario" and loaded.info.parameters["c"] == 31.5
+    json.dumps(loaded.info.problem_options)
     assert loaded.observe("total_energy").shape == (31,)
     resumed = lv.resume(tmp_path / "a.h5", t_end=2.0)
     for name in ("t", "q", "v", "p", "multipliers"):
@@ -190,7 +190,7 @@ def test_the_scenarios_of_the_documentation_run():
     assert result.supplied_energy[-1] != 0 and result.dissipated_energy[-1] > 0
     assert lv.scenario.parse(problem).run().status == "complete"
     run = lv.scenario.parse(changed_model).run()
-    assert run.status == "complete" and run.facts.parameters["m2.mass"] == 5.5
+    assert run.status == "complete" and run.info.parameters["m2.mass"] == 5.5
 
 
 def test_the_documentation_names_every_function_and_field():
@@ -268,7 +268,7 @@ def test_init_and_run(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "500 steps" in done.stdout and "scenario.h5" in done.stdout
     result = lv.load(tmp_path / "scenario.h5")
-    assert len(result) == 101 and result.q[0].tolist() == [-2, 0] and result.facts.parameters["l"] == 2.0
+    assert len(result) == 101 and result.q[0].tolist() == [-2, 0] and result.info.parameters["l"] == 2.0
     assert np.ptp(result.observe("total_energy")) < 1e-4
     done = livens("run", "scenario.h5", "--resume", "--t-end", "1", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -311,7 +311,7 @@ def test_options_of_the_command_line_win(tmp_path):
     done = livens("run", "a.yaml", "--scheme", "livens-midpoint", "--out", "own.h5", "--every", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = lv.load(tmp_path / "own.h5")
-    assert result.facts.scheme == "livens-midpoint" and len(result) == 1001
+    assert result.info.scheme == "livens-midpoint" and len(result) == 1001
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.yaml", "file.h5", "own.h5"]
 
 

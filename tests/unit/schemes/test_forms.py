@@ -73,7 +73,7 @@ def test_every_runge_kutta_and_comparison_method_is_among_them():
             "needs a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; compatible schemes: "
             "implicit-midpoint, stormer-verlet",
         ),
-        ("heun", lv.problems.load("simple-pendulum").system, "needs a system without constraints, with a regular mass"),
+        ("heun", lv.problems.load("simple-pendulum").model, "needs a system without constraints, with a regular mass"),
     ],
 )
 def test_what_is_missing_in_plain_words(scheme, model, words):

@@ -122,9 +122,9 @@ def test_any_text_is_a_scheme_or_refused(text):
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted({*lv.schemes.names(), *lv.schemes.aliases()})), st.data())
 def test_any_filling_of_a_pattern_is_a_scheme_or_refused(pattern, data):
-    parts = NameTemplate(pattern).parts
+    parts = NameTemplate(pattern).fields
     few = st.sampled_from(["1", "2", "3", "0.5", "1e3", "-1", "", "a", "gauss-2", "EML", "mean-value", "1e400", "60"])
-    name = NameTemplate(pattern).filled([data.draw(few) for _ in parts])
+    name = NameTemplate(pattern).format([data.draw(few) for _ in parts])
     try:
         scheme = lv.schemes.get(name)
         assert scheme.traits.order >= 1 and lv.schemes.get(scheme.name) == scheme
@@ -137,9 +137,9 @@ def test_any_filling_of_a_pattern_is_a_scheme_or_refused(pattern, data):
 def test_patterns_read_what_they_write(s, alpha, beta):
     for text, arguments in {"a-<s>": (s,), "<x>:b:<y>": (alpha, beta), "c-<order>:<scheme>": (s, "gauss-2")}.items():
         pattern = NameTemplate(text)
-        name = pattern.filled([str(argument) for argument in arguments])
-        assert pattern.arguments(name) == arguments
-        assert pattern.arguments(f"!{name}") is None
+        name = pattern.format([str(argument) for argument in arguments])
+        assert pattern.parse(name) == arguments
+        assert pattern.parse(f"!{name}") is None
 
 
 # -- aliases ----------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_aliases(alias):
 
 def test_a_run_holds_the_name_itself():
     run = lv.simulate(lv.problems.load("simple-pendulum"), scheme="MPL", t_end=0.01)
-    assert run.facts.scheme == "livens-midpoint"
+    assert run.info.scheme == "livens-midpoint"
     assert lv.schemes.compose("EML", 4).name == "yoshida-4:livens-em"
 
 
@@ -174,7 +174,7 @@ def test_a_scheme_defined_after_the_first_lookup_is_found(own):
     assert "own-midpoint" in lv.schemes.names() and Own() in lv.schemes.all()
     problem = lv.problems.load("simple-pendulum")
     run, known = (lv.simulate(problem, scheme=name, t_end=0.1) for name in ("own-midpoint", "livens-midpoint"))
-    assert np.array_equal(run.q, known.q) and run.facts.scheme == "own-midpoint"
+    assert np.array_equal(run.q, known.q) and run.info.scheme == "own-midpoint"
     assert "own-midpoint" in lv.schemes.compatible(problem.system)
 
 
@@ -263,7 +263,7 @@ def test_errors_name_a_few_that_fit(problem):
         def missing(self, model):
             return ["something that no model has"]
 
-    model = lv.problems.load(problem).system
+    model = lv.problems.load(problem).model
     with pytest.raises(lv.InputError, match="needs something that no model has; compatible schemes: ") as caught:
         lv.schemes.check_compatible(Never(), model)
     listed = str(caught.value).partition("compatible schemes: ")[2]

@@ -46,7 +46,7 @@ def test_energies(seed):
         (scaling.potential(2.0, sign=1, offset=5.0), (5 - 1 / r) ** -2.0, "q"),
         (scaling.user_scaling(lambda T, V: 1 / (T**2 + V**2)), 1 / (T**2 + r**-2), "qp"),
     ):
-        assert g.checked(model, q=q, p=p) == pytest.approx(wanted, rel=1e-13)
+        assert g.evaluate_checked(model, q=q, p=p) == pytest.approx(wanted, rel=1e-13)
         assert g.variables(model) == variables and g.energies
         # S(p) = g(T, H0 - T) and U(q) = g(H0 - V, V) are equal on the level set (S003 paper III, eq. 11)
         H0 = model.energy(q, p)
@@ -77,14 +77,14 @@ def test_stiffness_is_the_norm_of_second_derivatives(seed):
     exact = (np.linalg.norm(hessian / mass[:, None]) + c) ** -0.5
     diagonal = (np.linalg.norm(np.diag(hessian) / mass) + c) ** -0.5
     g = scaling.stiffness(c)
-    assert g.checked(model, q=q, p=p) == pytest.approx(exact, rel=1e-12)
-    assert scaling.stiffness(c, diagonal=True).checked(model, q=q, p=p) == pytest.approx(diagonal, rel=1e-12)
+    assert g.evaluate_checked(model, q=q, p=p) == pytest.approx(exact, rel=1e-12)
+    assert scaling.stiffness(c, diagonal=True).evaluate_checked(model, q=q, p=p) == pytest.approx(diagonal, rel=1e-12)
     assert g.variables(model) == "q" and not g.energies
 
 
 def test_stiffness_of_an_oscillator_is_its_frequency():
     model = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 6, potential=lambda q: 6 * q[0] ** 2)  # m = 3, c = 12
-    assert scaling.stiffness(0.0).checked(model, q=[0.3], p=[0.0]) == pytest.approx(1 / 2, rel=1e-15)
+    assert scaling.stiffness(0.0).evaluate_checked(model, q=[0.3], p=[0.0]) == pytest.approx(1 / 2, rel=1e-15)
 
 
 def test_stiffness_and_its_derivative_where_there_is_none():
@@ -98,7 +98,7 @@ def test_stiffness_and_its_derivative_where_there_is_none():
     slope = ca.gradient(scaling.stiffness(1.0).expression(model), model.q)
     assert np.all(np.isfinite(value(model, slope, [1, 1, 1], [0, 0, 0])))
     with pytest.raises(lv.InputError, match=r"stiffness\(0\) is inf in the initial state"):
-        scaling.stiffness(0.0).checked(
+        scaling.stiffness(0.0).evaluate_checked(
             lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2, potential=lambda q: q[0]), q=[0], p=[1]
         )
 
@@ -184,11 +184,11 @@ def test_estimate_is_the_stiffness_along_the_motion(seed):
 def test_speed():
     top = lv.Nambu(3, hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + x[1] ** 2 / 2 + x[2] ** 2 / 4])
     x = [0.0, np.cos(0.2), np.sin(0.2)]
-    wanted = 1 / (np.linalg.norm(top.rate(x)) + 0.01)  # S003 paper IV, 4.1
-    assert scaling.speed(0.01).checked(top, x=x) == pytest.approx(wanted, rel=1e-14)
+    wanted = 1 / (np.linalg.norm(top.evaluate(x)) + 0.01)  # S003 paper IV, 4.1
+    assert scaling.speed(0.01).evaluate_checked(top, x=x) == pytest.approx(wanted, rel=1e-14)
     assert scaling.speed(0.01).variables(top) == "x"
     fall = lv.Hamiltonian("z", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: 4 * q[0])
-    assert scaling.speed().checked(fall, q=[0], p=[3]) == pytest.approx(1 / 5, rel=1e-15)
+    assert scaling.speed().evaluate_checked(fall, q=[0], p=[3]) == pytest.approx(1 / 5, rel=1e-15)
     with pytest.raises(lv.InputError, match="offset must not be negative"):
         scaling.speed(-1.0)
 
@@ -196,12 +196,12 @@ def test_speed():
 def test_written():
     model = chain()
     g = scaling.user_scaling(lambda q, k: 1 / (q[0] ** 2 + k.m[1]))
-    assert g.checked(model, q=[2, 0, 0], p=[0, 0, 0]) == pytest.approx(1 / 6)
-    assert g.checked(model, q=[2, 0, 0], p=[0, 0, 0], parameters=dict(m=[1, 4, 1])) == pytest.approx(1 / 8)
+    assert g.evaluate_checked(model, q=[2, 0, 0], p=[0, 0, 0]) == pytest.approx(1 / 6)
+    assert g.evaluate_checked(model, q=[2, 0, 0], p=[0, 0, 0], parameters=dict(m=[1, 4, 1])) == pytest.approx(1 / 8)
     assert scaling.user_scaling(lambda q, p: q[0] + p[0]).variables(model) == "qp"
     assert scaling.user_scaling(lambda: 1.0).variables(model) == ""
     plane = lv.Nambu(2, hamiltonians=[lambda x: x @ x])
-    assert scaling.user_scaling(lambda x: 2 + x[0]).checked(plane, x=[1, 0]) == 3
+    assert scaling.user_scaling(lambda x: 2 + x[0]).evaluate_checked(plane, x=[1, 0]) == 3
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -219,11 +219,11 @@ def test_bad_values_are_refused_with_a_reason():
         (scaling.user_scaling(lambda q, k: k.a), "unknown parameter 'k.a'"),
     ):
         with pytest.raises(lv.InputError, match=words):
-            g.checked(model, **state)
+            g.evaluate_checked(model, **state)
     with pytest.raises(lv.InputError, match="given by q and p, got x"):
-        scaling.kinetic().checked(model, x=[1, 2])
+        scaling.kinetic().evaluate_checked(model, x=[1, 2])
     with pytest.raises(lv.InputError, match="q must be 2 numbers"):
-        scaling.kinetic().checked(model, q=[1], p=[1, 2])
+        scaling.kinetic().evaluate_checked(model, q=[1], p=[1, 2])
 
 
 def test_scalings_that_do_not_fit_a_scheme():
@@ -256,7 +256,7 @@ def test_scalings_that_do_not_fit_a_model():
             scaling.stiffness(1.0).expression(model)
     driven = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2, potential=lambda q, t: -1 - t * q[0] ** 2)
     with pytest.raises(lv.InputError, match="depends on time"):
-        scaling.potential().checked(driven, q=[1], p=[1])
+        scaling.potential().evaluate_checked(driven, q=[1], p=[1])
     with pytest.raises(lv.InputError, match="depends on time"):
         scaling.stiffness(1.0).require(driven, "q", "some")
 

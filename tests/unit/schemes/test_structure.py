@@ -67,12 +67,12 @@ def summed(equations, x, z, c):
     residual, p1 = np.zeros(unknowns.size), np.zeros(len(q))
     for i in range(len(q)):
         places = [unknowns[name].start + i for name in scheme.unknowns]
-        rows, _, _, own = (value.full().ravel() for value in equations.own(x[places], q[i], v[i], p[i], h))
+        rows, _, _, own = (value.full().ravel() for value in equations.nodal_function(x[places], q[i], v[i], p[i], h))
         residual[places] += rows
         p1[i] += own[0]
     for group in equations.groups:
         for e in range(len(group.elements)):
-            places, at = group.places(e, unknowns, scheme), group.coordinates[e]
+            places, at = group.unknown_dofs(e, unknowns, scheme), group.coordinates[e]
             given = x[places], q[at], v[at], p[at], h, t, k[group.parameters[e]]
             rows, _, momenta, _ = (value.full().ravel() for value in group.kernel.function(*given))
             residual[places] += rows
@@ -126,7 +126,7 @@ def test_no_scheme_mixes_coordinates_in_its_own_part():
         x = ca.SX.sym("x", len(recipe.unknowns) * n)
         old = type("Old", (), {s: ca.SX.sym(s, n) for s in "qvp"})()
         unknown = type("X", (), {u: x[i * n : (i + 1) * n] for i, u in enumerate(recipe.unknowns)})()
-        rows = ca.densify(ca.vertcat(*recipe.rows(old, unknown, ca.SX.sym("h"))))
+        rows = ca.densify(ca.vertcat(*recipe.nodal_residual(old, unknown, ca.SX.sym("h"))))
         pattern = np.array(ca.DM(ca.jacobian(rows, x).sparsity(), 1))
         for a in range(rows.numel()):
             for b in np.flatnonzero(pattern[a]):

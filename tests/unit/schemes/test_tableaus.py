@@ -308,12 +308,12 @@ def test_the_lobatto_pair(s):
     pair = tableaus.lobatto_iiia_iiib(s)
     assert pair.symplectic and pair.symmetric and pair.order == 2 * s - 2
     assert pair.symplecticity_defect < 1e-16
-    assert np.all(pair.first.A[0] == 0) and np.all(pair.first.A[-1] == pair.first.b)
-    assert np.all(pair.second.A[:, -1] == 0) and np.all(pair.second.A[:, 0] == pair.second.b[0])
-    for x, y in ((pair.first, pair.second), (pair.second, pair.first)):
+    assert np.all(pair.q.A[0] == 0) and np.all(pair.q.A[-1] == pair.q.b)
+    assert np.all(pair.p.A[:, -1] == 0) and np.all(pair.p.A[:, 0] == pair.p.b[0])
+    for x, y in ((pair.q, pair.p), (pair.p, pair.q)):
         terms = x.b[None, :] * (1 + np.abs(x.A.T) / x.b[:, None])  # of which conjugates are differences
         assert np.all(np.abs(x.conjugate.A - y.A) < 4e-16 * terms)
-    assert not tableaus.PartitionedTableau("wrong way", pair.first, pair.first).symplectic
+    assert not tableaus.PartitionedTableau("wrong way", pair.q, pair.q).symplectic
 
 
 @settings(deadline=None, max_examples=30)
@@ -426,7 +426,7 @@ def test_measured_order(family, s):
 def test_measured_order_of_the_pair(s):
     pair = tableaus.lobatto_iiia_iiib(s)
     numbers = FEW[pair.order]
-    errors = [np.abs(integrate((pair.first.A, pair.second.A), pair.first.b, n) - accurate()).max() for n in numbers]
+    errors = [np.abs(integrate((pair.q.A, pair.p.A), pair.q.b, n) - accurate()).max() for n in numbers]
     assert abs(measured_order([1 / n for n in numbers], errors) - pair.order) < 0.1
 
 

@@ -76,10 +76,10 @@ def test_tracks_are_the_run_to_one_part_in_65536(linkage):
     packed = base64.b64decode(data["tracks"])
     bar = next(shape for shape in data["shapes"] if shape["name"] == "upper0")
     found, step = read_track(data["values"], packed, data["far"], 40, bar["path"][1])
-    y = linkage.q[rows, linkage.facts.coordinates.index("upper0.y")]
+    y = linkage.q[rows, linkage.info.coordinates.index("upper0.y")]
     assert np.abs(found - y).max() <= 0.52 * step
     found, step = read_track(data["values"], packed, data["far"], 40, bar["velocity"][1])
-    rate = linkage.v[rows, linkage.facts.coordinates.index("upper0.y")]
+    rate = linkage.v[rows, linkage.info.coordinates.index("upper0.y")]
     assert np.abs(found - rate).max() <= 0.52 * step + 1e-6 * np.abs(rate).max()
 
 

@@ -76,7 +76,7 @@ def test_what_is_drawn_is_where_the_result_says(shown, name):
 def test_between_frames_it_is_in_between(shown, linkage):
     page = shown(linkage, frames=201)
     page.evaluate("t => livens.seek(t)", (linkage.t[10] + linkage.t[11]) / 2)
-    x = linkage.facts.coordinates.index("upper0.x")
+    x = linkage.info.coordinates.index("upper0.x")
     assert page.evaluate("livens.position('upper0')")[0] == pytest.approx(linkage.q[10:12, x].mean(), abs=1e-4)
 
 
@@ -213,7 +213,7 @@ def test_two_runs(shown, linkage):
     assert page.evaluate("livens.group(1)")[0] > 2
     page.evaluate("livens.seek(1.0)")
     assert page.evaluate("livens.position('upper0', 1)")[0] == pytest.approx(
-        other.at(1.0).q[other.facts.coordinates.index("upper0.x")], abs=1e-3
+        other.at(1.0).q[other.info.coordinates.index("upper0.x")], abs=1e-3
     )
 
 

@@ -192,7 +192,7 @@ class _Step:
         scaling: Any,
     ) -> None:
         self.scheme, self._system = schemes.get(scheme), system
-        if not {"elements", "phase space"} & {*getattr(system, "forms", ())}:
+        if not {"elements", "phase space"} & {*getattr(system, "formulations", ())}:
             raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
         schemes.check_compatible(self.scheme, system)
         self.scheme = self.scheme if scaling is None else self.scheme.with_scaling(scaling)

@@ -32,10 +32,10 @@ class OtherCode:
         try:
             result = run_module(self.module, *(self.arguments or (str(self.repeats),)))
         except ProgramError as error:
-            self.facts, self.error = None, f"failed ({error})"
+            self.info, self.error = None, f"failed ({error})"
             return
-        if self.facts is None or result["us_per_step"] < self.facts["us_per_step"]:
-            self.facts = result
+        if self.info is None or result["us_per_step"] < self.info["us_per_step"]:
+            self.info = result
 
 
 def exudyn(repeats: int) -> OtherCode:

@@ -21,7 +21,7 @@ def benchmark_mechanism(problem: str) -> Multibody:
 
     mechanisms = {
         "simple-pendulum": pendulum,
-        "drawn-four-bar": four_bar_mechanism,
+        "double-four-bar-multibody": four_bar_mechanism,
         "andrews-squeezer": squeezer,
         "bricard": bricard_mechanism,
         "flyball-governor": governor_mechanism,

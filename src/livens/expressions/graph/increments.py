@@ -184,12 +184,12 @@ def _power(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
 
 _RULES: dict[str, Any] = {
     "ASSIGN": lambda _, a, *__: a.step,
-    "ADD": lambda _, a, b, *__: a.step + b.step,
-    "SUB": lambda _, a, b, *__: a.step - b.step,
+    "ADD": lambda _, a, b, *__: a.delta + b.delta,
+    "SUB": lambda _, a, b, *__: a.delta - b.delta,
     "MUL": _product,
     "DIV": _quotient,
     "NEG": lambda _, a, *__: -a.step,
-    "SQ": lambda _, a, *__: 2 * a.mean * a.step,
+    "SQ": lambda _, a, *__: 2 * a.mean * a.delta,
     "TWICE": lambda _, a, *__: 2 * a.step,
     "INV": lambda _, a, start, end: -start * end * a.step,
     "SQRT": _square_root,

@@ -196,7 +196,7 @@ class Hamiltonian(PhaseSpaceModel):
         )
         generators = {name: trace_generator(name, f, n) for name, f in (symmetries or {}).items()}
         self._initialize(
-            names, ParameterTable(shared), terms, generators, None, _check_callable("look", visual) if visual else None
+            names, ParameterTable(shared), terms, generators, None, _check_callable("visual", visual) if visual else None
         )
 
     def _initialize(
@@ -453,7 +453,7 @@ class Hamiltonian(PhaseSpaceModel):
         return [Visual(self._visual, range(self.n), self.model_parameters.unpack(k[: self.model_parameters.size]))]
 
     def fingerprint_data(self) -> Sequence[Any]:
-        all_terms = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "box", "by_beta"]}
+        all_terms = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "external_force", "by_beta"]}
         terms = {name: term for name, term in all_terms.items() if term is not None}
         symbols = [self.q, self.p, self.v, self.t, self.k]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]

@@ -108,7 +108,7 @@ class ModelBase:
         )
         if name == "ground" or any(name in container for container in (*containers, *more_containers)):
             raise InputError(f"there is a '{name}' already")
-        self.__dict__.pop("_made", None)
+        self.__dict__.pop("_built", None)
 
     def _add_force_element(self, name: str, element: Element, method: str = "", *arguments: Any) -> Element:
         self._claim_name(name)
@@ -174,6 +174,6 @@ class ModelBase:
 
     def _require_coordinate(self, name: str, joint: Any, coordinate: str) -> None:
         self._check_joint(name, joint)
-        if not getattr(joint.kind, coordinate):
+        if not getattr(joint.joint_type, coordinate):
             verb = "turn" if coordinate == "angle" else "slide"
             raise InputError(f"{name}: the {joint.what} joint '{joint.name}' does not {verb} about one axis")

@@ -80,7 +80,7 @@ class ContactGroup:
     # -- shape classes and parameters ---------------------------------------------------------------------------------
     def _shape_class(self, shape: CollisionShape) -> int:
         sizes = {name: np.asarray(value).tobytes() for name, value in shape.sizes.items()}
-        attributes = getattr(shape, "levers", None), getattr(shape, "rounding", 0.0), getattr(shape, "radius", 0.0)
+        attributes = getattr(shape, "local_positions", None), getattr(shape, "rounding", 0.0), getattr(shape, "radius", 0.0)
         points = None if attributes[0] is None else np.array(attributes[0]).tobytes()
         surface = shape.surface if shape.surface is not None else type(shape)
         key = (
@@ -191,7 +191,7 @@ class ContactGroup:
 
     # -- evaluation in a run ------------------------------------------------------------------------------------------
     def _contacts_of(self, run: Any) -> tuple[DetectedContacts, int]:
-        contacts = getattr(run.system, "box", None)
+        contacts = getattr(run.system, "external_force", None)
         groups = [group.name for group in contacts.groups] if isinstance(contacts, DetectedContacts) else []
         if self.name not in groups:
             raise InputError(f"the run does not belong to a mechanism with the contact group '{self.name}'")

@@ -50,9 +50,9 @@ class Friction:
     rate_tolerance: float = 1e-2
 
     def __post_init__(self) -> None:
-        for field in ("coefficient", "pivoting", "rolling"):
+        for field in ("coefficient", "spinning", "rolling"):
             check_nonnegative(f"the {field} of a friction", getattr(self, field), allow_strings=False)
-        for field in ("smooth", "smooth_rate"):
+        for field in ("slip_tolerance", "rate_tolerance"):
             check_positive(f"{field} of a friction", getattr(self, field), allow_strings=False)
         if self.spinning and not self.coefficient:
             raise InputError("spinning friction needs a friction coefficient")

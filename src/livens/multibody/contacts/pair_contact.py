@@ -166,7 +166,7 @@ class PairContact:
             name=self.name,
             expensive=self.expensive,
             potential=contact_potential(contact_point.geometry, law, a[0], b[0]),
-            look=visual,
+            visual=visual,
             pair=(contact_point.geometry, law, a[0], b[0]),
         )
         self._parameter_owner = self._parameter_owner or normal_element

@@ -233,7 +233,7 @@ class Writer:
     def _add_site(self, name: str, end: Any) -> str:
         """Add a site at a point of a body or of the ground, and return its name."""
         marker = end.centre if isinstance(end, Body) and end.element is not None else end
-        part = getattr(marker, "part", self.mb.ground)
+        part = getattr(marker, "body", self.mb.ground)
         if part.element is None:
             part, position = self.mb.ground, parse_point(name, marker, self.mb.dimension)
         else:

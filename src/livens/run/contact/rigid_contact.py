@@ -85,7 +85,7 @@ def _rigid_contact(
     points = contact_points(name, a, b)
     if name not in mechanism._impact_pairs:
         mechanism._impact_pairs.append(name)
-    if check_bool("lands", persistent) and len(points) == 1 and not mechanism._contact_groups:
+    if check_bool("persistent", persistent) and len(points) == 1 and not mechanism._contact_groups:
         return _contact_events(mechanism, RigidContact(name, points[0], e, mu))
     labels = [name] if len(points) == 1 else [f"{name} {i + 1}" for i in range(len(points))]
     return [
@@ -349,4 +349,4 @@ def _rigid_body_terms(
     return arm, np.cross(directors, rates).sum(axis=0) / 2, np.linalg.inv(inertia)
 
 
-Multibody.attach("bounce", _rigid_contact)
+Multibody.attach("rigid_contact", _rigid_contact)

@@ -100,7 +100,7 @@ def jvp(
     --------
     >>> import livens as lv
     >>> step = lv.prepare(lv.problems.load("simple-pendulum"), h=0.01, t_end=0.5)
-    >>> found = lv.tangents(step, {"parameters": {"g": 1.0}}, parameters={"g": [9.0, 9.81]})
+    >>> found = lv.jvp(step, {"parameters": {"g": 1.0}}, parameters={"g": [9.0, 9.81]})
     >>> [round(float(x), 4) for x in found.change["q"][:, -1, 0]]
     [0.0976, 0.0996]
     """

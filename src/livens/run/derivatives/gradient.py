@@ -286,7 +286,7 @@ def unsupported_reason(plan: Plan, guards_checked: bool = False) -> str:
         return "derivatives are not available in the reference tier; remove tier="
     if getattr(plan.model, "controllers", ()):
         return "a run with sampled controllers cannot be differentiated: they are called between steps"
-    if getattr(plan.model, "stops", ()) and not guards_checked:
+    if getattr(plan.model, "model_events", ()) and not guards_checked:
         return "a joint stop with restitution acts between steps: use `vjp`, `jvp` of a run without such an event"
     if getattr(plan.model, "impact_contacts", ()) and not guards_checked:
         return "rigid contact acts between steps: use `vjp`, `jvp` of a run without impacts"

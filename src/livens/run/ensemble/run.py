@@ -56,7 +56,7 @@ def unsupported_reason(plan: Plan) -> str:
         return "an ensemble needs native code: remove tier='reference'"
     if getattr(plan.model, "controllers", ()):
         return "an ensemble cannot have sampled controllers, which are called between steps"
-    if getattr(plan.model, "stops", ()):
+    if getattr(plan.model, "model_events", ()):
         return "an ensemble cannot have joint stops with restitution, which act between steps"
     if getattr(plan.model, "impact_contacts", ()):
         return "an ensemble cannot have rigid contact, which needs events between steps"

@@ -148,14 +148,14 @@ def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
 def model_events(model: Any) -> tuple[Event, ...]:
     """Return the guarded events of a model, such as joint stops."""
     return tuple(
-        ModelEvent(stop.function, stop.name, stop.direction, False, stop.action) for stop in getattr(model, "stops", ())
+        ModelEvent(stop.function, stop.name, stop.direction, False, stop.action) for stop in getattr(model, "model_events", ())
     )
 
 
 def all_events(model: Any, events: Sequence[Event] | None) -> tuple[Event, ...]:
     """Return the guarded events of a model, followed by the given events."""
     event_names(events)
-    stops = model_events(model) if getattr(model, "stops", ()) else ()
+    stops = model_events(model) if getattr(model, "model_events", ()) else ()
     return (*stops, *(events or ()))
 
 

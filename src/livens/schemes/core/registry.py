@@ -75,7 +75,7 @@ def aliases() -> dict[str, str]:
         names_by_alias |= dict.fromkeys(scheme_class.__dict__.get("aliases", ()), name)
         names_by_alias |= {
             alias: scheme_class(*arguments).name
-            for alias, arguments in scheme_class.__dict__.get("nicknames", {}).items()
+            for alias, arguments in scheme_class.__dict__.get("member_aliases", {}).items()
         }
     return dict(sorted(names_by_alias.items()))
 
@@ -138,7 +138,7 @@ def compatible(model: Any) -> list[str]:
     InputError
         If `model` is not a model.
     """
-    if not hasattr(model, "forms"):
+    if not hasattr(model, "formulations"):
         raise InputError(f"expected a model, such as a System, got {model!r}")
     return [scheme.name for scheme in all() if not scheme.unmet_requirements(model)]
 
@@ -158,7 +158,7 @@ def check_compatible(scheme: Scheme, model: Any) -> None:
     InputError
         If the model does not meet the requirements of the scheme, or an argument has the wrong type.
     """
-    if not isinstance(scheme, Scheme) or not hasattr(model, "forms"):
+    if not isinstance(scheme, Scheme) or not hasattr(model, "formulations"):
         raise InputError(f"expected a Scheme and a model, such as a System, got {scheme!r} and {model!r}")
     unmet = scheme.unmet_requirements(model)
     if unmet:
@@ -187,8 +187,8 @@ def _lookup_alias(name: str) -> Scheme | None:
             return scheme_class()
     for scheme_class in Scheme._families.values():
         declared = scheme_class.__dict__
-        if name in declared.get("nicknames", {}):
-            return scheme_class(*declared["nicknames"][name])
+        if name in declared.get("member_aliases", {}):
+            return scheme_class(*declared["member_aliases"][name])
         for alias in declared.get("aliases", ()):
             if (arguments := name_template(alias).parse(name)) is not None:
                 return scheme_class(*arguments)

@@ -378,13 +378,13 @@ class Scheme:
         list of str
             Descriptions that complete "the scheme needs ..."; empty if the scheme is compatible with the model.
         """
-        if not set(self.forms) & set(model.forms):
+        if not set(self.formulations) & set(model.formulations):
             formulations = " or ".join(
                 FORMULATION_DESCRIPTIONS.get(form, f"a model in the form '{form}'") for form in self.forms
             )
-            return [f"{formulations}, not a {model.kind}"]
+            return [f"{formulations}, not a {model.type_label}"]
         unmet = [r.description for r in self.requires if not getattr(model, r.property_name)]
-        if getattr(model, "rolls", False) and not self.supports_velocity_constraints:
+        if getattr(model, "has_velocity_constraints", False) and not self.supports_velocity_constraints:
             unmet.append("constraints on positions, not on velocities (rolling, gears)")
         if getattr(model, "control_indices", ()) and not self.supports_sampled_control:
             unmet.append("a model without sampled controllers")
@@ -403,7 +403,7 @@ class Scheme:
         list of str
             Description of the requirement, or an empty list.
         """
-        unsupported = getattr(model, "box", None) is not None and not self.supports_external_forces
+        unsupported = getattr(model, "external_force", None) is not None and not self.supports_external_forces
         return ["forces that can be differentiated, not an external force"] if unsupported else []
 
 
@@ -420,5 +420,5 @@ def aliases_of_member(scheme_class: type[Scheme], name: str) -> tuple[str, ...]:
     filled = [name_template(alias).format(texts) for alias in declared.get("aliases", ()) if texts]
     return (
         *filled,
-        *(alias for alias, alias_arguments in declared.get("nicknames", {}).items() if alias_arguments == arguments),
+        *(alias for alias, alias_arguments in declared.get("member_aliases", {}).items() if alias_arguments == arguments),
     )

@@ -135,8 +135,8 @@ class MapScheme(Scheme):
         return not self.unknowns(as_hamiltonian(model))
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        if "elements" in model.forms:
-            if "phase space" not in model.forms:
+        if "elements" in model.formulations:
+            if "phase space" not in model.formulations:
                 return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
             model = as_hamiltonian(model)  # keeps the external force
         unmet = super().unmet_requirements(model)
@@ -211,7 +211,7 @@ def format_number(value: float) -> str:
 @functools.lru_cache(maxsize=64)
 def as_hamiltonian(model: Any) -> Hamiltonian:
     """Return the model in Hamiltonian form."""
-    return Hamiltonian.from_system(model) if "elements" in model.forms else model
+    return Hamiltonian.from_system(model) if "elements" in model.formulations else model
 
 
 def _unpack(vector: Any, layout: Layout) -> SimpleNamespace:

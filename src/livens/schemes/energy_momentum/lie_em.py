@@ -20,7 +20,7 @@ from livens.schemes.discretization.rotor import RotorStep, check_rotors
 from livens.schemes.energy_momentum.livens_em import LivensEM
 
 DIRECTOR_BODIES = Requirement("has_frames", "rigid bodies in director coordinates (frames=True)")
-REGULAR_INERTIA = Requirement("regular_rotation", "bodies whose principal moments of inertia are all positive")
+REGULAR_INERTIA = Requirement("has_regular_inertia", "bodies whose principal moments of inertia are all positive")
 
 
 class LieEM(RigidBodyScheme, Scheme):

@@ -62,9 +62,9 @@ class RungeKutta(Scheme):
         return bool(np.linalg.matrix_rank(self.tableau.A) == self.tableau.s)
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
-        if "phase space" in model.forms and "elements" not in model.forms:
+        if "phase space" in model.formulations and "elements" not in model.formulations:
             return partitioned_hamiltonian_stages(model, self.tableau, self.tableau, self.error_order)
-        if "elements" not in model.forms:
+        if "elements" not in model.formulations:
             return dae_runge_kutta(model.without_constraints(removed_constraints), self.tableau)
         T = self.tableau
         elimination = StageElimination(T.A, T.A, T.b, T.c, has_constant_momentum_map(model))

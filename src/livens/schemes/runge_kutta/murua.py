@@ -33,7 +33,7 @@ from livens.schemes.tableaus.murua import MuruaTableau as Coefficients
 
 #: If M depends on q, the velocities at the Lobatto nodes follow from the momenta there.
 KNOWN_VELOCITIES = Requirement(
-    "known_velocities", "a mass matrix that is regular or constant (unit quaternions have neither)"
+    "velocities_from_state", "a mass matrix that is regular or constant (unit quaternions have neither)"
 )
 
 
@@ -76,7 +76,7 @@ class Murua(Scheme):
         return unmet
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
-        if "elements" not in model.forms:
+        if "elements" not in model.formulations:
             return murua_step(model.without_constraints(removed_constraints), self.coefficients)
         stage_class = _GGLStages if self.stabilised else _MuruaStages
         stage_scheme = stage_class(self.coefficients, has_constant_momentum_map(model))

@@ -174,7 +174,7 @@ class SemiExplicit(MapScheme):
             unmet = [*super().unmet_requirements(model), *constant_mass_requirement(model)][:1]
             if (
                 not unmet
-                and getattr(model, "box", None) is not None
+                and getattr(model, "external_force", None) is not None
                 and (self.fictive or not self.caches_explicit_force)
             ):
                 unmet = ["a fixed step size with an external force: no scaling, no composition"]
@@ -290,7 +290,7 @@ class SemiExplicit(MapScheme):
     @staticmethod
     def _stored_explicit_force(state: Any, n: int) -> Any:
         """Return the stored expensive forces, including an external force."""
-        if not hasattr(state, "box"):
+        if not hasattr(state, "external_force"):
             return state.A
         return ca.vertcat(state.A[:n] + state.box, state.A[n : 2 * n] + state.box, state.A[2 * n])
 
@@ -298,7 +298,7 @@ class SemiExplicit(MapScheme):
         """Return the expensive forces for equal steps; with a scaling, the step size depends on the previous step."""
         if self.fictive or not self.caches_explicit_force or isinstance(model, GranularBox):
             return {}
-        if getattr(model, "box", None) is not None:
+        if getattr(model, "external_force", None) is not None:
             raise InputError("an external force has no derivatives")
         if uses_element_path(model):
             return {"A": explicit_force_of_momenta(model, self.explicit_point, q, p, t, h, k)}

@@ -23,7 +23,7 @@ from livens.schemes.splitting.kepler_maps import (
     leapfrog,
 )
 
-N_BODY = Requirement("planetary", "a gravitational N-body system (PointMasses)")
+N_BODY = Requirement("is_nbody", "a gravitational N-body system (PointMasses)")
 #: Maximum number of substeps between two stored states.
 _MAX_SUBSTEPS = 10**9
 #: Maximum number of substeps in one graph; native code has no limit.

@@ -15,7 +15,7 @@ from livens.schemes.discretization.element_scheme import (
 )
 
 MASS_REGULAR_ON_NULLSPACE = Requirement(
-    "mass_where_it_moves", "a mass matrix that is positive definite on the null space of G"
+    "mass_regular_on_nullspace", "a mass matrix that is positive definite on the null space of G"
 )
 
 

@@ -82,9 +82,9 @@ class LobattoPair(Scheme):
         x, y = self.pair.q, self.pair.p
         if _is_hamiltonian(model):
             return partitioned_hamiltonian_stages(model, x, y, self.error_order)
-        if "partitioned" in model.forms:
+        if "partitioned" in model.formulations:
             return partitioned_first_order_stages(model, self.pair, self.error_order)
-        if "constrained phase space" in model.forms:
+        if "constrained phase space" in model.formulations:
             return constrained_lobatto_stages(model, self.pair, self.error_order)
         elimination = StageElimination(x.A, y.A, x.b, x.c, has_constant_momentum_map(model))
         stage_scheme = _JPRKStages(elimination, constrained=bool(model.m))
@@ -93,7 +93,7 @@ class LobattoPair(Scheme):
 
 
 def _is_hamiltonian(model: Any) -> bool:
-    return "phase space" in model.forms and "elements" not in model.forms
+    return "phase space" in model.formulations and "elements" not in model.formulations
 
 
 class _JPRKStages(PartitionedLivensRK):

@@ -38,7 +38,7 @@ class SymplecticEuler(ElementScheme):
     is_invariant = ("constraint", "momentum_maps")
     summary = "symplectic Euler, constraints on position level (index 3)"
     source = "S001 (41) with gam = 0, S003 2.6.4"
-    requires = (Requirement("mass_or_damping_where_it_moves", "mass or damping on the null space of G"),)
+    requires = (Requirement("mass_or_damping_regular_on_nullspace", "mass or damping on the null space of G"),)
     unknowns = ("v",)
     multipliers = ("lam",)
     forms = ("elements", "phase space")
@@ -53,7 +53,7 @@ class SymplecticEuler(ElementScheme):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
         variational = Variational(0.0)
-        if "elements" not in model.forms or (
+        if "elements" not in model.formulations or (
             not model.m and not variational.unmet_requirements(model) and variational.is_explicit(model)
         ):
             return variational.equations(model)

@@ -62,7 +62,7 @@ class CustomLaw(NormalLaw):
         values = tuple((str(name), check_number(f"parameter '{name}'", x)) for name, x in (parameters or {}).items())
         object.__setattr__(self, "function", energy)
         object.__setattr__(self, "parameters_", values)
-        object.__setattr__(self, "deepest", check_positive("deepest", max_depth, allow_strings=False))
+        object.__setattr__(self, "max_depth", check_positive("max_depth", max_depth, allow_strings=False))
         self._check()
 
     def _check(self) -> None:
