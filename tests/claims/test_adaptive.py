@@ -226,7 +226,7 @@ class OneStep:
         self.c = np.concatenate([[h, 0.0], self.k])
         self.z = self.state(q, p)
         self.stepper = ReferenceSolver(self.e)
-        self.x, self.end = self.integrate(self.z)
+        self.x, self.end = self.go(self.z)
 
     def state(self, q, p):
         values = {"q": q, "p": p, "v": np.array(HamiltonianFunctions(self.model, self.k).H_p(q, p, 0)).ravel()}
@@ -311,7 +311,7 @@ def test_adaptive_variational_is_symplectic_with_time_and_energy(seed, a, b):
             for alpha, beta in ((round(a, 3), round(b, 3)), (0.5, 0.5), (0.0, 0.0)):
                 step = OneStep(model, f"adaptive-variational:{alpha!r},{beta!r}", g, q, p, 0.05)
                 step.z[step.layout["start_energy"]] += 0.3  # on any level of K, not only on its zero
-                step.x, step.end = step.integrate(step.z)
+                step.x, step.end = step.go(step.z)
                 D = step.derivative()
                 assert canonical(step.part(D, "qp")) < 1e-12
                 assert canonical(turned(step.part(D, ["q", "t", "p", "start_energy"]), -1)) < 1e-12
@@ -331,7 +331,7 @@ def test_the_symmetric_class_is_symplectic_with_time_and_energy(seed, a, b):
         ):
             step = OneStep(model, f"adaptive-variational-sym:{alpha!r},{beta!r}", on_everything, q, p, 0.05, drawn=True)
             step.z[step.layout["start_energy"]] += 0.3
-            step.x, step.end = step.integrate(step.z)
+            step.x, step.end = step.go(step.z)
             D = step.derivative()
             assert canonical(step.part(D, "qp")) < 1e-12
             assert canonical(turned(step.part(D, ["q", "t", "p", "start_energy"]), -1)) < 1e-12
@@ -340,7 +340,7 @@ def test_the_symmetric_class_is_symplectic_with_time_and_energy(seed, a, b):
         assert np.abs(one - two).max() < 1e-12
         same = OneStep(model, MET1, on_everything, q, p, 0.05)
         same.z[same.layout["start_energy"]] += 0.3
-        assert np.abs(ends[0.5, 0.5] - same.integrate(same.z)[1]).max() < 1e-12 and middle is not None
+        assert np.abs(ends[0.5, 0.5] - same.go(same.z)[1]).max() < 1e-12 and middle is not None
 
 
 def test_the_symmetric_class_has_no_drift_between_walls():
@@ -452,7 +452,7 @@ def test_reversibility(scheme, reversible):
         there, momenta = step.end.copy(), [name for name in step.layout.sizes if name[0] in "pv" or name == "rate"]
         for name in momenta:
             there[step.layout[name]] *= -1
-        back = step.integrate(there)[1]
+        back = step.go(there)[1]
         for name in momenta:
             back[step.layout[name]] *= -1
         t = step.layout["t"].start

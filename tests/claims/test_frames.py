@@ -24,7 +24,7 @@ def hinge(a, X, b, Y, axis):
 
     def constraints(q, k):
         pa, pb = q[:12], q[12:]
-        gap = a.parametrisation.point(pa, k.X) - b.parametrisation.point(pb, k.y0)
+        gap = a.parametrisation.point(pa, k.X) - b.parametrisation.point(pb, k.Y)
         e = pb[3 + 3 * axis : 6 + 3 * axis]
         return [*gap, *(m.dot(pa[3 + 3 * i : 6 + 3 * i], e) for i in range(3) if i != axis)]
 

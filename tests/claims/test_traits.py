@@ -68,7 +68,7 @@ def scaled(scheme):
     """The scheme with a scaling that it can use, if it needs one, and that scaling."""
     if not scheme.fictive:
         return scheme, None
-    if scheme.forms == ("nambu",):
+    if scheme.formulations == ("nambu",):
         scaling = lv.scaling.user_scaling(lambda x: 1 / (1 + x[0] ** 2))
     elif scheme.scaling_arguments == "energies":
         scaling = lv.scaling.user_scaling(lambda T, V: 1 / (T + V**2))
@@ -90,10 +90,10 @@ def measured(name):
         if name not in NO_FORM:
             symplecticity.append(lv.study.symplecticity_defect(model, scheme, **given))
         equations.append(scheme.equations(model).to_single_graph())
-    if scheme.forms == ("nambu",):
+    if scheme.formulations == ("nambu",):
         equations, there_and_back = nambu_step(scheme)
         reversibility.append(there_and_back)
-    if scheme.forms == ("descriptor",):
+    if scheme.formulations == ("descriptor",):
         swing = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -m.sin(x[0])])
         equations.append(scheme.equations(swing).to_single_graph())
     if name == "sundman-harmonic":
@@ -150,9 +150,9 @@ def test_the_record_is_complete(scheme):
         if field.name not in ("family", "aliases"):
             assert getattr(traits, field.name) == getattr(scheme, field.name), field.name
     assert traits.order >= 1 and traits.summary and traits.source and traits.evaluations >= 1
-    assert traits.forms and set(traits.forms) <= set(FORMULATION_DESCRIPTIONS)
+    assert traits.formulations and set(traits.formulations) <= set(FORMULATION_DESCRIPTIONS)
     assert traits.group in GROUPS
-    assert set(traits.is_invariant) <= {*OBSERVABLES, *MORE}
+    assert set(traits.conserves) <= {*OBSERVABLES, *MORE}
     assert traits.family in {None, *lv.schemes.names()}
 
 

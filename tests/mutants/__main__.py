@@ -126,7 +126,7 @@ class Trial:
         files = [file for change in self.changes if change.key not in self.killers for file in proof_of(change.path)]
         first = sorted({test for change in self.changes if (test := self.killers.get(change.key, ""))})
         todo: queue.SimpleQueue[Change | str] = queue.SimpleQueue()
-        for job in (*(self.tracks.unmet_requirements(files) if self._trace else ()), *self.changes):
+        for job in (*(self.tracks.missing(files) if self._trace else ()), *self.changes):
             todo.put(job)
         copies: list[Copy] = []
         problems: list[BaseException] = []
@@ -136,7 +136,7 @@ class Trial:
                 self.reference(copy, mine)
                 while not problems:
                     job = todo.get_nowait()
-                    self.trace(copy, job) if isinstance(job, str) else self._check_evaluates(copy, job)
+                    self.trace(copy, job) if isinstance(job, str) else self._try(copy, job)
             except queue.Empty:
                 pass
             except BaseException as problem:

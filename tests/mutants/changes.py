@@ -40,7 +40,7 @@ class Change:
 
     @property
     def name(self) -> str:
-        return f"{self.path}:{self.line}: {_words(self.before)} -> {_words(self.postprocess)}"
+        return f"{self.path}:{self.line}: {_words(self.before)} -> {_words(self.after)}"
 
 
 def _words(text: str) -> str:
@@ -156,7 +156,7 @@ def possible(path: str, text: str) -> list[Change]:
 def chosen(path: str, text: str, count: int) -> list[Change]:
     """Some of them, drawn by what they change: where the file is changed elsewhere, they stay the same."""
     source = Source(path, text)
-    source.sites.sort(key=lambda site: hashlib.sha256(site[0].encode()).fingerprint())
+    source.sites.sort(key=lambda site: hashlib.sha256(site[0].encode()).digest())
     return list(itertools.islice(source.changes(), count))
 
 

@@ -84,7 +84,7 @@ class Copy:
         assert self._nest.stdin is not None and self._nest.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._nest.stdin.close()
-        self._nest.result()
+        self._nest.wait()
         self._nest.stdout.close()
 
     def run(

@@ -59,7 +59,7 @@ class Teller:
         items.sort(key=lambda item: (self._places.get(item.nodeid, last), self._word not in item.nodeid))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._send(test=nodeid)
+        self._tell(test=nodeid)
         self._codes.clear()
         self._begun = self._seconds()
         if self._source:
@@ -73,15 +73,15 @@ class Teller:
         size, here = len(self._source), self._source
         codes = [code for code in self._codes.values() if here and code.co_filename.startswith(here)]
         functions = sorted({f"{code.co_filename[size:]} {code.co_qualname}" for code in codes})
-        self._send(test=nodeid, seconds=self._seconds() - self._begun, functions=functions)
+        self._tell(test=nodeid, seconds=self._seconds() - self._begun, functions=functions)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
-            self._send(test=report.nodeid, failed=self._reason(report))
+            self._tell(test=report.nodeid, failed=self._reason(report))
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            self._send(test=report.nodeid, failed=self._reason(report))
+            self._tell(test=report.nodeid, failed=self._reason(report))
 
     @staticmethod
     def _reason(report: Any) -> str:
@@ -209,7 +209,7 @@ def main() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     try:
-        while line := sys.stdin.buffer.emit_new.readline():
+        while line := sys.stdin.buffer.raw.readline():
             print(json.dumps(answer(json.loads(line))), flush=True)
     finally:
         shutil.rmtree(sys.argv[1], ignore_errors=True)

@@ -63,7 +63,7 @@ def test_a_sweep_ends_after_ctrl_c(tmp_path, workers):
         out, err = process.communicate(timeout=BOUND)
     finally:
         process.kill()
-        process.result()
+        process.wait()
     assert out == "interrupted\n" and "Traceback" not in err, err
     end = time.monotonic() + BOUND
     while any(map(alive, started)) and time.monotonic() < end:

@@ -41,9 +41,9 @@ def test_what_is_known_fits_the_source():
 
 def test_a_change_is_one_place():
     text = "def f(x):\n    '''Doc 1 + 1.'''\n    return x + 1 if x < 2 else not x\n"
-    found = {change.postprocess for change in possible("a.py", text)}
+    found = {change.after for change in possible("a.py", text)}
     assert found == {"(x - 1)", "(2)", "(x >= 2)", "(3)", "(x)"}
-    assert [change.postprocess for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == [
+    assert [change.after for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == [
         "(2)"
     ]
     assert not possible("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n    e.reshape(-1, f)\n")
@@ -179,7 +179,7 @@ def test_nothing_is_left_behind(project):
     while not started.exists() or len(started.read_text().split()) < 2:
         time.sleep(0.05)
     owner.send_signal(signal.SIGKILL)
-    owner.result()
+    owner.wait()
     owner.stdout.close()
     processes = [Path(f"/proc/{pid}") for pid in started.read_text().split()]
     while folder.exists() or any(process.exists() for process in processes):  # for ever, if it does not work

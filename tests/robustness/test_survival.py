@@ -48,7 +48,7 @@ class Workshop:
 
     def close(self):
         self._process.stdin.close()
-        self._process.result()
+        self._process.wait()
         self._process.stdout.close()
 
 
@@ -280,7 +280,7 @@ def test_power_failure(whole, tmp_path, monkeypatch):
     syncs = [i for i, change in enumerate(disk.changes) if change[0] == "sync"]
     for i in range(100):
         path = tmp_path / f"{i}.h5"
-        path.write_bytes(disk.postprocess(chance.randrange(syncs[1] + 1, len(disk.changes) + 1), chance))
+        path.write_bytes(disk.after(chance.randrange(syncs[1] + 1, len(disk.changes) + 1), chance))
         assert_begins(lv.load(path), whole(name, 1))
         if i % 20 == 0 and lv.load(path).status != "complete":
             assert_same(lv.resume(path), whole(name, 1))

@@ -102,7 +102,7 @@ def spinning() -> Iterator[None]:
         yield
     finally:
         process.kill()
-        process.result()
+        process.wait()
 
 
 def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[str, Findings]:
@@ -128,7 +128,7 @@ def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[
                 told(*others.get_nowait())
         if not tested.is_set():
             with spinning():
-                tested.result()
+                tested.wait()
 
     beside = BUSY if tests else workers
     with ThreadPoolExecutor(beside + len(tests)) as pool:

@@ -310,7 +310,7 @@ def _verdict(worst: float, allowed: float, guaranteed: bool, trend: Trend | None
 def conserved_by_scheme(result: Result) -> tuple[str, ...]:
     """Return the names of the invariants that the scheme of a run conserves."""
     scheme = _scheme(result)
-    return () if scheme is None else scheme.is_invariant
+    return () if scheme is None else scheme.conserves
 
 
 def _scheme(result: Result) -> Scheme | None:

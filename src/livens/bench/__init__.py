@@ -24,7 +24,7 @@ def run_and_print(rounds: int = 5, as_json: bool = False, picture: Path | None =
 
         save(work_precision(report), picture)
     if as_json:
-        print(json.dumps(report.info(), indent=2))
+        print(json.dumps(report.facts(), indent=2))
         return
     from livens.bench.tables import show
 

@@ -108,7 +108,7 @@ class BenchReport:
         return {
             "rounds": self.rounds,
             "machine": self.machine,
-            "lines": [line.info() for line in self.lines],
+            "lines": [line.facts() for line in self.lines],
             "motion": [dict(vars(motion)) for motion in self.motions],
             "scaling": [dict(vars(point)) for point in self.points],
             "work": [dict(vars(work)) for work in self.works],

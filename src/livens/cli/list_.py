@@ -120,7 +120,7 @@ def _schemes() -> None:
         table = _table("scheme", "order", "symplectic", "symmetric", "step", "conserves exactly")
         table.columns[0].min_width = width  # aligns the columns of all tables
         for row in group_rows:
-            table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.step_type, row.is_invariant)
+            table.add_row(row.name, row.order, row.symplectic, row.symmetric, row.step_type, row.conserves)
         out.print(f"[bold]{group}[/]")
         out.print(table)
     out.print("Description, source and requirements: livens show NAME, such as gauss-2 or gauss-<s>\n")
@@ -147,10 +147,10 @@ def describe_scheme(name: str) -> None:
         "symplectic": table_row.symplectic,
         "symmetric": table_row.symmetric,
         "step": table_row.step_type,
-        "conserves": table_row.is_invariant or "nothing exactly",
-        "takes": table_row.forms
-        if "<scheme>" in table_row.forms
-        else " or ".join(FORMULATION_DESCRIPTIONS[form] for form in first_member.forms),
+        "conserves": table_row.conserves or "nothing exactly",
+        "takes": table_row.formulations
+        if "<scheme>" in table_row.formulations
+        else " or ".join(FORMULATION_DESCRIPTIONS[form] for form in first_member.formulations),
         "needs": "; ".join([r.description for r in first_member.requires] + scaling)
         if is_single
         else table_row.requirements,

@@ -66,7 +66,7 @@ class ConservationGuarantees(Protocol):
     """Protocol of a scheme: names of the quantities it is guaranteed to conserve."""
 
     @property
-    def is_invariant(self) -> tuple[str, ...]: ...
+    def conserves(self) -> tuple[str, ...]: ...
 
 
 class Model:
@@ -397,7 +397,7 @@ class Model:
         bool
             Whether conservation up to roundoff is guaranteed.
         """
-        return scheme is not None and name in scheme.is_invariant
+        return scheme is not None and name in scheme.conserves
 
     # -- identity -----------------------------------------------------------------------------------------------------
     @functools.cached_property

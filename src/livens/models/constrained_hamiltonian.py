@@ -166,9 +166,9 @@ class ConstrainedHamiltonian(DescriptorModel):
         imposed = {"constraint": ("index-3", "ggl"), "velocity_constraint": ("index-2", "ggl")}
         if name not in imposed or scheme is None:
             return super().is_guaranteed_by(scheme, name, k)
-        if "velocity_constraint" in scheme.is_invariant and self.formulation == "index-3":
+        if "velocity_constraint" in scheme.conserves and self.formulation == "index-3":
             return True
-        return "constraint" in scheme.is_invariant and self.formulation in imposed[name]
+        return "constraint" in scheme.conserves and self.formulation in imposed[name]
 
     def initial_values_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         n_q = len(self.coordinate_names)

@@ -221,7 +221,7 @@ class DescriptorModel(Model):
             return True
         if (
             scheme is None
-            or "quadratic_invariants" not in scheme.is_invariant
+            or "quadratic_invariants" not in scheme.conserves
             or name not in self.view.observable_names
         ):
             return False

@@ -447,7 +447,7 @@ class MultibodyDAE(DescriptorModel):
         imposed = {"constraint": ("index-3", *STABILIZED), "velocity_constraint": ("index-2", *STABILIZED)}
         if name not in imposed:
             return super().is_guaranteed_by(scheme, name, k)
-        return scheme is not None and "constraint" in scheme.is_invariant and self.formulation in imposed[name]
+        return scheme is not None and "constraint" in scheme.conserves and self.formulation in imposed[name]
 
     def initial_values_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         n = self.equations.n

@@ -115,7 +115,7 @@ class Nambu(DescriptorModel):
 
     def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether a scheme conserves an observable; some schemes conserve the first or second Hamiltonian."""
-        conserved = () if scheme is None else scheme.is_invariant
+        conserved = () if scheme is None else scheme.conserves
         claims = zip(("first Hamiltonian", "second Hamiltonian"), self.symmetries, strict=False)
         return any(
             claim in conserved and name == hamiltonian for claim, hamiltonian in claims

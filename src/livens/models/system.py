@@ -413,7 +413,7 @@ class System(SystemProperties, Model):
         """Return whether an observable is conserved, by name or as a momentum map with generators linear in q."""
         if self.has_rotors and name.endswith("energy"):
             return False  # the conserved energy contains the corrected kinetic energy of the rotors
-        if scheme is None or name in scheme.is_invariant or "momentum_maps" not in scheme.is_invariant:
+        if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().is_guaranteed_by(scheme, name, k)
         return name in self.symmetries and is_linear_generator(self.symmetries[name])
 

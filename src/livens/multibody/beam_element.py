@@ -68,7 +68,7 @@ def _end_frames(a: BeamEnd, b: BeamEnd, q: Any, k: Any) -> tuple[Any, list[Any],
     """Return the vector from a to b, and the axes of both ends."""
     qa, qb = _split(a, q)
     X, A = (k.X, k.A) if a.is_offset else (None, None)
-    Y, B = (k.y0, k.B) if b.is_offset else (None, None)
+    Y, B = (k.Y, k.B) if b.is_offset else (None, None)
     return b.point(qb, Y) - a.point(qa, X), a.axes(qa, A), b.axes(qb, B)
 
 

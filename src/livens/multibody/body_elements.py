@@ -305,7 +305,7 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, visu
 def _director_energy(v: Any, k: Any) -> Any:
     """Return the kinetic energy S001 (60), for directors that need not be principal axes."""
     rates = v[3:12].reshape(3, 3)
-    rotational = sum(k.euler_tensor[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
+    rotational = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
     return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * rotational
 
 
@@ -356,7 +356,7 @@ def director_body(name: str, inertia: Inertia, visual: Any = None, rotor: bool =
         inertia.centre,
         inertia.centre,
         visual,
-        lambda k: visuals.inertia_box(k.mass, np.trace(k.euler_tensor) * np.eye(3) - k.euler_tensor, inertia.centre),
+        lambda k: visuals.inertia_box(k.mass, np.trace(k.euler) * np.eye(3) - k.euler, inertia.centre),
         kinetic=_director_energy,
         constraints=_orthonormal,
         parameters=dict(mass=inertia.mass, euler=inertia.euler_tensor),
@@ -377,7 +377,7 @@ def _symmetric(name: str, inertia: Inertia) -> None:
 
 def _planar_energy(v: Any, k: Any) -> Any:
     """Return the planar kinetic energy S001 (71): half the moment of inertia belongs to each director."""
-    return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.total_moment * m.dot(v[2:6], v[2:6])
+    return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:6], v[2:6])
 
 
 def _planar_orthonormal(q: Any) -> Any:
@@ -420,7 +420,7 @@ def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0),
         centre,
         centre,
         visual,
-        lambda k: visuals.inertia_bar(k.mass, k.total_moment, np.asarray(centre, dtype=float)),
+        lambda k: visuals.inertia_bar(k.mass, k.moment, np.asarray(centre, dtype=float)),
         kinetic=_planar_energy,
         constraints=_planar_orthonormal,
         parameters=dict(mass=mass, moment=moment),
@@ -520,4 +520,4 @@ def attachment_pair(
 def relative_position(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Any:
     """Return the relative position vector from the second attachment point to the first."""
     n = len(a.names)
-    return a.point(q[:n], k.X) - b.point(q[n:], k.y0)
+    return a.point(q[:n], k.X) - b.point(q[n:], k.Y)

@@ -29,7 +29,7 @@ def _bushing_deformation(a: Parametrisation, b: Parametrisation, q: Any, k: Any)
     All components are products of directors.
     """
     qa, qb = split_pair(a, q)
-    gap = b.point(qb, k.y0) - a.point(qa, k.X)
+    gap = b.point(qb, k.Y) - a.point(qa, k.X)
     axes_a, axes_b = _axes(a, qa, k.A), _axes(b, qb, k.B)
     displacement = [m.dot(axis, gap) for axis in axes_a]
     pairs = ((1, 2), (2, 0), (0, 1))
@@ -59,7 +59,7 @@ def bushing_dissipation(a: Parametrisation, b: Parametrisation) -> InvariantForm
         size = 1 + w[6]
         rotation_rate = [4 * (u[i] * size - w[i] * u[6]) / size**2 for i in (3, 4, 5)]
         xi = m.array([*u[:3], *rotation_rate])
-        return 0.5 * m.dot(xi, k.modal_damping @ xi)
+        return 0.5 * m.dot(xi, k.viscosity @ xi)
 
     return of_invariants(lambda q, k: _bushing_deformation(a, b, q, k), dissipation)
 
@@ -119,7 +119,7 @@ def cable_dissipation(
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         length, rate = cable_length_and_rate(parametrisations, indices, q, v, k)
-        return m.where(length > k.length, 0.5 * k.modal_damping * rate**2, 0.0)
+        return m.where(length > k.length, 0.5 * k.viscosity * rate**2, 0.0)
 
     return dissipation
 
@@ -138,7 +138,7 @@ def cable_tension(
 
     def tension(q: Any, v: Any, k: Any) -> Any:
         length, rate = cable_length_and_rate(parametrisations, indices, q, v, k)
-        pull = k.stiffness * (length - k.length) + (k.modal_damping * rate if damped else 0.0)
+        pull = k.stiffness * (length - k.length) + (k.viscosity * rate if damped else 0.0)
         return m.where(length > k.length, pull, 0.0)
 
     return tension
@@ -199,7 +199,7 @@ def limit_dissipation(
     def dissipation(w: Any, u: Any, k: Any) -> Any:
         depth = _limit_penetration(_angle_about_midrange(w, k) if rotational else w[0], k, limits)
         rate = coordinate_and_rate(w, u, rotational)[1]
-        return 0.5 * (k.modal_damping * k.touching if switchable else k.modal_damping) * depth * rate**2
+        return 0.5 * (k.viscosity * k.touching if switchable else k.viscosity) * depth * rate**2
 
     return of_invariants(joint_invariants(a, b, rotational), dissipation)
 

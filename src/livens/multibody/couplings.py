@@ -41,7 +41,7 @@ def screw(a: Parametrisation, b: Parametrisation) -> AngleRateConstraint:
         return list(cos_sin_angle(a, b, q, k.A, k.B))
 
     def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
-        return [displacement_rate(a, b, q, v, k.X, k.y0, k.A[:, 2]) - k.pitch * w[0]]
+        return [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, 2]) - k.pitch * w[0]]
 
     return angle_rate_constraint(angles, rates)
 

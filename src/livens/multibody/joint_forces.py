@@ -62,7 +62,7 @@ def joint_displacement(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -
     """Return the displacement of a sliding joint along the axis of the first body: bilinear in the directors."""
     qa, qb = split_pair(a, q)
     axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-    return m.dot(axis, b.point(qb, k.y0) - a.point(qa, k.X))
+    return m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X))
 
 
 @functools.cache
@@ -124,7 +124,7 @@ def displacement_drive(a: Parametrisation, b: Parametrisation, law: Law) -> Mode
     def constraints(q: Any, t: Any, k: Any) -> Any:
         qa, qb = split_pair(a, q)
         axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-        return [m.dot(axis, b.point(qb, k.y0) - a.point(qa, k.X)) - law(t)]
+        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t)]
 
     return constraints
 
@@ -136,7 +136,7 @@ def rate_drive(
     """Return the rheonomic constraint on a joint rate, imposed on the increments of the joint coordinate."""
     if not rotational:
         axis_index = a.dimension - 1 if a.dimension == 3 else 0
-        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.y0, k.A[:, axis_index]) - law(t)]
+        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, axis_index]) - law(t)]
     return angle_rate_constraint(lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t: [w[0] - law(t)])
 
 
@@ -144,5 +144,5 @@ def rate_drive(
 def torsion_damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
     return of_invariants(
-        joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.modal_damping * coordinate_and_rate(w, u, True)[1] ** 2
+        joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * coordinate_and_rate(w, u, True)[1] ** 2
     )

@@ -28,7 +28,7 @@ def _constraint_residuals(a: Parametrisation, b: Parametrisation, joint_type: Jo
 
     def residuals(q: Any, k: Any) -> Any:
         qa, qb = split_pair(a, q)
-        separation = b.point(qb, k.y0) - a.point(qa, k.X)
+        separation = b.point(qb, k.Y) - a.point(qa, k.X)
         if (
             isinstance(a, DirectorParametrisation) and not a.has_orientation
         ):  # a particle has no axes: use the global axes

@@ -146,7 +146,7 @@ def _newtonian_potential(a: Parametrisation, b: Parametrisation) -> InvariantFor
         return [m.dot(x, x)] if linear else x
 
     def energy(w: Any, k: Any) -> Any:
-        return -k.constant * k.mass * k.scratch / m.sqrt(w[0] if linear else m.dot(w, w))
+        return -k.constant * k.mass * k.other / m.sqrt(w[0] if linear else m.dot(w, w))
 
     return of_invariants(invariants, energy)
 
@@ -198,15 +198,15 @@ def _damper_dissipation(a: Parametrisation, b: Parametrisation, axial: bool) -> 
     if axial and a.is_linear and b.is_linear:
         # the rate of the distance is the rate of its square divided by twice the distance
         invariants = _squared_distance(a, b)
-        return of_invariants(invariants, lambda w, u, k: 0.5 * k.modal_damping * u[0] ** 2 / (4 * w[0]))
+        return of_invariants(invariants, lambda w, u, k: 0.5 * k.viscosity * u[0] ** 2 / (4 * w[0]))
 
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         n = len(a.names)
-        rate = a.velocity(q[:n], v[:n], k.X) - b.velocity(q[n:], v[n:], k.y0)
+        rate = a.velocity(q[:n], v[:n], k.X) - b.velocity(q[n:], v[n:], k.Y)
         if not axial:
-            return 0.5 * k.modal_damping * m.dot(rate, rate)
+            return 0.5 * k.viscosity * m.dot(rate, rate)
         x = relative_position(a, b, q, k)
-        return 0.5 * k.modal_damping * m.dot(x, rate) ** 2 / m.dot(x, x)
+        return 0.5 * k.viscosity * m.dot(x, rate) ** 2 / m.dot(x, x)
 
     return dissipation
 

@@ -61,7 +61,7 @@ def _no_slip(b: Parametrisation, is_disc: bool) -> ModelFunction:
 @functools.cache
 def _no_lateral_velocity(b: Parametrisation) -> ModelFunction:
     def rates(q: Any, v: Any, k: Any) -> Any:
-        return [m.dot(b.vector(q, k.across), b.velocity(q, v, k.y0))]
+        return [m.dot(b.vector(q, k.across), b.velocity(q, v, k.Y))]
 
     return rates
 

@@ -18,4 +18,4 @@ def spring(a: Parametrisation, b: Parametrisation) -> InvariantForm:
 @functools.cache
 def damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``damping/2 velocity^2``."""
-    return of_invariants(joint_invariants(a, b, False), lambda u, k: 0.5 * k.modal_damping * u[0] ** 2)
+    return of_invariants(joint_invariants(a, b, False), lambda u, k: 0.5 * k.viscosity * u[0] ** 2)

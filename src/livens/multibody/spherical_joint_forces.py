@@ -49,6 +49,6 @@ def damper(a: Parametrisation, b: Parametrisation) -> ModelFunction:
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         (qa, qb), (va, vb) = split_pair(a, q), split_pair(a, v)
         rate = angular_velocity(b, qb, vb) - angular_velocity(a, qa, va)
-        return 0.5 * k.modal_damping * m.dot(rate, rate)
+        return 0.5 * k.viscosity * m.dot(rate, rate)
 
     return dissipation

@@ -24,7 +24,7 @@ def _implicit_constraint(
 ) -> ModelFunction:
     def constraints(q: Any, k: Any) -> Any:
         qa, qb = split_pair(a, q)
-        gap = b.point(qb, k.y0) - a.point(qa, k.X)
+        gap = b.point(qb, k.Y) - a.point(qa, k.X)
         if not isinstance(a, GroundParametrisation):
             gap = m.array([m.dot(a.vector(qa, unit), gap) for unit in np.eye(a.dimension)])
         residual = function(gap)

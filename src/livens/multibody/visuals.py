@@ -83,7 +83,7 @@ def link_visual(a: Parametrisation, b: Parametrisation, shape_type: str) -> Mode
     """Return the visual of a spring, damper or rod between two body-fixed points k.X and k.Y."""
     draw: Callable[..., Shape] = {"spring": shapes.spring, "damper": shapes.damper, "rod": shapes.rod}[shape_type]
     n = len(a.names)
-    return lambda q, k: draw(a.point(q[:n], k.X), b.point(q[n:], k.y0))
+    return lambda q, k: draw(a.point(q[:n], k.X), b.point(q[n:], k.Y))
 
 
 @functools.cache
@@ -94,7 +94,7 @@ def point_joint_visual(a: Parametrisation, b: Parametrisation) -> ModelFunction:
     def visual(q: Any, k: Any) -> Any:
         if not a.names:
             return shapes.ground(k.X)
-        return shapes.ground(k.y0) if not b.names else shapes.sphere(a.point(q[:n], k.X), trace=None)
+        return shapes.ground(k.Y) if not b.names else shapes.sphere(a.point(q[:n], k.X), trace=None)
 
     return visual
 
@@ -148,7 +148,7 @@ def sphere_pair_visual(a: Parametrisation, b: Parametrisation, radius: float, ot
     n = len(a.names)
     return lambda q, k: [
         *_sphere_visual(a.point(q[:n], k.X), radius),
-        *_sphere_visual(b.point(q[n:], k.y0), other_radius),
+        *_sphere_visual(b.point(q[n:], k.Y), other_radius),
     ]
 
 

@@ -25,7 +25,7 @@ def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:
         "x y",
         kinetic=lambda p: 0.5 * (p @ p),
         potential=lambda q, k: 0.25 * k.stiffness * (q @ q - 1) ** 2,
-        forces=Force(lambda q, k: k.gravity * q[1], expensive=True, conservative=True),
+        forces=Force(lambda q, k: k.weight * q[1], expensive=True, conservative=True),
         parameters=dict(stiffness=stiffness, weight=1.0),
         visual=lambda q: [shapes.ground([0, 0]), shapes.spring([0, 0], q), shapes.sphere(q)],
     )

@@ -42,7 +42,7 @@ def provenance(plan: Plan) -> dict[str, Any]:
         "scheme_order": traits.order,
         "scheme_symplectic": "yes" if traits.symplectic else "no",
         "scheme_symmetric": "yes" if traits.symmetric else "no",
-        "scheme_conserves": ", ".join(traits.is_invariant),
+        "scheme_conserves": ", ".join(traits.conserves),
         "again_in_python": python_call(plan),
         "again_on_the_command_line": command(plan),
     }

@@ -118,7 +118,7 @@ class MonitorSpec(NamedTuple):
 
     @classmethod
     def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...]) -> MonitorSpec:
-        energy, layout = compiled.model.monitored_energy(compiled.scheme.is_invariant), compiled.layout
+        energy, layout = compiled.model.monitored_energy(compiled.scheme.conserves), compiled.layout
         supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
         accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
         table, sizes = _monitor_table(compiled.model, energy, momenta)

@@ -24,13 +24,13 @@ def hint_velocity_drift(plan: Plan, layout: Layout, state: IntegratorState, summ
     energy and position constraints stay at round-off level (docs/notes.md).
     """
     scheme, model = plan.scheme, plan.model
-    if "velocity_constraint" in scheme.is_invariant or "v" not in layout or steps < _MIN_STEPS:
+    if "velocity_constraint" in scheme.conserves or "v" not in layout or steps < _MIN_STEPS:
         return ""
     speed, drift = float(np.abs(state.z[layout["v"]]).max(initial=0.0)), summary.max_velocity_constraint
     if not drift > _DRIFT_RATIO * speed:
         return ""
     alternatives = [
-        name for name in schemes.compatible(model) if "velocity_constraint" in schemes.get(name).is_invariant
+        name for name in schemes.compatible(model) if "velocity_constraint" in schemes.get(name).conserves
     ][:2]
     if not alternatives:
         alternatives = [

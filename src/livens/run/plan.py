@@ -299,7 +299,7 @@ def _taylor_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
 def _choose_tier(model: Model, scheme: Scheme, requested: str) -> str:
     """Return the tier for a model and a scheme: by the number of unknowns, unless a feasible tier is requested."""
     # velocity-level constraints double the unknowns; only the fused tier passes singular configurations with them
-    has_velocity_level = "velocity_constraint" in scheme.is_invariant
+    has_velocity_level = "velocity_constraint" in scheme.conserves
     max_unknowns = FUSED_FRAME_UNKNOWNS if _has_3d_frames(model) and not has_velocity_level else FUSED_UNKNOWNS
     large = isinstance(model, System) and _UNKNOWNS_PER_COORDINATE * (model.n + model.m) > max_unknowns
     if requested == "auto" and not large:

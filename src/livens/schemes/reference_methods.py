@@ -23,7 +23,7 @@ class VectorField:
     """Vector field ``y' = f(t, y)`` of a model, with supplied and dissipated power; y is (q, p), or x."""
 
     def __init__(self, model: Any, k: Any) -> None:
-        if "descriptor" in model.forms:
+        if "descriptor" in model.formulations:
             d = model.descriptor
             rate = ca.solve(
                 ca.jacobian(d.residual, d.xdot), -ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
@@ -56,9 +56,9 @@ class DiagonallyImplicitRK(MapScheme):
     """
 
     group = "Methods for comparison"
-    forms = ("phase space", "descriptor")
+    formulations = ("phase space", "descriptor")
     symplectic = symmetric = False
-    is_invariant = ()
+    conserves = ()
     #: Runge-Kutta matrix by rows, and weights.
     A: Sequence[Sequence[float]]
     b: Sequence[float]

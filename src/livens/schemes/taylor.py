@@ -41,7 +41,7 @@ class Taylor(Scheme):
     group = "Taylor series"
     summary = "Taylor series of order 20 that chooses its steps: to the last digit"
     source = "Jorba and Zou (2005)"
-    forms = ("elements", "phase space", "descriptor")
+    formulations = ("elements", "phase space", "descriptor")
     implicit = False
     selects_step_size = True
     tolerance = math.exp(-2.0 * (DEFAULT_ORDER - 1))
@@ -53,10 +53,10 @@ class Taylor(Scheme):
         return self if order == self.order else TaylorOfOrder(order)
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        if "elements" in model.forms and "phase space" not in model.forms:
+        if "elements" in model.formulations and "phase space" not in model.formulations:
             return ["a system without constraints, with a regular mass matrix and an energy quadratic in v"]
         unmet = super().unmet_requirements(model)
-        if not unmet and "descriptor" in model.forms and _explicit_ode(model) is None:
+        if not unmet and "descriptor" in model.formulations and _explicit_ode(model) is None:
             return ["equations that determine all time derivatives, if need be by reducing their index"]
         nonsmooth = None if unmet else _nonsmooth_operation(model, self.order)
         return unmet if nonsmooth is None else [f"functions that are smooth, without {nonsmooth}"]
@@ -123,7 +123,7 @@ def _unknowns(model: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _taylor_equations(model: Any, order: int) -> TaylorEquations:
-    return _from_descriptor(model, order) if "descriptor" in model.forms else _from_hamiltonian(model, order)
+    return _from_descriptor(model, order) if "descriptor" in model.formulations else _from_hamiltonian(model, order)
 
 
 def _from_hamiltonian(model: Any, order: int) -> TaylorEquations:

@@ -50,7 +50,7 @@ def made_up(system, t, q, v, p=None, *, scheme="livens-em", **arrays):
         scheme=scheme, h=0.1, t0=float(t[0]), t_end=float(t[-1]), every=1, coordinates=system.coordinates,
         constraint_names=system.constraint_names, parameters=system.parameters,
     )  # fmt: skip
-    energy = next((e for e in ("generalized_energy", "hamiltonian") if e in get(scheme).is_invariant), "total_energy")
+    energy = next((e for e in ("generalized_energy", "hamiltonian") if e in get(scheme).conserves), "total_energy")
     summary = Summary(energy=energy, momentum_drift=dict.fromkeys(system.symmetries, 0.0))
     return Result(whole, RunRecord(facts, summary, Statistics(steps=rows - 1), "complete"), system=system)
 

@@ -208,7 +208,7 @@ def until(jobs, condition):
     pause = threading.Event()
     while not condition():
         assert jobs._thread.is_alive()
-        pause.result(0.02)
+        pause.wait(0.02)
 
 
 LONG = dict(problem="double-four-bar", h=1e-5, t_end=49.0)

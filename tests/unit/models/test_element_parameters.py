@@ -92,7 +92,7 @@ def test_a_file_written_before_elements_had_names(tmp_path):
     old = lv.load(tmp_path / "bodies.h5")
     assert old.info.problem == "heavy-top" and not any("." in name for name in old.info.parameters)
     assert np.array_equal(
-        old.parameter_vector, lv.problems.load("heavy-top", **old.info.problem_options).system.parameter_vector()
+        old.parameter_vector, lv.problems.load("heavy-top", **old.info.problem_options).model.parameter_vector()
     )
     end = old.info.t_end + 10 * old.info.h
     assert lv.resume(tmp_path / "bodies.h5", t_end=end).t[-1] == pytest.approx(end)
@@ -100,7 +100,7 @@ def test_a_file_written_before_elements_had_names(tmp_path):
 
 def test_a_body_that_only_turns_has_no_mass():
     """Its energy knows none, so that of its weight has a name of its own; the vector is laid out as it was."""
-    names = list(lv.problems.load("heavy-top").system.parameters)
+    names = list(lv.problems.load("heavy-top").model.parameters)
     assert names == ["top.inertia", "weight of top.mass", "weight of top.gravity", "weight of top.X"]
 
 

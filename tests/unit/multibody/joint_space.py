@@ -23,7 +23,7 @@ class JointSpace:
         numbers = {element.name: i for i, element in enumerate(system.elements)}
         out = {i for name in beside for i in range(*_ends(system.element_constraints[numbers[name]]))}
         kept = [i for i in range(system.m) if i not in out]
-        rates = ca.vertcat(*(x for joint in joints for x in self._log_density_rate(joint, d.q, d.v)))
+        rates = ca.vertcat(*(x for joint in joints for x in self._rate(joint, d.q, d.v)))
         hidden = ca.vertcat(d.velocity_constraint[kept], rates)
         rows, turning = ca.jacobian(hidden, d.v), ca.jtimes(hidden, d.q, d.v)
         mass = ca.jacobian(d.fibre_derivative, d.v)
@@ -58,7 +58,7 @@ class JointSpace:
             return [m.to_casadi(measure(m.from_casadi(q[i]), m.from_casadi(v[i])))]
         part = self.mb.bodies[joint["body"]]
         own, moving = self._of(part, q), self._of(part, v)
-        omega = self._kinetic_discrete_gradient(joint["body"], q, v) - self._kinetic_discrete_gradient(
+        omega = self._turning(joint["body"], q, v) - self._turning(
             joint["parent"], q, v
         )
         R = part.parametrisation.frame(own)

@@ -38,17 +38,17 @@ class Drawn:
             self.R0[:, 0] *= np.sign(np.linalg.det(self.R0))
             self.at, self.arm = np.array([0.1, -0.2, 0.3]), np.array([0.3, 0.2, -0.4])
             self.gravity = np.array([0, 0, -9.81])
-            self.turns = TURNS[self.kind.pairs]
+            self.turns = TURNS[self.kind.orthogonal_axes]
         else:
             c, s = np.cos(0.4), np.sin(0.4)
             self.axes = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
             self.R0, self.at, self.arm = self.axes @ self.axes, np.array([0.1, -0.2, 0]), np.array([0.3, -0.4, 0])
             self.gravity = np.array([0, -9.81, 0])
-            self.turns = () if self.kind.pairs else (2,)
-        free = [i for i in range(dimension) if i + 1 not in self.kind.directions]
-        self.on_slip = [] if self.kind.lead else free
-        self.count = len(self.on_slip) + len(self.turns)
-        self.rates = np.array([0.7, -0.5, 0.4])[: len(self.on_slip)].tolist() + [1.5, -1.1, 0.8][: len(self.turns)]
+            self.turns = () if self.kind.orthogonal_axes else (2,)
+        free = [i for i in range(dimension) if i + 1 not in self.kind.locked_translations]
+        self.slides = [] if self.kind.lead else free
+        self.count = len(self.slides) + len(self.turns)
+        self.rates = np.array([0.7, -0.5, 0.4])[: len(self.slides)].tolist() + [1.5, -1.1, 0.8][: len(self.turns)]
         s, w = ca.SX.sym("s", self.count), ca.SX.sym("w", self.count)
         ((_, _, x, R),) = self.bodies(s)
         spin = R.T @ ca.reshape(ca.jtimes(ca.vec(R), s, w), 3, 3)
@@ -60,8 +60,8 @@ class Drawn:
 
     def bodies(self, s):
         """Mass, moments, position and rotation."""
-        moved, n = ca.SX.zeros(3), len(self.on_slip)
-        for i, axis in enumerate(self.on_slip):
+        moved, n = ca.SX.zeros(3), len(self.slides)
+        for i, axis in enumerate(self.slides):
             moved[axis] = s[i]
         if self.kind.lead:
             moved[2] = LEAD / (2 * np.pi) * s[n]
@@ -190,7 +190,7 @@ def test_wrong_use_gets_its_sentence(dimension, what):
             ((mb.ground, body), good | dict(axis=None), "axis"),
             ((mb.ground, body), good | dict(axis="up"), "'x', 'y', 'z' or a vector"),
         ]
-    if kind.pairs:
+    if kind.orthogonal_axes:
         dot = mb.particle("dot", at=place, mass=1)
         wrong.append(((mb.ground, dot), good, "has no orientation"))
     for parts, given, words in wrong:

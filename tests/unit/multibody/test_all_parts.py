@@ -173,7 +173,7 @@ def test_motion_and_force(name):
     """Second order with four step sizes in everything that is named; constraints and the balance at round-off."""
     case = CASES[name]
     mb, times = case.draw(), np.array(case.times)
-    truth, errors = case.to_bool(times), {}
+    truth, errors = case.truth(times), {}
     for h in case.steps:
         run = mb.simulate(t_end=times[-1] + h, h=h)
         energy = run["total_energy"] - run.supplied_energy + run.dissipated_energy

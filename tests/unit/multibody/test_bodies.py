@@ -96,7 +96,7 @@ def test_velocities_and_forces_belong_to_points(placement):
     at, v, f = random.standard_normal(n), random.standard_normal(n), random.standard_normal(d)
     J = np.array(slope(at))
     assert np.allclose(placement.velocity(at, v, X), J @ v, atol=1e-13)
-    assert np.allclose(placement.force(at, X, f), J.T @ f, atol=1e-13)
+    assert np.allclose(placement.generalised_force(at, X, f), J.T @ f, atol=1e-13)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS, ids=str)
@@ -109,19 +109,19 @@ def test_state_of_motion(placement):
     position = np.zeros(d) if not placement.has_translation else random.standard_normal(d)
     velocity = np.zeros(d) if not placement.has_translation else random.standard_normal(d)
     omega, tau = (random.standard_normal(3 if d == 3 else 1) for _ in range(2))
-    q = placement.coordinates(position, R)
-    v = placement.rates(q, velocity, omega)
+    q = placement.from_pose(position, R)
+    v = placement.from_twist(q, velocity, omega)
     spin = omega if d == 3 else np.array([0, 0, omega[0]])
-    if placement.turns:
-        assert np.allclose(placement.frame(q), R[:d, :d])
+    if placement.has_orientation:
+        assert np.allclose(placement.rotation_matrix(q), R[:d, :d])
         X = random.standard_normal(d)
         assert np.allclose(placement.point(q, X), position + R[:d, :d] @ X)
         turned = np.cross(spin, R @ (X if d == 3 else [*X, 0]))[:d]
         assert np.allclose(placement.velocity(q, v, X), velocity + turned)
-        assert placement.torque(q, tau) @ v == pytest.approx(tau @ omega)
+        assert placement.generalised_torque(q, tau) @ v == pytest.approx(tau @ omega)
     # the generator of rotations: the rates of a body that turns about the origin of space
     about_origin = np.cross(spin, position if d == 3 else [*position, 0])[:d]
-    assert np.allclose(omega @ placement.turned(q), placement.rates(q, about_origin, omega))
+    assert np.allclose(omega @ placement.rotation_generator(q), placement.from_twist(q, about_origin, omega))
 
 
 @few

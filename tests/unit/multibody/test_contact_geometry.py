@@ -95,7 +95,7 @@ def test_spheres_and_pockets(seed, depth):
     mb, a, b = two_bodies(random)
     n, origin = unit(random), random.uniform(-1, 1, 3)
     ball = contacts.Sphere(a, 0.2, at=origin + (0.5 - depth) * n)
-    checked(mb, mb.contact(ball, contacts.Sphere(b, 0.3, at=origin), stiffness=K), depth, n, ball.at)
+    checked(mb, mb.contact(ball, contacts.Sphere(b, 0.3, at=origin), stiffness=K), depth, n, ball.reference_position)
     mb, a, b = two_bodies(random)
     ball = contacts.Sphere(a, 0.2, at=origin + (0.3 + depth) * n)
     checked(mb, mb.contact(ball, contacts.HollowSphere(b, 0.5, at=origin), stiffness=K), depth, -n, ball.at)
@@ -116,7 +116,7 @@ def test_sphere_and_box(seed, depth, region):
     local = np.where(out > 0, signs * half, inside) + (0.1 - depth) * n
     box = contacts.Box(b, 2 * half, at=origin, rotation=R)
     ball = contacts.Sphere(a, 0.1, at=origin + R @ local)
-    checked(mb, mb.contact(ball, box, stiffness=K), depth, R @ n, ball.at)
+    checked(mb, mb.contact(ball, box, stiffness=K), depth, R @ n, ball.reference_position)
 
 
 @given(seeds, st.floats(-0.05, 0.05), st.booleans())
@@ -131,7 +131,7 @@ def test_sphere_and_capsule(seed, depth, beyond):
     foot = origin + e * (0.5 if beyond else random.uniform(-0.5, 0.5))
     capsule = contacts.Capsule(b, origin - 0.5 * e, origin + 0.5 * e, 0.1)
     ball = contacts.Sphere(a, 0.2, at=foot + (0.3 - depth) * n)
-    checked(mb, mb.contact(ball, capsule, stiffness=K), depth, n, ball.at)
+    checked(mb, mb.contact(ball, capsule, stiffness=K), depth, n, ball.reference_position)
 
 
 @given(seeds, st.floats(-0.05, 0.05), st.sampled_from(["side", "end", "rim", "tube"]))
@@ -154,7 +154,7 @@ def test_sphere_and_cylinder(seed, depth, region):
     else:
         shape = contacts.Cylinder(b, 0.4, 1.0, at=origin, axis=e)
     ball = contacts.Sphere(a, 0.1, at=origin + foot + (0.1 - depth) * n)
-    checked(mb, mb.contact(ball, shape, stiffness=K), depth, n, ball.at)
+    checked(mb, mb.contact(ball, shape, stiffness=K), depth, n, ball.reference_position)
 
 
 @given(seeds, st.floats(-0.05, 0.05), st.booleans())
@@ -177,7 +177,7 @@ def test_sphere_in_a_groove_and_on_a_ring(seed, depth, hollow):
             return  # the ball is in the middle of the groove
     else:
         shape, ball = contacts.Torus(b, 2.0, 0.3, origin, e), contacts.Sphere(a, 0.2, at=circle + (0.5 - depth) * out)
-    checked(mb, mb.contact(ball, shape, stiffness=K), depth, -out if hollow else out, ball.at)
+    checked(mb, mb.contact(ball, shape, stiffness=K), depth, -out if hollow else out, ball.reference_position)
 
 
 def test_the_curvatures_of_a_groove_are_those_of_its_angle():
@@ -254,7 +254,7 @@ def test_corners_of_boxes_and_points_of_meshes(seed):
     depths = np.maximum(origin @ n - heights, 0.0)
     push = K * depths[:, None] * n
     for shape in (contacts.Box(a, 2 * half, at=centre, rotation=R), contacts.PointCloud(a, corners)):
-        name = f"{shape.word} one"
+        name = f"{shape.label} one"
         seen = Looked(mb, mb.contact(shape, contacts.HalfSpace(b, origin, n), stiffness=K, name=name))
         assert seen.depth == pytest.approx(0.03)
         assert seen.quantity("normal")[0] == pytest.approx(K * depths.sum())
@@ -385,12 +385,12 @@ def test_contacts_of_many():
 def test_shapes_lie_in_a_ball_of_their_reach():
     mb = lv.Multibody()
     part = mb.box("part", at=[1, 2, 3], size=[1, 2, 4], mass=1)
-    assert contacts.Box(part).reach == pytest.approx(np.sqrt(21) / 2)
-    assert contacts.Capsule(part, [0, 0, 0], [2, 0, 0], 0.5).reach == pytest.approx(1.5)
-    assert contacts.Cylinder(part, 0.3, 2.0).reach >= np.hypot(0.3, 1.0)
-    assert contacts.Torus(part, 1.0, 0.2).reach == pytest.approx(1.2)
-    assert contacts.Ellipsoid(part, [1, 2, 3]).reach >= 3
-    assert contacts.PointCloud(part, [[1, 2, 5]]).reach == pytest.approx(2.0)
+    assert contacts.Box(part).bounding_radius == pytest.approx(np.sqrt(21) / 2)
+    assert contacts.Capsule(part, [0, 0, 0], [2, 0, 0], 0.5).bounding_radius == pytest.approx(1.5)
+    assert contacts.Cylinder(part, 0.3, 2.0).bounding_radius >= np.hypot(0.3, 1.0)
+    assert contacts.Torus(part, 1.0, 0.2).bounding_radius == pytest.approx(1.2)
+    assert contacts.Ellipsoid(part, [1, 2, 3]).bounding_radius >= 3
+    assert contacts.PointCloud(part, [[1, 2, 5]]).bounding_radius == pytest.approx(2.0)
 
 
 def test_balls_about_their_centres_touch_by_their_centres():

@@ -94,9 +94,9 @@ def test_how_long_a_blow_takes(law):
 
     leaves = lambda t, y: y[0] - 1e-14  # noqa: E731
     leaves.terminal, leaves.direction = True, -1
-    end = 2 * math.pi / law.frequency(values, mass, speed)
+    end = 2 * math.pi / law.collision_frequency(values, mass, speed)
     motion = solve_ivp(rates, (0, end), [0, speed], events=leaves, rtol=1e-10, atol=1e-14)
-    assert motion.t_events[0][0] == pytest.approx(math.pi / law.frequency(values, mass, speed), rel=1e-5)
+    assert motion.t_events[0][0] == pytest.approx(math.pi / law.collision_frequency(values, mass, speed), rel=1e-5)
 
 
 def test_a_law_of_ones_own():
@@ -104,7 +104,7 @@ def test_a_law_of_ones_own():
     k = ParameterNamespace(dict(c=1e4, d=1e9))
     assert float(law.force(2e-3, k)) == pytest.approx(1e4 * 2e-3 + 4e9 * 2e-3**3, rel=1e-12)
     by_slope = math.sqrt((1e4 + 12e9 * 1e-3**2) / 0.3)  # at the depth that is looked at, a millimetre
-    assert law.frequency(dict(c=1e4, d=1e9), 0.3, 1.0) == pytest.approx(by_slope, rel=1e-4)
+    assert law.collision_frequency(dict(c=1e4, d=1e9), 0.3, 1.0) == pytest.approx(by_slope, rel=1e-4)
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     ball = mb.sphere("ball", at=[0, 0, 0.11], radius=0.1, mass=1.0)
     mb.contact(ball, mb.ground, law=law)

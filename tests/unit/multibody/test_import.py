@@ -27,7 +27,7 @@ def seen_from_joints(name):
     """The mechanism, and its joint space without what closes loops and couples joints, as MuJoCo's matrices are."""
     reference, mb = REFERENCES[name], load(name)
     joints = [{**joint, "name": RENAMED.get(joint["name"], joint["name"])} for joint in reference["joints"]]
-    couplings = [one for one, coupling in mb.couplings.items() if coupling.what == "coupling"]
+    couplings = [one for one, coupling in mb.couplings.items() if coupling.coupling_type == "coupling"]
     closures = [one for one in reference["equalities"] if one in mb.connections]
     return mb, JointSpace(mb, joints, [*couplings, *closures])
 
@@ -132,7 +132,7 @@ def test_motion_is_mujocos(name):
     motion = reference["motion"]
     for joint, rate in STARTS[name].items():
         one = mb.joints[joint]
-        mb.initial(one, **{"rate" if one.kind.angle else "speed": rate})
+        mb.initial(one, **{"rate" if one.joint_type.angle else "speed": rate})
     end, errors = motion["times"][-1], []
     steps = [end / count for count in (16, 32, 64, 128)]
     for h in steps:

@@ -218,7 +218,7 @@ def test_sites_are_points_and_hold_bodies(tmp_path):
     world = '<worldbody><site name="hook" pos="0 0 1.5"/></worldbody>'
     link = '<equality><connect name="held" site1="tip" site2="hook"/></equality>'
     mb = mjcf(tmp_path, body('<joint type="slide" axis="0 0 1"/>' + site) + world + link)
-    assert mb.bodies["b"].tip.at.tolist() == [0, 0, 1] and mb.ground.hook.at.tolist() == [0, 0, 1.5]
+    assert mb.bodies["b"].tip.reference_position.tolist() == [0, 0, 1] and mb.ground.hook.reference_position.tolist() == [0, 0, 1.5]
     assert abs(mb.assembled.position[2] - 0.5) < 1e-12
     assert mb.check().mobility == 0
 
@@ -362,7 +362,7 @@ def test_files_of_triangles(tmp_path):
         weight, starlike = mesh_inertia(solid)
         assert weight.mass == pytest.approx(1 / 6) and np.allclose(weight.centre, 0.25) and starlike
         assert np.allclose(np.diag(weight.tensor), 1 / 80) and len(solid.vertices) == 4
-        assert len(solid.edges(100)) == 6
+        assert len(solid.feature_edges(100)) == 6
     with pytest.raises(lv.InputError, match="does not match"):
         mesh.load_mesh(stl(tmp_path, count=7))
     (tmp_path / "part.dae").write_text("")

@@ -30,7 +30,7 @@ def test_two_forces_change_the_diameter_as_theory_says(planar):
     F, angle = 1.0, 0.7
     a, b = made.at("a", angle), made.at("b", angle + np.pi)
     across = made.at("c", angle + np.pi / 2), made.at("d", angle - np.pi / 2)
-    inwards = -(a.at - b.at) / np.linalg.norm(a.at - b.at)
+    inwards = -(a.reference_position - b.reference_position) / np.linalg.norm(a.reference_position - b.reference_position)
     mb.wrench("press", made, force=F * inwards, at=a)
     mb.wrench("back", made, force=-F * inwards, at=b)
     rest = mb.equilibrium(load_steps=1).position
@@ -112,7 +112,7 @@ def test_points_velocities_and_forces_belong_together(dimension):
     slope = (placement.point(q + e * v, X) - placement.point(q - e * v, X)) / (2 * e)
     velocity = placement.velocity(q, v, X)
     assert slope == pytest.approx(np.array(velocity, dtype=float), abs=1e-8)
-    power = float(np.dot(np.array(placement.force(q, X, f), dtype=float), v))
+    power = float(np.dot(np.array(placement.generalised_force(q, X, f), dtype=float), v))
     assert power == pytest.approx(float(m.dot(velocity, f)), rel=1e-12)
     centre = np.zeros(dimension)
     assert np.array_equal(np.array(placement.point(q, centre), dtype=float), q[:dimension])

@@ -16,11 +16,11 @@ from livens.results.storage.hdf5_writer import RunFile
 
 def test_one_thing_after_the_other():
     beside, done, may = BackgroundTask(), [], threading.Event()
-    beside.do(lambda: (may.result(60), done.append(1)))
+    beside.do(lambda: (may.wait(60), done.append(1)))
     assert not done
     may.set()
     beside.do(lambda: done.append(2))
-    beside.result()
+    beside.wait()
     assert done == [1, 2]
 
 
@@ -32,8 +32,8 @@ def test_what_goes_wrong_is_raised_where_it_is_waited_for_and_only_once():
 
     beside.do(fails)
     with pytest.raises(OSError, match="full"):
-        beside.result()
-    beside.result()
+        beside.wait()
+    beside.wait()
     beside.do(fails)
     beside.end()  # whoever only tidies up does not want to know
     assert not [thread for thread in threading.enumerate() if thread.name == "livens-rows"]
@@ -71,5 +71,5 @@ def test_a_failure_to_write_ends_the_run(monkeypatch, tmp_path):
     with pytest.raises(WriteError, match="no space left") as caught:
         lv.simulate(problem, t_end=100_000 * problem.h, out=tmp_path / "run.h5")
     assert "livens-rows" in calls[3]
-    assert caught.value.result.status == "running"
+    assert caught.value.wait.status == "running"
     assert not [thread for thread in threading.enumerate() if thread.name == "livens-rows"]

@@ -202,7 +202,7 @@ def test_a_file_says_what_it_is(tmp_path):
         assert tuple(data["coordinate"].values) == problem.system.coordinates
         assert tuple(data["constraint"].values) == problem.system.constraint_names
     assert about["scheme"] == "livens-em" and about["scheme_order"] == 2 and about["scheme_symplectic"] == "no"
-    assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").is_invariant)
+    assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").conserves)
     assert json.loads(about["parameters"]) == run.info.parameters
     assert about["livens_version"] == lv.__version__ and about["numpy_version"] == np.__version__
     assert {"casadi_version", "python_version", "created"} <= set(about) and about["status"] == "complete"
@@ -320,6 +320,6 @@ def test_rows_go_to_the_file_when_they_fill_a_room(monkeypatch):
         )
         kept.look(steps)
         kept.flush_if_due(lambda: None)
-    kept._beside.result()
+    kept._beside.wait()
     assert disk.rows == [11, 11] and len(disk.commits) == 1
     np.testing.assert_array_equal(kept.rows_in_memory()["q"][:, 0], [22.0, 23.0, 24.0])

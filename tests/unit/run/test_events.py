@@ -190,7 +190,7 @@ def test_actions_see_the_parameters_of_their_own_model():
         ball = lv.Element(
             ["z"],
             kinetic=lambda v, k: k.mass * v[0] ** 2 / 2,
-            potential=lambda q, k: k.mass * k.gravity * q[0],
+            potential=lambda q, k: k.mass * k.weight * q[0],
             parameters=dict(mass=mass, weight=gravity),
             name="ball",
         )

@@ -25,7 +25,7 @@ def set_up(name, N):
     compiled, initial = compile_and_start(plan)
     facts = plan.info(compiled)
     facts.scene  # noqa: B018  # it is drawn when somebody asks
-    energy = plan.model.monitored_energy(plan.scheme.is_invariant)
+    energy = plan.model.monitored_energy(plan.scheme.conserves)
     plan.model.monitored_element_sums(energy, ())
     plan.model.roundoff_element_sums([energy, "constraint", "velocity_constraint"])
     plan.model.observable_element_sums("constraint_forces")

@@ -63,13 +63,13 @@ def test_large_systems_say_what_they_check():
 def test_the_line():
     shown = progress.PreparationStatus("n-four-bar (livens-em)")
     try:
-        shown.message("deriving 210 equations")
+        shown.stage("deriving 210 equations")
         for _ in range(34):
             shown.counted("compiling", "kernel")
         line = "n-four-bar (livens-em): deriving 210 equations ... compiling 34 kernels ... "
         assert shown.line().startswith(line) and shown.line().endswith(" s")
-        shown.message("choosing pivots")
-        shown.message("drawing the scene")
+        shown.stage("choosing pivots")
+        shown.stage("drawing the scene")
         assert shown.line().startswith("n-four-bar (livens-em): compiling 34 kernels ... choosing pivots ... drawing")
     finally:
         shown.end()
@@ -114,7 +114,7 @@ def test_the_line_appears_when_it_takes_long(monkeypatch):
             pass
 
     monkeypatch.setattr("rich.console.Console", Console)
-    shown.message("deriving 3 equations")
+    shown.stage("deriving 3 equations")
     shown._thread.join()  # it ends by itself, see above
     shown.end()
     assert len(opened) == 1 and opened[0].startswith("title: deriving 3 equations ... ")

@@ -49,7 +49,7 @@ def everything():
 
     return lv.System(
         "r phi s",
-        kinetic=lambda q, v, k: k.mass / 2 * (v[0] ** 2 + (q[0] * v[1]) ** 2) + k.enforced_twice / 2 * v[2] ** 2,
+        kinetic=lambda q, v, k: k.mass / 2 * (v[0] ** 2 + (q[0] * v[1]) ** 2) + k.twice / 2 * v[2] ** 2,
         potential=lambda q, k: k.c / 2 * (q[0] - 1) ** 2 + m.maximum(q[2], 0) ** 2 - m.cos(q[1]) * math.e,
         dissipation=lambda q, v, k: k.d / 2 * ((q[0] * v[1]) ** 2 + v[2] ** 2),
         constraints=lambda q, t: [q[2] - 0.1 * m.sin(t) - q[0] + 1],

@@ -36,8 +36,8 @@ def test_every_scheme_is_in_one_row():
         ("variational:<alpha>", dict(order="1", solved="explicit for 0 and 1")),
         ("adaptive-variational:<alpha>,<beta>", dict(order="1, 2", symmetric="yes for 0.5,0.5")),
         ("yoshida-<order>:<scheme>", dict(order="<order>", symplectic="as <scheme>", needs="a symmetric scheme")),
-        ("livens-em", dict(order="2", conserves="generalised energy, constraints", forms="elements", needs="")),
-        ("stormer-verlet", dict(solved="explicit", forms="phase space", needs="an energy T(p) + V(q)")),
+        ("livens-em", dict(order="2", conserves="generalised energy, constraints", formulations="elements", needs="")),
+        ("stormer-verlet", dict(solved="explicit", formulations="phase space", needs="an energy T(p) + V(q)")),
     ],
 )
 def test_rows_in_words(name, words):

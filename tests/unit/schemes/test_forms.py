@@ -39,7 +39,7 @@ def known():
 
 
 def takes(form):
-    return [scheme.name for scheme in lv.schemes.all() if form in scheme.forms]
+    return [scheme.name for scheme in lv.schemes.all() if form in scheme.formulations]
 
 
 @pytest.mark.parametrize("scheme", takes("descriptor"))
@@ -86,6 +86,6 @@ def test_forms_of_models_and_of_schemes_are_the_same_words():
     models = [lv.problems.load(entry.name).system for entry in lv.problems.all()]
     models.append(lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], partition="b"))
     models.append(lv.ConstrainedHamiltonian("x", hamiltonian=lambda p: p @ p, constraints=lambda q: [q[0]]))
-    offered = {form for model in models for form in model.forms}
-    taken = {form for scheme in lv.schemes.all() for form in scheme.forms}
+    offered = {form for model in models for form in model.formulations}
+    taken = {form for scheme in lv.schemes.all() for form in scheme.formulations}
     assert offered == taken == set(FORMULATION_DESCRIPTIONS)

@@ -189,7 +189,7 @@ def test_little_has_to_be_declared(own):
             return MapResult({"q": old.q + h * phase.T_p(p), "p": p})
 
     traits = lv.schemes.get("bare").traits
-    assert (traits.symplectic, traits.symmetric, traits.is_invariant, traits.requires) == (False, False, (), ())
+    assert (traits.symplectic, traits.symmetric, traits.conserves, traits.requires) == (False, False, (), ())
     run = lv.simulate(oscillator(), q0=[1.0], p0=[0.0], scheme="bare", h=0.1, t_end=1.0)
     known = lv.simulate(oscillator(), q0=[1.0], p0=[0.0], scheme="symplectic-euler", h=0.1, t_end=1.0)
     assert np.abs(run.q - known.q).max() < 1e-14
@@ -274,7 +274,7 @@ def test_errors_name_a_few_that_fit(problem):
 
 def test_no_scheme_may_fit():
     class Nowhere(lv.Hamiltonian):
-        forms = ("a form that nothing takes",)
+        formulations = ("a form that nothing takes",)
 
     model = Nowhere("x", kinetic=lambda p: p[0] ** 2 / 2)
     words = r"needs a mechanical system made of elements \(System\), not a Hamiltonian; there is no compatible scheme"

@@ -121,7 +121,7 @@ def test_contacts_set_in_smoothly(q, c):
     wanted = (slopes[0] ** 2 + 1e4 * slopes[1] ** 2) ** -0.5
     for simplified in (False, True):  # in one dimension there is nothing to simplify
         g = scaling.stiffness(0.0, smoothing_length=c, diagonal=simplified)
-        assert g.checked(model, q=[q], p=[0]) == pytest.approx(wanted, rel=1e-12)
+        assert g.evaluate_checked(model, q=[q], p=[0]) == pytest.approx(wanted, rel=1e-12)
         slope = ca.gradient(g.expression(model), model.q)
         d = 1e-3 * c
         ahead, behind = (value(model, g.expression(model), [q + s * d], [0])[0] for s in (1, -1))
@@ -131,9 +131,9 @@ def test_contacts_set_in_smoothly(q, c):
 def test_hertz_contact_scales_too():
     model, c = two_walls("hertz"), 1e-3
     g = scaling.stiffness(0.0, smoothing_length=c)
-    deep = g.checked(model, q=[-0.5], p=[0])  # 0.5 deep: d/dx (1e4 x^(3/2))
+    deep = g.evaluate_checked(model, q=[-0.5], p=[0])  # 0.5 deep: d/dx (1e4 x^(3/2))
     assert deep == pytest.approx((1.5 * 1e4 * np.sqrt(0.5)) ** -0.5, rel=1e-3)
-    values = [g.checked(model, q=[q], p=[0]) for q in np.linspace(-0.01, 0.01, 41)]
+    values = [g.evaluate_checked(model, q=[q], p=[0]) for q in np.linspace(-0.01, 0.01, 41)]
     assert np.all(np.diff(values) > 0)
 
 

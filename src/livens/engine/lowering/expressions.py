@@ -71,7 +71,7 @@ class ExpressionTranslator(FunctionBuilder):
         if native_type.struct is None:
             raise self._error(node, f"the value is not a struct and has no field '{node.attr}'")
         field = signature_of(native_type.struct)[node.attr]
-        address = self._emit(f"getelementptr inbounds i64, ptr {struct}, i64 {native_type.struct.place(node.attr)}")
+        address = self._emit(f"getelementptr inbounds i64, ptr {struct}, i64 {native_type.struct.field_index(node.attr)}")
         if field is BOOL:
             stored = self._emit(f"load i64, ptr {address}, align 8, !invariant.load !0")
             return self._emit(f"icmp ne i64 {stored}, 0"), BOOL

@@ -104,7 +104,7 @@ class PhaseSpaceModel(Model):
 
     def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
         """Return whether an observable is conserved, by name or as a momentum map with generators linear in q."""
-        if scheme is None or name in scheme.is_invariant or "momentum_maps" not in scheme.is_invariant:
+        if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().is_guaranteed_by(scheme, name, k)
         return name in self.symmetries and is_linear_generator(self.symmetries[name])
 

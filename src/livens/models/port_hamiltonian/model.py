@@ -401,7 +401,7 @@ class PortHamiltonian(DescriptorModel):
         if name not in ("constraint", "velocity_constraint"):
             return super().is_guaranteed_by(scheme, name, k)
         imposed = "velocity_constraint" if self._constrained_mechanics else "constraint"
-        return scheme is not None and "constraint" in scheme.is_invariant and name == imposed
+        return scheme is not None and "constraint" in scheme.conserves and name == imposed
 
     def initial_state(
         self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str

@@ -176,4 +176,4 @@ class ModelBase:
         self._check_joint(name, joint)
         if not getattr(joint.joint_type, coordinate):
             verb = "turn" if coordinate == "angle" else "slide"
-            raise InputError(f"{name}: the {joint.what} joint '{joint.name}' does not {verb} about one axis")
+            raise InputError(f"{name}: the {joint.type_name} joint '{joint.name}' does not {verb} about one axis")

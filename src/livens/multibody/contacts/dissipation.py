@@ -110,7 +110,7 @@ def pivoting(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Para
     def dissipation(q: Any, v: Any, k: Any) -> Any:
         gap, normal, _ = geometry.contact_frame(a, b, q, k)
         rate = m.dot(relative_angular_velocity(a, b, q, v), normal)
-        return k.friction * k.spinning * law.force(penetration(gap), k) * m.sqrt(rate**2 + k.rate_tolerance**2)
+        return k.friction * k.pivoting * law.force(penetration(gap), k) * m.sqrt(rate**2 + k.smooth_rate**2)
 
     return dissipation
 
@@ -121,6 +121,6 @@ def rolling(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Param
         gap, normal, _ = geometry.contact_frame(a, b, q, k)
         rate = relative_angular_velocity(a, b, q, v)
         square = m.dot(rate, rate) - m.dot(rate, normal) ** 2 if a.dimension == 3 else rate**2
-        return k.rolling * law.force(penetration(gap), k) * m.sqrt(m.maximum(square, 0.0) + k.rate_tolerance**2)
+        return k.rolling * law.force(penetration(gap), k) * m.sqrt(m.maximum(square, 0.0) + k.smooth_rate**2)
 
     return dissipation

@@ -30,7 +30,7 @@ ELASTIC_PARTS = ("outer", "inner", "cage")
 
 
 def _ball_energy(v: Any, k: Any) -> Any:
-    return k.mass / 2 * m.dot(v[:3], v[:3]) + k.total_moment / 2 * m.dot(v[3:], v[3:])
+    return k.mass / 2 * m.dot(v[:3], v[:3]) + k.moment / 2 * m.dot(v[3:], v[3:])
 
 
 def _cage_weight(q: Any, k: Any) -> Any:

@@ -24,7 +24,7 @@ def gravity_potential(q: Any, k: Any) -> Any:
 
 
 def _inner_energy(v: Any, k: Any) -> Any:
-    return k.mass / 2 * m.dot(v[:3], v[:3]) + k.total_moment / 2 * v[3] ** 2
+    return k.mass / 2 * m.dot(v[:3], v[:3]) + k.moment / 2 * v[3] ** 2
 
 
 def _load_potential(q: Any, k: Any) -> Any:

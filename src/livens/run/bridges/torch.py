@@ -64,7 +64,7 @@ def layer(
     )
 
     def to_numpy(tensor: Any) -> Any:
-        return tensor.detach().frame_b("cpu", torch.float64).numpy()
+        return tensor.detach().to("cpu", torch.float64).numpy()
 
     class Simulated(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed where it is missing
         @staticmethod

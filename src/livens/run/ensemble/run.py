@@ -177,7 +177,7 @@ def _monitor_spec(
     compiled: CompiledStep, momenta: tuple[str, ...], reduce: Reductions
 ) -> tuple[EnsembleMonitorSpec, dict[str, tuple[int, ...]]]:
     model = compiled.model
-    columns, sizes = monitored_columns(model, model.monitored_energy(compiled.scheme.is_invariant), momenta)
+    columns, sizes = monitored_columns(model, model.monitored_energy(compiled.scheme.conserves), momenta)
     shapes, user_columns = dict[str, tuple[int, ...]](), []
     for name, definition in reduce.items():
         column, shapes[name] = _expression(model, definition)
@@ -214,7 +214,7 @@ def _build_ensemble(
     width: int,
 ) -> Ensemble:
     plan, model, count, k = members.plan, compiled.model, members.n_members, members.k
-    energy = model.monitored_energy(compiled.scheme.is_invariant)
+    energy = model.monitored_energy(compiled.scheme.conserves)
     reduced, rows = {}, np.full(count, -1)
     if outcome is not None and len(started) == count:  # avoid copies of large ensembles
         states, steps, newton_iterations = outcome.states, outcome.steps, outcome.corrections
@@ -304,7 +304,7 @@ def _late_failures(
     `livens.simulate` stops such runs. Rows of a member from the first non-finite one on are set to NaN.
     """
     model, failures = compiled.model, dict[int, str]()
-    energy = model.monitored_energy(compiled.scheme.is_invariant)
+    energy = model.monitored_energy(compiled.scheme.conserves)
     has_energy_balance = bool(energy) and ("supplied_energy" in compiled.layout or model.conservative)
     for member in np.flatnonzero(~np.isfinite(outcome.states).all(axis=(1, 2))).tolist():
         if member not in outcome.failures:

@@ -85,7 +85,7 @@ def apply_action(
     if "supplied_energy" in layout:
         for part in ("supplied_energy", "dissipated_energy"):
             after[layout[part]] = z[layout[part]]
-        energy = model.monitored_energy(compiled.scheme.is_invariant)
+        energy = model.monitored_energy(compiled.scheme.conserves)
         if energy:
             energy_change = _energy(model, energy, layout, t, after, new_k) - _energy(model, energy, layout, t, z, k)
             after[layout["supplied_energy"]] += energy_change

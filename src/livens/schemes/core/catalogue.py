@@ -47,8 +47,8 @@ class Row:
     symplectic: str
     symmetric: str
     step_type: str  # "explicit" or "implicit"
-    is_invariant: str
-    forms: str
+    conserves: str
+    formulations: str
     requirements: str
     group: str = dataclasses.field(repr=False)
     members: tuple[Traits, ...] = dataclasses.field(repr=False, compare=False)
@@ -85,8 +85,8 @@ def make_row(name: str, members: Sequence[Traits]) -> Row:
     is_composition = "scheme" in name_template(name).fields  # composition: most traits are those of the base scheme
     common = [
         quantity
-        for quantity in representative.is_invariant
-        if all(quantity in member.is_invariant for member in members)
+        for quantity in representative.conserves
+        if all(quantity in member.conserves for member in members)
     ]
     return Row(
         name,
@@ -96,10 +96,10 @@ def make_row(name: str, members: Sequence[Traits]) -> Row:
         step_type="as <scheme>"
         if is_composition
         else _members_where(name, members, lambda t: not t.implicit, "explicit", "implicit"),
-        is_invariant="as <scheme>"
+        conserves="as <scheme>"
         if is_composition
         else ", ".join(_QUANTITY_NAMES.get(quantity, quantity.replace("_", " ")) for quantity in common),
-        forms="as <scheme>" if is_composition else ", ".join(representative.forms),
+        formulations="as <scheme>" if is_composition else ", ".join(representative.formulations),
         requirements="a symmetric scheme" if is_composition else "; ".join(_requirement_texts(representative)),
         group=representative.group,
         members=tuple(members),
@@ -112,7 +112,7 @@ def markdown() -> str:
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     merged: dict[str, dict[tuple[str, ...], list[str]]] = {}
     for row in all_rows():
-        cells = (row.order, row.symplectic, row.symmetric, row.step_type, row.is_invariant, row.forms, row.requirements)
+        cells = (row.order, row.symplectic, row.symmetric, row.step_type, row.conserves, row.formulations, row.requirements)
         merged.setdefault(row.group, {}).setdefault(cells, []).append(f"`{row.name}`")
     for group, rows_by_cells in merged.items():
         lines.append(f"| **{group}** {'| ' * (len(columns) - 1)}|")

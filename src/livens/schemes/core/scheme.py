@@ -82,8 +82,8 @@ class Traits:
     symmetric: bool
     implicit: bool
     fictive: bool
-    is_invariant: tuple[str, ...]
-    forms: tuple[str, ...]
+    conserves: tuple[str, ...]
+    formulations: tuple[str, ...]
     requires: tuple[Requirement, ...]
     error_order: int
     evaluations_per_step: int
@@ -120,11 +120,11 @@ class Scheme:
     order: int
     symplectic: bool = False
     symmetric: bool = False
-    is_invariant: tuple[str, ...] = ()
+    conserves: tuple[str, ...] = ()
     summary: str = ""
     source: str = ""
     group: str = "Other schemes"
-    forms: tuple[str, ...] = ("elements",)
+    formulations: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()
     error_order: int = 0
     #: Parts of the scheme state that are odd under time reversal, as momenta are.
@@ -189,7 +189,7 @@ class Scheme:
         --------
         >>> from livens import schemes
         >>> record = schemes.get("gauss-2").traits
-        >>> record.order, record.symplectic, record.family, record.forms
+        >>> record.order, record.symplectic, record.family, record.formulations
         (4, True, 'gauss-<s>', ('elements', 'phase space', 'descriptor'))
         """
         declared = defining_class(type(self))
@@ -380,7 +380,7 @@ class Scheme:
         """
         if not set(self.formulations) & set(model.formulations):
             formulations = " or ".join(
-                FORMULATION_DESCRIPTIONS.get(form, f"a model in the form '{form}'") for form in self.forms
+                FORMULATION_DESCRIPTIONS.get(form, f"a model in the form '{form}'") for form in self.formulations
             )
             return [f"{formulations}, not a {model.type_label}"]
         unmet = [r.description for r in self.requires if not getattr(model, r.property_name)]

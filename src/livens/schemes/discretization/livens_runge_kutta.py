@@ -81,7 +81,7 @@ class LivensStages(ElementScheme):
 class PartitionedLivensRK(LivensStages):
     """Runge-Kutta method or pair in Livens form with its stage elimination; subclasses add constraints."""
 
-    order, symplectic, symmetric, is_invariant = 0, False, False, ()  # defined by the scheme that uses this class
+    order, symplectic, symmetric, conserves = 0, False, False, ()  # defined by the scheme that uses this class
     summary = source = ""
     multipliers: tuple[str, ...] = ()
 

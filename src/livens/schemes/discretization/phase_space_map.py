@@ -109,7 +109,7 @@ class MapScheme(Scheme):
     """
 
     group = "Splitting and variational schemes, without constraints"
-    forms: tuple[str, ...] = ("phase space",)
+    formulations: tuple[str, ...] = ("phase space",)
     implicit = False
     #: The step requires forces that do not depend on velocities.
     requires_velocity_independent_forces: bool = False

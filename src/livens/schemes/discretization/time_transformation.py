@@ -62,7 +62,7 @@ class TimeTransformed(Scheme):
     def initial_scaling(self, model: Any, k: Any, *state: Any) -> float:
         """Return g in the initial state; raise InputError unless it is finite and positive."""
         scaling = self.checked_scaling(model)
-        symbols = [model.x] if "nambu" in model.forms else [model.q, model.p]
+        symbols = [model.x] if "nambu" in model.formulations else [model.q, model.p]
         value = float(ca.Function("g", [*symbols, model.k], [scaling.expression(model)])(*state, k))
         if not (np.isfinite(value) and value > 0):
             raise InputError(

@@ -39,7 +39,7 @@ class GGLEnergyMomentum(EnergyMomentum):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant = ("total_energy", "constraint", "velocity_constraint")
+    conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
     source = "outlook of S001; docs/ggl-em.md"
     requires = (QUADRATIC_KINETIC_ENERGY, MASS_REGULAR_ON_NULLSPACE, SCLERONOMIC)

@@ -62,7 +62,7 @@ class HamiltonMidpoint(ElementScheme):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant = ("constraint", "momentum_maps")
+    conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule for Hamilton's equations (MPH)"
     source = "S004 (133)"
     requires = (REGULAR_AUGMENTED_MASS,)
@@ -115,7 +115,7 @@ class HamiltonEM(EnergyMomentum):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant = ("hamiltonian", "constraint")
+    conserves = ("hamiltonian", "constraint")
     summary = "energy-momentum scheme for Hamilton's equations with unit quaternions (EMH)"
     source = "S004 (138)-(146)"
     requires = (

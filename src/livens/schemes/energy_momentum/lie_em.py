@@ -41,7 +41,7 @@ class LieEM(RigidBodyScheme, Scheme):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant: tuple[str, ...] = ("generalized_energy", "constraint")
+    conserves: tuple[str, ...] = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme for rigid bodies: rotations by a Cayley map, body angular momenta"
     source = "docs/multibody.md"
     requires: tuple[Requirement, ...] = (DIRECTOR_BODIES, REGULAR_INERTIA)

@@ -27,7 +27,7 @@ class LieGGL(LieEM):
     """
 
     name = "lie-ggl"
-    is_invariant = ("total_energy", "constraint", "velocity_constraint")
+    conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "lie-em with both constraint levels at the end of the step"
     requires = (
         DIRECTOR_BODIES,

@@ -40,7 +40,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant = ("generalized_energy", "constraint")
+    conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle (EML)"
     source = "S000 (28), S004 (72)"
     supports_velocity_constraints = True

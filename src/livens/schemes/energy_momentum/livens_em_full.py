@@ -23,7 +23,7 @@ class LivensEMFull(EnergyMomentum):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant = ("generalized_energy", "constraint")
+    conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle, nothing eliminated"
     source = "S004 (72)"
     unknowns = ("v_m", "v1", "p1")

@@ -29,7 +29,7 @@ class LivensMidpoint(MidpointVelocity):
     order = 2
     symplectic = False
     symmetric = True
-    is_invariant = ("constraint", "momentum_maps")
+    conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule on Livens' principle (MPL)"
     source = "S004 (132)"
     supports_velocity_constraints = True

@@ -33,7 +33,7 @@ class RungeKutta(Scheme):
     """
 
     group = "Runge-Kutta methods"
-    forms = ("elements", "phase space", "descriptor")
+    formulations = ("elements", "phase space", "descriptor")
     tableau: Tableau
     make: ClassVar[Callable[[int], Tableau]]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,))
@@ -47,9 +47,9 @@ class RungeKutta(Scheme):
             self.tableau.symmetric,
         )
         self.error_order = error_order(self.tableau)
-        self.is_invariant = ("quadratic_invariants", "momentum_maps") if self.symplectic else ()
+        self.conserves = ("quadratic_invariants", "momentum_maps") if self.symplectic else ()
         if self.for_constraints:
-            self.is_invariant = (*self.is_invariant, "constraint")
+            self.conserves = (*self.conserves, "constraint")
 
     @property
     def for_constraints(self) -> bool:
@@ -77,14 +77,14 @@ class RungeKutta(Scheme):
         unmet = super().unmet_requirements(model)
         if unmet:
             return unmet
-        if "descriptor" in model.forms:
+        if "descriptor" in model.formulations:
             if model.index > 2 and not self.tableau.stiffly_accurate:
                 unmet.append(
                     "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate "
                     "them with hidden constraints)"
                 )
             return unmet if self.regular or model.is_ode else ["an explicit ODE x' = f(t, x)"]
-        if "elements" not in model.forms:
+        if "elements" not in model.formulations:
             return []
         if model.m and not self.for_constraints:
             unmet.append("a system without constraints")
@@ -134,7 +134,7 @@ class LobattoIIIB(RungeKutta):
     def __init__(self, s: int) -> None:
         super().__init__(s)
         if s == 2:  # both stages coincide: it is the midpoint rule, although its coefficients are not symplectic
-            self.symplectic, self.is_invariant = True, ("quadratic_invariants", "momentum_maps")
+            self.symplectic, self.conserves = True, ("quadratic_invariants", "momentum_maps")
 
 
 class LobattoIIIC(RungeKutta):

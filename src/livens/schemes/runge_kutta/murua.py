@@ -55,10 +55,10 @@ class Murua(Scheme):
     aliases = ("M-PRK-<s>",)
     member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"M-PRK": (2,)}
     group = "Runge-Kutta methods"
-    forms: tuple[str, ...] = ("elements", "descriptor")
+    formulations: tuple[str, ...] = ("elements", "descriptor")
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((1,), (2,), (3,))
     symplectic, symmetric = False, True
-    is_invariant: tuple[str, ...] = ("velocity_constraint",)
+    conserves: tuple[str, ...] = ("velocity_constraint",)
     summary, source = "Murua's method: Gauss nodes for motion, Lobatto nodes for hidden constraints", "S002 def. 6.5"
     requires = (KNOWN_VELOCITIES,)
     stabilised: ClassVar[bool] = False
@@ -71,7 +71,7 @@ class Murua(Scheme):
 
     def unmet_requirements(self, model: Any) -> list[str]:
         unmet = super().unmet_requirements(model)
-        if not unmet and "elements" not in model.forms and index_two_form(model) is None:
+        if not unmet and "elements" not in model.formulations and index_two_form(model) is None:
             return ["a model of index 2, x' = f(x, z) with 0 = g(x)"]
         return unmet
 
@@ -92,9 +92,9 @@ class MuruaGGL(Murua):
     """
 
     family = "murua-ggl-<s>"
-    forms = ("elements",)
+    formulations = ("elements",)
     aliases = ("M-PRK-GGL-<s>",)
-    is_invariant = ("constraint", "velocity_constraint")
+    conserves = ("constraint", "velocity_constraint")
     summary, source = "Murua's method on the GGL equations: no drift", "S002 sect. 6.3.3"
     stabilised = True
 
@@ -102,7 +102,7 @@ class MuruaGGL(Murua):
 class _MuruaStages(LivensStages):
     """M-PRK stages with unknowns ``D_i = (Q_i - q0)/h - c_i v0``, and ``Vbar_i - v0`` unless M is constant."""
 
-    order, symplectic, symmetric, is_invariant = 0, False, False, ()  # defined by the scheme that uses this class
+    order, symplectic, symmetric, conserves = 0, False, False, ()  # defined by the scheme that uses this class
     summary = source = ""
 
     def __init__(self, coefficients: Coefficients, constant_mass: bool) -> None:

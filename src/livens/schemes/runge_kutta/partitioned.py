@@ -31,7 +31,7 @@ class Partitioned(Scheme):
         ("lobatto-iiib-3", "lobatto-iiic-3"),
     )
     group = "Runge-Kutta methods"
-    forms = ("phase space", "partitioned")
+    formulations = ("phase space", "partitioned")
     summary, source = "one Runge-Kutta method on one part of the states, one on the other", "S002 def. 6.1"
 
     def __init__(self, method_q: str, method_p: str) -> None:
@@ -47,16 +47,16 @@ class Partitioned(Scheme):
         self.order = PartitionedTableau(self.name, x, type(y)(y.name, x.c, y.A, x.b)).order
         self.symplectic, self.symmetric = self.pair.symplectic, self.pair.symmetric
         self.error_order = pair_error_order(self.pair)
-        self.is_invariant = ("momentum_maps",) if self.symplectic else ()
+        self.conserves = ("momentum_maps",) if self.symplectic else ()
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        unmet = super().unmet_requirements(model) or "elements" in model.forms
+        unmet = super().unmet_requirements(model) or "elements" in model.formulations
         description = (
             "a Hamiltonian (`Hamiltonian.of` makes one of a System), or a FirstOrder with states that are `second`"
         )
         return [description] if unmet else []
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
-        if "phase space" in model.forms:
+        if "phase space" in model.formulations:
             return partitioned_hamiltonian_stages(model, self.pair.q, self.pair.p, self.error_order)
         return partitioned_first_order_stages(model, self.pair, self.error_order)

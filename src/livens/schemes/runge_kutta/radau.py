@@ -36,10 +36,10 @@ class Radau(Scheme):
     name = "radau"
     group = "Runge-Kutta methods"
     order = 2 * MAX_STAGES - 1
-    is_invariant = ("constraint",)
+    conserves = ("constraint",)
     summary = "Radau IIA with 2 to 7 stages, chosen with the steps by a tolerance"
     source = "Hairer and Wanner (1999); S002 sect. 5.2"
-    forms = ("descriptor",)
+    formulations = ("descriptor",)
     error_order = INITIAL_STAGES
     selects_step_size = True
     tolerance = 1e-6

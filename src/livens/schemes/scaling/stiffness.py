@@ -149,7 +149,7 @@ def _elements_with_symbols(model: Hamiltonian) -> Iterator[tuple[Any, Any, Param
             model.q[list(index)],
             ParameterNamespace(
                 system.model_parameters.unpack_symbols(k[:size])
-                | element.parameters.symbols(k[size:])
+                | element.parameters.unpack_symbols(k[size:])
                 | element.constants
             ),
         )

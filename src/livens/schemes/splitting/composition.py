@@ -92,8 +92,8 @@ class Composition(Scheme):
             raise InputError(f"scheme '{base.name}' has order {base.order} already, not less than {order}")
         self.weights = composition_weights(self.method, order, base.order)
         self.name, self.order = f"{self.method}-{order}:{base.name}", order
-        self.symplectic, self.symmetric, self.is_invariant = base.symplectic, True, base.is_invariant
-        self.forms, self.requires = base.forms, base.requires
+        self.symplectic, self.symmetric, self.conserves = base.symplectic, True, base.conserves
+        self.formulations, self.requires = base.formulations, base.requires
         self.implicit, self.fictive = base.implicit, base.fictive
         self.evaluations_per_step = len(self.weights) * base.evaluations_per_step
         self.summary = f"{len(self.weights)} steps of {base.name}"

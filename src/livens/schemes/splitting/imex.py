@@ -50,8 +50,8 @@ class Imex(MapScheme):
     name = "imex"
     order = 2
     symplectic, symmetric = True, True
-    is_invariant = ()
-    forms = ("phase space", "elements")
+    conserves = ()
+    formulations = ("phase space", "elements")
     summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/bearing.md"
     implicit = True
 

@@ -25,9 +25,9 @@ class NambuSplitting(Scheme):
     """Symmetric splitting: exact half-step flows, the last part for a full step, then back (S003 paper IV, 4.1)."""
 
     group = "Nambu systems"
-    forms = ("nambu",)
+    formulations = ("nambu",)
     order, symplectic, symmetric = 2, False, True
-    is_invariant: tuple[str, ...] = ()
+    conserves: tuple[str, ...] = ()
     implicit = False
 
     def subflows(self, model: Nambu, k: Any) -> Sequence[Flow]:
@@ -161,7 +161,7 @@ class NambuT(Rotations):
     """Splitting into rotations about the three axes, with equal steps."""
 
     name = "nambu-t"
-    is_invariant = ("first Hamiltonian",)
+    conserves = ("first Hamiltonian",)
     summary, source = "rotations: the second of two Hamiltonians is split", "S003 paper IV, 4.1"
 
 
@@ -170,7 +170,7 @@ class NambuM(Rotations):
 
     name = "nambu-m"
     unsplit_index = 1
-    is_invariant = ("second Hamiltonian",)
+    conserves = ("second Hamiltonian",)
     summary, source = "rotations: the first of two Hamiltonians is split", "S003 paper IV, remark 4.3"
 
 
@@ -185,7 +185,7 @@ class NambuTG(TimeTransformedNambu, Rotations):
     """Splitting into rotations about the three axes, with adaptive steps."""
 
     name = "nambu-t-g"
-    is_invariant = ("first Hamiltonian",)
+    conserves = ("first Hamiltonian",)
     summary, source = "rotations, in adaptive steps", "S003 paper IV, 4.1"
 
 

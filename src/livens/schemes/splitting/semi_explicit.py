@@ -68,7 +68,7 @@ def uses_element_path(model: Any) -> bool:
 
 def constant_mass_requirement(model: Any) -> list[str]:
     """Return the unmet requirement of the Hamiltonian form: an energy T(p) + V(q) with a constant mass matrix."""
-    if "phase space" not in model.forms:
+    if "phase space" not in model.formulations:
         return []
     phase = as_hamiltonian(model)
     if not phase.separable:
@@ -107,10 +107,10 @@ class SemiExplicit(MapScheme):
     family = "semi-explicit:<alpha>,<beta>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.5, 0.5), (0.5, 0.6))
     symplectic = symmetric = False
-    is_invariant = ()
+    conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
 
-    forms = ("phase space", "elements", "crowd")
+    formulations = ("phase space", "elements", "crowd")
     supports_external_forces = True
     #: Forces of previous steps are part of the state, for error-controlled steps.
     uses_force_history: bool = False
@@ -182,7 +182,7 @@ class SemiExplicit(MapScheme):
         unmet = [] if model.regular_mass or model.frames else ["a regular mass matrix"]
         if not model.quadratic_kinetic_energy:
             unmet.append("a kinetic energy that is quadratic in the velocities")
-        if model.rolls:
+        if model.has_velocity_constraints:
             unmet.append("constraints on positions, not on velocities (rolling, gears)")
         if model.control_indices:
             unmet.append("a model without sampled controllers")

@@ -40,11 +40,11 @@ class WisdomHolman(Scheme):
     """
 
     name, order, symplectic, symmetric = "wisdom-holman", 2, True, True
-    is_invariant: tuple[str, ...] = ("momentum_maps",)
+    conserves: tuple[str, ...] = ("momentum_maps",)
     group = "Splitting and variational schemes, without constraints"
     summary = "planets on Kepler ellipses that kick each other"
     source = "Wisdom and Holman 1991"
-    forms = ("elements",)
+    formulations = ("elements",)
     requires = (N_BODY,)
     implicit = False
     n_substeps, uses_corrector = 1, False

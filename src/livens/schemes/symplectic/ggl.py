@@ -55,7 +55,7 @@ class GGLVariational(ElementScheme):
     order = 1
     symplectic = True
     symmetric = False
-    is_invariant = ("constraint", "momentum_maps")
+    conserves = ("constraint", "momentum_maps")
     summary = "variational integrator of the GGL principle"
     source = "S001 (41), (57)"
     requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
@@ -111,7 +111,7 @@ class GGLClassic(ElementScheme):
     order = 1
     symplectic = False
     symmetric = False
-    is_invariant = ("constraint",)
+    conserves = ("constraint",)
     summary = "the classical Gear-Gupta-Leimkuhler stabilisation, stepped in the same way"
     source = "S001 (21)"
     requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)

@@ -39,7 +39,7 @@ class LivensVariational(ElementScheme):
     order = 2
     symplectic = True
     symmetric = True
-    is_invariant = ("constraint", "velocity_constraint", "momentum_maps")
+    conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary = "variational integrator on Livens' principle (midpoint), for singular and non-constant mass"
     source = "outlook of S004; docs/livens-variational.md"
     requires = (MASS_REGULAR_ON_NULLSPACE,)

@@ -57,9 +57,9 @@ class LobattoPair(Scheme):
     group = "Symplectic schemes for systems with constraints"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,), (4,))
     symplectic = symmetric = True
-    is_invariant = ("constraint", "velocity_constraint", "momentum_maps")
+    conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "S002 def. 6.2"
-    forms = ("elements", "phase space", "partitioned", "constrained phase space")
+    formulations = ("elements", "phase space", "partitioned", "constrained phase space")
     requires = (REGULAR_MASS,)
 
     def __init__(self, s: int) -> None:
@@ -69,13 +69,13 @@ class LobattoPair(Scheme):
 
     def unmet_requirements(self, model: Any) -> list[str]:
         """Return the unmet requirements; a Hamiltonian meets all, as its momenta determine the velocities."""
-        if "constrained phase space" in model.forms:
+        if "constrained phase space" in model.formulations:
             return (
                 []
                 if model.formulation == "index-3"
                 else ["the formulation 'index-3': the scheme enforces hidden constraints"]
             )
-        meets_all = _is_hamiltonian(model) or "partitioned" in model.forms
+        meets_all = _is_hamiltonian(model) or "partitioned" in model.formulations
         return self._unsupported_external_force(model) if meets_all else super().unmet_requirements(model)
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
@@ -155,7 +155,7 @@ class Rattle(ElementScheme):
     group = "Symplectic schemes for systems with constraints"
     order = 2
     symplectic = symmetric = True
-    is_invariant: tuple[str, ...] = ("constraint", "velocity_constraint", "momentum_maps")
+    conserves: tuple[str, ...] = ("constraint", "velocity_constraint", "momentum_maps")
     summary, source = "RATTLE: half steps with multipliers for positions, then for velocities", "S002 sect. 6.2"
     requires = (REGULAR_MASS, Requirement("separable", "a kinetic energy of velocities alone"))
     unknowns = ("v", "v1")
@@ -209,7 +209,7 @@ class Shake(Rattle):
 
     name = "shake"
     symmetric = False
-    is_invariant = ("constraint", "momentum_maps")
+    conserves = ("constraint", "momentum_maps")
     summary, source = "SHAKE: positions of RATTLE, velocities not on the constraints", "S002 sect. 6.2"
     multipliers = ("lam",)
 

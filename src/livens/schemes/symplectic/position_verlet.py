@@ -18,7 +18,7 @@ class PositionVerlet(MapScheme):
 
     name, order, symplectic, symmetric = "position-verlet", 2, True, True
     aliases = ("drift-kick-drift",)
-    is_invariant = ("momentum_maps",)
+    conserves = ("momentum_maps",)
     summary, source = "drift, kick, drift: explicit, symplectic", "S003 2.6.4"
     requires = (SEPARABLE,)
     requires_velocity_independent_forces = True

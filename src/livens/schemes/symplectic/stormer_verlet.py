@@ -23,7 +23,7 @@ class StormerVerlet(MapScheme):
     """
 
     name, order, symplectic, symmetric = "stormer-verlet", 2, True, True
-    is_invariant = ("momentum_maps",)
+    conserves = ("momentum_maps",)
     summary, source = "kick, drift, kick: explicit, symplectic", "S003 2.6.4"
     requires = (SEPARABLE,)
     requires_velocity_independent_forces = True

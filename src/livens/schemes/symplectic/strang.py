@@ -27,13 +27,13 @@ class Strang(MapScheme):
     """
 
     name, order, symplectic, symmetric = "strang", 2, True, True
-    is_invariant = ("momentum_maps",)
+    conserves = ("momentum_maps",)
     summary, source = "drift, kick, drift, for driven systems: explicit, symplectic", "S003 paper I"
     requires_velocity_independent_forces = True
 
     def unmet_requirements(self, model: Any) -> list[str]:
         unmet = super().unmet_requirements(model)
-        if unmet or "phase space" not in model.forms:
+        if unmet or "phase space" not in model.formulations:
             return unmet
         phase = as_hamiltonian(model)
         mixed = ca.depends_on(_mixed_hessian(phase), ca.vertcat(phase.q, phase.p))

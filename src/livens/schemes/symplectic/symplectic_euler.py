@@ -35,19 +35,19 @@ class SymplecticEuler(ElementScheme):
     order = 1
     symplectic = True
     symmetric = False
-    is_invariant = ("constraint", "momentum_maps")
+    conserves = ("constraint", "momentum_maps")
     summary = "symplectic Euler, constraints on position level (index 3)"
     source = "S001 (41) with gam = 0, S003 2.6.4"
     requires = (Requirement("mass_or_damping_regular_on_nullspace", "mass or damping on the null space of G"),)
     unknowns = ("v",)
     multipliers = ("lam",)
-    forms = ("elements", "phase space")
+    formulations = ("elements", "phase space")
 
     def unmet_requirements(self, model: Any) -> list[str]:
         """Return the unmet requirements; a Hamiltonian meets all, as its momenta determine the velocities."""
         return (
             super().unmet_requirements(model)
-            if "elements" in model.forms
+            if "elements" in model.formulations
             else Variational(0.0).unmet_requirements(model)
         )
 

@@ -25,7 +25,7 @@ class Variational(MapScheme):
     family = "variational:<alpha>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (0.25,), (1.0,))
     symplectic = True
-    is_invariant = ("momentum_maps",)
+    conserves = ("momentum_maps",)
     summary, source = "variational, one point of evaluation; of order 2 for alpha = 1/2", "S003 (2.29)"
 
     def __init__(self, alpha: float) -> None:
@@ -107,7 +107,7 @@ class SymmetricVariational(MapScheme):
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (0.25,))
     order, symplectic, symmetric = 2, True, True
     evaluations_per_step = 2
-    is_invariant = ("momentum_maps",)
+    conserves = ("momentum_maps",)
     summary, source = "variational, two points of evaluation", "S003 (2.30)"
 
     def __init__(self, alpha: float) -> None:

@@ -39,7 +39,7 @@ class StepDensity(TimeTransformed, MapScheme):
 
     name, order, symplectic, symmetric = "step-density", 2, False, True
     aliases = ("SYMM",)
-    is_invariant = ("momentum_maps",)
+    conserves = ("momentum_maps",)
     summary, source = "Verlet with reversible adaptive steps: explicit", "S003 alg. 3.2.1"
     requires = (SEPARABLE, CONSERVATIVE)
 

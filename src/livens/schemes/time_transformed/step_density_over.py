@@ -28,7 +28,7 @@ class StepDensityOver(TimeTransformed):
     family = "step-density:<scheme>"
     examples = (("gauss-2",), ("implicit-midpoint",))
     source = "S003 sect. 3.2"
-    forms = ("phase space",)
+    formulations = ("phase space",)
     symmetric = True
 
     def __init__(self, scheme: str | Scheme) -> None:
@@ -38,13 +38,13 @@ class StepDensityOver(TimeTransformed):
         if base.fictive or base.selects_step_size:
             raise InputError(f"scheme '{base.name}' selects its step sizes and cannot be combined with a step density")
         self.name, self.order = f"step-density:{base.name}", base.order
-        self.is_invariant = base.is_invariant
+        self.conserves = base.conserves
         self.requires = (*base.requires, CONSERVATIVE)
         self.implicit, self.evaluations_per_step = base.implicit, base.evaluations_per_step
         self.summary = f"{base.name} with reversible adaptive steps"
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        if "phase space" not in model.forms:
+        if "phase space" not in model.formulations:
             return super().unmet_requirements(model)
         return list(
             dict.fromkeys(

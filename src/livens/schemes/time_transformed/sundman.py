@@ -27,7 +27,7 @@ class Sundman(TimeTransformedMap):
 
     name, order, symplectic, symmetric = "sundman", 2, True, True
     aliases = ("SYMP",)
-    is_invariant: tuple[str, ...] = ("momentum_maps",)
+    conserves: tuple[str, ...] = ("momentum_maps",)
     summary, source = "kick, drift, kick in a fictive time: explicit, symplectic", "S003 paper III, 2.1"
     requires = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "energies"

@@ -25,7 +25,7 @@ class SundmanDoubled(TimeTransformedMap):
     """
 
     name, order, symplectic, symmetric = "sundman-doubled", 2, True, False
-    is_invariant = ()
+    conserves = ()
     summary, source = "two copies of the motion, symplectic together, explicit", "S003 paper III, 2.2"
     requires = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "q"

@@ -36,7 +36,7 @@ class SundmanGauss(TimeTransformedMap):
     family = "sundman-gauss-<s>"
     examples = ((2,), (4,), (8,))
     symplectic, symmetric, implicit = True, True, True
-    is_invariant: tuple[str, ...] = ("momentum_maps",)
+    conserves: tuple[str, ...] = ("momentum_maps",)
     source = "Hairer, Lubich, Wanner VIII.2 (time transformations), VIII.6 (fixed-point iteration)"
 
     def __init__(self, s: int) -> None:

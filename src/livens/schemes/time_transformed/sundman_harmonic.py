@@ -29,7 +29,7 @@ class SundmanHarmonic(Sundman):
 
     name = "sundman-harmonic"
     summary, source = "oscillators exactly, other forces as kicks, in a fictive time", "S003 paper III, 2.1"
-    is_invariant = ()
+    conserves = ()
 
     def unmet_requirements(self, model: Any) -> list[str]:
         unmet = super().unmet_requirements(model)

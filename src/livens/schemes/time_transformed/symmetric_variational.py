@@ -29,7 +29,7 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
     family = "adaptive-variational-sym:<alpha>,<beta>"
     examples = ((0.0, 0.0), (0.25, 0.5))
     order, symplectic, symmetric = 2, True, True
-    is_invariant = ()
+    conserves = ()
     summary, source = "symmetric variational integrator in a fictive time", "S003 paper II (25)"
     implicit = True
     evaluations_per_step = 2

@@ -35,7 +35,7 @@ class AdaptiveVariational(TimeTransformedMap):
     examples = ((0.5, 0.5), (0.0, 0.0))
     member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"met1": (0.5, 0.5), "met2": (0.0, 0.0)}
     symplectic = True
-    is_invariant = ()
+    conserves = ()
     source = "S003 paper II, eqs. 21-26"
     implicit = True
 

@@ -25,7 +25,7 @@ class CapsulePair(PairGeometry):
 
     def invariants(self, a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Sequence[Any]:
         qa, qb = split_pair(a, q)
-        r, e, f = a.point(qa, k.X) - b.point(qb, k.y0), a.vector(qa, k.E), b.vector(qb, k.F)
+        r, e, f = a.point(qa, k.X) - b.point(qb, k.Y), a.vector(qa, k.E), b.vector(qb, k.F)
         return [m.dot(r, r), m.dot(r, e), m.dot(r, f), m.dot(e, f)]
 
     def closest_parameters(self, w: Any, k: Any) -> tuple[Any, Any]:
@@ -33,7 +33,7 @@ class CapsulePair(PairGeometry):
         re, rf, ef = w[1], w[2], w[3]
         # minimum of |r + s e - t f|^2 over s, clipped to its range, then over t, then over s again
         s = m.clip((ef * rf - re) / m.maximum(1 - ef**2, _PARALLEL), -k.half, k.half)
-        t = m.clip(rf + s * ef, -k.scratch, k.scratch)
+        t = m.clip(rf + s * ef, -k.other, k.other)
         s = m.clip(t * ef - re, -k.half, k.half)
         return s, t
 

@@ -23,7 +23,7 @@ class EllipsoidOnPlane(PairGeometry):
         qa, qb = split_pair(a, q)
         n = b.vector(qb, k.B[:, a.dimension - 1])
         direction_cosines = [m.dot(n, a.vector(qa, k.A[:, i])) for i in range(a.dimension)]
-        return [m.dot(n, a.point(qa, k.X) - b.point(qb, k.y0)), *direction_cosines]
+        return [m.dot(n, a.point(qa, k.X) - b.point(qb, k.Y)), *direction_cosines]
 
     def gap(self, w: Any, k: Any) -> Any:
         return w[0] - _support(w, k)

@@ -116,7 +116,7 @@ class SphereOnSurface(PairGeometry):
     def invariants(self, a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Sequence[Any]:
         qa, qb = split_pair(a, q)
         axes = [b.vector(qb, k.B[:, i]) for i in range(b.dimension)] if self.surface.uses_orientation else []
-        return self.surface.invariants(a.point(qa, k.X) - b.point(qb, k.y0), axes, k)
+        return self.surface.invariants(a.point(qa, k.X) - b.point(qb, k.Y), axes, k)
 
     def gap(self, w: Any, k: Any) -> Any:
         return self.surface.distance(w, k) - k.reach
