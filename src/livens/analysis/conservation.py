@@ -135,7 +135,7 @@ def _rows_from_states(result: Result, system: Model) -> list[ConservationRow]:
 def _width(model: Model, name: str) -> int:
     """Return the number of components of an observable, without building the expression of a large system."""
     sums = model.observable_element_sums(name)
-    return int(expression(model, name).numel() if sums is None else sums.width)
+    return int(expression(model, name).numel() if sums is None else sums.n_outputs)
 
 
 class _Scales:

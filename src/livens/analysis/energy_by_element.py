@@ -161,8 +161,8 @@ def _constraint_friction_work(result: Result, system: System) -> dict[int, np.nd
         raise MissingVariableError("multipliers", result.stored)
 
     def speed(e: Any) -> Any:
-        slip_velocity = ca.SX.zeros(e.model.m)
-        if e.model.has_constraint_friction:
+        slip_velocity = ca.SX.zeros(e.element_type.m)
+        if e.element_type.has_constraint_friction:
             slip_velocity[0] = ca.dot(e.model.rates.friction_direction, e.model.v)
         return slip_velocity
 

@@ -118,7 +118,7 @@ def _element_sum_column(model: Model, name: str) -> _Column | None:
     sums = model.observable_element_sums("kinetic_energy" if name == MAGNITUDE else name)
     if sums is None:
         return None
-    shape = (sums.width,) if name in _COLUMNS or sums.width != 1 else ()
+    shape = (sums.n_outputs,) if name in _COLUMNS or sums.n_outputs != 1 else ()
     return _Column(model, ElementObservables(sums), shape, name == "constraint_forces")
 
 

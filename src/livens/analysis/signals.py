@@ -48,11 +48,11 @@ def _signal(result: Result, name: str) -> Any:
     if name in quantities:
         values = (
             _controller_commands(result, quantities[name])
-            if quantities[name].command is not None
+            if quantities[name].control_index is not None
             else evaluate_quantity(result, quantities[name])
         )
         return _as_signal(values, quantities[name].unit)
-    observables = result.system.view.names
+    observables = result.system.view.observable_names
     if name in observables:
         return _as_signal(result.observe(name), "")
     known = {*coordinates, *quantities, *result.stored, *observables}

@@ -82,7 +82,7 @@ class Statistics:
 
     def count_forces(self, scheme: Any) -> None:
         """Compute force evaluations from the numbers of steps and Newton iterations."""
-        self.force_evaluations, self.force_jacobians = scheme.counted(self.steps, self.newton_iterations)
+        self.force_evaluations, self.force_jacobians = scheme.evaluation_counts(self.steps, self.newton_iterations)
 
 
 @dataclass

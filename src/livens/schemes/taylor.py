@@ -105,20 +105,20 @@ def _explicit_ode(model: Any) -> tuple[Any, Any] | None:
     d, n = model.descriptor, len(model.coordinates)
     unknowns = _unknowns(model)
     matrix = ca.densify(ca.jacobian(d.residual, unknowns))
-    if ca.depends_on(matrix, unknowns) or (model.algebraic and ca.depends_on(d.residual, d.xdot[n:])):
+    if ca.depends_on(matrix, unknowns) or (model.algebraic_names and ca.depends_on(d.residual, d.xdot[n:])):
         return None
     values = Probe([d.x, d.t, d.k], seed=1, fixed={2: model.parameter_vector()}).evaluate_once(matrix)
     if values is None or np.linalg.matrix_rank(values) < len(values):
         return None
     residual_at_zero = ca.substitute(d.residual, unknowns, ca.SX.zeros(unknowns.numel()))
     solution = solve_symbolic(matrix, -residual_at_zero, values)
-    return None if solution is None else (solution[:n], solution[n:] if model.algebraic else ca.SX(0, 1))
+    return None if solution is None else (solution[:n], solution[n:] if model.algebraic_names else ca.SX(0, 1))
 
 
 def _unknowns(model: Any) -> Any:
     """Return time derivatives and algebraic variables."""
     d, n = model.descriptor, len(model.coordinates)
-    return ca.vertcat(d.xdot[:n], d.x[n:]) if model.algebraic else d.xdot
+    return ca.vertcat(d.xdot[:n], d.x[n:]) if model.algebraic_names else d.xdot
 
 
 @functools.lru_cache(maxsize=64)

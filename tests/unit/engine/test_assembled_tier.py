@@ -66,7 +66,7 @@ def test_sums_are_taken_in_the_order_given():
     pool = np.array([1e16, 1.0, -1e16, 3.0])
     sums = GatherLists.build([np.array([0, 0, 0, 1]), np.array([-1])], [np.array([0, 1, 2, 3]), np.array([3])], 2)
     out = np.zeros(2)
-    sums.gather(pool, out)
+    sums.sum_into(pool, out)
     assert out.tolist() == [(1e16 + 1.0) - 1e16, 3.0]
 
 
@@ -80,7 +80,7 @@ def test_instances_in_lanes():
 
 @pytest.fixture(scope="module")
 def four_bars():
-    system = lv.problems.load("n-four-bar", N=12).system
+    system = lv.problems.load("n-four-bar", N=12).model
     return compiled_step(system, schemes.get("livens-em")), system.parameter_vector()
 
 
@@ -91,7 +91,7 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
     bench = AssemblyWorkspace(assembly, k, order.pool_size - int(assembly.pool_sizes[0]))
     fronts = NumericFactorization(order, bench)
     fronts.enable_chords()
-    flat = compiled.flat
+    flat = compiled.flat_equations
     random = np.random.default_rng(3)
     x, z = random.normal(size=flat.size), random.normal(size=flat.z.numel())
     c = np.concatenate([[1e-2, 0.3], k])
@@ -113,7 +113,7 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
 def test_the_code_does_not_grow_with_the_system(four_bars):
     """Kernels by type, classes by the logarithm: twice the loops add a round or so."""
     compiled, _ = four_bars
-    twice = compiled_step(lv.problems.load("n-four-bar", N=24).system, schemes.get("livens-em"))
+    twice = compiled_step(lv.problems.load("n-four-bar", N=24).model, schemes.get("livens-em"))
     assert len(twice.assembly.kernels) == len(compiled.assembly.kernels)
     assert len(twice.elimination.classes) <= len(compiled.elimination.classes) + 4
     assert twice.elimination.rounds <= compiled.elimination.rounds + 2
@@ -121,10 +121,10 @@ def test_the_code_does_not_grow_with_the_system(four_bars):
 
 def test_fronts_of_all_rounds_look_alike():
     """What earlier fronts left to a block is taken over by a neighbour, so the sources of a front do not grow."""
-    order = compiled_step(lv.problems.load("n-four-bar", N=200).system, schemes.get("livens-em")).elimination
+    order = compiled_step(lv.problems.load("n-four-bar", N=200).model, schemes.get("livens-em")).elimination
     rounds: dict[int, set[int]] = {}
     for batch in order.batches:
-        rounds.setdefault(batch.of.number, set()).add(batch.round)
+        rounds.setdefault(batch.front_class.number, set()).add(batch.round)
     assert order.rounds >= 6
     assert max(len(found) for found in rounds.values()) >= 2  # odd and even rounds
     assert max(made.n_contributions for made in order.classes) <= 6

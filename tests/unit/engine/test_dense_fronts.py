@@ -79,12 +79,12 @@ def test_dense_fronts_solve_nets(shape):
     rows, columns = np.tile(rows, 2), np.tile(columns, 2)
     pool = np.concatenate([np.full(3, np.nan), 0.75 * values, 0.25 * values])
     plan = analyze(rows, columns, pair_multipliers_with_bodies(multiplier, body, rows, columns), multiplier)
-    assert sorted(plan.order.tolist()) == list(range(size))
+    assert sorted(plan.permutation.tolist()) == list(range(size))
     fronts = make_dense_fronts(plan, 3 + np.arange(rows.size))
     factor_fronts(fronts, pool)
     for seed in range(2):
         r = np.random.default_rng(seed).normal(size=size)
-        fronts.y[:] = r[plan.order]
+        fronts.y[:] = r[plan.permutation]
         solve_dense_fronts(fronts)
         x = np.empty(size)
         x[plan.order] = fronts.y

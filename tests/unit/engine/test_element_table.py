@@ -24,11 +24,11 @@ def free_chain():
 
 
 CASES = {
-    "n-four-bar": lambda: lv.problems.load("n-four-bar", N=3).system,
-    "double-four-bar-damped": lambda: lv.problems.load("double-four-bar-damped").system,
-    "heavy-top": lambda: lv.problems.load("heavy-top").system,  # quaternions
-    "car-axis": lambda: lv.problems.load("car-axis").system,  # constraints that depend on time
-    "four-particles": lambda: lv.problems.load("four-particles").system,  # momenta
+    "n-four-bar": lambda: lv.problems.load("n-four-bar", N=3).model,
+    "double-four-bar-damped": lambda: lv.problems.load("double-four-bar-damped").model,
+    "heavy-top": lambda: lv.problems.load("heavy-top").model,  # quaternions
+    "car-axis": lambda: lv.problems.load("car-axis").model,  # constraints that depend on time
+    "four-particles": lambda: lv.problems.load("four-particles").model,  # momenta
     "free chain": free_chain,
 }
 
@@ -57,7 +57,7 @@ def test_observables_and_their_round_off_are_the_same(monkeypatch, case):
     t, Z = states(system)
     k, n = system.parameter_vector(), system.n
     block = {"t": t, "q": Z[:, :n], "v": Z[:, n : 2 * n], "p": Z[:, 2 * n : 3 * n], "multipliers": Z[:, 3 * n + 2 :]}
-    names = [*system.view.names, "constraint_forces", observables.MAGNITUDE, element_sums.MAX_VELOCITY]
+    names = [*system.view.observable_names, "constraint_forces", observables.MAGNITUDE, element_sums.MAX_VELOCITY]
     names = [name for name in names if name != "hamiltonian" or system.regular_augmented_mass]
     for name in names:
         whole = observables._expression_column(system, name)(block, k)
@@ -80,13 +80,13 @@ def test_sums_are_as_good_over_many_elements_as_over_few():
     m = [1e16, *[1.0] * 999, -1e16]  # not physical, but exact
     elements = [particle(i) for i in range(len(m))]
     system = lv.System([f"x{i}" for i in range(len(m))], elements=elements)
-    table = ElementObservables(element_sums.element_sums(system, [element_sums.Reduction(lambda e: e.model.T)]))
+    table = ElementObservables(element_sums.element_sums(system, [element_sums.Reduction(lambda e: e.element_type.T)]))
     z = np.concatenate([np.zeros(system.n), np.full(system.n, np.sqrt(2.0)), np.zeros(system.n)])
     assert table(np.zeros(1), z[None], system.parameter_vector())[0, 0] == pytest.approx(999.0, rel=1e-12)
 
 
 def test_what_is_not_a_number_stays_so():
-    system = lv.problems.load("n-four-bar", N=3).system
+    system = lv.problems.load("n-four-bar", N=3).model
     table = ElementObservables(element_sums.monitored_sums(system, "generalized_energy", ())[0])
     Z = np.zeros((1, 3 * system.n))
     Z[0, 0] = np.nan
@@ -101,5 +101,5 @@ def test_the_report_of_a_large_system_is_that_of_a_small_one(monkeypatch):
     observables._cached_columns.cache_clear()
     for row in conservation.conservation_rows(run):
         assert row.verdict == before[row.quantity].verdict
-        assert row.start == pytest.approx(before[row.quantity].start, abs=1e-12) if row.start is not None else True
+        assert row.initial == pytest.approx(before[row.quantity].initial, abs=1e-12) if row.initial is not None else True
     observables._cached_columns.cache_clear()

@@ -45,8 +45,8 @@ def test_pivot_order_is_chosen_anew():
     forced here eliminates v_x with the constraint, whose entry there is x.
     """
     problem = lv.problems.load("simple-pendulum")
-    compiled = compiled_step(problem.system, lv.schemes.get("livens-em"))
-    k = problem.system.parameter_vector()
+    compiled = compiled_step(problem.model, lv.schemes.get("livens-em"))
+    k = problem.model.parameter_vector()
     c = np.concatenate([[1e-3, 0.0], k])
     lowest = lv.simulate(problem.system, [0.0, -1.0], [-1.0, 0.0], h=1e-3, t_end=3e-3)  # symmetric in time: turn back
     q, v = lowest.q[-1], -lowest.v[-1]
@@ -69,8 +69,8 @@ def test_pivot_order_is_chosen_anew():
 def test_an_order_with_exactly_zero_pivot_is_given_up():
     """Division by zero in the elimination: infinities and NaN are noticed, not accepted."""
     problem = lv.problems.load("simple-pendulum")
-    compiled = compiled_step(problem.system, lv.schemes.get("livens-midpoint"))
-    k = problem.system.parameter_vector()
+    compiled = compiled_step(problem.model, lv.schemes.get("livens-midpoint"))
+    k = problem.model.parameter_vector()
     c = np.concatenate([[1e-3, 0.0], k])
     z = np.concatenate([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0]])
     x = np.zeros(3)
@@ -85,9 +85,9 @@ def test_an_order_with_exactly_zero_pivot_is_given_up():
 def test_chunks_do_not_change_the_run():
     """Bit for bit: the carried numbers are all there is."""
     problem = lv.problems.load("double-four-bar")
-    compiled = compiled_step(problem.system, lv.schemes.get("livens-em"))
+    compiled = compiled_step(problem.model, lv.schemes.get("livens-em"))
     run = lv.simulate(problem, t_end=0.3)
-    k = problem.system.parameter_vector()
+    k = problem.model.parameter_vector()
     c = np.concatenate([[1e-3, 0.0], k])
     z = np.concatenate([problem.q0, problem.v0, run.p[0], [0.0, 0.0], run.multipliers[0]])
     x = np.concatenate([problem.v0, run.multipliers[0]])

@@ -19,7 +19,7 @@ ENTRY = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
 
 
 def equations(model, scheme):
-    return compiled_step(model, lv.schemes.get(scheme)).flat
+    return compiled_step(model, lv.schemes.get(scheme)).flat_equations
 
 
 def called(code, z, c):
@@ -48,14 +48,14 @@ def chain():
 def test_the_same_step_in_lanes(name, scheme, monkeypatch):
     """At random states, to round-off, beside the code that computes the graph as it is, whether it pays or not."""
     monkeypatch.setattr(explicit_simd, "_MAX_RELATIVE_LENGTH", np.inf)
-    model = chain() if name == "chain" else lv.problems.load(name).system
+    model = chain() if name == "chain" else lv.problems.load(name).model
     e = equations(model, scheme)
     lanes, plain = vectorize_step(e), state_update_kernel(e)
     assert lanes is not None
     random, k = np.random.default_rng(5), model.parameter_vector()
     for h, t in ((0.01, 0.3), (0.02, -2.0)):
         z, c = random.normal(size=e.layout.size), np.concatenate([[h, t], k])
-        found, wanted = called(lanes.code, z, np.concatenate([c, lanes.numbers(h, k)])), called(plain, z, c)
+        found, wanted = called(lanes.code, z, np.concatenate([c, lanes.invariant_values(h, k)])), called(plain, z, c)
         for part in e.layout.sizes:
             gap, size = (np.abs(x[e.layout[part]]).max(initial=0.0) for x in (found - wanted, wanted))
             assert gap <= 2e-14 * max(size, 1e-3), part
@@ -74,13 +74,13 @@ def test_the_same_step_in_lanes(name, scheme, monkeypatch):
 )
 def test_how_many_instructions(name, scheme, part):
     """A third of the instructions for one evaluation of all forces, a fifth for many of them."""
-    lanes = vectorize_step(equations(lv.problems.load(name).system, scheme))
+    lanes = vectorize_step(equations(lv.problems.load(name).model, scheme))
     assert lanes is not None and lanes.instructions <= part * lanes.graph_instructions
 
 
 def test_where_lanes_do_not_pay():
     """Short steps, and operations that have no place in them, are computed as they are."""
-    assert vectorize_step(equations(lv.problems.load("kepler").system, "stormer-verlet")) is None
+    assert vectorize_step(equations(lv.problems.load("kepler").model, "stormer-verlet")) is None
     kinked = lv.System(
         16,
         kinetic=lambda v: 0.5 * (v @ v),

@@ -94,8 +94,8 @@ print(given.max(), native.compilations)
 def test_without_a_library_for_vectors_lanes_are_called_one_by_one(monkeypatch):
     monkeypatch.setattr("livens.engine.codegen.ir_emitter.vector_library_width", lambda: 1)
     emitter = Emitter("f", 5, 8)
-    emitter.store(emitter.apply("SIN", emitter.load(0, 0)), 4, 0)
-    text = emitter.text()
+    emitter.store(emitter.lower_op("SIN", emitter.load(0, 0)), 4, 0)
+    text = emitter.to_ir()
     assert text.count("call double @sin(") == 8 and "_ZGV" not in text
     assert jit.compile_function(text, "f").address
 
@@ -108,13 +108,13 @@ def test_a_load_does_not_slip_behind_a_store():
     emitter.store(old, 4, 0)
     emitter.anchor(emitter.load(1, 0))
     with pytest.raises(AssertionError):
-        emitter.text()
+        emitter.to_ir()
 
 
 def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
     """Lanes without a member of their own go the way of the last one, and belong to nobody."""
     width, states, parameters = 8, 2, 1
-    numbers = dict(width=width, states=states, unknowns=0, chunk=1, work_rows=0, seen_rows=0)
+    numbers = dict(width=width, n_state=states, n_unknowns=0, chunk=1, work_rows=0, seen_rows=0)
     doubles = {name: aligned(0, width) for name in ("X", "work", "seen", "unseen")}
     integers = {name: np.full(width, 7) for name in ("counts", "dead", "died", "until", "members", "told")}
     w = lane_loop.LaneWorkspace(

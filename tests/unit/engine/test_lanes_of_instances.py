@@ -33,8 +33,8 @@ def test_numbers_are_gathered(monkeypatch, quick):
     random = np.random.default_rng(0)
     source, table = random.normal(size=200), random.integers(0, 190, (20, 2))
     e = IndexedEmitter("gathered")
-    e.put(e.gather("%a0", 0, 3), "%out", 0)
-    e.put(e.gather("%a0", 1), "%out", 1)
+    e.store_lanes(e.gather("%a0", 0, 3), "%out", 0)
+    e.store_lanes(e.gather("%a0", 1), "%out", 1)
     blocks = pack_lanes(table.astype(np.int32))
     out = np.zeros((len(blocks), 2, WIDTH))
     called(e, blocks, source, out, 2, 2)
@@ -73,7 +73,7 @@ def test_two_runs_are_read_as_they_stand(first, second, cut):
     assert able.all() and (single.all() or not (np.diff(indices) == 1).all())
     source, out = np.random.default_rng(1).normal(size=80), np.zeros(WIDTH)
     e = IndexedEmitter("two")
-    e.put(e.load_runs("%a0", 0, 0, True), "%out", 0)
+    e.store_lanes(e.load_runs("%a0", 0, 0, True), "%out", 0)
     inside = source[WIDTH:-WIDTH]  # runs may begin before the first number, and end behind the last
     called(e, np.ascontiguousarray(told), inside, out, 1, 1)
     assert np.array_equal(out, inside[indices])
@@ -118,8 +118,8 @@ def test_residuals_are_summed_up_in_the_order_of_the_pool(seed, size):
             if i >= 0:
                 exact[i] += pool[at]
                 pushes[i] += pool[at] if force and i < cut else 0.0
-    out, impulses, largest = np.zeros(sums.rows.size), np.zeros(sums.rows.size), np.zeros(WIDTH, dtype=np.int64)
-    scale = np.full(sums.rows.size, 2.0)
+    out, impulses, largest = np.zeros(sums.equations.size), np.zeros(sums.equations.size), np.zeros(WIDTH, dtype=np.int64)
+    scale = np.full(sums.equations.size, 2.0)
     tables = sums.tables(impulses)
     padded = np.concatenate([np.zeros(WIDTH), pool, np.zeros(WIDTH)])[WIDTH:]
     for batch, code, table in zip(sums.batches, sums.compile(), tables, strict=True):
@@ -147,7 +147,7 @@ def test_sweeps_in_parts_change_no_bit(monkeypatch, options):
         )
         compiled_step._compiled.clear()
         found.append(lv.simulate(problem, t_end=20 * problem.h))
-        parts = compiled_step.compiled_step(problem.system, lv.schemes.get(problem.scheme)).elimination.sweep.parts
+        parts = compiled_step.compiled_step(problem.model, lv.schemes.get(problem.scheme)).elimination.tile_schedule.parts
         assert (parts > 4) == (numbers == 700)
     compiled_step._compiled.clear()
     assert np.array_equal(found[0].q, found[1].q) and np.array_equal(found[0].multipliers, found[1].multipliers)

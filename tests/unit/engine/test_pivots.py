@@ -277,7 +277,7 @@ def correction(e, order, x, z, c):
 def dense(e, x, z, c):
     residual, values = (v.full().ravel() for v in e.newton_function(x, z, c))
     matrix = np.zeros((e.size, e.size))
-    matrix[e.rows, e.columns] = values
+    matrix[e.jac_rows, e.jac_cols] = values
     return residual, matrix
 
 
@@ -287,7 +287,7 @@ def test_the_fused_correction_is_that_of_a_linear_solver(name):
     e = example(name)
     start = dense(e, [0.7, 0.4, 0.3, 0.9], [0.2, -0.5], [0.1, 0.0, 1.5])[1]
     stored = np.zeros_like(start)
-    stored[e.rows, e.columns] = 1
+    stored[e.jac_rows, e.jac_cols] = 1
     order = order_of(start, stored)
     numbers = st.floats(0.1, 1.5)
 

@@ -268,7 +268,7 @@ def test_a_step_that_fails_is_tried_once_more_from_elsewhere(trusted, tried):
 def alone(residual):
     """The equations of a step with one unknown and nothing else."""
     x, z, c = ca.SX.sym("x"), ca.SX.sym("z"), ca.SX.sym("c", 2)
-    parts = dict(end=z, guess=x, kinds=(1,), row_names=("the equation",), layout=Layout(z=1))
+    parts = dict(final_state=z, initial_guess=x, block_sizes=(1,), equation_labels=("the equation",), layout=Layout(z=1))
     return ReferenceSolver(StepGraph.from_residual(x, z, c, residual=residual(x), **parts))
 
 

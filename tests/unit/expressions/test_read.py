@@ -72,7 +72,7 @@ def test_faults_are_named(function, options, words):
 
 def test_roles_of_several_words():
     with pytest.raises(lv.ModelError, match="the observable has an argument 'y'; it may have the arguments x, t, k"):
-        reader().value("the observable", lambda y: y)
+        reader().trace("the observable", lambda y: y)
     with pytest.raises(lv.ModelError, match="must be a Python function of x, k"):
         argument_names("energy", 3, "", "xk")
 

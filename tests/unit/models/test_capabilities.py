@@ -54,7 +54,7 @@ def test_bodies():
 # -- promises ---------------------------------------------------------------------------------------------------------
 def test_promised_by_name():
     assert SYSTEM.is_guaranteed_by(conserving("total_energy"), "total_energy")
-    assert not SYSTEM.promised(conserving("total_energy"), "constraint")
+    assert not SYSTEM.is_guaranteed_by(conserving("total_energy"), "constraint")
 
 
 def test_nobody_knows_the_scheme():
@@ -81,14 +81,14 @@ def test_quadratic_invariants():
     scheme = conserving("quadratic_invariants")
     assert [name for name in model.symmetries if model.is_guaranteed_by(scheme, name)] == ["energy"]
     damped = lv.FirstOrder("x", rhs=lambda x, k: -k.d * x, invariants=dict(I=lambda x: x @ x), parameters=dict(d=1.0))
-    assert not damped.promised(scheme, "I") and damped.promised(scheme, "I", damped.parameter_vector({"d": 0.0}))
+    assert not damped.is_guaranteed_by(scheme, "I") and damped.is_guaranteed_by(scheme, "I", damped.parameter_vector({"d": 0.0}))
 
 
 def test_the_balance_of_a_quadratic_hamiltonian():
     circuit, pendulum = (lv.problems.load(name).model for name in ("rlc-circuit", "viscous-pendulum"))
     assert circuit.is_guaranteed_by(conserving("quadratic_invariants"), "hamiltonian")
-    assert pendulum.promised(conserving("quadratic_invariants"), "hamiltonian")
-    assert not circuit.promised(conserving("momentum_maps"), "hamiltonian")
+    assert pendulum.is_guaranteed_by(conserving("quadratic_invariants"), "hamiltonian")
+    assert not circuit.is_guaranteed_by(conserving("momentum_maps"), "hamiltonian")
 
 
 def test_the_first_hamiltonian_of_a_nambu_system():

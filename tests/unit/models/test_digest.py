@@ -23,7 +23,7 @@ def test_all_problems_differ():
     """But for those that differ in nothing but values and starts: their equations are the same."""
     found = {}
     for name in PROBLEMS:
-        found.setdefault(lv.problems.load(name).system.fingerprint, set()).add(name)
+        found.setdefault(lv.problems.load(name).model.fingerprint, set()).add(name)
     alike = [names for names in found.values() if len(names) > 1]
     assert alike == [{"mass-spring-damper", "vanishing-mass"}, {"pendulum", "simple-pendulum"}]
 

@@ -224,8 +224,8 @@ def test_elements_keep_their_parameters_and_cost():
     assert model.parameter_vector().tolist() == system.parameter_vector().tolist()
     q, p = np.array([1.0, 2, 3, 5]), np.array([1.0, 1, 4, 4])
     assert numbers(model, model.velocity, q, p) == pytest.approx([1, 1, 1, 1])
-    assert numbers(model, model.A, q, p) == pytest.approx([20, 30, -20, -30])
-    assert numbers(model, model.B, q, p) == pytest.approx([-0.5, -0.5, 0, -4 * 9.81])
+    assert numbers(model, model.explicit_force, q, p) == pytest.approx([20, 30, -20, -30])
+    assert numbers(model, model.implicit_force, q, p) == pytest.approx([-0.5, -0.5, 0, -4 * 9.81])
     v, t = np.array([1.0, 1, 1, 1]), 0.0
     assert accelerations(model.system(), q, v, t) == pytest.approx(accelerations(system, q, v, t), rel=1e-13)
     with pytest.raises(lv.InputError, match="no element is named 'spring'; did you mean 'spring a-b'"):

@@ -66,7 +66,7 @@ def test_a_body_in_angles_moves_as_one_in_quaternions():
     for h in steps:
         quaternion = np.array([1.0, 0, 0, 0])
         v0 = 0.5 * np.concatenate([[0.0], start])
-        other = lv.simulate(problem.system, q0=quaternion, v0=v0, scheme="livens-em", h=h, t_end=t_end)
+        other = lv.simulate(problem.model, q0=quaternion, v0=v0, scheme="livens-em", h=h, t_end=t_end)
         errors.append(np.abs(rotations.to_matrix(other.q[-1]) - angles_to_matrix(run.x[-1, :3])).max())
     assert abs(measured_order(steps, errors) - 2) < 0.1 and errors[-1] < 1e-4
     assert run.summary.max_energy_drift < 1e-10

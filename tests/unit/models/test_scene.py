@@ -47,7 +47,7 @@ def test_a_look_changes_neither_the_equations_nor_the_digest():
 def test_places_follow_the_coordinates_the_time_and_the_parameters():
     system = pendulum(swing)
     run = lv.simulate(system, q0=[2.0, 0.0], v0=[0.0, 0.0], h=0.01, t_end=1.0, parameters=dict(l=2.0))
-    pose = run.scene.at(run.q, run.t)
+    pose = run.scene.evaluate(run.q, run.t)
     ground, rod, bob = run.scene.shapes
     assert np.array_equal(pose.points(rod)[:, 1, :2], run.q) and not pose.points(ground).any()
     assert np.allclose(pose.points(bob)[:, 0, 1], run.q[:, 1] + np.sin(run.t), atol=1e-15)
@@ -58,7 +58,7 @@ def test_places_follow_the_coordinates_the_time_and_the_parameters():
 def test_files_keep_the_scene(tmp_path):
     run = lv.simulate(pendulum(swing), q0=[1.0, 0.0], v0=[0.0, 0.0], h=0.01, t_end=0.1)
     loaded = lv.load(run.save(tmp_path / "run.h5"))
-    assert json.dumps(loaded.scene.plain()) == json.dumps(run.scene.plain())
+    assert json.dumps(loaded.scene.to_json()) == json.dumps(run.scene.to_json())
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_what_acts_between_bodies_is_drawn():
         ],
     )
     scene = system.scene
-    assert sorted(shape.kind for shape in scene.shapes) == sorted(
+    assert sorted(shape.shape_type for shape in scene.shapes) == sorted(
         "sphere sphere spring damper ground ground path".split()
     )
-    pose = scene.at(np.array([[0.0, 0, 1, 1]]), np.zeros(1))
-    assert [pose.size(shape, "radius", 0.0) for shape in scene.shapes if shape.kind == "sphere"] == [0.1, 0.2]
+    pose = scene.evaluate(np.array([[0.0, 0, 1, 1]]), np.zeros(1))
+    assert [pose.size(shape, "radius", 0.0) for shape in scene.shapes if shape.shape_type == "sphere"] == [0.1, 0.2]
 
 
 def test_bad_looks_get_a_sentence():

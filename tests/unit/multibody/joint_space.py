@@ -54,18 +54,18 @@ class JointSpace:
         if joint["kind"] in ("hinge", "slide"):
             found = self.mb.joints[joint["name"]]
             i = [self.place[str(c)] for c in found.coordinates]
-            measure = found.rate if joint["kind"] == "hinge" else found.speed
+            measure = found.angle_rate if joint["kind"] == "hinge" else found.displacement_rate
             return [m.to_casadi(measure(m.from_casadi(q[i]), m.from_casadi(v[i])))]
         part = self.mb.bodies[joint["body"]]
         own, moving = self._of(part, q), self._of(part, v)
         omega = self._turning(joint["body"], q, v) - self._turning(
             joint["parent"], q, v
         )
-        R = part.parametrisation.frame(own)
+        R = part.parametrisation.rotation_matrix(own)
         local = [m.to_casadi(m.dot(R[:, i], omega)) for i in range(3)]
         if joint["kind"] == "ball":
             return local
-        return [*(m.to_casadi(x) for x in part.parametrisation.velocity(own, moving, part.origin.lever)), *local]
+        return [*(m.to_casadi(x) for x in part.parametrisation.velocity(own, moving, part.origin.local_position)), *local]
 
     def coordinates(self, poses):
         """q from the pose of each body's frame: position and rotation."""

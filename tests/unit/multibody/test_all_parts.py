@@ -197,7 +197,7 @@ def test_couplings_over_ten_turns(name):
     """Angles go on over full turns, and no tooth is lost: the weighted sum stays as it is to round-off."""
     mb = CASES[name].draw()
     run = mb.simulate(t_end=40.0, h=0.05)
-    angles = [run[f"{joint}.angle"] for joint, one in mb.joints.items() if one.kind.angle]
+    angles = [run[f"{joint}.angle"] for joint, one in mb.joints.items() if one.joint_type.angle]
     assert max(np.abs(angle).max() for angle in angles) > 20 * np.pi
     assert max(np.abs(np.diff(angle)).max() for angle in angles) < np.pi
     (coupling,) = mb.couplings

@@ -148,7 +148,7 @@ def test_damping_takes_energy_and_no_momentum():
     mb = lv.Multibody(planar=True)
     beam = mb.beam("boom", points=[[0, 0], [1, 0]], section=SLENDER, elements=4, damping_time=0.05)
     problem = mb.problem(h=0.01, t_end=4.0)
-    v = np.concatenate([node.parametrisation.rates(q, [0.1, x], 2.0 * x) for node, q, x in zip(
+    v = np.concatenate([node.parametrisation.from_twist(q, [0.1, x], 2.0 * x) for node, q, x in zip(
         beam.nodes, problem.q0.reshape(5, 6), (0.0, 1.0, 2.0, 1.0, 4.0), strict=True
     )])  # fmt: skip
     run = lv.simulate(problem, v0=v)

@@ -259,7 +259,7 @@ def test_momenta_follow_the_loads(kind):
         # the rates of both momenta at the stored states, added up by the trapezoidal rule
         forces, torques = [], []
         for t, q in zip(run.t, run.q, strict=True):
-            R = body.parametrisation.frame(q)
+            R = body.parametrisation.rotation_matrix(q)
             applied = [
                 (q[:3], np.array([0.0, np.cos(t), 1.0])),
                 (q[:3] + R @ ([0.5, 0.1, 0.0] - inertia.centre), R @ [0.2, 0.0, 0.0]),

@@ -87,7 +87,7 @@ def test_what_check_says():
     report = slider_crank().check()
     assert (report.mobility, report.gruebler_count, report.redundant) == (1, 0, 1)
     assert "mobility         1 by rank, 0 by Gruebler's count" in str(report)
-    assert set(report.undetermined) <= {"hinge", "pin", "wrist", "guide"} and report.undetermined
+    assert set(report.indeterminate_reactions) <= {"hinge", "pin", "wrist", "guide"} and report.indeterminate_reactions
     assert {name: reached for name, _, reached in report.targets}["hinge.angle"] == pytest.approx(np.pi / 4)
     open_chain = lv.Multibody()
     arm = open_chain.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1)
@@ -143,7 +143,7 @@ def test_bricard_moves_although_counting_says_it_cannot():
     mb = bricard_mechanism()
     report = mb.check()
     assert (report.mobility, report.gruebler_count, report.redundant) == (1, 0, 1)
-    assert report.undetermined == tuple(f"hinge{i}" for i in range(1, 7))
+    assert report.indeterminate_reactions == tuple(f"hinge{i}" for i in range(1, 7))
     run = mb.simulate(t_end=4, h=2e-3)
     for row in json.loads((DATA / "ref_bricard.json").read_text())["P3"][:5]:
         assert np.abs(run["rod2.end"][round(row["t"] / 2e-3)] - row["point"]).max() < 1e-5
@@ -243,7 +243,7 @@ def test_redundant_joints_through_singular_positions():
     mb = bars_in_space()
     report = mb.check()
     assert (report.mobility, report.redundant, report.constraints) == (1, 6, 35)
-    assert set(report.undetermined) == set(mb.joints)
+    assert set(report.indeterminate_reactions) == set(mb.joints)
     run = mb.simulate(t_end=3, h=1e-3)
     exact = lv.problems.load("double-four-bar").reference(3.0)["q"]
     assert abs(run["upper0.position"][-1, :2] - exact[18:20]).max() < 1e-3

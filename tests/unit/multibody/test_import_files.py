@@ -396,9 +396,9 @@ def test_meshes_are_part_of_the_scene():
     """A scene with meshes is read back from plain data; what is damaged is refused."""
     mb = lv.Multibody.from_urdf(FOLDER / "meshes.urdf")
     scene, n = mb.system.scene, mb.system.n
-    plain = scene.plain()
+    plain = scene.to_json()
     again = Scene.from_json(plain, n)
-    assert [shape.mesh for shape in again.shapes if shape.kind == "mesh"] == [0, 1] and len(again.meshes) == 2
+    assert [shape.mesh for shape in again.shapes if shape.shape_type == "mesh"] == [0, 1] and len(again.meshes) == 2
     assert np.allclose(again.meshes[0].vertices, scene.meshes[0].vertices)
     for damaged in ({**plain, "meshes": []}, {**plain, "meshes": [{"vertices": "AAAA", "faces": "!"}] * 2}):
         with pytest.raises(ValueError, match="its scene cannot be read"):

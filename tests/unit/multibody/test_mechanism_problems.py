@@ -210,9 +210,9 @@ def test_drawn_loops_are_the_published_ones():
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-10
     assert np.abs(runs[0].q[-1] - drawn.reference(2.0)["q"]).max() < 1e-3
     assert runs[0].summary.max_energy_drift < 1e-13
-    ring, written = lv.problems.load("closed-loop-bars-multibody"), lv.problems.load("closed-loop-bars-directors").system
+    ring, written = lv.problems.load("closed-loop-bars-multibody"), lv.problems.load("closed-loop-bars-directors").model
     framed = lv.System(written.coordinates, elements=written.elements, frames=True)
-    runs = [lv.simulate(one, ring.q0, ring.v0, h=0.1, t_end=5.0) for one in (ring.system, framed)]
+    runs = [lv.simulate(one, ring.q0, ring.v0, h=0.1, t_end=5.0) for one in (ring.model, framed)]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-9 < np.abs(runs[0].q - ring.q0).max()
     still = runs[0].t >= 1.0
     for name in ("linear_momentum", "angular_momentum"):

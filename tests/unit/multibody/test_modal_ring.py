@@ -34,11 +34,11 @@ def test_two_forces_change_the_diameter_as_theory_says(planar):
     mb.wrench("press", made, force=F * inwards, at=a)
     mb.wrench("back", made, force=-F * inwards, at=b)
     rest = mb.equilibrium(load_steps=1).position
-    unit = F * RADIUS**3 / made.modes.bending
+    unit = F * RADIUS**3 / made.modes.EI
 
     def changed(one, other):
         return (
-            np.linalg.norm(made.parametrisation.point(rest, one.lever) - made.parametrisation.point(rest, other.lever))
+            np.linalg.norm(made.parametrisation.point(rest, one.local_position) - made.parametrisation.point(rest, other.local_position))
             - 2 * RADIUS
         )
 

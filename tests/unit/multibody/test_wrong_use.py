@@ -178,7 +178,7 @@ def test_over_constrained_mechanisms_say_so():
     mb.fixed("left", mb.ground, bar, at=bar.a)
     mb.fixed("right", mb.ground, bar, at=bar.b)
     report = mb.check()
-    assert (report.mobility, report.redundant, report.undetermined) == (0, 6, ("left", "right"))
+    assert (report.mobility, report.redundant, report.indeterminate_reactions) == (0, 6, ("left", "right"))
     run = mb.simulate(t_end=0.1, h=0.01)
     assert np.ptp(run["bar.position"], axis=0).max() < 1e-15
     assert run["left.force"][5, 2] + run["right.force"][5, 2] == pytest.approx(9.81)

@@ -49,7 +49,7 @@ CASES = dict(touching=touching, bent=bent, spinning=spinning, split=split, serie
 
 def prepared(case, **options):
     problem, scheme, names = CASES[case]()
-    known = problem.system.parameter_table.entries
+    known = problem.model.parameter_table.entries
     h = 1e-3
     step = lv.prepare(problem, scheme, h=h, t_end=20 * h, **options)
     return problem, step, [name for name in names if name in known] or list(known)[:2], h
@@ -77,7 +77,7 @@ def test_forth_back_and_differences(case):
         usual, unit = np.asarray(start[given], dtype=float), random.standard_normal(by.start[given].size)
         ends = [value(**{given: usual + sign * 1e-6 * unit}) for sign in (1, -1)]
         check(given, run.jvp(**{given: unit}), float(by.start[given] @ unit), *ends, 2e-6)
-    table = problem.system.parameter_table.entries
+    table = problem.model.parameter_table.entries
     usual = problem.system.parameter_vector(problem.parameters)
     for name in names:
         here = usual[table[name].places[0]].reshape(table[name].shape)

@@ -83,7 +83,7 @@ def test_controlled_steps_bounce():
 
 def test_restitution_with_constraints():
     """Velocities after an action are moved to where the constraints allow them, multipliers follow."""
-    pendulum = lv.problems.load("simple-pendulum").system
+    pendulum = lv.problems.load("simple-pendulum").model
     wall = lv.Event(lambda q: q[0], name="wall", action=lambda v: {"v": -v + [0.0, 0.3]})
     run = lv.simulate(pendulum, q0=[-1, 0], v0=[0, 0], scheme="radau-iia-3", h=0.01, t_end=3.0, events=[wall])
     assert len(run.events) >= 2 and np.all(run.q[:, 0] < 1e-9)

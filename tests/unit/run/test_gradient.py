@@ -40,14 +40,14 @@ def test_forth_and_back_agree(case):
     random, nz = np.random.default_rng(1), compiled.layout.size
     bars = np.zeros((1, nz))
     bars[0, compiled.layout["q"]] = random.standard_normal(compiled.layout.sizes["q"])
-    a, g = found.back(bars)
+    a, g = found.adjoint(bars)
     # consistent directions: along the parameters that are no lengths, and along what does not move at all
     dc = np.zeros((2, 2 + plan.k.size))
     names = [name for name in ("g", "m", "eta", "mu") if name in plan.model.parameter_table.entries][:2]
     for row, name in enumerate(names):
-        dc[row, 2 + plan.model.parameter_table.entries[name].places[0].start] = 1.0
+        dc[row, 2 + plan.model.parameter_table.entries[name].slices[0].start] = 1.0
     dz = np.zeros((2, nz))
-    forth = found.forth(dz, dc)[0] @ bars[0]
+    forth = found.tangents(dz, dc)[0] @ bars[0]
     back = dz @ a + dc @ g
     np.testing.assert_allclose(forth, back, rtol=1e-8, atol=1e-10 * (1 + np.abs(back).max()))
 
@@ -76,9 +76,9 @@ def test_gradients_are_those_of_differences(case):
             difference = (run(**{given: usual + move}) - run(**{given: usual - move})) / 2e-5
             assert by.start[given][i] == pytest.approx(difference, rel=2e-5, abs=2e-6), (given, i)
     for parameter in ("g", "m", "eta", "mu"):
-        if parameter in problem.system.parameters:
-            size = 1e-5 * abs(problem.system.parameters[parameter]) or 1e-5
-            here = problem.system.parameters[parameter]
+        if parameter in problem.model.parameters:
+            size = 1e-5 * abs(problem.model.parameters[parameter]) or 1e-5
+            here = problem.model.parameters[parameter]
             difference = (run({parameter: here + size}) - run({parameter: here - size})) / (2 * size)
             assert by.parameters[parameter] == pytest.approx(difference, rel=2e-5, abs=2e-6), parameter
 

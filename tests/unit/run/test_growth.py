@@ -107,7 +107,7 @@ def test_what_is_derived_does_not_grow(monkeypatch, name):
 def test_factors_grow_like_bodies(name):
     def nonzeros(N):
         problem = lv.problems.load(name, N=N)
-        G = NumericAssembly(problem.system, 0.0, problem.system.parameter_vector()).slopes(problem.q0)
+        G = NumericAssembly(problem.model, 0.0, problem.model.parameter_vector()).constraint_jacobian(problem.q0)
         rows = SparseConstraintJacobian(G)
         assert np.isfinite(rows.min_norm_solve(np.ones(problem.system.m))).all()
         return rows._factors.L.nnz + rows._factors.U.nnz
@@ -140,8 +140,8 @@ def test_fingerprints_tell_equations_apart():
 def test_files_of_large_systems_that_tell_of_one_graph_go_on():
     plan = Plan.from_arguments(lv.problems.load("chain", N=22, frames=0))
     compiled, _ = compile_and_start(plan)
-    assert plan.model.uses_sparse_path and compiled.fingerprint != compiled.flat.fingerprint
+    assert plan.model.uses_sparse_path and compiled.fingerprint != compiled.flat_equations.fingerprint
     assert compiled.matches_fingerprint(compiled.fingerprint) and compiled.matches_fingerprint(
-        compiled.flat.fingerprint
+        compiled.flat_equations.fingerprint
     )
     assert not compiled.matches_fingerprint("something else")

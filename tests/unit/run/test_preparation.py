@@ -63,9 +63,9 @@ def test_large_systems_say_what_they_check():
 def test_the_line():
     shown = progress.PreparationStatus("n-four-bar (livens-em)")
     try:
-        shown.stage("deriving 210 equations")
+        shown.message("deriving 210 equations")
         for _ in range(34):
-            shown.counted("compiling", "kernel")
+            shown.item("compiling", "kernel")
         line = "n-four-bar (livens-em): deriving 210 equations ... compiling 34 kernels ... "
         assert shown.line().startswith(line) and shown.line().endswith(" s")
         shown.stage("choosing pivots")
@@ -104,7 +104,7 @@ def test_the_line_appears_when_it_takes_long(monkeypatch):
 
         def status(self, line):
             opened.append(line)
-            shown._over.set()
+            shown._finished.set()
             return self
 
         def __enter__(self):
@@ -114,7 +114,7 @@ def test_the_line_appears_when_it_takes_long(monkeypatch):
             pass
 
     monkeypatch.setattr("rich.console.Console", Console)
-    shown.stage("deriving 3 equations")
+    shown.message("deriving 3 equations")
     shown._thread.join()  # it ends by itself, see above
     shown.end()
     assert len(opened) == 1 and opened[0].startswith("title: deriving 3 equations ... ")

@@ -21,6 +21,6 @@ def test_examples_run(name, tmp_path, monkeypatch):
     elif name == "taylor.md":
         assert len(names["run"].events) == 6
     elif name == "large.md":
-        assert len(names["net"].groups) == 3 and names["few"].stored == ("t", "q") and Path("chain.h5").exists()
+        assert len(names["net"].element_groups) == 3 and names["few"].stored == ("t", "q") and Path("chain.h5").exists()
     else:
         assert names["many"].values.shape == (3,) and names["many"].values.argmin() == 1  # the data belong to g = 9.5

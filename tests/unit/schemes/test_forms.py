@@ -83,7 +83,7 @@ def test_what_is_missing_in_plain_words(scheme, model, words):
 
 
 def test_forms_of_models_and_of_schemes_are_the_same_words():
-    models = [lv.problems.load(entry.name).system for entry in lv.problems.all()]
+    models = [lv.problems.load(entry.name).model for entry in lv.problems.all()]
     models.append(lv.FirstOrder("a b", rhs=lambda x: [x[1], -x[0]], partition="b"))
     models.append(lv.ConstrainedHamiltonian("x", hamiltonian=lambda p: p @ p, constraints=lambda q: [q[0]]))
     offered = {form for model in models for form in model.formulations}

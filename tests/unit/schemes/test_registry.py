@@ -175,7 +175,7 @@ def test_a_scheme_defined_after_the_first_lookup_is_found(own):
     problem = lv.problems.load("simple-pendulum")
     run, known = (lv.simulate(problem, scheme=name, t_end=0.1) for name in ("own-midpoint", "livens-midpoint"))
     assert np.array_equal(run.q, known.q) and run.info.scheme == "own-midpoint"
-    assert "own-midpoint" in lv.schemes.compatible(problem.system)
+    assert "own-midpoint" in lv.schemes.compatible(problem.model)
 
 
 def test_little_has_to_be_declared(own):

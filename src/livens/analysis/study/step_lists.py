@@ -88,7 +88,7 @@ def check_steps(steps: Sequence[float | str]) -> list[float]:
 def default_steps(problem: Problem, t_end: float) -> list[float]:
     """Return the step size of the problem and its halves, enlarged if the study would take more than some seconds."""
     h, model = problem.h, problem.model
-    unknowns = len(model.coordinates) + len(model.constraint_names) + len(model.algebraic)
+    unknowns = len(model.coordinates) + len(model.constraint_names) + len(model.algebraic_names)
     total_work = (t_end - problem.t0) / h * (2**_HALVINGS - 1) * unknowns
     if total_work > _BUDGET:
         h *= 2.0 ** math.ceil(math.log2(total_work / _BUDGET))

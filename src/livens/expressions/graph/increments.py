@@ -79,7 +79,7 @@ def _generic(name: str, *arguments: Any) -> Any:
     third_derivative = ca.gradient(ca.gradient(first_derivative, x), x)
     derivatives = ca.Function("slopes", [x], [first_derivative, third_derivative])
     d1, d3 = derivatives(a.mean)
-    return ca.if_else(ca.fabs(a.step) < _SERIES_THRESHOLD, a.step * (d1 + d3 * a.step**2 / 24), difference)
+    return ca.if_else(ca.fabs(a.delta) < _SERIES_THRESHOLD, a.delta * (d1 + d3 * a.delta**2 / 24), difference)
 
 
 def _product(_: str, a: Increment, b: Increment, *__: Any) -> Any:
@@ -188,22 +188,22 @@ _RULES: dict[str, Any] = {
     "SUB": lambda _, a, b, *__: a.delta - b.delta,
     "MUL": _product,
     "DIV": _quotient,
-    "NEG": lambda _, a, *__: -a.step,
+    "NEG": lambda _, a, *__: -a.delta,
     "SQ": lambda _, a, *__: 2 * a.mean * a.delta,
-    "TWICE": lambda _, a, *__: 2 * a.step,
-    "INV": lambda _, a, start, end: -start * end * a.step,
+    "TWICE": lambda _, a, *__: 2 * a.delta,
+    "INV": lambda _, a, start, end: -start * end * a.delta,
     "SQRT": _square_root,
     "HYPOT": _hypotenuse,
     "LOG": _logarithm,
     "LOG1P": _logarithm_of_one_plus,
     "EXP": _exponential,
     "EXPM1": _exponential_minus_one,
-    "SIN": lambda _, a, *__: 2 * ca.cos(a.mean) * ca.sin(a.step / 2),
-    "COS": lambda _, a, *__: -2 * ca.sin(a.mean) * ca.sin(a.step / 2),
+    "SIN": lambda _, a, *__: 2 * ca.cos(a.mean) * ca.sin(a.delta / 2),
+    "COS": lambda _, a, *__: -2 * ca.sin(a.mean) * ca.sin(a.delta / 2),
     "TAN": _tangent,
-    "SINH": lambda _, a, *__: 2 * ca.cosh(a.mean) * ca.sinh(a.step / 2),
-    "COSH": lambda _, a, *__: 2 * ca.sinh(a.mean) * ca.sinh(a.step / 2),
-    "TANH": lambda _, a, start, end: ca.tanh(a.step) * (1 - start * end),
+    "SINH": lambda _, a, *__: 2 * ca.cosh(a.mean) * ca.sinh(a.delta / 2),
+    "COSH": lambda _, a, *__: 2 * ca.sinh(a.mean) * ca.sinh(a.delta / 2),
+    "TANH": lambda _, a, start, end: ca.tanh(a.delta) * (1 - start * end),
     "ATAN": _arc_tangent,
     "ATAN2": _arc_tangent_2,
     "FABS": _absolute,

@@ -121,7 +121,7 @@ def _remaining_tangent(scheme: Any, model: ElementType, remaining: Any, argument
     g = model.g[: model.n_position_constraints] if model.n_position_constraints else ca.SX(0, 1)
     remaining_model = ElementType(*symbols, ca.SX(0), V, R, F, g, remaining, model.velocity_constraints)
     unknown = SimpleNamespace(v_m=v_m, lam=lam)
-    contribution = scheme.share(
+    contribution = scheme.element_contribution(
         ElementFunctions(remaining_model),
         MechanicalState(q=q, v=v_m, p=v_m),
         MechanicalState(q=q + h * v_m),
@@ -129,4 +129,4 @@ def _remaining_tangent(scheme: Any, model: ElementType, remaining: Any, argument
         h,
         t,
     )
-    return ca.jacobian(ca.densify(ca.vertcat(*contribution.rows)), v_m)
+    return ca.jacobian(ca.densify(ca.vertcat(*contribution.residuals)), v_m)

@@ -116,7 +116,7 @@ class BodyTable:
         k = self.index_table(indices, lambda body: body.parameters)
         state_dofs = [layout[name].start + coordinates for name in ("q", "v", "p")]
         if n_rot:
-            angular_momentum_dofs = self.index_table(indices, lambda body: range(body.spin.start, body.spin.stop))
+            angular_momentum_dofs = self.index_table(indices, lambda body: range(body.angular_momentum_slice.start, body.angular_momentum_slice.stop))
             state_dofs.append(layout[BODY_ANGULAR_MOMENTA].start + angular_momentum_dofs)
         local = KernelSymbols.create(body_step.n_unknowns, 3 * n + n_rot, 0, k.shape[1])
         q, v, p = local.z[:n], local.z[n : 2 * n], local.z[2 * n : 3 * n]
@@ -159,7 +159,7 @@ class BodyTable:
         for (kernel, _), indices in self.by_type.items():
             coordinates = self.index_table(indices, lambda body: body.frame.coordinates)
             dofs = self.index_table(indices, lambda body: range(body.unknowns.start, body.unknowns.stop))
-            (values,) = evaluate_batch(kernel.guess, len(indices), q[coordinates].T, v[coordinates].T)
+            (values,) = evaluate_batch(kernel.initial_guess, len(indices), q[coordinates].T, v[coordinates].T)
             x[dofs] = values.T
         if equations.enforced:
             x[equations.unknowns["lam"]] = z[layout["multipliers"]][list(equations.enforced)]
