@@ -160,7 +160,7 @@ PUBLIC_PATHS = {
     "symmetry": "models.symmetry",
     "tableaus": "schemes.tableaus",
 }
-#: What later rooms attach to a `Result` when they are imported, which happens when it is first asked for.
+#: What later layers attach to a `Result` when they are imported, which happens when it is first asked for.
 ACCESSORS = {
     "_repr_html_": "plot.notebook",
     "accuracy": "analysis.accuracy",
@@ -190,18 +190,18 @@ _FORMULAS = ("math", "rotations")
 
 
 def __getattr__(name: str) -> Any:
-    from livens.errors import answer_with_words
+    from livens.errors import explain_call_errors_of
 
     if name in PUBLIC_PATHS:
         module = importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
         if name not in _FORMULAS:
-            answer_with_words(vars(module), getattr(module, "__all__", ()))
+            explain_call_errors_of(vars(module), getattr(module, "__all__", ()))
         globals()[name] = module
         return module
     if name not in _HOMES:
         raise AttributeError(f"module 'livens' has no attribute '{name}'")
     module = importlib.import_module(f"livens.{_HOMES[name]}")
-    answer_with_words(vars(module), (name, *_ALSO.get(name, ())))
+    explain_call_errors_of(vars(module), (name, *_ALSO.get(name, ())))
     globals()[name] = value = getattr(module, name)
     return value
 
@@ -240,9 +240,9 @@ class _PublicPaths(MetaPathFinder, Loader):
         for name in [name for name in sys.modules if name.startswith(inner)]:
             sys.modules.setdefault(f"{public}.{name.removeprefix(inner)}", sys.modules[name])
         if public.removeprefix("livens.") in PUBLIC_PATHS and public.removeprefix("livens.") not in _FORMULAS:
-            from livens.errors import answer_with_words
+            from livens.errors import explain_call_errors_of
 
-            answer_with_words(vars(module), getattr(module, "__all__", ()))
+            explain_call_errors_of(vars(module), getattr(module, "__all__", ()))
 
 
 sys.meta_path.insert(0, _PublicPaths())

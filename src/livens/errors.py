@@ -1,4 +1,4 @@
-"""What can go wrong, in words for the person who runs it."""
+"""Exceptions of livens, and error messages for wrong arguments with a suggestion of the right one."""
 
 from __future__ import annotations
 
@@ -13,25 +13,33 @@ if TYPE_CHECKING:
 
 
 class LivensError(Exception):
-    """Anything livens complains about. If a run was under way, everything up to there is in `result`."""
+    """Base class of all errors of livens; `result` contains the rows up to the failure of a run, if there is one."""
 
     result: Result | None = None
 
 
 class InputError(LivensError, ValueError):
-    """Something given by the user cannot be used: the message says which field and what is allowed."""
+    """Invalid input; the message contains the argument, its value and the allowed values."""
 
 
 class ModelError(InputError):
-    """A model function, or the sum of elements, is not what it must be."""
+    """Invalid model: a model function, or the sum of the elements, violates a requirement."""
 
 
 class CallError(InputError, TypeError):
-    """A function was called with arguments that it has not, or without those that it needs."""
+    """Call with unknown, missing or wrongly typed arguments."""
 
 
 class IntegrationError(LivensError, ArithmeticError):
-    """A step did not converge. Everything up to there is in `result`."""
+    """Failure of a step, such as Newton divergence; `result` contains the rows up to the failure.
+
+    Parameters
+    ----------
+    message : str
+        Text of the error.
+    result : Result, optional
+        Rows up to the end of the run.
+    """
 
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
@@ -39,11 +47,19 @@ class IntegrationError(LivensError, ArithmeticError):
 
 
 class WriteError(IntegrationError):
-    """The result file could not be written any further, as on a full disk. What is in the file is in `result`."""
+    """Failure to write the result file, for example on a full disk; `result` contains the stored rows."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """The run was stopped by Ctrl-C. Everything up to there is in `result`."""
+    """Interruption of a run by Ctrl-C; `result` contains the rows up to the interruption.
+
+    Parameters
+    ----------
+    message : str
+        Text of the error.
+    result : Result, optional
+        Rows up to the end of the run.
+    """
 
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
@@ -51,7 +67,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` if some known name is close to `name`, else the list of known names."""
+    """Return ``"; did you mean 'x'?"`` if a known name is close to `name`, otherwise the list of known names."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
@@ -59,11 +75,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if names else ""
 
 
-def with_words(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
-    """The same function, but an argument that it has not, or that is missing, is answered with a sentence.
+def explain_call_errors(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """Return the function with a `CallError` for unknown, missing and wrongly typed arguments.
 
     >>> def simulate(model, *, t_end): ...
-    >>> with_words(simulate)("pendulum", tend=1.0)
+    >>> explain_call_errors(simulate)("pendulum", tend=1.0)
     Traceback (most recent call last):
     livens.errors.CallError: simulate has no argument 'tend'; did you mean 't_end'?
     """
@@ -72,112 +88,118 @@ def with_words(function: Callable[..., Any], name: str = "") -> Callable[..., An
     def called(*arguments: Any, **named: Any) -> Any:
         try:
             return function(*arguments, **named)
-        except _RAW as error:
+        except _WRAPPED_ERRORS as error:
             if isinstance(error, LivensError):
                 raise
             if isinstance(error, TypeError) and (error.__traceback__ is None or error.__traceback__.tb_next is None):
-                raise CallError(_what_is_wrong(function, name or function.__name__, arguments, named)) from None
-            # the function was entered: if it got something of another kind than it says it takes, that is why
-            words = _wrong_kind(function, arguments, named)
-            if not words:
+                raise CallError(_explain_bad_call(function, name or function.__name__, arguments, named)) from None
+            # the error is raised inside the function: report an argument that does not match its annotation
+            message = _type_mismatch(function, arguments, named)
+            if not message:
                 raise
-            raise CallError(f"{name or function.__name__}: {words}") from error
+            raise CallError(f"{name or function.__name__}: {message}") from error
 
     return called
 
 
-def answer_with_words(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Functions of these names, and the methods of such classes, answer mistyped arguments with a sentence.
-
-    What is not there yet is imported when it is asked for, and sees to it itself.
-    """
+def explain_call_errors_of(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Apply `explain_call_errors` to the functions of these names and to the methods of the classes of these names."""
     for name in names:
         value = namespace.get(name)
         if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
-            namespace[name] = with_words(value)
+            namespace[name] = explain_call_errors(value)
         elif isinstance(value, type) and not issubclass(value, BaseException):
-            room = value.__module__.rpartition(".")[0]
-            bases = [base for base in reversed(value.__mro__) if base.__module__.startswith(room)]
+            package = value.__module__.rpartition(".")[0]
+            bases = [base for base in reversed(value.__mro__) if base.__module__.startswith(package)]
             for inner, method in {inner: method for base in bases for inner, method in vars(base).items()}.items():
                 public = inner == "__init__" or not inner.startswith("_")
                 if public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
-                    setattr(value, inner, with_words(method, name if inner == "__init__" else f"{name}.{inner}"))
+                    setattr(
+                        value, inner, explain_call_errors(method, name if inner == "__init__" else f"{name}.{inner}")
+                    )
                 elif public and isinstance(method, classmethod) and not hasattr(method.__func__, "__wrapped__"):
-                    setattr(value, inner, classmethod(with_words(method.__func__, f"{name}.{inner}")))
+                    setattr(value, inner, classmethod(explain_call_errors(method.__func__, f"{name}.{inner}")))
 
 
-#: What Python says where it is given something of another kind than it can use.
-_RAW = (TypeError, AttributeError, ValueError, LookupError, OverflowError, NotImplementedError)
+#: Exceptions that Python raises for arguments of a wrong type or value.
+_WRAPPED_ERRORS = (TypeError, AttributeError, ValueError, LookupError, OverflowError, NotImplementedError)
 
 
-def _wrong_kind(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """Words about the first argument that is not of the kind its annotation says; nothing if all are."""
+def _type_mismatch(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Return a message about the first argument that does not match its annotation, or an empty string."""
     import inspect
 
     try:
-        given = inspect.signature(function).bind(*arguments, **named)
+        bound = inspect.signature(function).bind(*arguments, **named)
     except TypeError:
         return ""
-    for name, value in given.arguments.items():
-        kind = inspect.signature(function).parameters[name].kind
-        plain = kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        hint = _hint(function, name) if plain else Any
-        if not _is_of_kind(value, hint):
-            return f"{name} must be {_in_words(hint)}, got {value!r}"[:500]
+    for name, value in bound.arguments.items():
+        parameter_kind = inspect.signature(function).parameters[name].kind
+        plain = parameter_kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        hint = _annotation(function, name) if plain else Any
+        if not _matches_type(value, hint):
+            return f"{name} must be {_describe_type(hint)}, got {value!r}"[:500]
     return ""
 
 
-def _hint(function: Callable[..., Any], name: str) -> Any:
-    """What an argument is annotated with; anything, if that names what its module does not import before it needs it.
-
-    One argument is looked at by itself, so that such a name says nothing about the others.
-    """
+def _annotation(function: Callable[..., Any], name: str) -> Any:
+    """Return the annotation of an argument, or Any if it contains a name that is imported for type checkers only."""
     import typing
 
-    inside: Any = function
-    while hasattr(inside, "__wrapped__"):
-        inside = inside.__wrapped__
-    alone = SimpleNamespace(__annotations__={name: inside.__annotations__.get(name, Any)})
+    unwrapped: Any = function
+    while hasattr(unwrapped, "__wrapped__"):
+        unwrapped = unwrapped.__wrapped__
+    holder = SimpleNamespace(__annotations__={name: unwrapped.__annotations__.get(name, Any)})
     try:
-        return typing.get_type_hints(alone, inside.__globals__)[name]
+        return typing.get_type_hints(holder, unwrapped.__globals__)[name]
     except (TypeError, NameError, AttributeError):
         return Any
 
 
-def _is_of_kind(value: Any, kind: Any) -> bool:
+def _matches_type(value: Any, annotation: Any) -> bool:
     import typing
     from types import UnionType
 
-    origin = typing.get_origin(kind)
+    origin = typing.get_origin(annotation)
     if origin in (typing.Union, UnionType):
-        return any(_is_of_kind(value, one) for one in typing.get_args(kind))
+        return any(_matches_type(value, part) for part in typing.get_args(annotation))
     if origin is typing.Literal:
-        return value in typing.get_args(kind)
-    kind = origin or kind
-    if kind is Any or not isinstance(kind, type):
+        return value in typing.get_args(annotation)
+    annotation = origin or annotation
+    if annotation is Any or not isinstance(annotation, type):
         return True
-    if getattr(kind, "_is_protocol", False):
-        return all(hasattr(value, name) for name in (*vars(kind), *kind.__annotations__) if not name.startswith("_"))
-    if kind is float:
+    if getattr(annotation, "_is_protocol", False):
+        return all(
+            hasattr(value, name)
+            for name in (*vars(annotation), *annotation.__annotations__)
+            if not name.startswith("_")
+        )
+    if annotation is float:
         return isinstance(value, (int, float)) or hasattr(value, "__float__")
-    if kind is int:
+    if annotation is int:
         return hasattr(value, "__index__")
-    return isinstance(value, kind)
+    return isinstance(value, annotation)
 
 
-def _in_words(kind: Any) -> str:
-    """What an annotation allows, as a reader of documents knows it."""
+def _describe_type(annotation: Any) -> str:
+    """Return the description of an annotated type for a message."""
     import typing
 
-    parts = typing.get_args(kind) if not isinstance(kind, type) and typing.get_origin(kind) is not None else ()
-    if parts and (typing.get_origin(kind) is typing.Union or "Union" in type(kind).__name__):
-        return " or ".join(_in_words(one) for one in parts)
+    parts = (
+        typing.get_args(annotation)
+        if not isinstance(annotation, type) and typing.get_origin(annotation) is not None
+        else ()
+    )
+    if parts and (typing.get_origin(annotation) is typing.Union or "Union" in type(annotation).__name__):
+        return " or ".join(_describe_type(part) for part in parts)
     known = {"str": "a text", "float": "a number", "int": "a whole number", "NoneType": "None", "Path": "a path"}
-    name = getattr(typing.get_origin(kind) or kind, "__name__", str(kind))
+    name = getattr(typing.get_origin(annotation) or annotation, "__name__", str(annotation))
     return known.get(name, f"a {name}")
 
 
-def _what_is_wrong(function: Callable[..., Any], name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+def _explain_bad_call(
+    function: Callable[..., Any], name: str, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> str:
     import inspect
 
     signature = inspect.signature(function)

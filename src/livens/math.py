@@ -604,7 +604,7 @@ def from_casadi(vector: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> symbols(ca.SX.sym("q", 2))
+    >>> from_casadi(ca.SX.sym("q", 2))
     array([q_0, q_1], dtype=object)
     """
     elements = vector.elements()
@@ -629,7 +629,7 @@ def to_casadi(value: Any) -> Any:
 
     Examples
     --------
-    >>> expression([1.0, Scalar(ca.SX.sym("x"))])
+    >>> to_casadi([1.0, Scalar(ca.SX.sym("x"))])
     SX([1, x])
     """
     items = array(value)

@@ -406,7 +406,7 @@ def to_axis_angle(q: Any) -> tuple[np.ndarray, float]:
 
     Examples
     --------
-    >>> axis_angle([1, 0, 0, 0])
+    >>> to_axis_angle([1, 0, 0, 0])
     (array([1., 0., 0.]), 0.0)
     """
     vector = logarithm(_numeric_components(q, 4))
@@ -430,7 +430,7 @@ def to_matrix(q: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> matrix([0, 0, 0, 1]).tolist()
+    >>> to_matrix([0, 0, 0, 1]).tolist()
     [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     a, b, c, d = _components(q, 4)
@@ -636,7 +636,7 @@ def to_euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
 
     Examples
     --------
-    >>> euler_angles(from_euler_angles([0.3, 0.5, 0.2], "zyx"), "zyx").singular
+    >>> to_euler_angles(from_euler_angles([0.3, 0.5, 0.2], "zyx"), "zyx").singular
     False
     """
     i, j, k = _axes(axes)
@@ -691,7 +691,7 @@ def euler_kinematic_matrix(angles: Any, axes: str = "zxz") -> np.ndarray:
 
     Examples
     --------
-    >>> euler_rates([0.4, 0.5, 0.0], "xyz").round(3).tolist()
+    >>> euler_kinematic_matrix([0.4, 0.5, 0.0], "xyz").round(3).tolist()
     [[1.139, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.546, 0.0, 1.0]]
     """
     i, j, k = _axes(axes)

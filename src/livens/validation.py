@@ -22,7 +22,7 @@ _SMALL_SIZE = 32
 def check_number(name: str, value: Any, allow_strings: bool = True) -> float:
     """Return a finite number. Strings (command line) are converted unless `allow_strings` is False.
 
-    >>> number("h", 0.1), number("h", "1e-3")
+    >>> check_number("h", 0.1), check_number("h", "1e-3")
     (0.1, 0.001)
     """
     if value is None:
@@ -59,7 +59,7 @@ def check_nonnegative(name: str, value: Any, allow_strings: bool = True) -> floa
 def check_integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
     """Return an integer within bounds.
 
-    >>> whole_number("every", 3, least=1)
+    >>> check_integer("every", 3, minimum=1)
     3
     """
     is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -72,7 +72,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int | None = Non
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Return a string that is one of the `allowed` choices.
 
-    >>> one_of("tier", "fused", ["fused", "reference"])
+    >>> check_choice("tier", "fused", ["fused", "reference"])
     'fused'
     """
     if not isinstance(value, str) or value not in allowed:
@@ -84,7 +84,7 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
 def check_bool(name: str, value: Any) -> bool:
     """Return a Boolean.
 
-    >>> flag("rotor", True)
+    >>> check_bool("rotor", True)
     True
     """
     if not isinstance(value, (bool, np.bool_)):
@@ -95,7 +95,7 @@ def check_bool(name: str, value: Any) -> bool:
 def check_path(name: str, value: Any) -> Path:
     """Return a file path given as str or as os.PathLike.
 
-    >>> path_of("out", "run.h5").name
+    >>> check_path("out", "run.h5").name
     'run.h5'
     """
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str) or not os.fspath(value):
@@ -106,7 +106,7 @@ def check_path(name: str, value: Any) -> Path:
 def check_vector(name: str, value: Any, names: Sequence[str], entry_noun: str = "") -> np.ndarray:
     """Return a vector with one finite number for each of `names`. `entry_noun` names one entry, as "coordinate".
 
-    >>> vector("q0", [1, 2], ["x", "y"], "coordinate")
+    >>> check_vector("q0", [1, 2], ["x", "y"], "coordinate")
     array([1., 2.])
     """
     size = len(names)
@@ -118,9 +118,8 @@ def check_vector(name: str, value: Any, names: Sequence[str], entry_noun: str = 
         raise InputError(f"{name} must be {size} numbers, got {value!r}")
     if numbers.shape != (size,):
         got = f"{numbers.size} numbers" if numbers.ndim == 1 else f"an array of shape {numbers.shape}"
-        raise InputError(
-            f"{name} must be {size} numbers ({f'one per {entry_noun}' if entry_noun else _join_names(names)}), got {got}"
-        )
+        entries = f"one per {entry_noun}" if entry_noun else _join_names(names)
+        raise InputError(f"{name} must be {size} numbers ({entries}), got {got}")
     if not all_finite(numbers):
         bad = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InputError(f"{name} must be finite, but {name}[{names[bad]}] is {numbers[bad]}")
@@ -132,7 +131,7 @@ def check_array(
 ) -> np.ndarray:
     """Return an array of finite numbers of the given shape (any shape if None). `description` is used in messages.
 
-    >>> array("centre", (0, 0, 1), (3,))
+    >>> check_array("centre", (0, 0, 1), (3,))
     array([0., 0., 1.])
     """
     numbers = _as_float_array(value)

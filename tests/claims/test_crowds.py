@@ -46,8 +46,8 @@ def test_cells_find_what_a_tree_finds():
 def test_two_balls_are_those_of_a_drawing():
     """The same oblique blow as contacts of a drawn mechanism, with friction and damping, by a fine energy scheme."""
     law = dict(stiffness=2e4, damping=0.05)
-    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, **law, friction=0.4,
-                     smooth=0.5, gravity=[0, 0, 0])  # fmt: skip
+    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, **law,
+                           friction=0.4, smooth=0.5, gravity=[0, 0, 0])  # fmt: skip
     speed, spin = np.array([2.0, 0.1, 0.0]), np.array([1.0, -5.0, 3.0])
     v0 = np.concatenate([speed, spin, np.zeros(6)])
     errors, steps = [], [2e-4, 1e-4, 5e-5, 2.5e-5]
@@ -83,8 +83,8 @@ def test_isolated_balls_keep_their_momenta():
 def test_the_energy_of_a_heap_is_accounted_for():
     """Kinetic, potential and stored energy and what was lost add up, with the order of the scheme."""
     positions = [[0.3 + 0.11 * i, 0.5 + 0.01 * i, 0.12 + 0.02 * i] for i in range(4)]
-    crowd = lv.GranularBox(positions, radius=0.05, mass=0.1, **BOX, stiffness=5e3, law="hertz", damping=0.2, friction=0.2,
-                     smooth=0.2)  # fmt: skip
+    crowd = lv.GranularBox(positions, radius=0.05, mass=0.1, **BOX, stiffness=5e3, law="hertz", damping=0.2,
+                           friction=0.2, smooth=0.2)  # fmt: skip
     v0 = np.zeros((4, 6))
     v0[0, :3] = 1.0, 0.1, -0.5
     steps, defects = [2e-4, 1e-4, 5e-5, 2.5e-5], []

@@ -41,7 +41,7 @@ class Trial:
         self, changes: list[Change], *, learn: bool = False, trace: bool = False, near: bool = False,
         longest: float = LONGEST, killers: dict[str, str] | None = None, tracks: Tracks | None = None,
     ) -> None:  # fmt: skip
-        self.changes, self._learn, self._trace, self._delta_coded, self._longest = changes, learn, trace, near, longest
+        self.changes, self._learn, self._trace, self._near, self._longest = changes, learn, trace, near, longest
         self.reasons = known_survivors()
         self.killers = known_killers() if killers is None else killers
         self.tracks = tracks or Tracks.read()
@@ -95,7 +95,7 @@ class Trial:
             if not found.passed:
                 return self._judged(copy, found, (first,), seconds)
         known, inside = self.tracks.order(change, self.killers)
-        tests = tuple(known)[:inside] if self._delta_coded and inside else proof_of(change.path)
+        tests = tuple(known)[:inside] if self._near and inside else proof_of(change.path)
         with copy.wrong(change):
             found = copy.run(tests, known=known, word=word_of(change.path), longest=self._longest)
         return ("survived", "") if found.passed else self._judged(copy, found, tests, known)

@@ -43,9 +43,7 @@ def test_a_change_is_one_place():
     text = "def f(x):\n    '''Doc 1 + 1.'''\n    return x + 1 if x < 2 else not x\n"
     found = {change.after for change in possible("a.py", text)}
     assert found == {"(x - 1)", "(2)", "(x >= 2)", "(3)", "(x)"}
-    assert [change.after for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == [
-        "(2)"
-    ]
+    assert [change.after for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == ["(2)"]
     assert not possible("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n    e.reshape(-1, f)\n")
 
 

@@ -52,24 +52,24 @@ def theta_schemes():
         conserves = ("constraint",)
         group = "Methods for comparison"
         summary, source = "forces between both ends of the step", "this test"
-        unknowns, multipliers, balance = ("w",), ("lam",), "w"
+        unknowns, multipliers, momentum_block = ("w",), ("lam",), "w"
 
         def __init__(self, theta):
             self.theta, self.name = theta, f"own-theta:{theta:g}"
 
-        def guess(self, old, h):
+        def initial_guess(self, old, h):
             return [old.v]
 
-        def end(self, old, x, h):
+        def kinematic_update(self, old, x, h):
             return old.q + h * x.w, 2 * x.w - old.v
 
-        def rows(self, old, x, h):
+        def nodal_residual(self, old, x, h):
             return [-2 * old.p]
 
-        def momentum(self, old, x, h):
+        def nodal_momentum(self, old, x, h):
             return -old.p
 
-        def share(self, e, old, new, x, h, t):
+        def element_contribution(self, e, old, new, x, h, t):
             q, s = old.q + self.theta * h * x.w, t + self.theta * h
             F, R_v = e.F(q, x.w, s), e.R_v(q, x.w, s)
             force = e.T_q(q, x.w) - e.V_q(q, s) - e.G(q, s).T @ x.lam + F - R_v
@@ -101,7 +101,7 @@ def test_schemes_are_found_by_name_and_listed(capsys, livens):
     assert {"own-midpoint", "own-theta:<theta>"} <= set(lv.schemes.names())
     assert lv.schemes.get("OM").name == "own-midpoint" and lv.schemes.get("own-theta:.3").theta == 0.3
     assert lv.schemes.get("own-theta:0.3").traits.family == "own-theta:<theta>"
-    assert "own-midpoint" in lv.schemes.compatible(lv.problems.load("simple-pendulum").system)
+    assert "own-midpoint" in lv.schemes.compatible(lv.problems.load("simple-pendulum").model)
     assert "| `own-theta:<theta>` | 1 |" in catalogue.markdown()
     listed = livens("list", "schemes")
     assert "own-midpoint" in listed and "own-theta:<theta>" in listed
@@ -236,11 +236,11 @@ class FunnelSurface(contacts.AxisymmetricDistance):
 
 
 class Funnel(contacts.CollisionShape):
-    word, surface = "a funnel", FunnelSurface()
-    size = reach = np.inf
+    label, surface = "a funnel", FunnelSurface()
+    characteristic_size = bounding_radius = np.inf
 
-    def __init__(self, part, slope, at=None):
-        super().__init__(part, at, slope=slope)
+    def __init__(self, body, slope, at=None):
+        super().__init__(body, at, slope=slope)
 
 
 def in_a_funnel(slope, omega=3.0, stiffness=1e4, mass=0.5, radius=0.05):
@@ -264,7 +264,7 @@ def test_a_shape_that_touches():
     turning = run.observe("angular_momentum")[:, -1]
     assert np.abs(turning - turning[0]).max() < 1e-13
     steep, _, _ = in_a_funnel(0.7)
-    q0, v0 = steep.started
+    q0, v0 = steep.initial_state
     changed = lv.simulate(mb.system, q0, v0, scheme="lie-em", h=1e-3, t_end=0.1, parameters={"wall.slope": 0.7})
     built = steep.simulate(t_end=0.1, h=1e-3)
     assert np.array_equal(changed.q, built.q)
@@ -286,7 +286,7 @@ def test_a_problem_is_loaded_listed_and_run_by_its_name(tmp_path, livens):
         lv.problems.load("own-bar", sped=2.0)
     whole = lv.simulate(lv.problems.load("own-bar", speed=2.0), t_end=2.0)
     assert whole.info.scheme == "own-midpoint"
-    assert "kept in own-bar.h5" in livens("run", "own-bar", "--set", "speed=2", "--set", "bar.moment=0.5")
+    assert "saved in own-bar.h5" in livens("run", "own-bar", "--set", "speed=2", "--set", "bar.moment=0.5")
     resumed = lv.resume(tmp_path / "own-bar.h5", t_end=2.0)
     assert np.array_equal(resumed.q, whole.q) and lv.load(tmp_path / "own-bar.h5").problem.options == {"speed": 2.0}
     scenario = lv.scenario.parse("problem: own-bar\noptions: {speed: 2}\nt_end: 2\n")
@@ -318,13 +318,18 @@ def test_observables_and_events(tmp_path):
 class GradientFlow(DescriptorModel):
     """``M x' = - grad f(x)``: downhill."""
 
-    kind = "gradient flow"
+    type_label = "gradient flow"
 
     def __init__(self, states, f, mobility=1.0):
-        self.coordinates, self.shared = parse_names("states", states, "x"), Parameters(dict(mobility=mobility))
+        self.coordinates, self.model_parameters = (
+            parse_names("states", states, "x"),
+            Parameters(dict(mobility=mobility)),
+        )
         self.n = len(self.coordinates)
-        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        self.f = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.shared.symbols(self.k))})("f", f, ())
+        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.model_parameters.size)
+        self.f = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.model_parameters.unpack_symbols(self.k))})(
+            "f", f, ()
+        )
 
     @functools.cached_property
     def descriptor(self):

@@ -63,7 +63,7 @@ class ConservationRow:
     guaranteed : bool
         True if the scheme guarantees conservation.
     verdict : str
-        Verdict in words.
+        Verdict as text.
     """
 
     quantity: str

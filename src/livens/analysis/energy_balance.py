@@ -48,7 +48,7 @@ def reference_scale(result: Result) -> tuple[float, str]:
     models without kinetic energy.
     """
     energy = np.abs(result.observe(result.summary.energy))
-    kinetic = "kinetic_energy" in result.system.view.names
+    kinetic = "kinetic_energy" in result.system.view.observable_names
     size = float(np.abs(result.observe("kinetic_energy")).max()) if kinetic else float(energy.max())
     if energy[0] > _NEARLY_ZERO * size:
         return float(energy[0]), "|E_0|"

@@ -163,7 +163,7 @@ def _constraint_friction_work(result: Result, system: System) -> dict[int, np.nd
     def speed(e: Any) -> Any:
         slip_velocity = ca.SX.zeros(e.element_type.m)
         if e.element_type.has_constraint_friction:
-            slip_velocity[0] = ca.dot(e.model.rates.friction_direction, e.model.v)
+            slip_velocity[0] = ca.dot(e.element_type.velocity_constraints.friction_direction, e.element_type.v)
         return slip_velocity
 
     speeds = _evaluate_columns(

@@ -125,7 +125,7 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
 
     >>> import livens as lv
     >>> report = lv.simulate(lv.problems.load("simple-pendulum"), h=0.01, t_end=1.0).report(accuracy=False)
-    >>> report.as_promised, report.rows[0].quantity
+    >>> report.as_guaranteed, report.rows[0].quantity
     (True, 'generalized energy')
     """
     info, statistics = result.info, result.statistics

@@ -138,7 +138,7 @@ class EqualError:
         step = prepare(problem.model, OURS)
         start: dict[str, Any] = {"q0": problem.q0, "v0": problem.v0}
         k = problem.model.parameter_vector()
-        initial_values = problem.model.start(start, k, 0.0, False, "error").values
+        initial_values = problem.model.initial_state(start, k, 0.0, False, "error").values
         exact = (
             step.run(**start, t_end=t_end, progress=False).q[-1]
             if problem.reference is None
@@ -181,18 +181,18 @@ class EqualError:
         extra = np.zeros(rates.nnz_in(0) - len(x0))  # state of the supplied energy
         start = np.concatenate([x0, extra])
         scale = float(np.abs(x0).max())
-        found: dict[str, tuple[Code, Sequence[float]]] = {
+        codes: dict[str, tuple[Code, Sequence[float]]] = {
             "SciPy DOP853": (functools.partial(_scipy, rates, k, start, t_end, n, scale), _TOLERANCES),
             "SUNDIALS CVODES": (functools.partial(_cvodes, rates, k, start, t_end, n, scale), _TOLERANCES),
         }
         if importlib.util.find_spec("heyoka") is None:
             self._errors["heyoka"] = "not installed"
-            return found
+            return codes
         # the right-hand sides of mechanisms are long: without compact mode, heyoka compiles for minutes
         compact = n < len(x0) and equations.algebraic is not None
         heyoka_run = functools.cache(functools.partial(heyoka_code, equations, k, start, t_end, compact=compact))
-        found["heyoka"] = lambda tolerance: heyoka_run(tolerance=tolerance)()[:n], _HEYOKA_TOLERANCES
-        return found
+        codes["heyoka"] = lambda tolerance: heyoka_run(tolerance=tolerance)()[:n], _HEYOKA_TOLERANCES
+        return codes
 
 
 # -- codes ------------------------------------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ def _scipy(
         call()
         return out.copy()
 
-    found = solve_ivp(rate, (0.0, t_end), x0, method="DOP853", rtol=max(rtol, 3e-14), atol=rtol * 1e-2 * scale)
-    end: np.ndarray = found.y[:n, -1]
+    solution = solve_ivp(rate, (0.0, t_end), x0, method="DOP853", rtol=max(rtol, 3e-14), atol=rtol * 1e-2 * scale)
+    end: np.ndarray = solution.y[:n, -1]
     return end
 
 

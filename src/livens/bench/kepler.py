@@ -59,7 +59,7 @@ class Kepler:
         problem, scheme = load("kepler"), schemes.get("stormer-verlet")
         system, k = problem.model, problem.model.parameter_vector()
         compiled = compiled_step(system, scheme)
-        initial = system.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
+        initial = system.initial_state({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
         self._initial = initial
         z = compiled.layout.pack({**initial, **scheme.initial_scheme_state(system, initial, k, 0.0, _STEP)})
         self._integrator_state, self._stepper = (

@@ -34,9 +34,9 @@ class Scaling:
                 # once: compilation of the largest model is slow
                 self._cold[N] = fresh_run(self.name, cache=cache, N=N)["compile_s"]
             log(f"N = {N}")
-            found = fresh_run(self.name, steps=steps, repeats=2, cache=cache, N=N)
-            self._warm[N].add(found["compile_s"])
-            self._us_per_step[N].add(found["us_per_step"])
+            measured = fresh_run(self.name, steps=steps, repeats=2, cache=cache, N=N)
+            self._warm[N].add(measured["compile_s"])
+            self._us_per_step[N].add(measured["us_per_step"])
 
     def add_to_report(self, report: BenchReport) -> None:
         self._folder.cleanup()

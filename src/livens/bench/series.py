@@ -69,7 +69,7 @@ class Series:
             step = prepare(problem.model, scheme)
             equations = scheme.equations(problem.model)
             k = problem.model.parameter_vector()
-            initial = problem.model.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
+            initial = problem.model.initial_state({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error").values
             x0 = np.concatenate([initial["q"], initial["p"]])
             codes: dict[str, Code] = {
                 "livens": lambda: step.run(problem.q0, problem.v0, t_end=t_end, progress=False).q[-1],
@@ -108,8 +108,8 @@ def _dop853(equations: TaylorEquations, k: np.ndarray, x0: np.ndarray, t_end: fl
         call()
         return out.copy()
 
-    found = solve_ivp(rate, (0.0, t_end), x0, method="DOP853", rtol=_RTOL, atol=1e-14 * np.abs(x0).max())
-    end: np.ndarray = found.y[: len(x0) // 2, -1]
+    solution = solve_ivp(rate, (0.0, t_end), x0, method="DOP853", rtol=_RTOL, atol=1e-14 * np.abs(x0).max())
+    end: np.ndarray = solution.y[: len(x0) // 2, -1]
     return end
 
 

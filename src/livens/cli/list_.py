@@ -64,7 +64,7 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
                     "summary": entry.summary,
                     "source": entry.source,
                     "options": dict(entry.options),
-                    "kind": problem.model.kind,
+                    "kind": problem.model.type_label,
                     "scheme": problem.scheme,
                     "schemes": schemes.compatible(problem.model),
                 }

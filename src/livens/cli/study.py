@@ -158,7 +158,7 @@ def load_problem(name: str, set_: list[str] | None) -> Problem:
     if options.get("project"):
         system = problem.model
         initial = {"q0": problem.q0, "v0": problem.v0}  # scenarios define mechanical systems
-        consistent = system.start(
+        consistent = system.initial_state(
             initial, system.parameter_vector(problem.parameters), problem.t0, project=True, redundant="remove"
         )
         problem = dataclasses.replace(problem, q0=consistent["q"], v0=consistent["v"])

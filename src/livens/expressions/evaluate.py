@@ -47,7 +47,7 @@ class BatchEvaluator:
     """Batched evaluator of one function: rows of inputs in, rows of the nonzeros of the outputs out.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
-    >>> mapped = Mapped(ca.Function("f", [x, k], [k * x, ca.dot(x, x)]), 2)
+    >>> mapped = BatchEvaluator(ca.Function("f", [x, k], [k * x, ca.dot(x, x)]), 2)
     >>> [value.tolist() for value in mapped(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0], [1.0]]))]
     [[[10.0, 20.0], [3.0, 4.0]], [[5.0], [25.0]]]
     """

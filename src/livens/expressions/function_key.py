@@ -17,9 +17,9 @@ def function_key(functions: Mapping[str, Any]) -> Hashable | None:
     immutable modules.
 
     >>> one, other = ({"potential": lambda q, k: k.c * q[0]} for _ in range(2))
-    >>> pure_key(one) == pure_key(other)
+    >>> function_key(one) == function_key(other)
     True
-    >>> [pure_key({"potential": lambda q, c=c: c * q[0]}) for c in range(2)]
+    >>> [function_key({"potential": lambda q, c=c: c * q[0]}) for c in range(2)]
     [None, None]
     """
     if not all(_is_pure(function) for function in functions.values()):

@@ -17,7 +17,7 @@ def parse_names(label: str, value: Names, prefix: str, singular: str = "") -> tu
 
     `label` is the plural noun of the error messages, `singular` its singular.
 
-    >>> names_of("states", "a b, c", "x"), names_of("states", ["a", "b"], "x"), names_of("states", 2, "x")
+    >>> parse_names("states", "a b, c", "x"), parse_names("states", ["a", "b"], "x"), parse_names("states", 2, "x")
     (('a', 'b', 'c'), ('a', 'b'), ('x0', 'x1'))
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, list, tuple)):

@@ -62,7 +62,7 @@ def shared(owner: HasParameters, name: str) -> TiedParameter:
     >>> import livens as lv
     >>> ball = lv.Element(["z"], kinetic=lambda v, k: k.mass * v[0] ** 2 / 2, parameters=dict(mass=2.0), name="ball")
     >>> weight = lv.Element(
-    ...     ["z"], potential=lambda q, k: 9.81 * k.m * q[0], parameters=dict(m=same_as(ball, "mass")), name="weight"
+    ...     ["z"], potential=lambda q, k: 9.81 * k.m * q[0], parameters=dict(m=shared(ball, "mass")), name="weight"
     ... )
     >>> system = lv.System("z", elements=[ball, weight])
     >>> system.parameters, system.parameter_vector({"ball.mass": 3.0})

@@ -23,11 +23,11 @@ class Probe:
     """Random evaluation points for `symbols`. `fixed` maps indices of symbols to fixed values, such as parameters.
 
     >>> x = ca.SX.sym("x", 2)
-    >>> Probe([x], seed=1).vanishes(ca.sin(x[0]) ** 2 + ca.cos(x[0]) ** 2 - 1)
+    >>> Probe([x], seed=1).is_zero(ca.sin(x[0]) ** 2 + ca.cos(x[0]) ** 2 - 1)
     True
-    >>> Probe([x], seed=1).vanishes(x[0] - x[1])
+    >>> Probe([x], seed=1).is_zero(x[0] - x[1])
     False
-    >>> Probe([x], seed=1).vanishes(ca.sqrt(x[0] - 2)) is None
+    >>> Probe([x], seed=1).is_zero(ca.sqrt(x[0] - 2)) is None
     True
     """
 

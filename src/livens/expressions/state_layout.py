@@ -15,7 +15,7 @@ class Layout:
     >>> layout = Layout(q=2, p=2, t=1)
     >>> layout["p"], layout.size
     (slice(2, 4, None), 5)
-    >>> layout.vector({"q": [1, 2], "t": 0.5})
+    >>> layout.pack({"q": [1, 2], "t": 0.5})
     array([1. , 2. , 0. , 0. , 0.5])
     """
 

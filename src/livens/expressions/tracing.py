@@ -25,7 +25,7 @@ class FunctionTracer:
 
     >>> from types import SimpleNamespace
     >>> x = ca.SX.sym("x", 2)
-    >>> read = Reader({"x": x, "k": SimpleNamespace(c=3.0)})
+    >>> read = FunctionTracer({"x": x, "k": SimpleNamespace(c=3.0)})
     >>> read("energy", lambda x, k: k.c * x[0], ())
     SX((3*x_0))
     >>> read("energy", lambda x: x, ())

@@ -219,11 +219,7 @@ class DescriptorModel(Model):
         """
         if super().is_guaranteed_by(scheme, name, k):
             return True
-        if (
-            scheme is None
-            or "quadratic_invariants" not in scheme.conserves
-            or name not in self.view.observable_names
-        ):
+        if scheme is None or "quadratic_invariants" not in scheme.conserves or name not in self.view.observable_names:
             return False
         x, value = self.view.state, self.view.observable(name)
         if ca.depends_on(value, self.view.t) or ca.depends_on(ca.hessian(value, x)[0], x):

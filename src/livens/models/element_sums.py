@@ -257,7 +257,9 @@ def observable_sums(system: System, name: str) -> ElementSums | None:
     if name == "velocity_constraint":
         return scattered_sums(system, system.m, _constraint_velocity, lambda group: group.constraints)
     if name == "constraint_forces":
-        forces = lambda e: ca.jacobian(e.element_type.g, e.element_type.q).T @ e.lam if e.element_type.m else ca.SX(0, 1)  # noqa: E731
+        forces = lambda e: (  # noqa: E731
+            ca.jacobian(e.element_type.g, e.element_type.q).T @ e.lam if e.element_type.m else ca.SX(0, 1)
+        )
         return scattered_sums(system, system.n, forces, lambda group: group.coordinates)
     if name in system.symmetries:
         forms = momentum_map_forms(system, name)

@@ -160,7 +160,7 @@ class GranularBox(System):
     >>> rows = [[0.2 * i, 0.3, 0.1] for i in range(1, 4)]
     >>> crowd = lv.GranularBox(rows, radius=0.05, mass=0.1, lower=[0, 0, 0], upper=[1, 1, 1], stiffness=1e4)
     >>> run = lv.simulate(crowd, q0=crowd.q0, v0=0 * crowd.q0, scheme="semi-explicit:0.5,0.5", h=1e-4, t_end=0.5)
-    >>> bool(run.q[:, 2].min() > 0.04), len(crowd.stored(run)) == len(run.t)
+    >>> bool(run.q[:, 2].min() > 0.04), len(crowd.stored_energy(run)) == len(run.t)
     (True, True)
     """
 

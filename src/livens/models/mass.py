@@ -119,7 +119,7 @@ def _total_rank(masses: np.ndarray) -> int:
 def connected_components(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:
     """Return the connected components of the indices below `count`, connected by groups (union-find).
 
-    >>> connected([[0, 2], [2, 4]], 5)
+    >>> connected_components([[0, 2], [2, 4]], 5)
     [[0, 2, 4], [1], [3]]
     """
     root = list(range(count))

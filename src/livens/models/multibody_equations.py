@@ -177,7 +177,7 @@ class MultibodyEquations:
         Examples
         --------
         >>> import livens as lv
-        >>> form = lv.MultibodyEquations.of(lv.problems.load("simple-pendulum").system)
+        >>> form = lv.MultibodyEquations.from_system(lv.problems.load("simple-pendulum").model)
         >>> form.n, form.m
         (2, 1)
         """
@@ -220,7 +220,7 @@ class MultibodyEquations:
         --------
         >>> import livens as lv
         >>> swing = lv.MultibodyEquations("a", mass=[[2.0]], kinematics=lambda q: [[1 + q[0] ** 2]])
-        >>> swing.transformed().Z.is_eye()
+        >>> swing.with_coordinate_velocities().Z.is_eye()
         True
         """
         equations = type(self).__new__(type(self))

@@ -52,7 +52,7 @@ class Nambu(DescriptorModel):
     ...     hamiltonians=[lambda x: x @ x / 2, lambda x, k: sum(x**2 / k.I) / 2],
     ...     parameters=dict(I=[0.5, 1.0, 2.0]),
     ... )
-    >>> top.rate([1.0, 1.0, 1.0])
+    >>> top.evaluate([1.0, 1.0, 1.0])
     array([-0.5,  1.5, -1. ])
     """
 

@@ -102,7 +102,7 @@ def smoothed_ramp(depth: Any, c: float) -> Any:
     """Return the smoothed ramp ``max(0, depth)`` with length c: the integral of `smoothed_step_function`.
 
     It is S003 paper II, eq. 29, used for step size selection only, not for forces.
-    >>> round(float(smooth_depth(1.0, 1e-9)), 6), float(smooth_depth(0.0, 0.1))
+    >>> round(float(smoothed_ramp(1.0, 1e-9)), 6), float(smoothed_ramp(0.0, 0.1))
     (1.0, 0.0)
     """
     s = depth / c
@@ -117,7 +117,7 @@ def positive_ramp(depth: Any, c: float) -> Any:
 def smoothed_step_function(depth: Any, c: float) -> Any:
     """Return the smoothed step function, the derivative of `smoothed_ramp`: 0 outside of a contact, 1 inside.
 
-    >>> float(smooth_slope(0.0, 0.1))
+    >>> float(smoothed_step_function(0.0, 0.1))
     0.5
     """
     return 0.5 + m.atan(depth / c) / m.pi

@@ -83,7 +83,8 @@ def _mesh(name: str, length: float, elements: int, stations: Sequence[float]) ->
     )
     if requested.size and not (requested[0] >= 0 and requested[-1] <= length * (1 + 1e-9)):
         raise InputError(
-            f"{name}: stations are arc lengths between 0 and the length {length:.6g} of the beam, got {requested.tolist()}"
+            f"{name}: stations are arc lengths between 0 and the length {length:.6g} of the beam, "
+            f"got {requested.tolist()}"
         )
     inner = [x for x in requested.tolist() if 1e-9 * length < x < (1 - 1e-9) * length]
     if len(set(inner)) < len(inner):

@@ -111,7 +111,7 @@ class BodyElement(Element):
 
         Examples
         --------
-        >>> top = rotation_body("top", Inertia(1.0, [1, 1, 1]))
+        >>> top = fixed_point_body("top", Inertia(1.0, [1, 1, 1]))
         >>> top.state(omega=[0, 0, 2])[1].tolist()
         [0.0, 0.0, 0.0, 1.0]
         """
@@ -229,7 +229,7 @@ def fixed_point_body(name: str, inertia: Inertia, visual: Any = None) -> BodyEle
 
     Examples
     --------
-    >>> rotation_body("top", Inertia(1.0, [1, 1, 1], centre=[0, 0, 2])).parameters.values["inertia"].tolist()
+    >>> fixed_point_body("top", Inertia(1.0, [1, 1, 1], centre=[0, 0, 2])).parameters.values["inertia"].tolist()
     [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 1.0]]
     """
     inertia = _regular_inertia(name, inertia, np.zeros(3))

@@ -57,8 +57,8 @@ class Inertia:
         if moments[0] + moments[1] < moments[2] - 1e-12 * scale or moments[0] < -1e-12 * scale:
             moments_text = ", ".join(f"{moment:.6g}" for moment in moments)
             raise ModelError(
-                f"inertia: no body has principal moments {moments_text} about its centre: none may be negative, nor greater "
-                "than the sum of the two others"
+                f"inertia: no body has principal moments {moments_text} about its centre: none may be negative, "
+                "nor greater than the sum of the two others"
             )
 
     def about(self, point: Any) -> np.ndarray:

@@ -138,8 +138,8 @@ def load_stepping(system: System, assembly: Assembly, steps: int, t: float) -> E
         load_increment, halvings = load_increment / 2, halvings + 1
         if halvings > _MAX_CUTBACKS:
             raise InputError(
-                f"no equilibrium found beyond a load factor of {load_factor:.3g}: the model may move without resistance, or "
-                "the structure buckles there; use more load_steps, or add supports"
+                f"no equilibrium found beyond a load factor of {load_factor:.3g}: the model may move without "
+                "resistance, or the structure buckles there; use more load_steps, or add supports"
             )
     force, jacobian, _, G = residual.at(q, lam, 1.0)
     return Equilibrium(q, float(np.abs(force).max(initial=0.0)), _stable(jacobian, G), total)

@@ -146,8 +146,8 @@ def torque(body: BodyElement, tau: TimeFunction) -> Element:
 
     Examples
     --------
-    >>> from livens.bodies import Inertia, rotation_body
-    >>> motor = torque(rotation_body("top", Inertia(1.0, [1, 1, 1])), lambda t: [0, 0, 2 * t])
+    >>> from livens.bodies import Inertia, fixed_point_body
+    >>> motor = torque(fixed_point_body("top", Inertia(1.0, [1, 1, 1])), lambda t: [0, 0, 2 * t])
     """
     if not check_body("a torque", body).parametrisation.has_orientation:
         raise InputError(f"'{body.name}' is a particle: no torque acts on it")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import livens
-from livens.errors import InputError, suggestion, with_words
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.expressions.parameters import shared
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -198,7 +198,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         required : bool, default True
             Whether the values must be met exactly. Values that are not required are met in the least-squares sense.
         **targets : float or array_like
-            For joints: ``angle`` (rad), ``rate`` (rad/s), ``position`` (m), ``velocity`` (m/s). For bodies:
+            For joints: ``angle`` (rad), ``rate`` (rad/s), ``position`` (m), ``speed`` (m/s). For bodies:
             ``position`` (m) and ``velocity`` (m/s) of the centre of mass, ``omega`` (rad/s); components in space.
 
         Raises
@@ -229,7 +229,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
                 raise InputError(f"{component.name}: {name} must be {expected}, got {value!r}")
             if name == "angle" and abs(float(values.item())) > _MAX_PLAUSIBLE_ANGLE:
                 raise InputError(
-                    f"{component.name}: an angle of {float(values.item()):g} rad? In degrees it is written {value}*lv.deg"
+                    f"{component.name}: an angle of {float(values.item()):g} rad? "
+                    f"In degrees it is written {value}*lv.deg"
                 )
             self._initial_conditions.append(InitialCondition(component, name, np.atleast_1d(values), required))
         self.__dict__.pop("_built", None)
@@ -507,7 +508,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         value : callable
             Function or property.
         """
-        setattr(cls, name, with_words(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value)
+        setattr(
+            cls, name, explain_call_errors(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value
+        )
 
     def __getattr__(self, name: str) -> Any:
         """Import the layer that defines a late-bound method such as `simulate`, and return the method."""

@@ -70,7 +70,7 @@ def spring(point_a: Any, point_b: Any, stiffness: float, free_length: float = 0.
     Examples
     --------
     >>> from livens.bodies import particle
-    >>> spring((particle("a", 1.0), [0, 0, 0]), [0, 0, 0], stiffness=10.0, length=1.0).name
+    >>> spring((particle("a", 1.0), [0, 0, 0]), [0, 0, 0], stiffness=10.0, free_length=1.0).name
     'spring a-ground'
     """
     a, b, local_positions, name = attachment_pair(point_a, point_b, "spring")
@@ -232,7 +232,7 @@ def damper(point_a: Any, point_b: Any, damping: float, axial: bool = True) -> El
     Examples
     --------
     >>> from livens.bodies import particle
-    >>> damper((particle("a", 1.0), [0, 0, 0]), [1, 0, 0], viscosity=0.5).name
+    >>> damper((particle("a", 1.0), [0, 0, 0]), [1, 0, 0], damping=0.5).name
     'damper a-ground'
     """
     a, b, local_positions, name = attachment_pair(point_a, point_b, "damper")

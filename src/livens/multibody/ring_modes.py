@@ -26,7 +26,7 @@ class RingModes:
     """Bending modes of a thin ring: radius, in-plane bending stiffness E I, mass per length, numbers of waves.
 
     >>> ring = RingModes(24e-3, 206e9 * 15e-3 * 3.5e-3**3 / 12, 7800 * 15e-3 * 3.5e-3, (2, 3, 4))
-    >>> [round(ring.frequency(n) / 1e3, 2) for n in ring.waves]  # in kHz
+    >>> [round(ring.frequency(n) / 1e3, 2) for n in ring.wave_numbers]  # in kHz
     [3.85, 10.89, 20.88]
     """
 

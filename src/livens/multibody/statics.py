@@ -115,8 +115,8 @@ def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
             else assembly.project(twist.retract(q, y))
         )
     raise InputError(
-        f"no equilibrium found in {_MAX_ITERATIONS} iterations: the forces may have none, or it is far from the initial "
-        "configuration; set other initial values"
+        f"no equilibrium found in {_MAX_ITERATIONS} iterations: the forces may have none, or it is far from the "
+        "initial configuration; set other initial values"
     )
 
 

@@ -42,7 +42,7 @@ def particle_visual(dimension: int) -> list[Shape]:
 def inertia_box(mass: float, tensor: np.ndarray, centre: np.ndarray) -> list[Shape]:
     """Return the box with a given inertia about its centre.
 
-    >>> (box,) = box_of(12.0, np.diag([13.0, 10.0, 5.0]), np.zeros(3))  # m/12 (b^2 + c^2) and so on
+    >>> (box,) = inertia_box(12.0, np.diag([13.0, 10.0, 5.0]), np.zeros(3))  # m/12 (b^2 + c^2) and so on
     >>> [round(float(box.sizes[side]), 9) for side in ("length", "width", "depth")]
     [1.0, 2.0, 3.0]
     """

@@ -40,7 +40,7 @@ def energy(result: Result) -> Figure:
     figure = new_figure(COLUMN, 2.5)
     axes = figure.add_subplot()
     for i, (part, dashes) in enumerate({"kinetic": "-", "potential": "--"}.items()):
-        if f"{part}_energy" in result.system.view.names:
+        if f"{part}_energy" in result.system.view.observable_names:
             y = result.observe(f"{part}_energy")
             curve(axes, result.t, y, label=part, color=PALETTE[i], linestyle=dashes)
     curve(axes, result.t, result.observe(name), label=axis_labels.quantity(name), color=PALETTE[6], linewidth=1.4)
@@ -146,7 +146,7 @@ def constraints(result: Result) -> Figure:
     if not has_constraints(result):
         raise InputError("the system has no constraints: there is nothing to draw")
     labels = {"constraint": "max $|g|$" if result.info.algebraic else "max $|g(q)|$"}
-    if "velocity_constraint" in result.system.view.names:
+    if "velocity_constraint" in result.system.view.observable_names:
         labels["velocity_constraint"] = r"max $|\mathrm{d}g/\mathrm{d}t|$"
     figure = new_figure(COLUMN, 0.6 + 1.4 * len(labels))
     panels = figure.subplots(len(labels), sharex=True, squeeze=False)[:, 0]
@@ -214,7 +214,7 @@ def has_exchange(result: Result) -> bool:
 
 def has_constraints(result: Result) -> bool:
     """Return True if the model has constraints."""
-    return "constraint" in result.system.view.names and bool(expression(result.system, "constraint").numel())
+    return "constraint" in result.system.view.observable_names and bool(expression(result.system, "constraint").numel())
 
 
 def _monitored_energy(result: Result) -> str:

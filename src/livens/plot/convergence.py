@@ -183,7 +183,7 @@ def _compared_quantities(run: Result) -> dict[str, Callable[[Result], np.ndarray
     else:
         for name in list(run.summary.momentum_drift)[:_MAX_INVARIANTS]:
             curves[f"{axis_labels.quantity(name)},\nrelative change"] = functools.partial(_change, name=name)
-    hidden = "velocity_constraint" if "velocity_constraint" in run.system.view.names else "constraint"
+    hidden = "velocity_constraint" if "velocity_constraint" in run.system.view.observable_names else "constraint"
     if has_constraints(run):
         label = r"max $|\mathrm{d}g/\mathrm{d}t|$" if hidden == "velocity_constraint" else "max $|g|$"
         curves[label] = lambda result: np.asarray(np.abs(result.observe(hidden)).max(axis=1))

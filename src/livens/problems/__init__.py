@@ -2,7 +2,7 @@
 
 >>> from livens import problems
 >>> problem = problems.load("simple-pendulum")
->>> problem.system.n, problem.system.m
+>>> problem.model.n, problem.model.m
 (2, 1)
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, answer_with_words, suggestion
+from livens.errors import InputError, explain_call_errors_of, suggestion
 from livens.models.problem import Problem
 from livens.progress import report_progress
 
@@ -216,7 +216,7 @@ def load(name: str, *, h: float | None = None, t_end: float | None = None, **opt
 def split_options(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split changes into options of the problem and parameters of its model, such as ``door.mass``.
 
-    >>> split("simple-pendulum", {"l": 2.0, "door.mass": 5.0})
+    >>> split_options("simple-pendulum", {"l": 2.0, "door.mass": 5.0})
     ({'l': 2.0}, {'door.mass': 5.0})
     """
     known = entry(name).options
@@ -261,4 +261,4 @@ def _validate_option(option: str, value: Any, default: Any) -> Any:
     return float(array) if array.ndim == 0 else tuple(map(float, array))
 
 
-answer_with_words(globals(), __all__)
+explain_call_errors_of(globals(), __all__)

@@ -41,10 +41,16 @@ def four_bar_mechanism(N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.
     scheme="lie-em",
 )
 def double_four_bar_multibody(
-    N: int = 2, m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0
+    N: int = 2,
+    m: float = 1.0,
+    l: float = 1.0,  # noqa: E741
+    g: float = 9.81,
+    speed: float = 1.0,
 ) -> Problem:
     """Build the problem as `n-four-bar`; `speed` (m/s) is the initial speed of the upper bars."""
     if N < 1 or min(m, l) <= 0:
         raise InputError("options N, m and l must be greater than 0")
     reference = exact_motion(N, m, l, g, speed) if speed > 0 and g > 0 else None
-    return four_bar_mechanism(N, m, l, g, speed).problem("double-four-bar-multibody", h=1e-3, t_end=10.0, reference=reference)
+    return four_bar_mechanism(N, m, l, g, speed).problem(
+        "double-four-bar-multibody", h=1e-3, t_end=10.0, reference=reference
+    )

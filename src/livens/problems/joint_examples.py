@@ -170,8 +170,8 @@ def _rotation_matrix(axis: int, angle: float) -> np.ndarray:
 
 
 MECHANISMS: dict[str, Callable[[], Multibody]] = {
-    one.__name__: one
-    for one in (
+    factory.__name__: factory
+    for factory in (
         revolute,
         prismatic,
         cylindrical,

@@ -21,7 +21,7 @@ Reference = Callable[[float], dict[str, np.ndarray]]
 def reference_ode_solution(rhs: RightHandSide, y0: np.ndarray, t0: float = 0.0) -> Callable[[float], np.ndarray]:
     """Return the solution of ``y' = rhs(t, y)``, ``y(t0) = y0``, as a function of time, by DOP853 (order 8).
 
-    >>> float(accurate_solution(lambda t, y: y, np.ones(1))(1.0)[0])  # doctest: +ELLIPSIS
+    >>> float(reference_ode_solution(lambda t, y: y, np.ones(1))(1.0)[0])  # doctest: +ELLIPSIS
     2.7182818284590...
     """
 
@@ -43,7 +43,7 @@ def reference_motion(system: System, q0: np.ndarray, v0: np.ndarray) -> Referenc
 
     >>> import livens as lv
     >>> pendulum = lv.problems.load("simple-pendulum")
-    >>> motion = accurate_motion(pendulum.system, pendulum.q0, pendulum.v0)
+    >>> motion = reference_motion(pendulum.model, pendulum.q0, pendulum.v0)
     >>> bool(np.abs(motion(1.0)["q"] - pendulum.reference(1.0)["q"]).max() < 1e-12)
     True
     """

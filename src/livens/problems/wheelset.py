@@ -76,7 +76,8 @@ class _Contact:
         #: Gradient of the gap between wheel and rail by the five coordinates, at fixed psi and xi.
         by_yaw, by_roll = self.arm.by_yaw, self.arm.by_roll
         self.G = m.array([
-            self.rail_gradient, -1.0, 0.0, self.rail_gradient * by_yaw[0] - by_yaw[1], self.rail_gradient * by_roll[0] - by_roll[1],
+            self.rail_gradient, -1.0, 0.0,
+            self.rail_gradient * by_yaw[0] - by_yaw[1], self.rail_gradient * by_roll[0] - by_roll[1],
         ])  # fmt: skip
         self.angle = m.atan(w / upright)
 

@@ -111,7 +111,14 @@ SOURCES = {
         Source(
             "S002",
             "Symank: Structure-Preserving Numerical Solution of Multibody Systems in Energy Formulation, 2025",
-            ("symank_2025.springs", "symank_2025.vanishing_mass", "symank_2025.murua", "symank_2025.pendulums", "symank_2025.limits", "symank_2025.times"),
+            (
+                "symank_2025.springs",
+                "symank_2025.vanishing_mass",
+                "symank_2025.murua",
+                "symank_2025.pendulums",
+                "symank_2025.limits",
+                "symank_2025.times",
+            ),
             "(7.3) and (7.4) use k2, as in H; the power balance has the signs of thm. 4.2; the energy defect (6.15) "
             "has a minus sign, which follows from the force -G^T lam; the rods of 7.3.3 have length 1. The tolerances "
             "of the document are those of the Newton iteration; livens always solves the equations to round-off.",
@@ -140,7 +147,12 @@ SOURCES = {
             "S004",
             "Kinon, Betsch: Conserving integration of multibody systems with singular and non-constant mass matrix "
             "including quaternion-based rigid body dynamics, 2024",
-            ("kinon_betsch_2024.springs", "kinon_betsch_2024.rotation", "kinon_betsch_2024.top", "kinon_betsch_2024.ring"),
+            (
+                "kinon_betsch_2024.springs",
+                "kinon_betsch_2024.rotation",
+                "kinon_betsch_2024.top",
+                "kinon_betsch_2024.ring",
+            ),
             "The moments of inertia of the top about its tip are J1 = J2 = J0_1 + m l^2 and J3 = J0_3, interchanged "
             "in (114); only then does (118) give the spin of 135.6 1/s.",
         ),

@@ -113,6 +113,6 @@ class EventRecord:
 RunInfo.parameters = LazyAttribute("parameters")  # type: ignore[assignment]
 RunInfo.made = LazyAttribute("made")  # type: ignore[assignment]
 RunInfo.scene = LazyAttribute("scene")  # type: ignore[assignment]
-RunRecord.info = LazyAttribute("facts")  # type: ignore[assignment]
+RunRecord.info = LazyAttribute("info")  # type: ignore[assignment]
 RunRecord.summary = LazyAttribute("summary")  # type: ignore[assignment]
 RunRecord.checkpoint = LazyAttribute("checkpoint")  # type: ignore[assignment]

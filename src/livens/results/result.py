@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 import livens
-from livens.errors import InputError, suggestion, with_words
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.expressions.result_variables import variable_dims
 from livens.models.base import Model
 from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics, Summary
@@ -389,7 +389,7 @@ class Result:
         value : function or property
             The method or property.
         """
-        setattr(cls, name, with_words(value, f"run.{name}") if isinstance(value, FunctionType) else value)
+        setattr(cls, name, explain_call_errors(value, f"run.{name}") if isinstance(value, FunctionType) else value)
 
     def __getattr__(self, name: str) -> Any:
         """Import the layer that attaches an attribute on its first use."""

@@ -281,8 +281,8 @@ class Run:
                 raise self._event_loop_error(event["name"])
             state_before, plan = self._state, self._plan
             result = apply_action(
-                detector.event(event["name"]), event["name"], plan.model, self._compiled, state_before.t, state_before.z,
-                plan.parameters, plan.h, detector.events,
+                detector.event(event["name"]), event["name"], plan.model, self._compiled,
+                state_before.t, state_before.z, plan.parameters, plan.h, detector.events,
             )  # fmt: skip
             event["changes"] = result.returned
             self._plan = _with_event_parameters(plan, [event])
@@ -431,8 +431,8 @@ class Run:
         t, h = self._state.t, failure.h
         interval = f"from t = {t:.9g} to {t + h:.9g}" if h and not self._plan.scheme.fictive else f"from t = {t:.9g}"
         worst_equation = (
-            f"; the worst equation is the {failure.worst_equation} with residual {failure.residual:.3g} (round-off bound "
-            f"{failure.roundoff_bound:.1g})"
+            f"; the worst equation is the {failure.worst_equation} with residual {failure.residual:.3g} "
+            f"(round-off bound {failure.roundoff_bound:.1g})"
             if failure.residual
             else ""
         )

@@ -29,9 +29,9 @@ def hint_velocity_drift(plan: Plan, layout: Layout, state: IntegratorState, summ
     speed, drift = float(np.abs(state.z[layout["v"]]).max(initial=0.0)), summary.max_velocity_constraint
     if not drift > _DRIFT_RATIO * speed:
         return ""
-    alternatives = [
-        name for name in schemes.compatible(model) if "velocity_constraint" in schemes.get(name).conserves
-    ][:2]
+    alternatives = [name for name in schemes.compatible(model) if "velocity_constraint" in schemes.get(name).conserves][
+        :2
+    ]
     if not alternatives:
         alternatives = [
             name for name in ("livens-midpoint", "radau-iia-3") if not schemes.get(name).unmet_requirements(model)

@@ -33,8 +33,8 @@ class SampledControllers:
             count = max(1, round(controller.sample_time / plan.h))
             if abs(count * plan.h - controller.sample_time) > 1e-9 * controller.sample_time:
                 raise InputError(
-                    f"the sampling interval {controller.sample_time:g} of controller '{controller.name}' must be an integer multiple of the "
-                    f"step size h = {plan.h:g}"
+                    f"the sampling interval {controller.sample_time:g} of controller '{controller.name}' must be "
+                    f"an integer multiple of the step size h = {plan.h:g}"
                 )
             self._sample_steps.append(count)
         self._states = [controller.state.copy() for controller in self._controllers]

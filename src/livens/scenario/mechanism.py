@@ -47,8 +47,8 @@ _NAME_LAST = ("drive", "motor", "pd", "pid")
 FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper", "wrench", *_JOINT_FORCES)
 
 #: Arguments by type; all other arguments are numbers.
-_POINTS = ("a", "b", "at", "to", "position", "origin")
-_AXES = ("axis", "other_axis", "normal", "across")
+_POINTS = ("a", "b", "at", "at_second", "position", "origin")
+_AXES = ("axis", "second_axis", "normal", "lateral")
 _VECTORS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
 _STRINGS = ("frame",)
 _BOOLEANS = ("crossed", "hold", "rotor")
@@ -56,9 +56,9 @@ _TIME_ONLY = ("t",)
 #: Arguments that are expressions, by element type, with the variables the expressions may use.
 _EXPRESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "motor": {"torque": ("t", "angle", "rate"), "force": ("t", "position", "speed")},
-    "drive": dict.fromkeys(("angle", "position", "rate", "speed"), _TIME_ONLY),
-    "pd": dict.fromkeys(("angle", "rate", "feedforward"), _TIME_ONLY),
-    "pid": dict.fromkeys(("angle", "rate", "feedforward"), _TIME_ONLY),
+    "drive": dict.fromkeys(("angle", "position", "rate", "velocity"), _TIME_ONLY),
+    "pd": dict.fromkeys(("reference", "reference_rate", "feedforward"), _TIME_ONLY),
+    "pid": dict.fromkeys(("reference", "reference_rate", "feedforward"), _TIME_ONLY),
     "wrench": dict.fromkeys(("force", "torque"), _TIME_ONLY),
     "point_on_curve": {"curve": ("x", "y", "z")},
     "point_on_surface": {"surface": ("x", "y", "z")},
@@ -256,7 +256,9 @@ class Mechanism:
             raise self._document.error(path, f"unknown body or joint '{quoted(name)}'{suggestion(name[:60], known)}")
         is_joint = not isinstance(element, Body)
         values = {
-            key: self._value(key, value, (*path, key), number=is_joint and key != "hold")
+            "required" if key == "hold" else key: self._value(
+                key, value, (*path, key), number=is_joint and key != "hold"
+            )
             for key, value in definition.items()
         }
         with self._located_errors(path):
@@ -392,6 +394,6 @@ def _signature(method_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the keyword arguments of a method of Multibody, and the required ones."""
     parameters = inspect.signature(getattr(Multibody, method_name)).parameters.values()
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("name", "shape", "points")]
-    placement_keywords = ("at", "to") if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
+    placement_keywords = ("at", "at_second") if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
     allowed = (*(p.name for p in keywords if p.name != "parameters"), *placement_keywords)
     return allowed, tuple(p.name for p in keywords if p.default is p.empty)

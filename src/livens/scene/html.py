@@ -10,7 +10,7 @@ from typing import Any
 def escape(value: Any) -> str:
     """Return a value as escaped text.
 
-    >>> cell(0.25), cell("<b>"), cell(None)
+    >>> escape(0.25), escape("<b>"), escape(None)
     ('0.25', '&lt;b&gt;', '')
     """
     if value is None:
@@ -51,7 +51,7 @@ def definition_table(entries: Mapping[str, Any]) -> str:
 def abbreviate(names: Sequence[Any], limit: int = 12) -> str:
     """Return the first names, and the number of the remaining ones.
 
-    >>> some(["a", "b", "c"], 2)
+    >>> abbreviate(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     shown = ", ".join(str(name) for name in names[:limit])

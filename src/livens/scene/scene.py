@@ -270,7 +270,7 @@ def _remapped(shape: SceneShape, entry_map: Sequence[int], name: str, mesh: int 
 def named_points(coordinates: Sequence[str]) -> dict[str, list[int]]:
     """Return points by name, with the indices of their coordinates ``x y`` or ``x y z``; the name may be empty.
 
-    >>> points(["a.x", "a.y", "b"])
+    >>> named_points(["a.x", "a.y", "b"])
     {'a': [0, 1]}
     """
     position = {name: i for i, name in enumerate(coordinates)}

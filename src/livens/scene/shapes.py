@@ -10,7 +10,7 @@ the extent of the scene.
 ...     "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2],
 ...     visual=lambda q: [shapes.ground([0, 0]), shapes.rod([0, 0], q), shapes.sphere(q, name="bob")],
 ... )
->>> [shape.kind for shape in pendulum.scene.shapes]
+>>> [shape.shape_type for shape in pendulum.scene.shapes]
 ['ground', 'rod', 'sphere']
 """
 
@@ -423,7 +423,7 @@ def mesh(
     Examples
     --------
     >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    >>> mesh([0, 0, 0], vertices=corners, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]).kind
+    >>> mesh([0, 0, 0], vertices=corners, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]).shape_type
     'mesh'
     """
     if (file is None) == (vertices is None):

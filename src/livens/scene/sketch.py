@@ -72,7 +72,10 @@ def svg(scene: Scene, q: np.ndarray, t: float = 0.0, width: int = 260) -> str:
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
         fill = colour if line.shape_type == "ground" else "none"
         parts.append(f'<polyline points="{points}" fill="{fill}" stroke="{colour}" stroke-width="{stroke}"/>')
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{pixel_width}" height="{height}" viewBox="0 0 {pixel_width} {height}">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{pixel_width}" height="{height}" '
+        f'viewBox="0 0 {pixel_width} {height}">'
+    )
     return head + "".join(parts) + "</svg>"
 
 

@@ -140,7 +140,7 @@ def validate(tape: Any, coordinates: int) -> list[Entry]:
 def evaluate(tape: Sequence[Entry], q: np.ndarray, t: np.ndarray) -> list[Any]:
     """Evaluate a tape; return one value per row of q for each entry, or a number for constant entries.
 
-    >>> evaluated([["q", 0], 2.0, ["MUL", 0, 1]], np.array([[1.0], [3.0]]), np.zeros(2))[2].tolist()
+    >>> evaluate([["q", 0], 2.0, ["MUL", 0, 1]], np.array([[1.0], [3.0]]), np.zeros(2))[2].tolist()
     [2.0, 6.0]
     """
     values: list[Any] = []

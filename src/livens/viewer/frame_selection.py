@@ -30,7 +30,7 @@ def check_frames(frames: int | None) -> int | None:
 def select_rows(t: np.ndarray, n_moving: int, frames: int | None = None) -> np.ndarray:
     """Return rows at equal time intervals: at most `frames`, or as many as a page can hold for `n_moving` values.
 
-    >>> chosen_rows(np.linspace(0, 1, 1001), 10, 5).tolist()
+    >>> select_rows(np.linspace(0, 1, 1001), 10, 5).tolist()
     [0, 250, 500, 750, 1000]
     """
     count = check_frames(frames) or int(np.clip(_MAX_VALUES // max(1, n_moving), _MIN_FRAMES, _MAX_FRAMES))

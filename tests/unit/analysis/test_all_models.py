@@ -296,7 +296,7 @@ def test_orders_and_comparisons(kind, tmp_path):
     """Problems that start from x, or from q and p; with an exact solution or an extrapolation."""
     name, chosen, steps, end, variables = PROBLEMS[kind]
     problem = lv.problems.load(name)
-    assert problem.system.kind == kind and problem.q0 is None
+    assert problem.model.type_label == kind and problem.q0 is None
     study = lv.study.converge(problem, chosen, steps, end)
     assert study.variables == variables
     for curve in study.curves:
@@ -318,7 +318,8 @@ def test_only_schemes_that_can_use_the_scaling_are_compared():
     study = lv.study.compare(problem, None, 1e-3, 0.05)
     names = {entry.scheme for entry in study.entries}
     assert {"stormer-verlet", "sundman", "step-density"} <= names
-    plain = lv.Problem("plain", problem.system, None, None, "stormer-verlet", 1e-3, 0.05, initial_values=problem.start)
+    initial_values = problem.initial_values
+    plain = lv.Problem("plain", problem.model, None, None, "stormer-verlet", 1e-3, 0.05, initial_values=initial_values)
     names = {entry.scheme for entry in lv.study.compare(plain).entries}
     assert "stormer-verlet" in names and not names & {"sundman", "step-density"}
 
@@ -360,7 +361,7 @@ def test_one_step_in_a_fictive_time():
 
 
 def test_one_step_of_a_system_and_of_its_hamiltonian_agree():
-    system = lv.problems.load("kepler").system
+    system = lv.problems.load("kepler").model
     for name in ("stormer-verlet", "heun", "implicit-midpoint"):
         one = symplecticity_defect(system, name, [0.5, 0.1], [0.3, 1.7], 0.05)
         other = symplecticity_defect(KEPLER, name, [0.5, 0.1], p=[0.3, 1.7], h=0.05)

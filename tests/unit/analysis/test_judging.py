@@ -108,10 +108,10 @@ def estimate(verdict, **more):
 WORDS = [
     (estimate(RESOLVED), "q to 1.2e-02 of its motion (from runs with h/2 and 2h; order 2.0 observed, 2 declared)"),
     (
-        estimate(RESOLVED, place=0),
+        estimate(RESOLVED, level=0),
         "q to 1.2e-02 of its motion (from runs with 2h and 4h; order 2.0 observed, 2 declared)",
     ),
-    (estimate(RESOLVED, place=2, ratio={}), "q to 1.2e-02 of its motion (from runs with h/2 and h/4)"),
+    (estimate(RESOLVED, level=2, ratio={}), "q to 1.2e-02 of its motion (from runs with h/2 and h/4)"),
     (
         estimate(RESOLVED, window=3.0, ratio={}),
         "q to at most about 1e-02 of its motion (from runs with h/2 and 2h until t = 3, extrapolated)",

@@ -118,7 +118,7 @@ def test_convergence_against_the_exact_solution(study):
 def test_taylor_series_as_the_reference():
     """Without an exact solution and without constraints; as good as it says, judged by a problem that has one."""
     kepler = lv.problems.load("kepler", e=0.5)
-    blind = lv.Problem("kepler", kepler.system, kepler.q0, kepler.v0, "stormer-verlet", 0.02, 3.0)
+    blind = lv.Problem("kepler", kepler.model, kepler.q0, kepler.v0, "stormer-verlet", 0.02, 3.0)
     study = lv.study.converge(blind, "stormer-verlet", [0.02, 0.01, 0.005, 0.0025], 3.0)
     assert study.reference.words.startswith("Taylor series of order 24 (uncertain by ")
     for name in ("q", "v"):
@@ -130,7 +130,7 @@ def test_taylor_series_as_the_reference():
 def test_a_reference_of_its_own():
     """Without an exact solution: an extrapolation, as good as it says, judged by a problem that has one."""
     exact = pendulum().reference(1.0)
-    blind = lv.Problem("pendulum", pendulum().system, [-1, 0], [0, 0], "livens-em", 1e-2, 1.0)
+    blind = lv.Problem("pendulum", pendulum().model, [-1, 0], [0, 0], "livens-em", 1e-2, 1.0)
     study = lv.study.converge(blind, "livens-midpoint,livens-em")
     assert "extrapolation" in study.reference.words and "livens-midpoint" in study.reference.words
     assert "4.00 times smaller, expected 4" in study.reference.words
@@ -143,7 +143,7 @@ def test_a_reference_of_its_own():
 
 def test_the_uncertainty_of_the_reference_is_a_floor():
     """Errors that are not above what the reference itself is uncertain by are marked and not fitted."""
-    blind = lv.Problem("pendulum", pendulum().system, [-1, 0], [0, 0], "livens-em", 1e-2, 1.0)
+    blind = lv.Problem("pendulum", pendulum().model, [-1, 0], [0, 0], "livens-em", 1e-2, 1.0)
     study = lv.study.converge(blind, "livens-em", [0.04, 0.02, 0.01])
     assert all(
         error > 5 * study.reference.uncertainty["q"] or floor
@@ -283,7 +283,7 @@ def test_on_the_constraint_manifold():
 def test_where_one_step_makes_no_sense():
     singular = lv.problems.load("mass-spring-redundant")
     with pytest.raises(InputError, match="singular"):
-        symplecticity_defect(singular.system, "livens-em", singular.q0, singular.v0, 0.1)
+        symplecticity_defect(singular.model, "livens-em", singular.q0, singular.v0, 0.1)
     driven = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q, t: m.sin(t) * q[0])
     with pytest.raises(InputError, match="depends on time"):
         reversibility_defect(driven, "livens-em", [0.0], [1.0], 0.1)

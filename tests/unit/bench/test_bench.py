@@ -120,7 +120,7 @@ def test_missing_peers_are_skipped_with_a_word(monkeypatch):
     monkeypatch.setattr("livens.bench.four_bar._STEPS", 20)
     case, report = FourBar(), BenchReport(1, {})
     case.run_round(True, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     assert report.skipped == {"exudyn": "not installed", "mujoco": "not installed"}
     assert [line.met for line in report.lines if line.peer] == [None, None]
     text = printed(report)
@@ -135,7 +135,7 @@ def test_a_peer_that_fails_is_skipped_with_its_last_words(monkeypatch):
     monkeypatch.setattr(peers, "run_module", fail)
     peer = OtherCode("exudyn", "nowhere")
     peer.run_round()
-    assert peer.info is None and peer.trouble == "failed (out of cheese)"
+    assert peer.info is None and peer.error == "failed (out of cheese)"
 
 
 def test_the_fastest_run_of_a_peer_counts(monkeypatch):
@@ -198,7 +198,7 @@ def test_lines_of_large_systems(monkeypatch):
     case, report = Large(), BenchReport(2, {})
     for number in range(2):
         case.run_round(number == 0, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     found = {line.case: line for line in report.lines}
     assert found["chain, 10,000 bodies: times faster with two threads"].ours == 2.0
     assert found["n-four-bar, 101 to 10,001 bodies: exponent of time per step"].ours == pytest.approx(1.0, abs=0.01)
@@ -243,7 +243,7 @@ def test_the_diagram_of_work_and_precision(tmp_path):
     assert [line.get_label() for line in axes.lines] == ["ours", "peer"]
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert row(printed(report), "peer") == ["peer", "rtol", "1.0e-03", "2000"]
-    assert report.info()["work"][0] == {"code": "ours", "setting": "h = 0.1", "error": 0.1**2, "seconds": 1e-3 / 0.1}
+    assert report.facts()["work"][0] == {"code": "ours", "setting": "h = 0.1", "error": 0.1**2, "seconds": 1e-3 / 0.1}
 
 
 def test_solvers_of_the_reduced_motion_agree_with_the_exact_one():
@@ -263,12 +263,12 @@ def test_iftomm_halves_the_step_until_it_is_accurate():
     task = Task("A01", "simple-pendulum", "", 1e-4, 0.04, 0.4)
     case, report = IFToMM((task,)), BenchReport(1, {})
     case.run_round(True, lambda what: None)
-    (measured,) = case._measured
+    (measured,) = case._timings
     assert measured.error <= 1e-4 and measured.h < task.h
     twice = TaskTiming(Task("A01", "simple-pendulum", "", 1e9, 2 * measured.h, 0.4))
     twice.choose_step_size()
     assert twice.error > 1e-4
-    case.tell(report)
+    case.add_to_report(report)
     assert report.lines[0].unit == "s" and report.lines[0].ours > 0 and f"h = {measured.h:g}" in report.lines[0].case
 
 
@@ -324,11 +324,11 @@ def test_lines_of_films(monkeypatch):
     case, report = films.Animations(), BenchReport(2, {})
     for first in (True, False):
         case.run_round(first, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     assert asked == ["write", "open", "lab"]
     assert [line.ours for line in report.lines] == [20.0, 0.5, 0.5, 0.5] and all(line.met for line in report.lines[1:])
     monkeypatch.setattr(films, "missing", lambda: "not installed")
     case, report = films.Animations(), BenchReport(1, {})
     case.run_round(True, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     assert len(report.lines) == 2 and report.skipped == {"chromium": "not installed"}

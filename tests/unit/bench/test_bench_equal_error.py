@@ -23,7 +23,7 @@ def few(monkeypatch):
 def played():
     case, report = equal_error.EqualError(), BenchReport(1, {})
     case.run_round(True, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     return case, report
 
 

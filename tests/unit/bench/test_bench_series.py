@@ -15,7 +15,7 @@ def test_codes_are_compared_where_they_are_right(monkeypatch):
     case, report = series.Series(), BenchReport(1, {})
     monkeypatch.setattr(series, "_cvodes", lambda integrator, x0: x0[:1] + 1.0)
     case.run_round(True, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     assert [line.peer for line in report.lines] == [None, "SciPy DOP853"] and report.lines[1].theirs > 0
     assert report.skipped["heyoka"] == "not installed"
     assert "more than 1e-08" in report.skipped["SUNDIALS CVODES, nonlinear-pendulum"]

@@ -17,7 +17,7 @@ def test_codes_are_compared_at_equal_error(monkeypatch):
     monkeypatch.setattr(stiff, "_TOLERANCES", (1e-4, 1e-6))
     case, report = stiff.StiffEquations(), BenchReport(1, {})
     case.run_round(False, lambda what: None)
-    case.tell(report)
+    case.add_to_report(report)
     assert {line.case for line in report.lines} >= {"Robertson, t = 1e11 to 1e-08, radau"}
     assert all(np.isfinite(line.ours) and np.isinf(line.theirs) for line in report.lines)
     assert report.skipped["SUNDIALS CVODES, Robertson, t = 1e11 at 1e-06"] == "CV_TOO_MUCH_WORK"

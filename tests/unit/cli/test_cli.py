@@ -146,4 +146,4 @@ def test_problems_have_the_scheme_that_is_declared():
     ours = [entry for entry in lv.problems.all() if entry.factory.__module__.startswith("livens.")]
     assert len(ours) > 80
     for entry in ours:
-        assert entry.declared == lv.problems.load(entry.name).scheme, entry.name
+        assert entry.default_scheme == lv.problems.load(entry.name).scheme, entry.name

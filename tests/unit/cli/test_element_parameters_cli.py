@@ -44,7 +44,7 @@ def same(run, other):
 
 
 def test_the_problem_has_these_masses():
-    system = lv.problems.load(PROBLEM).system
+    system = lv.problems.load(PROBLEM).model
     assert [system.parameters[f"m{i}.mass"] for i in (1, 2, 3, 4)] == OWN
     assert np.abs(built().q - built(OWN).q).max() > 1e-4
 
@@ -103,7 +103,7 @@ def test_studies(livens):
 def test_an_exact_solution_is_one_of_the_model_itself():
     """With other parameters there is none, and errors are not measured against the wrong motion."""
     problem = lv.problems.load("double-four-bar")
-    moved = problem.with_parameters({"ground-lower0.at": problem.system.parameters["ground-lower0.at"]})
+    moved = problem.with_parameters({"ground-lower0.at": problem.model.parameters["ground-lower0.at"]})
     assert problem.reference is not None and moved.reference is None and problem.with_parameters({}) is problem
 
 

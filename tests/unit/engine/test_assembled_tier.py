@@ -95,7 +95,7 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
     random = np.random.default_rng(3)
     x, z = random.normal(size=flat.size), random.normal(size=flat.z.numel())
     c = np.concatenate([[1e-2, 0.3], k])
-    memory = assembly.pieces.remember(z, c)
+    memory = assembly.plan.initial_compensation(z, c)
     r, values = bench.newton(x, z, memory, c)
     matrix = sp.csc_matrix((values, assembly.pattern[:2]), shape=(r.size, r.size))
     exact = sp.csc_matrix((flat.newton_function(x, z, c)[1].full().ravel(), (flat.rows, flat.columns)))
@@ -104,7 +104,7 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
     found = []
     for how in (FACTOR, FACTOR, FACTOR_STORE, FORWARD):
         dx = np.zeros(r.size)
-        solve(fronts.arrays, how, bench.pool, r[assembly.residual_gather.rows], dx)
+        solve(fronts.arrays, how, bench.pool, r[assembly.residual_gather.equations], dx)
         found.append(dx)
     assert all(np.array_equal(found[0], other) for other in found[1:])
     assert np.abs(matrix @ found[0] - r).max() < 1e-9 * np.abs(found[0]).max()
@@ -116,7 +116,7 @@ def test_the_code_does_not_grow_with_the_system(four_bars):
     twice = compiled_step(lv.problems.load("n-four-bar", N=24).model, schemes.get("livens-em"))
     assert len(twice.assembly.kernels) == len(compiled.assembly.kernels)
     assert len(twice.elimination.classes) <= len(compiled.elimination.classes) + 4
-    assert twice.elimination.rounds <= compiled.elimination.rounds + 2
+    assert twice.elimination.levels <= compiled.elimination.levels + 2
 
 
 def test_fronts_of_all_rounds_look_alike():
@@ -124,7 +124,7 @@ def test_fronts_of_all_rounds_look_alike():
     order = compiled_step(lv.problems.load("n-four-bar", N=200).model, schemes.get("livens-em")).elimination
     rounds: dict[int, set[int]] = {}
     for batch in order.batches:
-        rounds.setdefault(batch.front_class.number, set()).add(batch.round)
-    assert order.rounds >= 6
+        rounds.setdefault(batch.front_class.index, set()).add(batch.level)
+    assert order.levels >= 6
     assert max(len(found) for found in rounds.values()) >= 2  # odd and even rounds
     assert max(made.n_contributions for made in order.classes) <= 6

@@ -87,7 +87,7 @@ def test_dense_fronts_solve_nets(shape):
         fronts.y[:] = r[plan.permutation]
         solve_dense_fronts(fronts)
         x = np.empty(size)
-        x[plan.order] = fronts.y
+        x[plan.permutation] = fronts.y
         assert np.abs(matrix @ x - r).max() < 1e-10 * max(1.0, np.abs(x).max())
 
 

@@ -48,7 +48,7 @@ def test_pivot_order_is_chosen_anew():
     compiled = compiled_step(problem.model, lv.schemes.get("livens-em"))
     k = problem.model.parameter_vector()
     c = np.concatenate([[1e-3, 0.0], k])
-    lowest = lv.simulate(problem.system, [0.0, -1.0], [-1.0, 0.0], h=1e-3, t_end=3e-3)  # symmetric in time: turn back
+    lowest = lv.simulate(problem.model, [0.0, -1.0], [-1.0, 0.0], h=1e-3, t_end=3e-3)  # symmetric in time: turn back
     q, v = lowest.q[-1], -lowest.v[-1]
     z = np.concatenate([q, v, v, [0.0, 0.0, 0.0]])
     x = np.concatenate([v, lowest.multipliers[-1]])
@@ -56,14 +56,14 @@ def test_pivot_order_is_chosen_anew():
     forced = ((2, 1, 0), (0, 1, 2))
     stepper.order = forced
     steps = stepper.advance(IntegratorState.initial(0.0, z, x), 100, equal(0), initial_controller_state(1e-3))
-    assert abs(steps.Z[2, 0]) < 1e-9
-    assert steps.trouble is None and steps.n_steps == 100
+    assert abs(steps.end_states[2, 0]) < 1e-9
+    assert steps.failure is None and steps.n_steps == 100
     assert stepper.cost.repivots >= 1 and stepper.order != forced
-    Z = steps.Z.copy()
-    reference = ReferenceStepper(compiled.flat, k).advance(
+    Z = steps.end_states.copy()
+    reference = ReferenceStepper(compiled.flat_equations, k).advance(
         IntegratorState.initial(0.0, z, x), 100, equal(0), initial_controller_state(1e-3)
     )
-    assert np.abs(Z[:, :2] - reference.Z[:, :2]).max() < 1e-13
+    assert np.abs(Z[:, :2] - reference.end_states[:, :2]).max() < 1e-13
 
 
 def test_an_order_with_exactly_zero_pivot_is_given_up():
@@ -77,9 +77,9 @@ def test_an_order_with_exactly_zero_pivot_is_given_up():
     stepper = FusedStepper(compiled, k, compiled.pivot_order_for(x, z, c))
     stepper.order = ((2, 1, 0), (0, 1, 2))
     steps = stepper.advance(IntegratorState.initial(0.0, z, x), 10, equal(0), initial_controller_state(1e-3))
-    assert steps.trouble is None and steps.n_steps == 10
+    assert steps.failure is None and steps.n_steps == 10
     assert stepper.cost.repivots + stepper.cost.reference_steps >= 1
-    assert np.all(np.isfinite(steps.Z))
+    assert np.all(np.isfinite(steps.end_states))
 
 
 def test_chunks_do_not_change_the_run():
@@ -96,8 +96,8 @@ def test_chunks_do_not_change_the_run():
     while done < 300:
         count = min(int(random.integers(1, 60)), 300 - done)
         steps = stepper.advance(carry, count, equal(done), initial_controller_state(1e-3))
-        assert np.array_equal(steps.Z[:, :30], run.q[done + 1 : done + count + 1])
-        carry, done = steps.carry, done + count
+        assert np.array_equal(steps.end_states[:, :30], run.q[done + 1 : done + count + 1])
+        carry, done = steps.final, done + count
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])

@@ -75,14 +75,15 @@ def test_code_from_disk_finds_the_library_for_vectors():
 import ctypes
 import dataclasses
 import casadi as ca, numpy as np
-from livens.engine import lanes, native
-from livens.engine.codegen.step_kernels import simple_kernel
+from livens.engine.codegen import jit
+from livens.engine.codegen.step_kernels import compile_function_kernel
+from livens.engine.ensemble import lane_loop
 x = ca.SX.sym("x")
-code = simple_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
+code = compile_function_kernel(ca.Function("f", [x], [ca.cos(x) + 2]), "f", width=8)
 given = np.zeros(24)
 start = given.ctypes.data + (-given.ctypes.data) % 64
 ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)(start, start, start, start, start + 64)
-print(given.max(), native.compilations)
+print(given.max(), jit.compilations)
 """
     printed = [
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
@@ -114,9 +115,10 @@ def test_a_load_does_not_slip_behind_a_store():
 def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
     """Lanes without a member of their own go the way of the last one, and belong to nobody."""
     width, states, parameters = 8, 2, 1
-    numbers = dict(width=width, n_state=states, n_unknowns=0, chunk=1, work_rows=0, seen_rows=0)
-    doubles = {name: aligned(0, width) for name in ("X", "work", "seen", "unseen")}
-    integers = {name: np.full(width, 7) for name in ("counts", "dead", "died", "until", "members", "told")}
+    numbers = dict(width=width, n_state=states, n_unknowns=0, chunk_size=1, work_rows=0, monitor_rows=0)
+    doubles = {name: aligned(0, width) for name in ("X", "work", "monitor", "monitor_init")}
+    names = ("newton_iterations", "failed", "failed_at", "valid_until", "member_of_lane", "counters")
+    integers = {name: np.full(width, 7) for name in names}
     w = lane_loop.LaneWorkspace(
         c=aligned(2 + parameters, width), Z=aligned(2 * states, width), **numbers, **doubles, **integers
     )
@@ -128,7 +130,7 @@ def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
             lane_loop.LaneKernels(*[0] * len(dataclasses.fields(lane_loop.LaneKernels))), w, given, first, times
         )
         who = [member if member >= 0 else 10 for member in members]
-        assert w.members.tolist() == members
+        assert w.member_of_lane.tolist() == members
         assert w.Z[:states].T.tolist() == z[who].tolist() and w.c[2].tolist() == k[who, 0].tolist()
         assert set(w.c[0]) == {0.5} and set(w.c[1]) == {3.0}
-        assert set(w.counts) == set(w.failed) == {0} and set(w.failed_at) == {-1}
+        assert set(w.newton_iterations) == set(w.failed) == {0} and set(w.failed_at) == {-1}

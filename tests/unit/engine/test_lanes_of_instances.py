@@ -118,19 +118,21 @@ def test_residuals_are_summed_up_in_the_order_of_the_pool(seed, size):
             if i >= 0:
                 exact[i] += pool[at]
                 pushes[i] += pool[at] if force and i < cut else 0.0
-    out, impulses, largest = np.zeros(sums.equations.size), np.zeros(sums.equations.size), np.zeros(WIDTH, dtype=np.int64)
+    out, impulses = np.zeros(sums.equations.size), np.zeros(sums.equations.size)
+    largest = np.zeros(WIDTH, dtype=np.int64)
     scale = np.full(sums.equations.size, 2.0)
     tables = sums.tables(impulses)
     padded = np.concatenate([np.zeros(WIDTH), pool, np.zeros(WIDTH)])[WIDTH:]
     for batch, code, table in zip(sums.batches, sums.compile(), tables, strict=True):
         function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
-        at = 8 * batch.first
+        at = 8 * batch.first_row
         function(
             padded.ctypes.data, scale.ctypes.data + at, largest.ctypes.data, table.ctypes.data, out.ctypes.data + at
         )
-    assert np.array_equal(sums.rows[sums.places], np.arange(size))
-    assert np.allclose(out[sums.places], exact, rtol=0, atol=1e-13) and np.array_equal(out, out[sums.places][sums.rows])
-    assert np.allclose(impulses[sums.places], pushes, rtol=0, atol=1e-13)
+    assert np.array_equal(sums.equations[sums.row_of], np.arange(size))
+    assert np.allclose(out[sums.row_of], exact, rtol=0, atol=1e-13)
+    assert np.array_equal(out, out[sums.row_of][sums.equations])
+    assert np.allclose(impulses[sums.row_of], pushes, rtol=0, atol=1e-13)
     assert largest.max().view(np.float64) == 2.0 * np.abs(out).max()
 
 
@@ -147,7 +149,8 @@ def test_sweeps_in_parts_change_no_bit(monkeypatch, options):
         )
         compiled_step._compiled.clear()
         found.append(lv.simulate(problem, t_end=20 * problem.h))
-        parts = compiled_step.compiled_step(problem.model, lv.schemes.get(problem.scheme)).elimination.tile_schedule.parts
+        compiled = compiled_step.compiled_step(problem.model, lv.schemes.get(problem.scheme))
+        parts = compiled.elimination.tile_schedule.n_tiles
         assert (parts > 4) == (numbers == 700)
     compiled_step._compiled.clear()
     assert np.array_equal(found[0].q, found[1].q) and np.array_equal(found[0].multipliers, found[1].multipliers)

@@ -64,7 +64,7 @@ def arithmetic(a: int, b: int, x: float, y: float, out: F64Array) -> None:
 def python_arithmetic(a, b, x, y):
     out = np.zeros(9)
     # the same statements, by Python itself
-    scope = {**globals(), "square_root": math.sqrt}
+    scope = {**globals(), "sqrt": math.sqrt}
     body = arithmetic.__wrapped__
     type(body)(body.__code__, scope)(a, b, x, y, out)
     return out
@@ -282,3 +282,16 @@ def test_code_is_found_by_what_it_follows_from(monkeypatch):
     times_another.__name__ = "times_factor"
     monkeypatch.setitem(globals(), "times_factor", lowered(times_another))
     assert source_fingerprint([calls_it]) != before
+
+
+@lowered
+def quotient_and_remainder(a: int, b: int, out: I64Array) -> None:
+    out[0] = a // b
+    out[1] = a % b
+
+
+@given(st.integers(-(2**40), 2**40), st.integers(-(2**20), 2**20).filter(bool))
+def test_integer_division_rounds_down_as_in_python(a, b):
+    out = np.zeros(2, dtype=np.int64)
+    quotient_and_remainder(a, b, out)
+    assert out.tolist() == [a // b, a % b]

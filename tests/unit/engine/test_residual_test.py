@@ -19,6 +19,7 @@ from livens.engine.newton.iteration import (
     N_ITERATIONS,
     StepKernels,
     Workspace,
+    kernel_names,
     newton_solve,
     predict_unknowns,
     scaled_max_norm,
@@ -98,10 +99,10 @@ def _floor(x: F64Array, z: F64Array, c: F64Array, out: F64Array, scale: F64Array
     scale[0] = 1e16
 
 
-def solver(newton, residual, floor, **others):
+def solver(newton, residual, inv_roundoff, **others):
     """Kernels by their addresses; those that are not given are not there."""
-    given = dict(newton=newton, residual=residual, floor=floor, **others)
-    names = ("newton", "first", "residual", "floor", "end", "guess", "predict", "error", "carry")
+    given = dict(newton=newton, residual=residual, inv_roundoff=inv_roundoff, **others)
+    names = kernel_names()
     return StepKernels(**{name: given[name].address if name in given else 0 for name in names})
 
 
@@ -195,7 +196,8 @@ def stepped(w, *, newton, residual, floor, steps=1, first=0, trusted=True, guess
     def end(x, z, c, r, new):
         new[0] = x[0]
 
-    given = dict(newton=newton, residual=residual, floor=floor, predict=predict, end=end, guess=guess or end)
+    given = dict(newton=newton, residual=residual, inv_roundoff=floor, predict=predict)
+    given |= dict(update_state=end, initial_guess=guess or end)
     kept = {name: Python(one) for name, one in given.items()}  # as long as the loop calls them
     kernels = solver(**kept)
     return advance_fixed(kernels, w, 0.5, 0.0, first, -1, 0.0, 0, steps, 100)
@@ -268,7 +270,8 @@ def test_a_step_that_fails_is_tried_once_more_from_elsewhere(trusted, tried):
 def alone(residual):
     """The equations of a step with one unknown and nothing else."""
     x, z, c = ca.SX.sym("x"), ca.SX.sym("z"), ca.SX.sym("c", 2)
-    parts = dict(final_state=z, initial_guess=x, block_sizes=(1,), equation_labels=("the equation",), layout=Layout(z=1))
+    labels = ("the equation",)
+    parts = dict(final_state=z, initial_guess=x, block_sizes=(1,), equation_labels=labels, layout=Layout(z=1))
     return ReferenceSolver(StepGraph.from_residual(x, z, c, residual=residual(x), **parts))
 
 

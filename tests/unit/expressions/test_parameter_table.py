@@ -21,7 +21,8 @@ def test_layout_and_names():
     )
     assert found.names == ("g", "door.mass", "door.X", "door#2.mass", "element3.c")
     assert found.vector().tolist() == [9.0, 2.0, 1.0, 2.0, 3.0, 4.0]
-    assert found.to_python() == {"g": 9.0, "door.mass": 2.0, "door.X": [1.0, 2.0], "door#2.mass": 3.0, "element3.c": 4.0}
+    expected = {"g": 9.0, "door.mass": 2.0, "door.X": [1.0, 2.0], "door#2.mass": 3.0, "element3.c": 4.0}
+    assert found.to_python() == expected
     assert found.vector({"door#2.mass": 7, "door.X": [5, 6]}).tolist() == [9.0, 2.0, 5.0, 6.0, 7.0, 4.0]
     changed = {"door.X": [5, 6]}
     assert found.changed_values(changed, found.vector(changed)) == {"g": 9.0, "door.X": [5.0, 6.0]}

@@ -230,12 +230,12 @@ def test_a_run_is_seen_while_it_is_computed_and_can_be_stopped(jobs):
         for asked in (LONG, dict(problem="simple-pendulum", t_end=1.0))
     )
     until(jobs, lambda: quick.status == "done")
-    assert slow.status == "done" and len(quick.reports) == 1 and not quick.trouble
+    assert slow.status == "done" and len(quick.reports) == 1 and not quick.error
     jobs._process.kill()
     jobs._process.join()
     again = jobs.submit(RunRequest.parse(dict(file="own.yaml"), jobs.folder))
     until(jobs, lambda: again.status == "done")
-    if again.trouble:  # it was handed to the process that was no more
+    if again.error:  # it was handed to the process that was no more
         again = jobs.submit(RunRequest.parse(dict(file="own.yaml"), jobs.folder))
         until(jobs, lambda: again.status == "done")
     assert again.files == ["simple-pendulum.h5"]
@@ -245,7 +245,7 @@ def test_a_run_that_fails_says_why_and_shows_how_far_it_got(jobs):
     given = dict(problem="mass-spring-damper", scheme="explicit-euler", h=1.0, t_end=2000.0)
     job = jobs.submit(RunRequest.parse(given, jobs.folder))
     until(jobs, lambda: job.status == "done")
-    assert "the run blew up" in job.trouble and job.version
+    assert "the run blew up" in job.error and job.version
 
 
 def test_a_run_that_takes_too_long_is_stopped(folder, tmp_path):
@@ -255,7 +255,7 @@ def test_a_run_that_takes_too_long_is_stopped(folder, tmp_path):
     here, there = multiprocessing.Pipe()
     with here, there:
         worker = Worker(there, lambda what, content: told.append((what, content)), folder, -1.0)
-        worker.do(RunRequest.parse(LONG, folder), kept)
+        worker.execute(RunRequest.parse(LONG, folder), kept)
     said = dict(told)
     assert "time limit of" in said["trouble"] and said["kept"] == ["double-four-bar.h5"]
     assert "stopped by the user" in said["report"] and not json.loads(said["picture"])["waiting"]

@@ -40,10 +40,12 @@ def test_same_start_as_dense(monkeypatch, name):
     options = dict(project=True, redundant="auto" if problem.model.frames else "error")
     dense, sparse = both(monkeypatch, problem.model, problem.q0, problem.v0, **options)
     assert len(sparse.removed_constraints) == len(dense.removed_constraints)
-    assert sparse.removed_constraints == dense.removed_constraints or problem.model.frames  # where any of some may be left out
+    # with frames, any of some may be left out
+    assert sparse.removed_constraints == dense.removed_constraints or problem.model.frames
     for part in ("q", "v", "p"):
         assert np.allclose(sparse[part], dense[part], rtol=1e-12, atol=1e-12)
-    G = np.asarray(NumericAssembly(problem.model, 0.0, problem.model.parameter_vector()).constraint_jacobian(dense["q"]).todense())
+    assembly = NumericAssembly(problem.model, 0.0, problem.model.parameter_vector())
+    G = np.asarray(assembly.constraint_jacobian(dense["q"]).todense())
     assert np.allclose(G.T @ sparse["multipliers"], G.T @ dense["multipliers"], rtol=1e-8, atol=1e-8)
 
 

@@ -18,13 +18,13 @@ from livens.models.descriptor import Descriptor, DescriptorModel
 class Poisson(DescriptorModel):
     """``x' = B(x) grad H(x)`` with a skew matrix B of functions of the state, and its Casimirs."""
 
-    kind = "Poisson system"
+    type_label = "Poisson system"
 
     def __init__(self, states, *, B, H, casimirs=None, parameters=None):
-        self.coordinates, self.shared = parse_names("states", states, "x"), Parameters(parameters)
+        self.coordinates, self.model_parameters = parse_names("states", states, "x"), Parameters(parameters)
         self.n = len(self.coordinates)
-        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.shared.size)
-        read = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.shared.unpack_symbols(self.k))})
+        self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.model_parameters.size)
+        read = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.model_parameters.unpack_symbols(self.k))})
         self.H, self.B = read("H", H, ()), read("B", B, (self.n, self.n))
         self.symmetries = {name: read(name, C, ()) for name, C in (casimirs or {}).items()}
 
@@ -94,7 +94,7 @@ def test_the_report_knows_what_is_promised(capsys):
     table = conservation_rows(lv.simulate(rigid_body(), x0=START, scheme="gauss-2", h=H, t_end=END))
     assert {row.name for row in table} == {"hamiltonian", "spin"} and all(row.verdict == AS_GUARANTEED for row in table)
     run = lv.simulate(lotka_volterra(), x0=[2.0, 1.0], scheme="gauss-2", h=H, t_end=END)
-    assert [row.promised for row in conservation_rows(run)] == [False, False]
+    assert [row.guaranteed for row in conservation_rows(run)] == [False, False]
     print_report(run)
     assert "hamiltonian" in capsys.readouterr().out
 
@@ -103,7 +103,7 @@ def test_promises_are_only_for_what_the_model_conserves():
     broken = rigid_body(casimirs=dict(first=lambda x: x[0] ** 2))
     scheme = lv.schemes.get("gauss-2")
     assert broken.is_guaranteed_by(scheme, "hamiltonian") and not broken.is_guaranteed_by(scheme, "first")
-    assert not broken.promised(None, "hamiltonian") and not broken.promised(scheme, "no such thing")
+    assert not broken.is_guaranteed_by(None, "hamiltonian") and not broken.is_guaranteed_by(scheme, "no such thing")
 
 
 def test_it_is_saved_loaded_and_resumed(tmp_path):

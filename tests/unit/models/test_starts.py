@@ -7,7 +7,8 @@ from scipy.optimize import minimize
 import livens as lv
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization import dense
-from livens.models.initialization.dense import _fast_path, dependent_rows as dependent_constraints
+from livens.models.initialization.dense import _fast_path
+from livens.models.initialization.dense import dependent_rows as dependent_constraints
 from livens.models.initialization.redundancy import _null_space, dependent_rows
 
 
@@ -121,7 +122,8 @@ def test_rows_that_follow_from_others(rows, left, free):
 def test_rows_that_follow_from_rows_before_them(angle, dependent):
     """But for a part in 1e9, whatever their lengths are."""
     for length in (1e-5, 1.0, 1e5):
-        assert dependent_constraints(np.array([[2.0, 0.0, 0.0], [length, angle * length, 0.0], [0.0, 0.0, 1.0]])) == dependent
+        G = np.array([[2.0, 0.0, 0.0], [length, angle * length, 0.0], [0.0, 0.0, 1.0]])
+        assert dependent_constraints(G) == dependent
 
 
 def test_a_start_with_which_nothing_is_wrong_is_soon_known():

@@ -26,7 +26,7 @@ def driven_arm(what):
 
 
 def driven_slide(what):
-    laws = dict(position=lambda t: 0.2 * m.sin(3 * t), speed=lambda t: 0.6 * m.cos(3 * t))
+    laws = dict(position=lambda t: 0.2 * m.sin(3 * t), velocity=lambda t: 0.6 * m.cos(3 * t))
 
     def draw():
         mb = lv.Multibody(gravity=[0, 0, -G])
@@ -84,7 +84,7 @@ def coupled(couple, weights, torques, name, rates):
                 mb.motor(
                     joints[i], torque=lambda t, angle, rate, k: k.size * m.cos(3 * t), parameters=dict(size=tau[i])
                 )
-            mb.start(joints[i], rate=rates[i])
+            mb.initial(joints[i], rate=rates[i])
         couple(mb, joints)
         return mb
 

@@ -58,23 +58,24 @@ class JointSpace:
             return [m.to_casadi(measure(m.from_casadi(q[i]), m.from_casadi(v[i])))]
         part = self.mb.bodies[joint["body"]]
         own, moving = self._of(part, q), self._of(part, v)
-        omega = self._turning(joint["body"], q, v) - self._turning(
-            joint["parent"], q, v
-        )
+        omega = self._turning(joint["body"], q, v) - self._turning(joint["parent"], q, v)
         R = part.parametrisation.rotation_matrix(own)
         local = [m.to_casadi(m.dot(R[:, i], omega)) for i in range(3)]
         if joint["kind"] == "ball":
             return local
-        return [*(m.to_casadi(x) for x in part.parametrisation.velocity(own, moving, part.origin.local_position)), *local]
+        return [
+            *(m.to_casadi(x) for x in part.parametrisation.velocity(own, moving, part.origin.local_position)),
+            *local,
+        ]
 
     def coordinates(self, poses):
         """q from the pose of each body's frame: position and rotation."""
         q = np.zeros(self.system.n)
         for name, part in self.mb.bodies.items():
-            R, at = part.rotation, part.position
+            R, at = part.reference_rotation, part.reference_position
             if name in poses:
                 x, R = poses[name]
-                at = x - R @ part.origin.lever
+                at = x - R @ part.origin.local_position
             q[[self.place[str(c)] for c in part.coordinates]] = part.parametrisation.coordinates(at, R)
         return q
 

@@ -80,7 +80,7 @@ class Drawn:
         body = mb.body("body", mass=MASS, inertia=inertia, **place)
         more = dict(lead=LEAD) if self.kind.lead else {}
         if self.what == "universal":
-            more |= dict(axis=self.axes[:, 0], other_axis=self.axes[:, 1])
+            more |= dict(axis=self.axes[:, 0], second_axis=self.axes[:, 1])
         elif self.kind.axis:
             more["axis"] = self.axes[:d, 2 if d == 3 else 0]
         mb.joint(self.what, "joint", mb.ground, body, at=self.at[:d], **more)
@@ -178,7 +178,7 @@ def test_wrong_use_gets_its_sentence(dimension, what):
     body = mb.body("body", mass=1, inertia=inertia, position=place)
     other = lv.Multibody(planar=dimension == 2).body("other", mass=1, inertia=inertia, position=place)
     good = dict(axis=np.eye(dimension)[0]) if kind.axis else {}
-    good |= dict(other_axis=[0, 1, 0]) if what == "universal" else dict(lead=0.1) if kind.lead else {}
+    good |= dict(second_axis=[0, 1, 0]) if what == "universal" else dict(lead=0.1) if kind.lead else {}
     wrong = [
         ((body, body), good, "two different bodies"),
         ((mb.ground, other), good, "not a body of this mechanism"),

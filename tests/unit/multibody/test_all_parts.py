@@ -32,9 +32,9 @@ def steered(t, y):
     return 20 * (0.3 * np.sin(t) - y[0]) + 3 * (0.3 * np.cos(t) - y[1]) + 1.5
 
 
-STEERED = dict(angle=lambda t: 0.3 * m.sin(t), rate=lambda t: 0.3 * m.cos(t), feedforward=1.5)
-GAINS = dict(stiffness=20, damping=3)
-DRY = dict(static=0.9, stribeck=0.8, smooth=0.3)
+STEERED = dict(reference=lambda t: 0.3 * m.sin(t), reference_rate=lambda t: 0.3 * m.cos(t), feedforward=1.5)
+GAINS = dict(kp=20, kd=3)
+DRY = dict(static=0.9, stribeck=0.8, rate_tolerance=0.3)
 
 #: By the method that draws it; several where it has several forms.
 CASES = {
@@ -80,7 +80,7 @@ CASES = {
     "drive of an angle": couplings.driven_arm("angle"),
     "drive of a rate": couplings.driven_arm("rate"),
     "drive of a position": couplings.driven_slide("position"),
-    "drive of a speed": couplings.driven_slide("speed"),
+    "drive of a speed": couplings.driven_slide("velocity"),
     "pd": in_hinge(lambda mb, hinge: mb.pd(hinge, name="servo", **GAINS, **STEERED), steered, "servo"),
     "pd that slides": in_slide(lambda mb, guide: mb.pd(guide, name="servo", **GAINS, **STEERED), steered, "servo"),
     "pid": in_hinge(
@@ -95,7 +95,7 @@ CASES = {
         "servo",
         more=[lambda t, y: 0.3 * np.sin(t) - y[0]],
     ),
-    "controller": couplings.sampled(),
+    "sampled_controller": couplings.sampled(),
     "limit": in_hinge(
         lambda mb, hinge: mb.limit("stop", hinge, lower=-0.5, upper=0.2, stiffness=100, damping=20),
         lambda t, y: -(y[0] - 0.2) * (100 + 20 * y[1]),
@@ -124,7 +124,7 @@ CASES = {
     "cable": forces.over_pulleys(),
     "wrench": forces.under_a_wrench("space"),
     "wrench in the axes of the body": forces.under_a_wrench("body"),
-    "hold": forces.held_softly(),
+    "penalty_joint": forces.held_softly(),
     "distance": couplings.on_a_string(),
     "point_on_surface": couplings.in_a_bowl(),
     "point_on_curve": couplings.on_a_helix(),

@@ -164,7 +164,7 @@ def test_damping_takes_energy_and_no_momentum():
 def test_nodes_are_where_they_are_asked_for():
     mb = lv.Multibody()
     beam = mb.beam("boom", points=[[0, 0, 0], [2, 0, 0]], section=SLENDER, elements=6, stations=[0.3, 1.1])
-    assert beam.at(0.3).position[0] == pytest.approx(0.3) and beam.at(1.1).name in mb.bodies
+    assert beam.at(0.3).reference_position[0] == pytest.approx(0.3) and beam.at(1.1).name in mb.bodies
     assert len(beam.nodes) == 7 and beam.at(0) is beam.a and beam.at(2) is beam.b and beam.length == 2
     # even as far as that goes: none is longer than twice the shortest
     assert np.diff(beam.stations).max() < 2.5 * np.diff(beam.stations).min()
@@ -186,9 +186,9 @@ def test_a_curve_is_followed_and_is_relaxed():
         mb = lv.Multibody()
         beam = mb.beam("bow", points=points, section=SLENDER, elements=4, clamp_first=mb.ground)
         assert beam.length == pytest.approx(np.pi / 2, abs=1e-6)
-        assert np.abs(beam.b.rotation[:, 0] - [0, 0, 1]).max() < 1e-4
-        assert np.abs(beam.b.position - [1, 0, 1]).max() < 1e-12
-        q, _ = mb.assembled.state
+        assert np.abs(beam.b.reference_rotation[:, 0] - [0, 0, 1]).max() < 1e-4
+        assert np.abs(beam.b.reference_position - [1, 0, 1]).max() < 1e-12
+        q, _ = mb.assembly.state
         assert abs(mb.equilibrium(load_steps=1).position - q).max() < 1e-12
 
 
@@ -196,14 +196,14 @@ def test_a_beam_grows_from_a_body():
     """Half of its first element belongs to the body; a corner of two beams has one node."""
     mb = lv.Multibody()
     hub = mb.sphere("hub", at=[0, 0, 0], radius=0.1, mass=2.0)
-    beam = mb.beam("boom", points=[hub.position, [1, 0, 0]], section=SLENDER, elements=2, clamp_first=hub)
+    beam = mb.beam("boom", points=[hub.reference_position, [1, 0, 0]], section=SLENDER, elements=2, clamp_first=hub)
     assert hub.element.mass == pytest.approx(2.25) and beam.a is hub
     corner = mb.beam("mast", points=[[1, 0, 0], [1, 0, 1]], section=SLENDER, elements=2, clamp_first=beam.b)
     assert corner.a is beam.b and beam.b.element.mass == pytest.approx(0.5)
     values = beam.b.element.parameters.values
     tensor = np.trace(values["euler"]) * np.eye(3) - values["euler"]
     # that of the mast has its own axis along z, which is an axis of the section of the boom
-    own = beam.b.rotation @ tensor @ beam.b.rotation.T
+    own = beam.b.reference_rotation @ tensor @ beam.b.reference_rotation.T
     assert np.allclose(own, np.diag([0.25 * 0.03, 0.25 * 0.02, 0.25 * 0.03]))
 
 
@@ -215,12 +215,12 @@ def test_a_beam_grows_from_a_body():
         (dict(points=[[0, 0, 0], [0, 0, 0]]), "coincide"),
         (dict(points=[[0, 0], [1, 0]]), "must be 3 numbers or a named point"),
         (dict(section=3.0), "must be a livens.Section"),
-        (dict(damping=-1.0), "damping must"),
-        (dict(across="x"), "must not be along the beam"),
+        (dict(damping_time=-1.0), "damping_time must"),
+        (dict(section_axis="x"), "must not be along the beam"),
         (dict(stations=[2.0]), "stations are arc lengths between 0 and the length 1"),
         (dict(stations=[0.2, 0.2]), "a station is given twice"),
         (dict(stations=[0.2, 0.4], elements=2), "need at least 3 elements"),
-        (dict(first=3), "is not a body of this mechanism"),
+        (dict(clamp_first=3), "is not a body of this mechanism"),
     ],
 )
 def test_beams_that_make_no_sense(change, words):

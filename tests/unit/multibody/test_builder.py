@@ -275,7 +275,7 @@ KINDS = {
     "revolute": (dict(axis="z"), 1),
     "prismatic": (dict(axis="z"), 1),
     "cylindrical": (dict(axis=[0, 1, 1]), 2),
-    "universal": (dict(axis="x", other_axis="y"), 2),
+    "universal": (dict(axis="x", second_axis="y"), 2),
     "spherical": (dict(), 3),
     "planar": (dict(axis="z"), 3),
     "point_on_line": (dict(axis="x"), 4),
@@ -373,8 +373,8 @@ def test_assembly_from_an_open_drawing():
     right = mb.rod("right", a=[2, 0], b=[2, 1], mass=1)
     base = mb.revolute("base", mb.ground, left, at=[0, 0])
     mb.revolute("foot", mb.ground, right, at=[2, 0])
-    mb.revolute("one", left, top, at=left.b, to=top.a)
-    mb.revolute("two", top, right, at=top.b, to=right.b)
+    mb.revolute("one", left, top, at=left.b, at_second=top.a)
+    mb.revolute("two", top, right, at=top.b, at_second=right.b)
     mb.initial(base, angle=0.2, rate=1.5)
     run = mb.simulate(t_end=0.1, h=1e-2)
     assert run["base.angle"][0] == pytest.approx(0.2, abs=1e-12) and run["base.rate"][0] == pytest.approx(1.5)
@@ -467,6 +467,6 @@ def test_a_body_that_is_drawn_by_its_origin():
     R = np.array([[0.0, -1.0], [1.0, 0.0]])
     mb = lv.Multibody(planar=True)
     plate = mb.body("plate", mass=2, inertia=0.3, position=[1, 1], centre=[0.5, 0.2], rotation=R)
-    assert np.allclose(plate.position, [0.8, 1.5]) and np.allclose(plate.origin.at, [1, 1])
+    assert np.allclose(plate.reference_position, [0.8, 1.5]) and np.allclose(plate.origin.reference_position, [1, 1])
     with pytest.raises(lv.InputError, match="centre"):
         mb.body("other", mass=2, inertia=0.3, centre=[1, 2, 3])

@@ -229,7 +229,10 @@ def test_smoothing_is_not_in_the_forces():
 def test_contacts_are_expensive_forces():
     model = lv.Hamiltonian.from_system(balls(2))
     q, p = [0, 0, 0.24, 0], [1.0, 0, 0, 0]
-    A, B = (np.array(model.function(e)(q, p, 0, model.parameter_vector())).ravel() for e in (model.explicit_force, model.implicit_force))
+    A, B = (
+        np.array(model.function(e)(q, p, 0, model.parameter_vector())).ravel()
+        for e in (model.explicit_force, model.implicit_force)
+    )
     assert pytest.approx([-100, 0, 100, 0], rel=1e-12) == A and B.tolist() == [0, 0, 0, 0]
 
 

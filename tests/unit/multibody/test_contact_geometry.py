@@ -38,7 +38,7 @@ class Looked:
     def __init__(self, mb, contact):
         self.mb, self.name = mb, contact.name
         self.system = mb.system
-        self.q, self.v = mb.assembled.state
+        self.q, self.v = mb.assembly.state
 
     def quantity(self, name):
         k = self.system.parameter_vector()

@@ -131,7 +131,7 @@ def test_a_law_of_ones_own():
         (lambda: contacts.hertz_stiffness((1, 1), (-2, -2)), "do not touch in a point"),
         (lambda: contacts.hertz_stiffness((1, 0), (0, 0)), "line"),
         (lambda: contacts.Friction(-0.1), "coefficient"),
-        (lambda: contacts.Friction(0.1, slip_tolerance=0.0), "smooth"),
+        (lambda: contacts.Friction(0.1, slip_tolerance=0.0), "slip_tolerance"),
         (lambda: contacts.Friction(0.0, spinning=0.1), "coefficient"),
     ],
 )

@@ -8,9 +8,9 @@ import livens as lv
 from livens import bodies, multibody
 
 EXPORTS = (
-    "Body Inertia angular_momentum coordinates damper director_body force gravity linear_momentum particle planar_body "
-    "quaternion_body rigid_link rotation_body sphere_in_box sphere_plane sphere_sphere spherical_joint spring torque "
-    "torsion_spring"
+    "BodyElement Inertia angular_momentum coordinates damper director_body force gravity linear_momentum particle "
+    "planar_body quaternion_body rigid_link fixed_point_body sphere_in_box sphere_plane sphere_sphere spherical_joint "
+    "spring torque torsion_spring"
 ).split()
 
 

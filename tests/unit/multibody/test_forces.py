@@ -238,7 +238,7 @@ def test_a_sampled_controller_reaches_its_target():
 
 def test_steps_until_the_next_sample():
     """Of controllers that are sampled every two and every three steps."""
-    every = SimpleNamespace(_steps=[2, 3])
+    every = SimpleNamespace(_sample_steps=[2, 3])
     assert [SampledControllers.steps_until_sample(every, step) for step in range(7)] == [2, 1, 1, 1, 2, 1, 2]
 
 
@@ -338,7 +338,7 @@ def test_who_cannot_be_controlled():
         mb.simulate(t_end=0.1, h=3e-3)
     with pytest.raises(lv.InputError, match=r"without sampled controllers.*lie-em"):
         mb.simulate(t_end=0.1, h=1e-2, scheme="livens-em")
-    q, v = mb.assembled.state
+    q, v = mb.assembly.state
     with pytest.raises(lv.InputError, match="cannot have sampled controllers"):
         lv.ensemble(mb.system, q0=[q, q], v0=[v, v], h=1e-2, t_end=0.1)
     with pytest.raises(lv.InputError, match="sampled controllers are not called"):

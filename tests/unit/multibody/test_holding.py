@@ -14,7 +14,7 @@ def test_every_direction_swings_with_the_frequency():
     assert lv.linearise(mb.problem()).frequencies == pytest.approx([40.0] * 6, rel=1e-9)
     flat = lv.Multibody(planar=True)
     plate = flat.box("plate", at=[1.0, 0.5], size=[0.2, 0.1], mass=0.7)
-    flat.hold("seat", flat.ground, plate, frequency=25.0, damping_ratio=0.0)
+    flat.penalty_joint("seat", flat.ground, plate, frequency=25.0, damping_ratio=0.0)
     assert lv.linearise(flat.problem()).frequencies == pytest.approx([25.0] * 3, rel=1e-9)
 
 
@@ -41,7 +41,9 @@ def test_momenta_and_the_balance_of_energy():
     mb = lv.Multibody()
     a = mb.box("a", at=[0, 0, 0], size=[0.4, 0.2, 0.1], mass=1.0)
     b = mb.box("b", at=[0.5, 0.1, 0], size=[0.3, 0.2, 0.2], mass=2.0)
-    mb.penalty_joint("bolt", a, b, joint_type="revolute", axis="z", at=[0.25, 0.0, 0], frequency=30.0, damping_ratio=0.3)
+    mb.penalty_joint(
+        "bolt", a, b, joint_type="revolute", axis="z", at=[0.25, 0.0, 0], frequency=30.0, damping_ratio=0.3
+    )
     mb.initial(a, velocity=[1.0, 0.2, 0], omega=[0.5, -1.0, 3.0], required=True)
     run = mb.simulate(t_end=1.0, h=2e-3)
     for momentum in ("linear_momentum", "angular_momentum"):
@@ -60,7 +62,9 @@ def test_it_tends_to_the_exact_joint():
         if frequency is None:
             mb.revolute("hinge", mb.ground, arm, at=[0, 0, 0], axis="y")
         else:
-            mb.penalty_joint("hinge", mb.ground, arm, joint_type="revolute", axis="y", at=[0, 0, 0], frequency=frequency)
+            mb.penalty_joint(
+                "hinge", mb.ground, arm, joint_type="revolute", axis="y", at=[0, 0, 0], frequency=frequency
+            )
         return mb.simulate(t_end=0.5, h=1e-3)["arm.position"][-1]
 
     exact = ends()
@@ -75,9 +79,9 @@ def test_what_it_refuses():
     box = mb.box("box", at=[0, 0, 0], size=[0.1, 0.2, 0.3], mass=2.0)
     for options, word in (
         (dict(frequency=0.0), "frequency"),
-        (dict(frequency=1e3, damping=-1.0), "damping"),
-        (dict(frequency=1e3, what="revolut"), "revolute"),
-        (dict(frequency=1e3, what="revolute"), "axis"),
+        (dict(frequency=1e3, damping_ratio=-1.0), "damping ratio"),
+        (dict(frequency=1e3, joint_type="revolut"), "revolute"),
+        (dict(frequency=1e3, joint_type="revolute"), "axis"),
     ):
         with pytest.raises(InputError, match=word):
             mb.penalty_joint("seat", mb.ground, box, **options)

@@ -45,7 +45,7 @@ def test_links_that_are_fixed_are_one_body(tmp_path):
     joints = joint('<axis xyz="0 0 1"/>') + joint('<origin xyz="2 0 0"/>', "fixed", "k", "b", "c")
     mb = urdf(tmp_path, links + joints + joint('<origin xyz="0 0 3"/>', "fixed", "m", "c", "flange"))
     (part,) = mb.bodies.values()
-    assert part.element.mass == 2.0 and part.position.tolist() == [1, 0, 0]
+    assert part.element.mass == 2.0 and part.reference_position.tolist() == [1, 0, 0]
     assert part.markers["flange"].at.tolist() == [2, 0, 3] and part.origin.at.tolist() == [0, 0, 0]
     # two masses of 1 at a distance of 1, and their own moments
     assert mb.check().mobility == 1 and np.allclose(part.element.parameters.values["euler"], np.diag([3, 1, 1]))
@@ -77,7 +77,7 @@ def test_ends_of_ways_act_if_it_is_said_how_stiff_they_are(tmp_path):
     assert mb._force_elements["j limit"].parameters.values["upper"] == 2.0
     slack = urdf(tmp_path, TWO + joint(limit))
     assert "j limit" not in slack._force_elements and any(
-        "joint limits are ignored" in note and "(j)" in note for note in slack.notes
+        "joint limits are ignored" in note and "(j)" in note for note in slack.import_warnings
     )
     with pytest.raises(lv.InputError, match="limit_stiffness"):
         urdf(tmp_path, TWO + joint(limit), limit_stiffness=-1.0)
@@ -85,7 +85,9 @@ def test_ends_of_ways_act_if_it_is_said_how_stiff_they_are(tmp_path):
 
 def test_friction_and_damping(tmp_path):
     mb = urdf(tmp_path, TWO + joint('<dynamics damping=".5" friction=".2"/>', "prismatic"))
-    assert {"j damper", "j friction"} <= set(mb._force_elements) and any("regularised" in note for note in mb.notes)
+    assert {"j damper", "j friction"} <= set(mb._force_elements) and any(
+        "regularised" in note for note in mb.import_warnings
+    )
 
 
 def test_meshes_in_packages():
@@ -97,7 +99,7 @@ def test_meshes_in_packages():
         # mirrored, but not inside out
         assert mesh_inertia(hook.mesh)[0].mass == pytest.approx(0.125 * (0.25 + 0.1875) * 0.5)
     lost = lv.Multibody.from_urdf(FOLDER / "meshes.urdf", packages={"robots": FOLDER / "nowhere"})
-    assert any("wedge.stl" in note and "is not drawn" in note for note in lost.notes)
+    assert any("wedge.stl" in note and "is not drawn" in note for note in lost.import_warnings)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,9 @@ def test_a_circle_of_followers(tmp_path):
 
 def test_what_a_urdf_says_besides_is_noted(tmp_path):
     mb = urdf(tmp_path, TWO + joint() + '<transmission name="t"/><gazebo reference="a"><mu1>3</mu1></gazebo>')
-    assert any("<transmission>" in note for note in mb.notes) and any("<gazebo>" in note for note in mb.notes)
+    assert any("<transmission>" in note for note in mb.import_warnings) and any(
+        "<gazebo>" in note for note in mb.import_warnings
+    )
     assert "<gazebo>" in str(mb.check())
 
 
@@ -200,7 +204,7 @@ def test_a_weld_in_another_pose_than_drawn(tmp_path):
     c, s = np.cos(np.deg2rad(5)), np.sin(np.deg2rad(5))
     weld = f'<equality><weld name="w" body1="a" body2="b" relpose="0.5 0.1 0 {c} 0 {s} 0"/></equality>'
     mb = mjcf(tmp_path, boxes + weld)
-    q = mb.assembled.position
+    q = mb.assembly.position
     a, b = (q[[mb.system.coordinates.index(str(x)) for x in mb.bodies[name].coordinates]] for name in "ab")
     R = a[3:].reshape(3, 3) @ b[3:].reshape(3, 3).T  # of directors in rows
     assert np.allclose(b[:3] - a[:3], [0.5, 0.1, 0])
@@ -218,8 +222,12 @@ def test_sites_are_points_and_hold_bodies(tmp_path):
     world = '<worldbody><site name="hook" pos="0 0 1.5"/></worldbody>'
     link = '<equality><connect name="held" site1="tip" site2="hook"/></equality>'
     mb = mjcf(tmp_path, body('<joint type="slide" axis="0 0 1"/>' + site) + world + link)
-    assert mb.bodies["b"].tip.reference_position.tolist() == [0, 0, 1] and mb.ground.hook.reference_position.tolist() == [0, 0, 1.5]
-    assert abs(mb.assembled.position[2] - 0.5) < 1e-12
+    assert mb.bodies["b"].tip.reference_position.tolist() == [
+        0,
+        0,
+        1,
+    ] and mb.ground.hook.reference_position.tolist() == [0, 0, 1.5]
+    assert abs(mb.assembly.position[2] - 0.5) < 1e-12
     assert mb.check().mobility == 0
 
 
@@ -238,7 +246,7 @@ def test_settings_of_the_compiler(tmp_path):
     degrees = mjcf(tmp_path, body(hinge), limit_stiffness=10.0)
     assert degrees._force_elements["j limit"].parameters.values["upper"] == pytest.approx(np.pi / 3)
     assert degrees._force_elements["j spring"].parameters.values["rest"] == pytest.approx(np.pi / 6)
-    assert any("ref" in note for note in degrees.notes)
+    assert any("ref" in note for note in degrees.import_warnings)
     free = mjcf(tmp_path, '<compiler autolimits="false"/>' + body(hinge), limit_stiffness=10.0)
     assert "j limit" not in free._force_elements
     heavy = mjcf(tmp_path, '<compiler settotalmass="7"/>' + body("<joint/>"))
@@ -254,7 +262,7 @@ def test_settings_of_the_compiler(tmp_path):
 def test_names_are_told_apart(tmp_path):
     mb = mjcf(tmp_path, body('<joint name="arm.x"/>', "arm.x"))
     assert list(mb.bodies) == ["arm_x"] and list(mb.joints) == ["arm_x joint"]
-    assert sum("is called" in note for note in mb.notes) == 2
+    assert sum("is called" in note for note in mb.import_warnings) == 2
 
 
 def test_what_an_mjcf_says_besides_is_noted(tmp_path):
@@ -265,7 +273,7 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         tmp_path,
         body('<joint name="j"/><light pos="0 0 1"/>').replace("<geom", '<geom condim="1" rgba="1 0 0 1"') + more,
     )
-    said = "\n".join(mb.notes)
+    said = "\n".join(mb.import_warnings)
     for words in (
         "sensors are not",
         "stored states",

@@ -115,7 +115,7 @@ def test_a_wheel_suspension():
     assert np.ptp(energy) < 1e-10 and run.summary.max_constraint < 1e-14
     rest = mb.equilibrium()
     assert rest.stable and rest.residual < 1e-5
-    there = mb.assembled.state[0]
+    there = mb.assembly.state[0]
     assert np.abs(run.q[-1] - there).max() < 1e-3 < np.abs(run.q[0] - there).max()
 
 

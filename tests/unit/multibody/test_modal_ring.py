@@ -30,7 +30,8 @@ def test_two_forces_change_the_diameter_as_theory_says(planar):
     F, angle = 1.0, 0.7
     a, b = made.at("a", angle), made.at("b", angle + np.pi)
     across = made.at("c", angle + np.pi / 2), made.at("d", angle - np.pi / 2)
-    inwards = -(a.reference_position - b.reference_position) / np.linalg.norm(a.reference_position - b.reference_position)
+    diameter = a.reference_position - b.reference_position
+    inwards = -diameter / np.linalg.norm(diameter)
     mb.wrench("press", made, force=F * inwards, at=a)
     mb.wrench("back", made, force=-F * inwards, at=b)
     rest = mb.equilibrium(load_steps=1).position
@@ -38,7 +39,10 @@ def test_two_forces_change_the_diameter_as_theory_says(planar):
 
     def changed(one, other):
         return (
-            np.linalg.norm(made.parametrisation.point(rest, one.local_position) - made.parametrisation.point(rest, other.local_position))
+            np.linalg.norm(
+                made.parametrisation.point(rest, one.local_position)
+                - made.parametrisation.point(rest, other.local_position)
+            )
             - 2 * RADIUS
         )
 
@@ -138,8 +142,8 @@ def test_a_ring_meets_a_wall():
     soft = lv.Section.rectangular(2e-3, 10e-3, E=1e8, density=1200)
     hoop = mb.elastic_ring("hoop", at=[0, 0, 0.101], axis="x", radius=0.1, section=soft, modes=6, damping_time=1e-4)
     angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
-    frame = hoop.rotation
-    points = [hoop.position + 0.1 * frame @ [np.cos(a), np.sin(a), 0.0] for a in angles]
+    frame = hoop.reference_rotation
+    points = [hoop.reference_position + 0.1 * frame @ [np.cos(a), np.sin(a), 0.0] for a in angles]
     mb.contact(lv.contacts.PointCloud(hoop, points), mb.ground, stiffness=2e3, dissipation=0.2, name="floor")
     run = mb.simulate(t_end=0.25, h=2e-4, scheme="semi-explicit-2:0.5", every=5)
     bent = np.abs(run.q[:, 12:14]).max()

@@ -40,7 +40,7 @@ def test_it_has_the_mass_of_a_plate():
     """All of it where edges are free; turned about any direction."""
     mb, nodes = plate(4, edges="free", normal=[1, 2, 3])
     assert sum(body.element.mass for body in mb.bodies.values()) == pytest.approx(RHO * T * A * A, rel=1e-12)
-    corners = nodes[0][0].position - nodes[-1][-1].position
+    corners = nodes[0][0].reference_position - nodes[-1][-1].reference_position
     assert np.linalg.norm(corners) == pytest.approx(np.sqrt(2) * A) and abs(corners @ [1, 2, 3]) < 1e-12
     assert nodes[0][0].element.mass == pytest.approx(RHO * T * A * A / 64)
 

@@ -106,7 +106,7 @@ def test_what_stops_may_not_be():
     rail = mb.joints["rail"]
     with pytest.raises(lv.InputError, match="between 0 and 1"):
         mb.limit("roof", rail, upper=1, stiffness=1.0, restitution=2.0)
-    q, v = mb.assembled.state
+    q, v = mb.assembly.state
     with pytest.raises(lv.InputError, match="cannot have joint stops with restitution"):
         lv.ensemble(mb.system, q0=[q], v0=[v], scheme="lie-em", h=0.01, t_end=0.1)
 

@@ -41,13 +41,13 @@ GOOD = {
     "prismatic": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
     "cylindrical": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
     "screw": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1], lead=0.1)),
-    "universal": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[1, 0, 0], other_axis=[0, 1, 0])),
+    "universal": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[1, 0, 0], second_axis=[0, 1, 0])),
     "spherical": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1])),
     "planar": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
     "point_on_line": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
     "point_on_plane": lambda w: (("new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
     "joint": lambda w: (("revolute", "new", w.a, w.b), dict(at=[0.5, 0, 1], axis=[0, 0, 1])),
-    "hold": lambda w: (("new", w.a, w.b), dict(frequency=10.0, damping=0.5, at=[0.5, 0, 1])),
+    "penalty_joint": lambda w: (("new", w.a, w.b), dict(frequency=10.0, damping_ratio=0.5, at=[0.5, 0, 1])),
     "distance": lambda w: (("new", w.a, w.tip), dict(length=1.0)),
     "point_on_surface": lambda w: (
         ("new", w.a, w.b),
@@ -58,33 +58,36 @@ GOOD = {
         dict(curve=lambda x: [x[1], x[2]], at=[0.5, 0, 1], origin=[0, 0, 1]),
     ),
     "rolling": lambda w: (("new", w.ground, w.a), dict(radius=1.0, at=[0, 0, 0], normal=[0, 0, 1], axis=[1, 0, 0])),
-    "knife_edge": lambda w: (("new", w.ground, w.a), dict(across=[0, 1, 0], at=[0, 0, 1])),
+    "knife_edge": lambda w: (("new", w.ground, w.a), dict(lateral=[0, 1, 0], at=[0, 0, 1])),
     "couple": lambda w: (("new", (w.axles[0], 1.0), (w.axles[1], 2.0)), {}),
     "gear": lambda w: (("new", *w.axles[:2]), dict(ratio=2.0)),
     "rack": lambda w: (("new", w.axles[0], w.slide), dict(radius=0.1)),
     "belt": lambda w: (("new", *w.axles[:2]), dict(radii=[0.1, 0.2])),
     "differential": lambda w: (("new", *w.axles), {}),
-    "spring": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, length=1.0)),
-    "damper": lambda w: (("new", w.a, w.tip), dict(viscosity=1.0)),
-    "spring_damper": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, viscosity=1.0, length=1.0)),
+    "spring": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, free_length=1.0)),
+    "damper": lambda w: (("new", w.a, w.tip), dict(damping=1.0)),
+    "spring_damper": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, damping=1.0, free_length=1.0)),
     "gravitation": lambda w: (("new", w.a, w.b), dict(constant=1.0)),
-    "torsion_spring": lambda w: (("new", w.axles[0]), dict(stiffness=1.0, rest=0.1)),
-    "torsion_damper": lambda w: (("new", w.axles[0]), dict(viscosity=1.0)),
+    "torsion_spring": lambda w: (("new", w.axles[0]), dict(stiffness=1.0, rest_angle=0.1)),
+    "torsion_damper": lambda w: (("new", w.axles[0]), dict(damping=1.0)),
     "motor": lambda w: ((w.axles[0],), dict(torque=1.0, name="new")),
     "drive": lambda w: ((w.axles[0],), dict(angle=1.0, name="new")),
-    "pd": lambda w: ((w.axles[0],), dict(stiffness=1.0, damping=1.0, angle=0.1, rate=0.0, feedforward=0.0, name="new")),
+    "pd": lambda w: (
+        (w.axles[0],),
+        dict(kp=1.0, kd=1.0, reference=0.1, reference_rate=0.0, feedforward=0.0, name="new"),
+    ),
     "pid": lambda w: (
         (w.axles[0],),
-        dict(stiffness=1.0, damping=1.0, integral=1.0, angle=0.1, rate=0.0, feedforward=0.0, name="new"),
+        dict(kp=1.0, kd=1.0, ki=1.0, reference=0.1, reference_rate=0.0, feedforward=0.0, name="new"),
     ),
-    "controller": lambda w: (("new", w.axles[0]), dict(every=0.1, law=law, measure="axle0.angle", state=[0.0])),
+    "sampled_controller": lambda w: (("new", w.axles[0]), dict(period=0.1, law=law, inputs="axle0.angle", state=[0.0])),
     "limit": lambda w: (
         ("new", w.axles[0]),
         dict(lower=-1.0, upper=1.0, stiffness=10.0, damping=1.0, restitution=0.5),
     ),
-    "friction": lambda w: (("new", w.axles[0]), dict(torque=1.0, static=2.0, stribeck=0.2, smooth=0.01)),
+    "friction": lambda w: (("new", w.axles[0]), dict(torque=1.0, static=2.0, stribeck=0.2, rate_tolerance=0.01)),
     "bushing": lambda w: (("new", w.a, w.b), dict(stiffness=[1.0] * 6, damping=[1.0] * 6, at=[0.5, 0, 1])),
-    "cable": lambda w: (("new", w.a, [0.5, 0, 2], w.tip), dict(stiffness=10.0, length=1.0, damping=1.0)),
+    "cable": lambda w: (("new", w.a, [0.5, 0, 2], w.tip), dict(stiffness=10.0, free_length=1.0, damping=1.0)),
     "wrench": lambda w: (("new", w.a), dict(force=[1.0, 0, 0], torque=[0, 0, 1.0], at=[0.1, 0, 1])),
     "observe": lambda w: (("new", lambda q, v: q[0]), {}),
     "sensor": lambda w: (("new", w.tip), dict(relative_to=w.a)),
@@ -93,16 +96,29 @@ GOOD = {
     "box": lambda w: (("new",), dict(at=[0.0, 0, 0], size=[1.0, 1, 1], mass=1.0)),
     "plate": lambda w: (("new",), dict(at=[0.0, 0, 0], size=[1.0, 1], mass=1.0)),
     "cylinder": lambda w: (("new",), dict(at=[0.0, 0, 0], axis=[0, 0, 1], length=1.0, radius=0.1, mass=1.0)),
-    "ring": lambda w: (("new",), dict(at=[0.0, 0, 0], axis=[0, 0, 1], radius=1.0, mass=1.0, tube=0.1)),
+    "ring": lambda w: (("new",), dict(at=[0.0, 0, 0], axis=[0, 0, 1], radius=1.0, mass=1.0, tube_radius=0.1)),
     "sphere": lambda w: (("new",), dict(at=[0.0, 0, 0], radius=0.1, mass=1.0)),
     "particle": lambda w: (("new",), dict(at=[0.0, 0, 0], mass=1.0)),
 }
 #: Numbers that may be below zero, or not be there at all.
-SIGNED = {"ratio", "lead", "rest", "angle", "rate", "feedforward", "lower", "upper", "torque", "force", "at", "to"}
-SIGNED |= {"position", "centre", "a", "b", "axis", "other_axis", "normal", "across", "origin", "state"}
+SIGNED = {
+    "ratio",
+    "lead",
+    "rest_angle",
+    "angle",
+    "reference",
+    "reference_rate",
+    "feedforward",
+    "lower",
+    "upper",
+    "torque",
+    "force",
+    "at",
+}
+SIGNED |= {"position", "centre", "a", "b", "axis", "second_axis", "normal", "lateral", "origin", "state"}
 #: Directions, which must not be zero, and numbers that must not.
-NOT_ZERO = {"axis", "other_axis", "normal", "across", "ratio", "mass", "size", "every", "frequency", "radii"}
-NOT_ZERO |= {"stribeck", "smooth"}
+NOT_ZERO = {"axis", "second_axis", "normal", "lateral", "ratio", "mass", "size", "period", "frequency", "radii"}
+NOT_ZERO |= {"stribeck", "rate_tolerance"}
 
 
 def numeric(value):
@@ -186,7 +202,7 @@ def test_over_constrained_mechanisms_say_so():
     torn = lv.Multibody(planar=True)
     bar = torn.rod("bar", a=[0, 0], b=[1, 0], mass=1)
     torn.revolute("left", torn.ground, bar, at=[0, 0])
-    torn.revolute("right", torn.ground, bar, at=[1.2, 0], to=bar.b)
+    torn.revolute("right", torn.ground, bar, at=[1.2, 0], at_second=bar.b)
     with pytest.raises(lv.InputError, match=r"cannot be assembled: '(left|right): along 1' stays open by 0\.1"):
         torn.check()
 

@@ -207,7 +207,7 @@ def test_labels_in_space_are_not_cut_off(spatial):
     figure = plot.trajectory(spatial)
     figure.draw_without_rendering()
     for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis, figure.axes[0].zaxis):
-        box = axis.get_tightbbox().with_coordinate_velocities(figure.transFigure.inverted())
+        box = axis.get_tightbbox().transformed(figure.transFigure.inverted())
         assert box.x0 > -0.01 and box.y0 > -0.01 and box.x1 < 1.01 and box.y1 < 1.01
 
 
@@ -485,13 +485,13 @@ def test_import_of_livens_is_light():
 def test_joint_forces_come_before_multipliers():
     """In newtons; multipliers of unit length, of which two thirds hold bars together, are left out."""
     run = lv.simulate(lv.problems.load("double-four-bar"), h=1e-2, t_end=1.0)
-    assert plot.PLOTS["forces"].fits(run) and not plot.PLOTS["multipliers"].fits(run)
+    assert plot.PLOTS["forces"].is_applicable(run) and not plot.PLOTS["multipliers"].is_applicable(run)
     titles = [axes.get_title(loc="left") for axes in run.plot.forces().axes]
     assert "lower0-upper0 (N)" in titles and len(titles) == 7
     shown = [axes.get_title(loc="left") for axes in run.plot.multipliers().axes]
     assert len(shown) == 8 and not any("|d1|" in title or "d1.d2" in title for title in shown)
     angles = lv.simulate(lv.problems.load("andrews-squeezer"), t_end=1e-3)
-    assert not plot.PLOTS["forces"].fits(angles) and plot.PLOTS["multipliers"].fits(angles)
+    assert not plot.PLOTS["forces"].is_applicable(angles) and plot.PLOTS["multipliers"].is_applicable(angles)
     with pytest.raises(lv.InputError, match="no forces to draw"):
         angles.plot.forces()
 

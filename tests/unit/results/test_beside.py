@@ -16,11 +16,11 @@ from livens.results.storage.hdf5_writer import RunFile
 
 def test_one_thing_after_the_other():
     beside, done, may = BackgroundTask(), [], threading.Event()
-    beside.do(lambda: (may.wait(60), done.append(1)))
+    beside.submit(lambda: (may.wait(60), done.append(1)))
     assert not done
     may.set()
-    beside.do(lambda: done.append(2))
-    beside.wait()
+    beside.submit(lambda: done.append(2))
+    beside.result()
     assert done == [1, 2]
 
 
@@ -30,12 +30,12 @@ def test_what_goes_wrong_is_raised_where_it_is_waited_for_and_only_once():
     def fails():
         raise OSError("the disk is full")
 
-    beside.do(fails)
+    beside.submit(fails)
     with pytest.raises(OSError, match="full"):
-        beside.wait()
-    beside.wait()
-    beside.do(fails)
-    beside.end()  # whoever only tidies up does not want to know
+        beside.result()
+    beside.result()
+    beside.submit(fails)
+    beside.join()  # whoever only tidies up does not want to know
     assert not [thread for thread in threading.enumerate() if thread.name == "livens-rows"]
 
 
@@ -71,5 +71,5 @@ def test_a_failure_to_write_ends_the_run(monkeypatch, tmp_path):
     with pytest.raises(WriteError, match="no space left") as caught:
         lv.simulate(problem, t_end=100_000 * problem.h, out=tmp_path / "run.h5")
     assert "livens-rows" in calls[3]
-    assert caught.value.wait.status == "running"
+    assert caught.value.result.status == "running"
     assert not [thread for thread in threading.enumerate() if thread.name == "livens-rows"]

@@ -35,7 +35,7 @@ def test_what_is_written_is_read_and_the_old_state_stays(descriptor):
         file.seek(first)
         assert file.read(4) == new[first : first + 4].ljust(4, b"\0")
     assert on_disk(descriptor)[:100] == bytes(range(100))
-    assert set(file._held) == {(90, 10), (50, 3)}
+    assert set(file._deferred) == {(90, 10), (50, 3)}
     assert file.seek(-10, os.SEEK_END) == 100 and file.read() == b"a" * 10
 
 

@@ -75,7 +75,7 @@ def test_rows_begin_where_the_run_does(tmp_path):
     options = dict(t0=2.0, h=1e-3, t_end=2.0101, every=2)
     start = lv.problems.load("simple-pendulum").start_values
     for out in ({}, {"out": tmp_path / "run.h5"}):
-        run = lv.simulate(lv.problems.load("simple-pendulum").system, **start, **options, **out)
+        run = lv.simulate(lv.problems.load("simple-pendulum").model, **start, **options, **out)
         assert run.t == pytest.approx([2.0, 2.002, 2.004, 2.006, 2.008, 2.01, 2.0101], abs=1e-14)
         assert run.t[0] == 2.0 and np.array_equal(run.q[0], start["q0"])
 
@@ -87,12 +87,12 @@ def interrupted(path, problem, t_end, chunks, **changes):
         looks = 0
 
         @property
-        def seen(self):
-            ControlC.visuals += 1
-            return ControlC.visuals >= chunks
+        def requested(self):
+            ControlC.looks += 1
+            return ControlC.looks >= chunks
 
-        @seen.setter
-        def seen(self, value):
+        @requested.setter
+        def requested(self, value):
             pass
 
     with pytest.MonkeyPatch.context() as patch:
@@ -199,15 +199,15 @@ def test_a_file_says_what_it_is(tmp_path):
     with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
         about = data.attrs
         assert data["q"].attrs["long_name"] == "coordinates" and data["t"].attrs["units"] == "s"
-        assert tuple(data["coordinate"].values) == problem.system.coordinates
-        assert tuple(data["constraint"].values) == problem.system.constraint_names
+        assert tuple(data["coordinate"].values) == problem.model.coordinates
+        assert tuple(data["constraint"].values) == problem.model.constraint_names
     assert about["scheme"] == "livens-em" and about["scheme_order"] == 2 and about["scheme_symplectic"] == "no"
     assert about["scheme_conserves"] == ", ".join(lv.schemes.get("livens-em").conserves)
     assert json.loads(about["parameters"]) == run.info.parameters
     assert about["livens_version"] == lv.__version__ and about["numpy_version"] == np.__version__
     assert {"casadi_version", "python_version", "created"} <= set(about) and about["status"] == "complete"
     bodies = json.loads(about["bodies"])
-    assert set(itertools.chain(*bodies.values())) <= set(problem.system.coordinates)
+    assert set(itertools.chain(*bodies.values())) <= set(problem.model.coordinates)
     again = eval(about["again_in_python"], {"lv": lv})
     assert again.info.model == run.info.model and np.array_equal(again.q, run.q) and again.stored == run.stored
     command = about["again_on_the_command_line"]
@@ -316,10 +316,15 @@ def test_rows_go_to_the_file_when_they_fill_a_room(monkeypatch):
     kept.flush_if_due(lambda: None)  # the first one is due at once
     for i in range(25):
         steps = types.SimpleNamespace(
-            taken=1, t=np.array([float(i)]), sizes=None, Z=np.full((1, 2), i), iterations=None, fictive=None
+            n_steps=1,
+            t_end=np.array([float(i)]),
+            step_sizes=None,
+            end_states=np.full((1, 2), i),
+            newton_iterations=None,
+            fictive_t=None,
         )
-        kept.look(steps)
+        kept.observe(steps)
         kept.flush_if_due(lambda: None)
-    kept._beside.wait()
+    kept._background.result()
     assert disk.rows == [11, 11] and len(disk.commits) == 1
     np.testing.assert_array_equal(kept.rows_in_memory()["q"][:, 0], [22.0, 23.0, 24.0])

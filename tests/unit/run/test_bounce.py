@@ -69,7 +69,8 @@ def test_a_spinning_ball_that_only_bounces():
     ball = mb.sphere("ball", at=[0, 0, 0.3], radius=radius, mass=0.5)
     velocity, omega = np.array([0.3, -0.2, -1.0]), np.array([4.0, -7.0, 11.0])
     mb.initial(ball, velocity=velocity, omega=omega)
-    run = mb.simulate(t_end=0.4, h=0.01, events=mb.rigid_contact(ball, mb.ground, restitution=0.6, friction=9.0, persistent=False))
+    impact = mb.rigid_contact(ball, mb.ground, restitution=0.6, friction=9.0, persistent=False)
+    run = mb.simulate(t_end=0.4, h=0.01, events=impact)
     slip = (velocity + np.cross(omega, [0, 0, -radius])) * [1, 1, 0]
     push = -2 / 7 * slip + [0, 0, 1.6]
     assert run["ball.velocity"][-1] == pytest.approx(velocity + push, abs=1e-10)

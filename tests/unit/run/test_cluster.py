@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.run.ensemble.api import execution
+from livens.run.ensemble import execution
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (livens[cluster])")
 dask = pytest.importorskip("dask")

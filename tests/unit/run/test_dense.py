@@ -342,7 +342,7 @@ def test_without_a_tolerance_steps_do_not_outgrow_the_first():
 class Stopped:
     """As if Ctrl-C had been pressed."""
 
-    seen = True
+    requested = True
 
     def __enter__(self):
         return self

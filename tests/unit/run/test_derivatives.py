@@ -212,7 +212,7 @@ def test_second_derivatives_are_those_of_the_gradient():
 
 
 def test_second_derivatives_are_the_same_from_checkpoints(monkeypatch):
-    for name, value in dict(CHUNK=30, CHUNK_BYTES=0, KEPT_BYTES=0).items():
+    for name, value in dict(MIN_SEGMENT_STEPS=30, SEGMENT_BYTES=0, STORED_BYTES=0).items():
         monkeypatch.setattr(tape, name, value)
     step = lv.prepare(lv.problems.load("double-four-bar-damped"), t_end=0.0804, h=1e-3)
     both = [lv.hessian(lambda q: q[0] ** 2, ["eta", "g"], keep=keep)(step)[2].matrix for keep in ("all", "checkpoints")]

@@ -31,7 +31,7 @@ def spinning():
     axis = np.array([0, np.sin(0.3), np.cos(0.3)])
     disc = mb.cylinder("disc", at=0.5 * axis, axis=axis, length=0.05, radius=0.1, mass=1.0, rotor=True)
     mb.spherical("tip", mb.ground, disc, at=[0, 0, 0])
-    mb.initial(disc, omega=60 * axis, velocity=np.cross(60 * axis, disc.position))
+    mb.initial(disc, omega=60 * axis, velocity=np.cross(60 * axis, disc.reference_position))
     return mb.problem(), "lie-em", []
 
 
@@ -78,7 +78,7 @@ def test_forth_back_and_differences(case):
         ends = [value(**{given: usual + sign * 1e-6 * unit}) for sign in (1, -1)]
         check(given, run.jvp(**{given: unit}), float(by.start[given] @ unit), *ends, 2e-6)
     table = problem.model.parameter_table.entries
-    usual = problem.system.parameter_vector(problem.parameters)
+    usual = problem.model.parameter_vector(problem.parameters)
     for name in names:
         here = usual[table[name].places[0]].reshape(table[name].shape)
         size = 1e-5 * (np.abs(here).max() or 1.0)

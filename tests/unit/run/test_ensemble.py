@@ -5,7 +5,7 @@ import pytest
 
 import livens as lv
 from livens.engine.ensemble import member_ordering, stepper
-from livens.run.ensemble.api import run
+from livens.run.ensemble import run as run_module
 
 CASES = {
     "constrained": ("simple-pendulum", "livens-em", 1500),
@@ -22,7 +22,7 @@ def members_of(problem, count, seed=0):
     name = "v0" if "v0" in given else "p0"
     start = {name: np.asarray(given[name]) * (1 + 0.2 * random.uniform(-1, 1, count))[:, None]}
     weights = 9.81 * (1 + 0.2 * random.uniform(-1, 1, count))
-    return start, {"g": weights} if "g" in problem.system.parameters else {}
+    return start, {"g": weights} if "g" in problem.model.parameters else {}
 
 
 def ran(problem, scheme, steps, start, parameters, **options):
@@ -59,9 +59,8 @@ def test_members_are_the_runs_they_would_be(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_neither_order_nor_threads_change_a_bit(case, monkeypatch):
-    monkeypatch.setattr(
-        stepper, "_PARALLEL_UNPERMUTE_FROM", 1
-    )  # as if they were many: threads put them into their order too
+    # as if they were many: threads put them into their order too
+    monkeypatch.setattr(stepper, "_PARALLEL_UNPERMUTE_FROM", 1)
     name, scheme, _ = CASES[case]
     problem = lv.problems.load(name)
     start, parameters = members_of(problem, 37)
@@ -86,10 +85,10 @@ def test_company_changes_no_bit(monkeypatch):
     start, parameters = members_of(problem, 16)
     orders = []
     monkeypatch.setattr(
-        run, "morton_order", lambda z, k: orders.append(member_ordering.morton_order(z, k)) or orders[-1]
+        run_module, "morton_order", lambda z, k: orders.append(member_ordering.morton_order(z, k)) or orders[-1]
     )
     many = ran(problem, None, 700, start, parameters, every=100)
-    monkeypatch.setattr(run, "morton_order", lambda z, k: np.arange(len(z)))
+    monkeypatch.setattr(run_module, "morton_order", lambda z, k: np.arange(len(z)))
     first = int(orders[0][0])  # the pivot order is that of the member which comes first
     shuffled = np.concatenate([[first], np.random.default_rng(5).permutation([i for i in range(16) if i != first])])
     chosen = {key: values[shuffled] for key, values in start.items()}

@@ -12,7 +12,7 @@ import pytest
 
 import livens as lv
 from livens.results.storage.zarr_store import ZarrArray
-from livens.run.ensemble.api import execution, partial_results
+from livens.run.ensemble import execution, partial_results
 
 PENDULUM = lv.problems.load("simple-pendulum")
 MANY = dict(

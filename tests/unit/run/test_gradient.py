@@ -18,7 +18,7 @@ CASES = {
 
 def in_chunks(monkeypatch, steps):
     """Chunks of so many steps, all of which are computed again."""
-    for name, value in dict(CHUNK=steps, CHUNK_BYTES=0, KEPT_BYTES=0).items():
+    for name, value in dict(MIN_SEGMENT_STEPS=steps, SEGMENT_BYTES=0, STORED_BYTES=0).items():
         monkeypatch.setattr(tape, name, value)
 
 
@@ -176,7 +176,7 @@ def test_a_run_that_may_be_thrown_back_has_no_gradient():
         rail = mb.prismatic("rail", mb.ground, box, axis="x")
         mb.limit("end", rail, upper=1.0, stiffness=100.0, restitution=restitution)
         asked = lv.value_and_gradient(lambda q: q[0])
-        q, v = mb.assembled.state
+        q, v = mb.assembly.state
         step = lv.prepare(mb.system, h=0.01, t_end=0.1)
         if restitution:
             with pytest.raises(lv.InputError, match="a joint stop with restitution acts between steps"):

@@ -23,16 +23,16 @@ def set_up(name, N):
     """Everything before the first step that does not belong to a tier."""
     plan = Plan.from_arguments(lv.problems.load(name, N=N))
     compiled, initial = compile_and_start(plan)
-    facts = plan.info(compiled)
-    facts.scene  # noqa: B018  # it is drawn when somebody asks
+    info = plan.run_info(compiled)
+    info.scene  # noqa: B018  # it is drawn when somebody asks
     energy = plan.model.monitored_energy(plan.scheme.conserves)
     plan.model.monitored_element_sums(energy, ())
     plan.model.roundoff_element_sums([energy, "constraint", "velocity_constraint"])
     plan.model.observable_element_sums("constraint_forces")
     str(plan.model)
     compiled.equations.equation_labels  # noqa: B018
-    plan.scheme.memory(plan.model, initial.values, plan.k, 0.0, plan.h)
-    assert not initial.dropped
+    plan.scheme.initial_scheme_state(plan.model, initial.values, plan.k, 0.0, plan.h)
+    assert not initial.removed_constraints
     return plan
 
 
@@ -109,7 +109,7 @@ def test_factors_grow_like_bodies(name):
         problem = lv.problems.load(name, N=N)
         G = NumericAssembly(problem.model, 0.0, problem.model.parameter_vector()).constraint_jacobian(problem.q0)
         rows = SparseConstraintJacobian(G)
-        assert np.isfinite(rows.min_norm_solve(np.ones(problem.system.m))).all()
+        assert np.isfinite(rows.min_norm_solve(np.ones(problem.model.m))).all()
         return rows._factors.L.nnz + rows._factors.U.nnz
 
     a, b, c = (nonzeros(N) for N in (FEW, MANY, 2 * MANY))

@@ -311,7 +311,7 @@ def test_a_system_by_itself_sees_what_lies_on_something():
     """`lv.simulate` of the system does what `mb.simulate` does."""
     mb, events = placed(0.3, velocity=[0.5, 0, 0])
     whole = mb.simulate(t_end=1.0, h=0.01, events=events)
-    q, v = mb.started
+    q, v = mb.initial_state
     run = lv.simulate(mb.system, q, v, scheme=mb.default_scheme, t_end=1.0, h=0.01, events=events)
     assert run.q.tobytes() == whole.q.tobytes() and names(run) == names(whole)
     assert np.abs(run["ball.position"][:, 2] - 0.1).max() < 1e-14
@@ -349,7 +349,7 @@ def test_what_only_bounces_is_not_put_into_the_ground():
 def test_of_several_events_at_one_time_only_the_first_acts():
     """Where another has changed what touches already, there is nothing left to do."""
     mb, (hit, left, slips, turns) = placed(0.3, velocity=[0.5, 0, 0])
-    q, v = mb.started
+    q, v = mb.initial_state
     states = {(0.0, 0.0): [], (1.0, 0.0): [left, turns], (1.0, 1.0): [left, slips]}
     for (touching, sticking), acting in states.items():
         changes = {"ball-ground bounce.touching": touching, "ball-ground bounce.sticking": sticking}
@@ -366,7 +366,7 @@ def test_events_that_are_not_given():
             mb.simulate(t_end=0.1, h=0.01, events=events[:i] + events[i + 1 :])
     with pytest.raises(lv.InputError, match="no events were given"):
         mb.simulate(t_end=0.1, h=0.01)
-    (q, v), slope = mb.started, lv.value_and_gradient(lambda q: q[0])
+    (q, v), slope = mb.initial_state, lv.value_and_gradient(lambda q: q[0])
     for words, run in (
         ("rigid contact", lambda: lv.simulate(mb.system, q, v, t_end=0.1, h=0.01)),
         ("rigid contact", lambda: lv.prepare(mb.system).run(q, v, t_end=0.1, h=0.01)),

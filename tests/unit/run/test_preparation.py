@@ -14,11 +14,11 @@ class Heard:
     def __init__(self):
         self.words, self.counts = [], {}
 
-    def stage(self, words):
-        self.words.append(words)
+    def message(self, text):
+        self.words.append(text)
 
-    def counted(self, doing, what):
-        self.counts[doing, what] = self.counts.get((doing, what), 0) + 1
+    def item(self, operation, noun):
+        self.counts[operation, noun] = self.counts.get((operation, noun), 0) + 1
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_large_systems_say_what_they_check():
     heard = Heard()
     with stages.listen(heard):
         problem = lv.problems.load("n-four-bar", N=30)
-        problem.system.start(problem.start_values, problem.system.parameter_vector(), 0.0, False, "error")
-    assert heard.words == ["building n-four-bar", f"checking {problem.system.m} constraints"]
+        problem.model.initial_state(problem.start_values, problem.model.parameter_vector(), 0.0, False, "error")
+    assert heard.words == ["building n-four-bar", f"checking {problem.model.m} constraints"]
 
 
 def test_the_line():
@@ -67,10 +67,11 @@ def test_the_line():
         for _ in range(34):
             shown.item("compiling", "kernel")
         line = "n-four-bar (livens-em): deriving 210 equations ... compiling 34 kernels ... "
-        assert shown.line().startswith(line) and shown.line().endswith(" s")
-        shown.stage("choosing pivots")
-        shown.stage("drawing the scene")
-        assert shown.line().startswith("n-four-bar (livens-em): compiling 34 kernels ... choosing pivots ... drawing")
+        assert shown.status_line().startswith(line) and shown.status_line().endswith(" s")
+        shown.message("choosing pivots")
+        shown.message("drawing the scene")
+        line = "n-four-bar (livens-em): compiling 34 kernels ... choosing pivots ... drawing"
+        assert shown.status_line().startswith(line)
     finally:
         shown.end()
 

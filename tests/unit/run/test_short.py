@@ -25,7 +25,7 @@ def watched(monkeypatch):
 
     def counting(self, *given):
         found = run(self, *given)
-        seen.n_steps += found is not None
+        seen.taken += found is not None
         seen.left += found is None
         return found
 
@@ -67,9 +67,9 @@ def test_it_is_the_run_step_by_step(name, scheme, every, store, watched):
     problem = lv.problems.load(name)
     plan = Plan.from_arguments(problem, scheme=scheme, t_end=problem.t0 + 50 * problem.h, every=every, store=store)
     whole = execute(plan)
-    assert watched.n_steps == 0  # the first one compiles, and shows that nothing happens on the way
+    assert watched.taken == 0  # the first one compiles, and shows that nothing happens on the way
     same(execute(plan), whole)
-    assert watched.n_steps == 1
+    assert watched.taken == 1
 
 
 def test_it_is_resumed_as_any_other(tmp_path, watched):
@@ -77,7 +77,7 @@ def test_it_is_resumed_as_any_other(tmp_path, watched):
     step = lv.prepare(problem, h=0.01)
     step.run(t_end=1.0)
     path = step.run(t_end=1.0).save(tmp_path / "short.h5")
-    assert watched.n_steps == 1
+    assert watched.taken == 1
     longer = lv.resume(path, t_end=2.0)
     assert np.array_equal(longer.q, lv.simulate(problem, h=0.01, t_end=2.0).q)
 
@@ -91,7 +91,7 @@ def test_what_does_not_go_smoothly_is_left_to_others(watched):
         step.run(t_end=0.2, events=[lv.Event(lambda q, v: q[0], "down")])
         step.run(t_end=100.0)  # it is not short
         slow.run(t_end=0.1)
-    assert watched.n_steps + watched.left == 0
+    assert watched.taken + watched.left == 0
 
 
 def test_a_failure_says_what_a_run_would_say(watched):
@@ -106,7 +106,7 @@ def test_a_failure_says_what_a_run_would_say(watched):
         with pytest.raises(lv.IntegrationError) as failure:
             step.run([0, 1], [3, 0])
         told.append(failure.value)
-    assert watched.left == 1 and watched.n_steps == 0
+    assert watched.left == 1 and watched.taken == 0
     assert str(told[0]) == str(told[1]) and np.array_equal(told[0].result.q, told[1].result.q)
 
 
@@ -116,7 +116,7 @@ def test_results_do_not_keep_code(watched):
     step = lv.prepare(model, h=0.1, t_end=1.0)
     step.run([1.0], [0.0])
     kept = step.run([2.0], [0.0])
-    assert watched.n_steps == 1
+    assert watched.taken == 1
     owner = weakref.ref(compiled_step(model, lv.schemes.get("livens-em")))
     compiled_module._compiled.clear()
     jit.clear_memory_cache()

@@ -28,7 +28,7 @@ joints:
 forces:
   coil: {type: spring, between: [arm.eye, [0.5, 0, 1]], stiffness: 30}
   twist: {type: torsion_spring, joint: hinge, stiffness: 5}
-  grease: {type: torsion_damper, joint: axle, viscosity: 0.1}
+  grease: {type: torsion_damper, joint: axle, damping: 0.1}
   stop: {type: limit, joint: slide, lower: -0.2, stiffness: 1e4}
   dry: {type: friction, joint: slide, force: 0.1}
   rope: {type: cable, through: [arm.b, [1.5, 0, 0.5], load], stiffness: 500}

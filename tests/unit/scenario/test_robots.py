@@ -31,7 +31,7 @@ def test_a_robot_in_a_scenario_is_the_robot_of_its_file(folder):
     assert drawn.gravity.tolist() == [0, 0, -3.7] and scenario.problem().h == 2e-3
     same = lv.Multibody.from_urdf(folder / "arm.urdf", limit_stiffness=1e4)
     assert list(drawn.joints) == list(same.joints)
-    np.testing.assert_array_equal(drawn.assembled.position, same.assembled.position)
+    np.testing.assert_array_equal(drawn.assembly.position, same.assembly.position)
 
 
 def test_robots_on_the_command_line(folder):
@@ -75,7 +75,7 @@ joints:
   shaft: {type: revolute, between: [ground, disc], axis: y}
   belt: {type: couple, joints: [hinge, shaft], weights: [2, -1]}
 forces:
-  servo: {type: pid, joint: hinge, stiffness: 60, damping: 12, integral: 80, angle: 0.3*sin(t)}
+  servo: {type: pid, joint: hinge, kp: 60, kd: 12, ki: 80, reference: 0.3*sin(t)}
   stop: {type: limit, joint: hinge, lower: -30*deg, upper: 45*deg, stiffness: 1e4, restitution: 0.5}
 sensors:
   tip: {point: disc, relative_to: arm.tool}
@@ -98,7 +98,7 @@ def test_all_that_can_be_drawn_in_python_can_be_written():
     same.sensor("tip", disc, relative_to=arm.tool)
     assert drawn.system.fingerprint == same.system.fingerprint
     assert list(drawn.system.quantities) == list(same.system.quantities)
-    assert [stop.name for stop in drawn.system.stops] == [stop.name for stop in same.system.stops]
+    assert [stop.name for stop in drawn.system.model_events] == [stop.name for stop in same.system.model_events]
     for wrong, words in (
         (("[2, -1]", "[2]"), "one number for each"),
         (("at: [1, 0, 0], axes", "place: [1, 0, 0], axes"), "a frame must have"),

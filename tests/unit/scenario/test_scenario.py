@@ -97,7 +97,7 @@ def test_what_is_given_to_run_wins():
 
 def test_changed_parameters_move_the_start():
     changed = lv.scenario.parse(PENDULUM).changed({"l": 2.0, "g": 1e-5}).problem()
-    assert changed.system.parameters == dict(m=1.0, l=2.0, g=1e-5) and changed.q0.tolist() == [-2.0, 0.0]
+    assert changed.model.parameters == dict(m=1.0, l=2.0, g=1e-5) and changed.q0.tolist() == [-2.0, 0.0]
     with pytest.raises(InputError, match="has no parameter 'length'"):
         lv.scenario.parse(PENDULUM).changed({"length": 2.0})
     with pytest.raises(InputError, match=r"line 3, system\.parameters\.l: must be a finite number, got nan"):
@@ -123,7 +123,7 @@ def test_redundant_constraints_can_be_removed():
 def test_values_are_what_their_field_makes_of_them():
     """YAML's own rules would read these coordinates as booleans, 1e-3 as a text and 1:30 as 90."""
     text = PENDULUM.replace("coordinates: x y", "coordinates: [x, y, no, on]").replace("y: 0,", "y: 0, no: 0, on: 0,")
-    system = lv.scenario.parse(text.replace("+ v_y**2", "+ v_y**2 + v_no**2 + v_on**2")).problem().system
+    system = lv.scenario.parse(text.replace("+ v_y**2", "+ v_y**2 + v_no**2 + v_on**2")).problem().model
     assert system.coordinates == ("x", "y", "no", "on")
     assert "line 9, h: ':' is not part of the language" in complaint(PENDULUM.replace("h: 1e-3", "h: 1:30"))
 

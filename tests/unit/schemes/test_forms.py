@@ -14,10 +14,10 @@ from livens.schemes.core.scheme import FORMULATION_DESCRIPTIONS
 class Swing(DescriptorModel):
     """A damped pendulum, as somebody might write a kind of model of their own."""
 
-    kind = "Swing"
+    type_label = "Swing"
 
     def __init__(self, damping=0.1):
-        self.coordinates, self.shared = ("angle", "rate"), Parameters(dict(damping=damping))
+        self.coordinates, self.model_parameters = ("angle", "rate"), Parameters(dict(damping=damping))
         x, rate, t, k = ca.SX.sym("x", 2), ca.SX.sym("r", 2), ca.SX.sym("t"), ca.SX.sym("k", 1)
         residual = ca.vertcat(rate[0] - x[1], rate[1] + ca.sin(x[0]) + k[0] * x[1])
         self._descriptor = Descriptor(x, rate, t, k, residual)
@@ -26,8 +26,8 @@ class Swing(DescriptorModel):
     def descriptor(self):
         return self._descriptor
 
-    def start(self, given, k, t0, project, redundant):
-        return InitialState(t0, {"x": np.array(given["x0"], dtype=float)})
+    def initial_state(self, initial_values, k, t0, project, redundant):
+        return InitialState(t0, {"x": np.array(initial_values["x0"], dtype=float)})
 
 
 def known():
@@ -70,8 +70,8 @@ def test_every_runge_kutta_and_comparison_method_is_among_them():
         (
             "radau",
             lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2),
-            "needs a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; compatible schemes: "
-            "implicit-midpoint, stormer-verlet",
+            "needs a model in descriptor form (FirstOrder, PortHamiltonian, ...), not a Hamiltonian; "
+            "compatible schemes: implicit-midpoint, stormer-verlet",
         ),
         ("heun", lv.problems.load("simple-pendulum").model, "needs a system without constraints, with a regular mass"),
     ],

@@ -197,7 +197,7 @@ def test_little_has_to_be_declared(own):
     class Orderless(MapScheme):
         name = "orderless"
 
-    with pytest.raises(lv.InputError, match="scheme Orderless does not define its attribute .order."):
+    with pytest.raises(lv.InputError, match=r"scheme Orderless does not define its attribute .order."):
         _ = lv.schemes.get("orderless").traits
 
 

@@ -142,7 +142,7 @@ def test_constant_and_equal_tracks_take_no_room():
 def test_turns_do_not_jump(top):
     scene = top.scene
     (cone, *_) = scene.shapes
-    turns = continuous_quaternions(scene.at(top.q, top.t).frames(cone))
+    turns = continuous_quaternions(scene.evaluate(top.q, top.t).frames(cone))
     assert np.all(np.sum(turns[1:] * turns[:-1], axis=1) > 0)
 
 
@@ -277,7 +277,7 @@ def test_several_runs_in_one_page(linkage, tmp_path):
 def test_view_writes_a_page(linkage, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("livens.viewer.display._screen", lambda: True)
+    monkeypatch.setattr("livens.viewer.display._has_browser", lambda: True)
     film = linkage.view(frames=10)
     assert opened == [film.path.as_uri()] and film.path.name == "double-four-bar.html"
     assert film._repr_html_().startswith("<iframe srcdoc=")
@@ -303,8 +303,8 @@ def test_a_model_of_states_may_have_a_look(tmp_path):
 @pytest.mark.parametrize("entry", lv.problems.all(), ids=lambda entry: entry.name)
 def test_every_ready_problem_can_be_seen(entry):
     """It has shapes, of which some move or turn, and no place is nowhere."""
-    scene, state, t = lv.problems.load(entry.name).pose
-    pose = scene.at(np.atleast_2d(state), np.array([t]))
+    scene, state, t = lv.problems.load(entry.name).initial_scene
+    pose = scene.evaluate(np.atleast_2d(state), np.array([t]))
     used = [i for shape in scene.shapes for i in (*itertools.chain(*shape.points), *shape.frame)]
     assert any(isinstance(scene.tape[i], list) for i in used)
     assert all(np.isfinite(pose.points(shape)).all() for shape in scene.shapes)

@@ -48,10 +48,10 @@ def test_a_run_without_its_model(tmp_path):
 def test_models_and_problems():
     problem = lv.problems.load("heavy-top", a=0.2)
     assert "a=0.2" in shown(problem) and "<svg" in problem._repr_html_()
-    assert "gravity" in shown(lv.problems.load("bricard").system) or "parameters" in shown(problem.system)
+    assert "gravity" in shown(lv.problems.load("bricard").model) or "parameters" in shown(problem.model)
     for entry in lv.problems.all():
         found = lv.problems.load(entry.name)
-        assert entry.name in shown(found) and shown(found.system)
+        assert entry.name in shown(found) and shown(found.model)
 
 
 def test_report_and_studies(run):
@@ -66,7 +66,7 @@ def test_report_and_studies(run):
     assert "2 of 2 runs" in shown(sweep) and list(sweep.to_pandas()["l"]) == [1.0, 2.0]
     assert "accuracy" in shown(run.accuracy())
     many = lv.ensemble(
-        problem.system, q0=problem.q0, v0=problem.v0, parameters={"g": np.array([9.0, 10.0])}, h=0.01, t_end=0.1
+        problem.model, q0=problem.q0, v0=problem.v0, parameters={"g": np.array([9.0, 10.0])}, h=0.01, t_end=0.1
     )
     assert "g from 9 to 10" in shown(many)
 
@@ -86,21 +86,21 @@ def test_tables_of_pandas(run):
     assert constraints.shape[1] == 29 and "constraint[0]" in constraints
     with pytest.raises(lv.InputError, match=r"did you mean 'upper0\.x'"):
         run.to_pandas(["upper0.xx"])
-    with pytest.raises(lv.InputError, match="by their names"):
+    with pytest.raises(lv.InputError, match="a name or a list of names of quantities"):
         run.to_pandas(3)
 
 
 def test_a_sketch_is_the_pose():
     problem = lv.problems.load("double-four-bar")
-    lines = [line for line in projected_lines(problem.system.scene, problem.q0) if line.kind == "rod"]
+    lines = [line for line in projected_lines(problem.model.scene, problem.q0) if line.shape_type == "rod"]
     assert len(lines) == 5 and np.allclose(lines[0].points, [[0, 0], [0, 1]])
-    picture = svg(problem.system.scene, problem.q0)
+    picture = svg(problem.model.scene, problem.q0)
     assert len(ET.fromstring(picture)) == 8
-    text = braille(problem.system.scene, problem.q0, columns=40, rows=14)
+    text = braille(problem.model.scene, problem.q0, columns=40, rows=14)
     assert max(map(len, text.splitlines())) <= 40 and len(text.splitlines()) <= 14
     assert text.splitlines()[0].count("\u28c0") > 30  # the upper bars are one long line
     bare = lv.FirstOrder("x", rhs=lambda x: [-x[0]])
-    assert svg(bare.scene, np.zeros(1)) == "" and svg(lv.problems.load("rlc-circuit").system.scene, np.zeros(3))
+    assert svg(bare.scene, np.zeros(1)) == "" and svg(lv.problems.load("rlc-circuit").model.scene, np.zeros(3))
 
 
 def test_progress_bars_are_for_terminals_and_notebooks(monkeypatch):
@@ -136,7 +136,7 @@ def test_axes_must_be_axes():
 
 # -- films ------------------------------------------------------------------------------------------------------------
 def test_a_film_in_a_frame_or_as_a_widget(run, monkeypatch):
-    monkeypatch.setattr("livens.viewer.display._screen", lambda: False)
+    monkeypatch.setattr("livens.viewer.display._has_browser", lambda: False)
     film = run.view(frames=10)
     assert set(film._repr_mimebundle_()) == {"text/plain", "text/html"}
     pytest.importorskip("anywidget")

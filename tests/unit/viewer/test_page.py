@@ -61,16 +61,16 @@ def test_what_is_drawn_is_where_the_result_says(shown, name):
     page = shown(run, frames=100)
     rows, scene = select_rows(run.t, 1, 100), run.scene
     assert np.array_equal(page.evaluate("livens.times()"), run.t[rows])
-    pose = scene.at(run.q, run.t)
+    pose = scene.evaluate(run.q, run.t)
     size = np.ptp(np.concatenate([pose.points(shape).reshape(-1, 3) for shape in scene.shapes]), axis=0).max()
     for row in rows[[0, 17, 50, 99]]:
         page.evaluate("t => livens.seek(t)", run.t[row])
         for shape, drawn in zip(scene.shapes, page.evaluate("livens.positions()"), strict=True):
             points = pose.points(shape)[row]
-            middle = shape.kind in ("rod", "cone", "cylinder", "spring")
+            middle = shape.shape_type in ("rod", "cone", "cylinder", "spring")
             expected = points.mean(axis=0) if middle else points[0]
-            if shape.kind != "damper":
-                assert np.allclose(drawn, expected, atol=2e-4 * size), (shape.name, shape.kind)
+            if shape.shape_type != "damper":
+                assert np.allclose(drawn, expected, atol=2e-4 * size), (shape.name, shape.shape_type)
 
 
 def test_between_frames_it_is_in_between(shown, linkage):
@@ -240,7 +240,7 @@ def test_many_bodies_are_instances(shown):
 
 def test_the_widget_and_the_film_share_their_time(shown, linkage, browser, monkeypatch):
     """With a model as notebooks have one."""
-    monkeypatch.setattr("livens.viewer.display._screen", lambda: False)
+    monkeypatch.setattr("livens.viewer.display._has_browser", lambda: False)
     film = linkage.view(frames=20)
     page = watched(browser.new_page())
     page.goto("about:blank")

@@ -89,7 +89,8 @@ class Convergence:
             for name, fit in curve.fits.items()
         ]
         steps = [f"h = {point.h:g}" for point in self.curves[0].points] if self.curves else []
-        head = f"<p>{html.escape(self.problem)}, errors at t = {self.t_end:g} against {html.escape(self.reference.description)}</p>"
+        reference = html.escape(self.reference.description)
+        head = f"<p>{html.escape(self.problem)}, errors at t = {self.t_end:g} against {reference}</p>"
         marked = [not curve.as_guaranteed for curve in self.curves for _ in curve.fits]
         return head + html.table(["scheme", "declared", "of", "order", *steps], rows, highlighted=marked)
 

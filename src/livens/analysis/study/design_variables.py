@@ -28,10 +28,10 @@ class DesignVariables:
 
     >>> import livens as lv
     >>> step = lv.prepare(lv.problems.load("simple-pendulum"))
-    >>> unknowns = Unknowns(step, {"g": 9.0, "v0[1]": 0.5}, {}, {})
-    >>> unknowns.labels, unknowns.guess
+    >>> unknowns = DesignVariables(step, {"g": 9.0, "v0[1]": 0.5}, {}, {})
+    >>> unknowns.labels, unknowns.initial_guess
     (('g', 'v0[1]'), array([9. , 0.5]))
-    >>> unknowns.given(np.array([9.5, 1.0]))
+    >>> unknowns.to_inputs(np.array([9.5, 1.0]))
     ({'q0': array([-1.,  0.]), 'v0': array([0., 1.])}, {'g': 9.5})
     """
 

@@ -337,9 +337,9 @@ class _Residual:
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         tape, initial_sensitivity, _, state_jacobians = self._run(x)
         shifts = list(unit_tangents(self._step.model, initial_sensitivity, self._variables.labels).values())
-        dz = np.array([initial_sensitivity.forth(shift) for shift in shifts])
+        dz = np.array([initial_sensitivity.jvp(shift) for shift in shifts])
         dk = np.array([shift.k for shift in shifts])
-        states = tape.forth(dz, np.hstack([np.zeros((len(shifts), 2)), dk]))
+        states = tape.tangents(dz, np.hstack([np.zeros((len(shifts), 2)), dk]))
         change = self._measurement.directional(state_jacobians, states, dk) / self._measurement.sigma[:, :, None]
         jacobian = np.asarray(change.reshape(-1, len(shifts)))
         sensitivity = np.linalg.norm(jacobian, axis=0) * np.maximum(np.abs(x), 1.0)

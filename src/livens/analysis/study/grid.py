@@ -19,9 +19,9 @@ MAX_RUNS = 1_000_000
 def parse_values(text: str) -> tuple[str, list[Any]]:
     """Parse ``name=a,b,c`` or ``name=first:last:count``, with ``:log`` for logarithmic spacing.
 
-    >>> values("m=0.1:10:3:log")
+    >>> parse_values("m=0.1:10:3:log")
     ('m', [0.1, 1.0, 10.0])
-    >>> values("scheme=livens-em,livens-midpoint")
+    >>> parse_values("scheme=livens-em,livens-midpoint")
     ('scheme', ['livens-em', 'livens-midpoint'])
     """
     name, equals, specification = text.partition("=")

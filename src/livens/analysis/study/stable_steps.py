@@ -105,7 +105,7 @@ def longest_step(
         raise InputError(f"scheme '{chosen.name}' does not split off expensive forces; use semi-explicit or imex")
     schemes.check_compatible(chosen, model)
     k = model.parameter_vector(dict(parameters or {}))
-    state = model.start(
+    state = model.initial_state(
         initial_values, k, check_number("t0", 0.0 if t0 is None else t0), project=False, redundant="remove"
     )
     by_q, by_v = force_jacobians(model, state["q"], state["v"], state.t, k)

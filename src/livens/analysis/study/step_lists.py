@@ -64,7 +64,7 @@ def _is_applicable(problem: Problem, scheme: Scheme) -> bool:
 def parse_step_sizes(text: str) -> list[float]:
     """Parse step sizes: ``"0.01,0.005"`` is a list, ``"0.01:5"`` is 0.01 and its halves, five steps in all.
 
-    >>> step_sizes("0.01:3")
+    >>> parse_step_sizes("0.01:3")
     [0.01, 0.005, 0.0025]
     """
     largest, colon, count = text.partition(":")

@@ -89,7 +89,8 @@ class Sweep:
         shown = self.rows[:_MAX_SHOWN]
         remainder = f"<p>and {len(self.rows) - _MAX_SHOWN} more</p>" if len(self.rows) > _MAX_SHOWN else ""
         table = html.table(names, ([row.get(name) for name in names] for row in shown))
-        return f"<p>sweep of {html.escape(self.problem)}: {len(self.rows)} of {self.total} runs{failed}</p>{table}{remainder}"
+        head = f"<p>sweep of {html.escape(self.problem)}: {len(self.rows)} of {self.total} runs{failed}</p>"
+        return f"{head}{table}{remainder}"
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the table to a file, as CSV or Parquet by its suffix.

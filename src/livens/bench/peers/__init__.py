@@ -13,14 +13,14 @@ from livens.bench.program import ProgramError, run_module
 class OtherCode:
     """Other code, run `repeats` times per round with each of its settings.
 
-    `facts` are those of its fastest run; `error` is the reason if there are none.
+    `info` is the result of its fastest run; `error` is the reason if there is none.
     """
 
     name: str
     module: str
     repeats: int = 1
     arguments: tuple[str, ...] = ()
-    facts: dict[str, Any] | None = None
+    info: dict[str, Any] | None = None
     error: str | None = None
 
     def run_round(self) -> None:

@@ -22,17 +22,19 @@ def main() -> dict[str, float]:
     )
 
     def last(q: Any, v: Any) -> Any:
-        found = diffrax.diffeqsolve(terms, diffrax.SemiImplicitEuler(), 0.0, steps * h, h, (q, v), max_steps=steps + 1)
-        return found.ys[0][-1, 0]
+        solution = diffrax.diffeqsolve(
+            terms, diffrax.SemiImplicitEuler(), 0.0, steps * h, h, (q, v), max_steps=steps + 1
+        )
+        return solution.ys[0][-1, 0]
 
     gradient = jax.jit(jax.value_and_grad(last, argnums=(0, 1)))
     q, v = jnp.asarray(problem.q0), jnp.asarray(problem.v0)
     jax.block_until_ready(gradient(q, v))
     best = float("inf")
     for _ in range(5):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         jax.block_until_ready(gradient(q, v))
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - started)
     return {"ms": best * 1e3}
 
 

@@ -67,17 +67,17 @@ def squeezer() -> Multibody:
     links = [
         mb.body(f"K{i + 1}", mass=k["m"][i], inertia=k["I"][i], position=centre) for i, centre in enumerate(centres)
     ]
-    one, two, three, four, five, six, seven = links
-    motor = mb.revolute("O", mb.ground, one, at=[0, 0])
-    mb.revolute("crank pin", one, two, at=crank)
-    mb.revolute("B", mb.ground, three, at=B)
-    mb.revolute("A5", mb.ground, five, at=A)
-    mb.revolute("A7", mb.ground, seven, at=A)
-    mb.revolute("knee", five, four, at=knee)
-    mb.revolute("elbow", seven, six, at=elbow)
-    for link in (three, four, six):
-        mb.revolute(f"end of {link.name}", two, link, at=end)
-    corner = three.point("D", at=B + k["sd"] * along(gamma) - k["sc"] * across(gamma))
+    link1, link2, link3, link4, link5, link6, link7 = links
+    motor = mb.revolute("O", mb.ground, link1, at=[0, 0])
+    mb.revolute("crank pin", link1, link2, at=crank)
+    mb.revolute("B", mb.ground, link3, at=B)
+    mb.revolute("A5", mb.ground, link5, at=A)
+    mb.revolute("A7", mb.ground, link7, at=A)
+    mb.revolute("knee", link5, link4, at=knee)
+    mb.revolute("elbow", link7, link6, at=elbow)
+    for link in (link3, link4, link6):
+        mb.revolute(f"end of {link.name}", link2, link, at=end)
+    corner = link3.point("D", at=B + k["sd"] * along(gamma) - k["sc"] * across(gamma))
     mb.spring("spring", corner, k["C"], stiffness=float(k["c0"]), free_length=float(k["l0"]))
     mb.motor(motor, torque=float(k["mom"]), name="motor")
     return mb

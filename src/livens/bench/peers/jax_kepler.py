@@ -19,7 +19,7 @@ def main() -> dict[str, float]:
     def force(q: Any) -> Any:
         return -q / jnp.sum(q * q) ** 1.5
 
-    def one(state: Any, _: Any) -> Any:
+    def single_gradient(state: Any, _: Any) -> Any:
         q, v, f = state
         v = v + h / 2 * f
         q = q + h * v
@@ -27,16 +27,16 @@ def main() -> dict[str, float]:
         return (q, v + h / 2 * f, f), None
 
     def last(q: Any, v: Any) -> Any:
-        return jax.lax.scan(one, (q, v, force(q)), None, length=steps)[0][0][0]
+        return jax.lax.scan(single_gradient, (q, v, force(q)), None, length=steps)[0][0][0]
 
     gradient = jax.jit(jax.value_and_grad(last, argnums=(0, 1)))
     q, v = jnp.asarray(problem.q0), jnp.asarray(problem.v0)
     jax.block_until_ready(gradient(q, v))
     best = float("inf")
     for _ in range(30):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         jax.block_until_ready(gradient(q, v))
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - started)
     return {"ms": best * 1e3}
 
 

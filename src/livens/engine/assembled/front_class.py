@@ -248,7 +248,10 @@ class FrontClass:
         With `in_runs` the kernel is for blocks of fronts whose contributions are contiguous.
         """
         layout = self.n_index_slots, self.rhs_addresses, self.unknown_addresses, self.split_runs if in_runs else None
-        key_text = f"{codegen_fingerprint()} {self.structure.types} {self.entry_sources} {self.rhs_sources} {self.pivot_order} {self.n_boundary} {layout}"
+        key_text = (
+            f"{codegen_fingerprint()} {self.structure.types} {self.entry_sources} {self.rhs_sources} "
+            f"{self.pivot_order} {self.n_boundary} {layout}"
+        )
         text = {
             "factor": lambda: self._factor_ir("factor", False, in_runs),
             "keep": lambda: self._factor_ir("keep", True, in_runs),

@@ -125,7 +125,8 @@ class IndexedEmitter(Emitter):
         argument_types = [f"<{WIDTH} x ptr>", "i32", f"<{WIDTH} x i1>", self.type]
         self._declared[name] = f"declare {self.type} @{name}({', '.join(argument_types)})"
         return self.emit(
-            f"call {self.type} @{name}(<{WIDTH} x ptr> {pointers}, i32 8, <{WIDTH} x i1> {_ALL_LANES}, {self.type} poison)"
+            f"call {self.type} @{name}(<{WIDTH} x ptr> {pointers}, i32 8, "
+            f"<{WIDTH} x i1> {_ALL_LANES}, {self.type} poison)"
         )
 
     def _padding_value(self, base: str, slot: int, offset: int) -> str:

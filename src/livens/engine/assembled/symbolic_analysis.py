@@ -366,7 +366,7 @@ class EliminationPlan:
                                 (contribution.pattern, -1, local),
                             )
                         )
-            extra.sort(key=lambda found: found[:2])
+            extra.sort(key=lambda item: item[:2])
             fronts[b] = bound, (*structure, *(item[-1] for item in extra)), [*indices, *(item[2] for item in extra)]
         return fronts, absorbed
 

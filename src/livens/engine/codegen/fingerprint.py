@@ -11,11 +11,15 @@ from pathlib import Path
 _SOURCE_FOLDERS = ("engine", "expressions/graph", "schemes/discretization")
 
 
-@functools.cache
-def codegen_fingerprint() -> str:
-    """Return the fingerprint of all sources that determine generated code: another version may generate other code."""
-    package = Path(__file__).parents[2]
+def hash_sources(package: Path) -> str:
+    """Return the hash of the sources below the package folder that determine generated code."""
     digest = hashlib.sha256()
     for file in sorted(file for folder in _SOURCE_FOLDERS for file in (package / folder).rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+@functools.cache
+def codegen_fingerprint() -> str:
+    """Return the fingerprint of the code generators: another version of their sources may generate other code."""
+    return hash_sources(Path(__file__).parents[2])

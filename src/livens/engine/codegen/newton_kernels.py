@@ -154,7 +154,7 @@ def _all_within_bound_simd8(emitter: Emitter, residuals: list[str]) -> str:
 def blocks_of_8(size: int) -> list[int]:
     """Return the starts of blocks of eight that cover `size` entries; the last block may overlap the previous one.
 
-    >>> eights(20)
+    >>> blocks_of_8(20)
     [0, 8, 12]
     """
     return [*range(0, size - _SIMD8 + 1, _SIMD8)] + ([size - _SIMD8] if size % _SIMD8 else [])

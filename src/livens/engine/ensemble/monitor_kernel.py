@@ -65,7 +65,10 @@ def initial_monitor(spec: EnsembleMonitorSpec, width: int, array: np.ndarray) ->
 
 def monitor_kernel(spec: EnsembleMonitorSpec, width: int) -> NativeCode:
     """Compile the monitor update by one state, in the lanes of the mask."""
-    key = f"{codegen_fingerprint()} {width} {spec.momentum_sizes} {spec.n_reduced} {spec.supplied_index} {spec.function.serialize()}"
+    key = (
+        f"{codegen_fingerprint()} {width} {spec.momentum_sizes} {spec.n_reduced} {spec.supplied_index} "
+        f"{spec.function.serialize()}"
+    )
     return load_or_compile(key, lambda: _monitor_ir(spec, width), "watch", 1)
 
 

@@ -17,8 +17,6 @@ _INT_OPERATIONS = {
     ast.Add: "add nsw",
     ast.Sub: "sub nsw",
     ast.Mult: "mul nsw",
-    ast.FloorDiv: "sdiv",
-    ast.Mod: "srem",
     ast.BitAnd: "and",
 }
 _FLOAT_OPERATIONS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
@@ -71,7 +69,9 @@ class ExpressionTranslator(FunctionBuilder):
         if native_type.struct is None:
             raise self._error(node, f"the value is not a struct and has no field '{node.attr}'")
         field = signature_of(native_type.struct)[node.attr]
-        address = self._emit(f"getelementptr inbounds i64, ptr {struct}, i64 {native_type.struct.field_index(node.attr)}")
+        address = self._emit(
+            f"getelementptr inbounds i64, ptr {struct}, i64 {native_type.struct.field_index(node.attr)}"
+        )
         if field is BOOL:
             stored = self._emit(f"load i64, ptr {address}, align 8, !invariant.load !0")
             return self._emit(f"icmp ne i64 {stored}, 0"), BOOL
@@ -103,6 +103,8 @@ class ExpressionTranslator(FunctionBuilder):
             offset = self._convert(rhs, INT)
             return self._emit(f"getelementptr inbounds {lhs[1].element}, ptr {lhs[0]}, i64 {offset}"), lhs[1]
         is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT and not isinstance(operator, ast.Div)
+        if is_integer and isinstance(operator, (ast.FloorDiv, ast.Mod)):
+            return self._floor_division(operator, self._convert(lhs, INT), self._convert(rhs, INT)), INT
         table = _INT_OPERATIONS if is_integer else _FLOAT_OPERATIONS
         if type(operator) not in table:
             raise self._error(node, f"{type(operator).__name__} cannot be lowered")
@@ -110,6 +112,21 @@ class ExpressionTranslator(FunctionBuilder):
         flags = "" if is_integer else self._flags
         a, b = self._convert(lhs, native_type), self._convert(rhs, native_type)
         return self._emit(f"{table[type(operator)]}{flags} {native_type.llvm} {a}, {b}"), native_type
+
+    def _floor_division(self, operator: ast.operator, a: str, b: str) -> str:
+        """Emit ``a // b`` or ``a % b`` with the semantics of Python: the quotient is rounded down.
+
+        The instructions of LLVM truncate, so that the remainder has the sign of `a`. If it is not zero and has another
+        sign than `b`, the quotient is decreased by one and the remainder increased by `b`.
+        """
+        remainder = self._emit(f"srem i64 {a}, {b}")
+        differs = self._emit(f"icmp slt i64 {self._emit(f'xor i64 {remainder}, {b}')}, 0")
+        nonzero = self._emit(f"icmp ne i64 {remainder}, 0")
+        is_corrected = self._emit(f"and i1 {differs}, {nonzero}")
+        if isinstance(operator, ast.Mod):
+            return self._emit(f"add i64 {remainder}, {self._emit(f'select i1 {is_corrected}, i64 {b}, i64 0')}")
+        quotient = self._emit(f"sdiv i64 {a}, {b}")
+        return self._emit(f"sub i64 {quotient}, {self._emit(f'zext i1 {is_corrected} to i64')}")
 
     def _value_unaryop(self, node: ast.UnaryOp) -> Value:
         value = self._translate(node.operand)

@@ -291,7 +291,10 @@ class DemStepper:
         self.statistics = StepperStatistics()
         self._compiled = compiled
         self._arrays = dem_arrays(
-            equations.crowd.numbers(k), compiled.layout, equations.alpha, equations.extrapolate_velocity
+            equations.granular_box.granular_parameters(k),
+            compiled.layout,
+            equations.alpha,
+            equations.extrapolate_velocity,
         )
         self._workspaces = WorkspaceManager(k, np.zeros(0, dtype=np.int64), pool=compiled.workspace_pool)
 

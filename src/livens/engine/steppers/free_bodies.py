@@ -171,7 +171,7 @@ class FreeBodiesStepper:
         equations: Any = compiled.equations
         self.statistics, self._compiled = StepperStatistics(), compiled
         self._arrays, self._codes = free_body_arrays(equations, k)
-        self._neighbours = NeighbourList(equations.system.box, k)
+        self._neighbours = NeighbourList(equations.system.external_force, k)
         self._workspaces = WorkspaceManager(k, np.zeros(0, dtype=np.int64), pool=compiled.workspace_pool)
 
     def advance(

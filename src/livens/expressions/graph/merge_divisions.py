@@ -15,7 +15,7 @@ def merge_divisions(function: ca.Function) -> ca.Function:
     Derivatives of quotients and roots contain chains of dependent divisions, whose latency dominates an explicit step.
 
     >>> r = ca.SX.sym("r")
-    >>> one_division(ca.Function("f", [r], [2 / r / r / r]))(r)
+    >>> merge_divisions(ca.Function("f", [r], [2 / r / r / r]))(r)
     SX((2/(sq(r)*r)))
     """
     symbols = [ca.SX.sym(f"i{i}", *function.size_in(i)) for i in range(function.n_in())]

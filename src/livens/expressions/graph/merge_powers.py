@@ -23,7 +23,7 @@ def merge_powers(function: ca.Function) -> ca.Function:
 
     >>> x = ca.SX.sym("x")
     >>> f = ca.Function("f", [x, ca.SX.sym("t"), ca.SX.sym("k", 0)], [ca.sqrt(x) * (1 / x) / (2 * ca.sqrt(x))])
-    >>> merged_powers(f)(x, 0, ca.SX(0, 1))
+    >>> merge_powers(f)(x, 0, ca.SX(0, 1))
     SX((0.5/x))
     """
     try:

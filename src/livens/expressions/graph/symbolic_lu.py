@@ -19,7 +19,7 @@ def solve_symbolic(matrix: Any, rhs: Any, sample: np.ndarray) -> Any:
 
     >>> a = ca.SX.sym("a")
     >>> A = ca.blockcat([[1, a], [0, 2]])
-    >>> x = eliminated(A, ca.vertcat(3, 4), np.array([[1.0, 0.7], [0.0, 2.0]]))
+    >>> x = solve_symbolic(A, ca.vertcat(3, 4), np.array([[1.0, 0.7], [0.0, 2.0]]))
     >>> ca.Function("x", [a], [x])(0.5).full().ravel().tolist()
     [2.0, 2.0]
     """

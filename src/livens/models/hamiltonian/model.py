@@ -196,7 +196,12 @@ class Hamiltonian(PhaseSpaceModel):
         )
         generators = {name: trace_generator(name, f, n) for name, f in (symmetries or {}).items()}
         self._initialize(
-            names, ParameterTable(shared), terms, generators, None, _check_callable("visual", visual) if visual else None
+            names,
+            ParameterTable(shared),
+            terms,
+            generators,
+            None,
+            _check_callable("visual", visual) if visual else None,
         )
 
     def _initialize(
@@ -249,7 +254,7 @@ class Hamiltonian(PhaseSpaceModel):
         --------
         >>> import livens as lv
         >>> pendulum = lv.System("theta", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
-        >>> lv.Hamiltonian.of(pendulum).separable
+        >>> lv.Hamiltonian.from_system(pendulum).separable
         True
         """
         from livens.models.hamiltonian.legendre import from_system  # circular import
@@ -276,7 +281,7 @@ class Hamiltonian(PhaseSpaceModel):
         --------
         >>> import livens as lv
         >>> free = lv.Hamiltonian("x", kinetic=lambda p, k: p[0] ** 2 / (2 * k.mass), parameters=dict(mass=3.0))
-        >>> free.system().constant_mass
+        >>> free.to_system().constant_mass
         True
         """
         from livens.models.hamiltonian.legendre import to_system  # circular import
@@ -453,7 +458,9 @@ class Hamiltonian(PhaseSpaceModel):
         return [Visual(self._visual, range(self.n), self.model_parameters.unpack(k[: self.model_parameters.size]))]
 
     def fingerprint_data(self) -> Sequence[Any]:
-        all_terms = {name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "external_force", "by_beta"]}
+        all_terms = {
+            name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "external_force", "by_beta"]
+        }
         terms = {name: term for name, term in all_terms.items() if term is not None}
         symbols = [self.q, self.p, self.v, self.t, self.k]
         symmetries = [generator.serialize() for generator in self.symmetries.values()]

@@ -189,7 +189,8 @@ class MasslessEquilibrium:
             if not np.array_equal(values, initial)
         )
         raise InputError(
-            f"inconsistent initial values: {problem}; equilibrium holds for {proposal}; pass project=True to start there"
+            f"inconsistent initial values: {problem}; equilibrium holds for {proposal}; "
+            "pass project=True to start there"
         )
 
 

@@ -63,7 +63,7 @@ def from_system(system: System, inputs: Directions | None = None, outputs: Direc
     --------
     >>> import livens as lv
     >>> cart = lv.System("x", kinetic=lambda v: v @ v, dissipation=lambda v: v @ v, potential=lambda q: q[0] ** 4)
-    >>> lv.port_hamiltonian.from_mechanics(cart, inputs="x")
+    >>> lv.port_hamiltonian.from_system(cart, inputs="x")
     <livens.PortHamiltonian: states x v_x, port x>
     """
     d, n = equations_of_motion(system), system.n

@@ -55,14 +55,14 @@ def check_initial_state(
 
     Examples
     --------
-    >>> from livens.port_hamiltonian import examples, start_values
+    >>> from livens.port_hamiltonian import check_initial_state, examples
     >>> circuit, x0 = examples.circuit()
-    >>> start_values(circuit, [1.0, 4.0, 0.0, 0.0, 0.0])
+    >>> check_initial_state(circuit, [1.0, 4.0, 0.0, 0.0, 0.0])
     Traceback (most recent call last):
     ...
     livens.errors.InputError: inconsistent start: algebraic equation 3 (row of 'I_G') is violated by -3; a consistent \
 start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True to start there
-    >>> start_values(circuit, [1.0, 4.0, 0.0, 0.0, 0.0], project=True)
+    >>> check_initial_state(circuit, [1.0, 4.0, 0.0, 0.0, 0.0], project=True)
     array([ 1.,  4.,  0., -1.,  0.])
     """
     if not hasattr(model, "parameter_vector") or not hasattr(model, "states"):

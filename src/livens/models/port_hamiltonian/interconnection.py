@@ -164,8 +164,8 @@ def _algebraic_loop(relations: PortRelations, feedthrough: np.ndarray, output_ma
     )
     if unobservable.shape[1]:
         return (
-            f"the relation between the ports {relations.ports_in(null_space @ unobservable[:, 0])} does not restrict the "
-            "states, so it leaves the inputs undetermined"
+            f"the relation between the ports {relations.ports_in(null_space @ unobservable[:, 0])} does not restrict "
+            "the states, so it leaves the inputs undetermined"
         )
     return ""
 

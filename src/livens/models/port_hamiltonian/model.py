@@ -439,8 +439,9 @@ def _with_inputs(structure: PHStructure, parameters: Parameters, ports: Sequence
         # y = ... + (S - N) u: dependence of inputs on inputs
         i, j = int(feedthrough.sparsity().row()[0]), int(feedthrough.sparsity().get_col()[0])
         raise ModelError(
-            f"algebraic loop: the input of port '{ports[open_ports[i]]}' asks for an output that depends, through S - N, on "
-            f"the input of port '{ports[open_ports[j]]}' at the same time; make it a function of x, or use interconnect"
+            f"algebraic loop: the input of port '{ports[open_ports[i]]}' asks for an output that depends, through "
+            f"S - N, on the input of port '{ports[open_ports[j]]}' at the same time; make it a function of x, "
+            "or use interconnect"
         )
     # remaining outputs in the law do not depend on open inputs
     output = (s.B + s.P).T @ s.z + (s.S - s.N) @ _input_vector(s)

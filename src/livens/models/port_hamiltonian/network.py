@@ -44,10 +44,10 @@ def interconnect_all(systems: Mapping[str, PortHamiltonian], relations: Callable
     Examples
     --------
     >>> import livens as lv
-    >>> from livens.port_hamiltonian import network
+    >>> from livens.port_hamiltonian import interconnect_all
     >>> cart = lv.PortHamiltonian("p", H=lambda x, k: x[0] ** 2 / (2 * k.m), B=[[1]], ports="f", parameters=dict(m=1.0))
     >>> spring = lv.PortHamiltonian("s", H=lambda x: x[0] ** 2 / 2, B=[[1]], ports="v")
-    >>> train = network(
+    >>> train = interconnect_all(
     ...     {"engine": cart, "hook": spring, "wagon": cart},
     ...     lambda y, u: [
     ...         u["hook.v"] - y["engine.f"] + y["wagon.f"],
@@ -67,7 +67,7 @@ def interconnect_all(systems: Mapping[str, PortHamiltonian], relations: Callable
             raise InputError(f"'{name}' of a network must be a PortHamiltonian, got {system!r}")
     parts = [_prefixed(name, system) for name, system in systems.items()]
     systems_in_parallel = functools.reduce(
-        lambda found, part: parallel(_as_model(found), part), parts[1:], _as_parallel(parts[0])
+        lambda systems, part: parallel(_as_model(systems), part), parts[1:], _as_parallel(parts[0])
     )
     ports = [
         port

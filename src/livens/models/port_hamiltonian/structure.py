@@ -197,8 +197,8 @@ def _psd_violation(w: np.ndarray, tolerance: np.ndarray, states: Sequence[str], 
     names = [*states, *(f"u[{port}]" for port in ports)]
     components = ", ".join(f"{names[a]}: {direction[a]:.3g}" for a in np.flatnonzero(np.abs(direction) > 1e-3))
     return (
-        f"{_psd_message(j, n)} because of {_entry_label((i, j), n, 'RPS')}: the power lost along the efforts ({components}) is "
-        f"{direction @ w @ direction:.3g}"
+        f"{_psd_message(j, n)} because of {_entry_label((i, j), n, 'RPS')}: "
+        f"the power lost along the efforts ({components}) is {direction @ w @ direction:.3g}"
     )
 
 

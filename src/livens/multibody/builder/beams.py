@@ -165,7 +165,7 @@ class BeamMethods(BodyMethods):
         most = check_integer(f"{name}: modes", modes, minimum=2)
         if not isinstance(section, Section) or section.is_coupled:
             raise InputError(f"{name}: the section must be a livens.Section without couplings, got {section!r}")
-        checked_time = check_nonnegative(f"{name}: damping", damping_time)
+        checked_time = check_nonnegative(f"{name}: damping_time", damping_time)
         waves = tuple(range(2, most + 1))
         ring = RingModes(
             check_positive(f"{name}: the radius", radius), float(section.planar_stiffness()[2]), section.mass, waves
@@ -278,7 +278,7 @@ class BeamMethods(BodyMethods):
         self._claim_name(name)
         if not isinstance(section, Section):
             raise InputError(f"{name}: the section must be a livens.Section, got {section!r}")
-        checked_time = check_nonnegative(f"{name}: damping", damping_time)
+        checked_time = check_nonnegative(f"{name}: damping_time", damping_time)
         lengths = np.diff(line.stations)
         tributary_lengths = np.zeros(len(line.stations))
         tributary_lengths[:-1] += lengths / 2
@@ -315,9 +315,9 @@ class BeamMethods(BodyMethods):
         self._check_body(name, body)
         if body.element is None:
             return
-        if not body.turns:
+        if not body.has_orientation:
             raise InputError(f"{name}: '{body.name}' is a particle; a beam cannot be clamped to it")
-        if np.linalg.norm(body.position - position) > 1e-9 * (1 + np.linalg.norm(position)):
+        if np.linalg.norm(body.reference_position - position) > 1e-9 * (1 + np.linalg.norm(position)):
             raise InputError(
                 f"{name}: the centre of '{body.name}' is not at the end of the beam; use a joint at the end instead, "
                 "such as mb.fixed"

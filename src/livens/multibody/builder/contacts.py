@@ -188,9 +188,9 @@ class ContactMethods(ModelBase):
         >>> import livens as lv
         >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
         >>> balls = [mb.sphere(f"ball{i}", at=[0.01 * i, 0, 0.1 + 0.21 * i], radius=0.1, mass=1.0) for i in range(3)]
-        >>> heap = mb.contact_group("heap", [*balls, mb.ground], stiffness=2e4, damping=0.5, friction=0.3)
+        >>> heap = mb.contact_group("heap", [*balls, mb.ground], stiffness=2e4, dissipation=0.5, friction=0.3)
         >>> run = mb.simulate(t_end=0.2, h=1e-4, every=100)
-        >>> bool(run["ball0.position"][:, 2].min() > 0.09), bool(heap.stored(run)[-1] > 0)
+        >>> bool(run["ball0.position"][:, 2].min() > 0.09), bool(heap.stored_energy(run)[-1] > 0)
         (True, True)
         """
         from livens.multibody.contacts.contact_group import ContactGroup

@@ -60,8 +60,8 @@ class ControlMethods(ForceMethods):
         name = name or self._default_name(joint, "controller")
         coordinate = "angle" if isinstance(joint, Joint) and joint.joint_type.angle else "slide"
         self._require_coordinate(name, joint, coordinate)
-        laws = _time_functions(name, angle=reference, rate=reference_rate, feedforward=feedforward)
-        gains = _gains(name, stiffness=kp, damping=kd)
+        laws = _time_functions(name, reference=reference, reference_rate=reference_rate, feedforward=feedforward)
+        gains = dict(stiffness=_gain(name, "kp", kp), damping=_gain(name, "kd", kd))
         law = _pd_law(*laws, coordinate == "angle")
         key = "torque" if coordinate == "angle" else "force"
         return self.motor(joint, parameters=gains, name=name, **{key: law})
@@ -111,9 +111,9 @@ class ControlMethods(ForceMethods):
         rotational = isinstance(joint, Joint) and joint.joint_type.angle
         self._require_coordinate(name, joint, "angle" if rotational else "slide")
         reference_law, *other_laws = _time_functions(
-            name, angle=reference, rate=reference_rate, feedforward=feedforward
+            name, reference=reference, reference_rate=reference_rate, feedforward=feedforward
         )
-        gains = _gains(name, stiffness=kp, damping=kd, integral=ki)
+        gains = dict(stiffness=_gain(name, "kp", kp), damping=_gain(name, "kd", kd), integral=_gain(name, "ki", ki))
         self._claim_name(name)
         body = integrator_body(f"{name} integral")
         element = joint.force_element(
@@ -192,8 +192,8 @@ def _time_functions(name: str, **values: Any) -> list[Callable[..., Any]]:
     ]
 
 
-def _gains(name: str, **values: Any) -> dict[str, float]:
-    return {gain: check_nonnegative(f"{name}: the {gain}", x) for gain, x in values.items()}
+def _gain(name: str, argument: str, value: Any) -> float:
+    return check_nonnegative(f"{name}: the gain {argument}", value)
 
 
 @functools.lru_cache(maxsize=256)

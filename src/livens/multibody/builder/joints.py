@@ -131,14 +131,14 @@ class JointMethods(ModelBase):
         --------
         >>> import livens as lv
         >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
-        >>> ring = mb.ring("ring", at=[0, 0, 0], axis="x", radius=0.02, tube=0.004, mass=0.06)
+        >>> ring = mb.ring("ring", at=[0, 0, 0], axis="x", radius=0.02, tube_radius=0.004, mass=0.06)
         >>> housing = mb.penalty_joint("housing", mb.ground, ring, frequency=1e6)
         >>> run = mb.simulate(t_end=1e-4, h=1e-6, scheme="semi-explicit:0.5,0.8")
         >>> round(float(run["housing.force"][-1, 2]), 6)  # its weight, in N
         0.5886
         """
         checked_frequency = check_positive(f"{name}: the frequency", frequency)
-        checked_ratio = check_nonnegative(f"{name}: the damping", damping_ratio)
+        checked_ratio = check_nonnegative(f"{name}: the damping ratio", damping_ratio)
         checked_beta = check_number(f"{name}: beta", beta)
         joint = self._joint(joint_type, name, body_a, body_b, at, None, axis, second_axis, None)
         penalty = penalty_joint(joint, checked_frequency, checked_ratio, checked_beta)

@@ -32,8 +32,9 @@ def check_initial_penetration(contacts: Iterable[PairContact], system: System, q
         depth = max((-_gap_and_rate(point, system, q, 0 * q)[0] for point in contact.points), default=0.0)
         if depth > limit:
             raise InputError(
-                f"{contact.name}: '{contact.shape_a.body.name}' and '{contact.shape_b.body.name}' overlap by {depth:.3g} "
-                f"at the start, which exceeds the allowed initial penetration ({limit:.3g}): move them apart"
+                f"{contact.name}: '{contact.shape_a.body.name}' and '{contact.shape_b.body.name}' overlap by "
+                f"{depth:.3g} at the start, which exceeds the allowed initial penetration ({limit:.3g}): "
+                "move them apart"
             )
 
 

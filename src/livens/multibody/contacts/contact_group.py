@@ -65,8 +65,8 @@ class ContactGroup:
         self.shape_classes = [self._shape_class(shape) for shape in self.shapes]
         if len(self._shape_classes) > _MAX_SHAPE_CLASSES:
             raise InputError(
-                f"{name}: {len(self._shape_classes)} different shapes exceed the limit of a contact group ({_MAX_SHAPE_CLASSES}): "
-                "use bodies of fewer different sizes"
+                f"{name}: {len(self._shape_classes)} different shapes exceed the limit of a contact group "
+                f"({_MAX_SHAPE_CLASSES}): use bodies of fewer different sizes"
             )
         self._law_parameters = self._class_pair_parameters()
         #: Placeholder element that owns the shared parameters and the static visuals; it applies no force.
@@ -80,7 +80,11 @@ class ContactGroup:
     # -- shape classes and parameters ---------------------------------------------------------------------------------
     def _shape_class(self, shape: CollisionShape) -> int:
         sizes = {name: np.asarray(value).tobytes() for name, value in shape.sizes.items()}
-        attributes = getattr(shape, "local_positions", None), getattr(shape, "rounding", 0.0), getattr(shape, "radius", 0.0)
+        attributes = (
+            getattr(shape, "local_positions", None),
+            getattr(shape, "rounding", 0.0),
+            getattr(shape, "radius", 0.0),
+        )
         points = None if attributes[0] is None else np.array(attributes[0]).tobytes()
         surface = shape.surface if shape.surface is not None else type(shape)
         key = (
@@ -149,7 +153,7 @@ class ContactGroup:
             for visual in (static_visual(static_shape, body_shape) for static_shape in static_shapes)
             if visual is not None
         ]
-        return None if not visuals else lambda: [shape for look in visuals for shape in look()]
+        return None if not visuals else lambda: [shape for visual in visuals for shape in visual()]
 
     def pair_parameters(self, a: int, b: int, contact_point: ContactPoint) -> dict[str, Any]:
         """Return the parameters specific to a pair of shape classes."""
@@ -310,8 +314,9 @@ def check_group_penetration(groups: Mapping[str, ContactGroup], system: System, 
         limit = MAX_INITIAL_PENETRATION * min(shapes[i].characteristic_size, shapes[j].characteristic_size)
         for gap in contacts.pair_gaps(i, j, q, k):
             if -gap > limit:
+                group_name = contacts.groups[contacts.proxies[i].group].name
                 raise InputError(
-                    f"{contacts.groups[contacts.proxies[i].group].name}: '{shapes[i].body.name}' and '{shapes[j].body.name}' "
+                    f"{group_name}: '{shapes[i].body.name}' and '{shapes[j].body.name}' "
                     f"overlap by {-gap:.3g} at the start, which exceeds the allowed initial penetration ({limit:.3g}): "
                     "move them apart"
                 )
@@ -337,8 +342,9 @@ def check_group_step_size(
                 law_parameters, reduced_mass(proxy.body, other.body), speed
             )
             if duration < MIN_STEPS_PER_COLLISION * h:
+                recommended_step = duration / GOOD_STEPS_PER_COLLISION
                 raise InputError(
                     f"{group.name}: a collision of {proxy.body.name} and {other.body.name} at {speed:.3g} m/s lasts "
-                    f"{duration:.2g} s, too short for steps of h = {h:g}: use h <= {duration / GOOD_STEPS_PER_COLLISION:.1g}, or a "
+                    f"{duration:.2g} s, too short for steps of h = {h:g}: use h <= {recommended_step:.1g}, or a "
                     "smaller stiffness"
                 )

@@ -117,6 +117,6 @@ def _normal(a: np.ndarray, b: np.ndarray) -> bool:
 def _unsupported_error(link: Link, chain: Sequence[JointDof], reason: str) -> Exception:
     names = ", ".join(dof.name for dof in chain)
     return link.node.error(
-        f"there are several joints ({names}) between it and the next body with mass, with {reason}; this combination is "
-        "not supported as one joint: add links with mass in between"
+        f"there are several joints ({names}) between it and the next body with mass, with {reason}; "
+        "this combination is not supported as one joint: add links with mass in between"
     )

@@ -90,14 +90,14 @@ class MultibodyBuilder:
             self._add_closure(closure)
         for actuator in robot.actuators:
             joint = self._scalar_joint(actuator.joint, actuator.node, "an actuator")
-            gains = dict(stiffness=actuator.stiffness, damping=actuator.damping, angle=actuator.target)
+            gains = dict(kp=actuator.stiffness, kd=actuator.damping, reference=actuator.target)
             self.mb.pd(joint, name=self._unique_name(actuator.name, "actuator"), **gains)
         self._add_static_visuals()
         self._apply_initial_pose()
         if self.inactive_limits:
             robot.notes.append(
-                f"joint limits are ignored ({_abbreviate(self.inactive_limits)}) because the file gives no limit stiffness; "
-                "pass limit_stiffness or add mb.limit"
+                f"joint limits are ignored ({_abbreviate(self.inactive_limits)}) because the file gives no limit "
+                "stiffness; pass limit_stiffness or add mb.limit"
             )
         self.mb.import_warnings += robot.notes
 
@@ -211,8 +211,8 @@ class MultibodyBuilder:
                     self._unique_name(chain_dof.name, "joint"),
                     (body_a, body_b) if is_forward else (body_b, body_a),
                 )
-                gauge = JointCoordinate(name, *bodies, composite.point, axes, chain_dof.is_rotational)
-                mb.joint_coordinates[name] = self.joints[chain_dof.name] = gauge
+                coordinate = JointCoordinate(name, *bodies, composite.point, axes, chain_dof.is_rotational)
+                mb.joint_coordinates[name] = self.joints[chain_dof.name] = coordinate
         for chain_dof in chain:
             if chain_dof.name not in self.joints:
                 self.non_scalar_joints.add(chain_dof.name)
@@ -228,10 +228,11 @@ class MultibodyBuilder:
         """Add the passive forces of one dof: spring, damper, friction, armature and limit."""
         mb, is_rotational = self.mb, dof.is_rotational
         if dof.stiffness:
-            name, parameters = f"{joint.name} spring", dict(stiffness=dof.stiffness, rest=dof.rest)
+            name = f"{joint.name} spring"
             if is_rotational:
-                mb.torsion_spring(name, joint, **parameters)
+                mb.torsion_spring(name, joint, stiffness=dof.stiffness, rest_angle=dof.rest)
             else:
+                parameters = dict(stiffness=dof.stiffness, rest=dof.rest)
                 spring = joint.force_element(name, parameters, potential=sliding_joint_forces.spring(joint.a, joint.b))
                 mb._add_force_element(name, spring, "torsion_spring", joint)
         if dof.damping:

@@ -64,8 +64,8 @@ class Bearing:
     def __post_init__(self) -> None:
         if self.clearance < 0 or self.clearance / 2 >= self.groove_centre_distance:
             raise InputError(
-                f"the clearance must be at least 0 and below {2 * self.groove_centre_distance:g} m, where balls leave the groove; "
-                f"got {self.clearance:g}"
+                f"the clearance must be at least 0 and below {2 * self.groove_centre_distance:g} m, "
+                f"where balls leave the groove; got {self.clearance:g}"
             )
         if self.balls < 3 or self.balls * self.diameter > 0.98 * np.pi * self.pitch:
             max_balls = int(0.98 * np.pi * self.pitch / self.diameter)

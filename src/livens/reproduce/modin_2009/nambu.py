@@ -22,7 +22,7 @@ _INERTIA, _ANGLE = (0.5, 1.0, 2.0), 0.2
 _EPS = 0.054
 _STEPS = {"nambu-t": _H, "nambu-t-g": _EPS, "nambu-mt": _H, "nambu-mt-g": _EPS}
 _SYMBOLS = {"nambu-t": "T", "nambu-t-g": "T, G", "nambu-mt": "M, T", "nambu-mt-g": "M, T, G"}
-_LABELS = {scheme: f"$\\Phi$ of {words}" for scheme, words in _SYMBOLS.items()}
+_LABELS = {scheme: f"$\\Phi$ of {symbols}" for scheme, symbols in _SYMBOLS.items()}
 
 
 def _top(scheme: str, scale: float = 1.0, t_end: float = _T_END) -> Result:
@@ -105,7 +105,10 @@ def solutions() -> tuple[Figure, list[Claim]]:
     ]
     for scheme in _STEPS:
         long_run = _top(scheme, 1.0, 100 * _T_END)
-        text = f"Orbits of {scheme} are closed: largest jump of T between {len(long_run.t)} neighbouring points (relative)."
+        text = (
+            f"Orbits of {scheme} are closed: "
+            f"largest jump of T between {len(long_run.t)} neighbouring points (relative)."
+        )
         claims.append(claim_below(text, _orbit_closure_defect(long_run), 0.01))
     return with_title(picture, "euler-top, nambu-t with h = 0.15 s above, nambu-t-g below"), claims
 

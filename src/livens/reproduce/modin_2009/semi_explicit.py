@@ -39,7 +39,7 @@ def _two_oscillators(scheme: str) -> Result:
 def exact_two_oscillators(t: np.ndarray) -> np.ndarray:
     """Return (q, v) at many times, by the modes of the linear system.
 
-    >>> bool(np.allclose(exact_pair(np.zeros(1)), [[1.0, 1.1, 0.0, 0.0]]))
+    >>> bool(np.allclose(exact_two_oscillators(np.zeros(1)), [[1.0, 1.1, 0.0, 0.0]]))
     True
     """
     pair = np.array([[1.0, -1.0], [-1.0, 1.0]])

@@ -42,7 +42,7 @@ def step_eigenvalues(alpha: float, beta: float, **values: Any) -> np.ndarray:
 
     The step matrix is computed by the scheme from the initial states (1, 0) and (0, 1).
 
-    >>> eigenvalues = growth(0.5, 0.5, k_A=np.array([3.5, 4.5]))
+    >>> eigenvalues = step_eigenvalues(0.5, 0.5, k_A=np.array([3.5, 4.5]))
     >>> [bool(np.abs(pair).max() < 1 + 1e-12) for pair in eigenvalues]
     [True, False]
     """

@@ -128,7 +128,7 @@ def _initial_guess_study() -> tuple[np.ndarray, np.ndarray, tuple[float, float]]
     problem = problems.load("pendulum")
     equations = schemes.get("murua-3").equations(problem.model).to_single_graph()
     solver, k = ReferenceSolver(equations), problem.model.parameter_vector()
-    initial = problem.model.start({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error")
+    initial = problem.model.initial_state({"q0": problem.q0, "v0": problem.v0}, k, 0.0, False, "error")
     z = equations.layout.pack(initial.values)
     norms, counts = np.empty((_STEPS, 2)), np.empty((_STEPS, 2))
     previous_unknowns: list[np.ndarray] = []

@@ -33,7 +33,7 @@ def amplification(tableau: Tableau, z: complex) -> float:
     """Return ``|R(z)|^2`` with ``R(z) = 1 + z b^T (I - z A)^-1 1``, the energy amplification of a mode per step.
 
     >>> from livens import tableaus
-    >>> round(growth(tableaus.gauss(3), 2j), 14), round(growth(tableaus.lobatto_iiic(3), 2j), 3)
+    >>> round(amplification(tableaus.gauss(3), 2j), 14), round(amplification(tableaus.lobatto_iiic(3), 2j), 3)
     (1.0, 0.918)
     """
     ones = np.ones(tableau.s)

@@ -27,7 +27,7 @@ def is_valid_heap(heap: bytes) -> bool:
 
     >>> whole = SIGNATURE + struct.pack("<Q", 4096) + _OBJECT.pack(1, 1, 5) + b"hello\\0\\0\\0"
     >>> whole += _OBJECT.pack(0, 0, 4056)
-    >>> is_sound(whole.ljust(4096, b"\\0")), is_sound(whole[:40].ljust(4096, b"\\0"))
+    >>> is_valid_heap(whole.ljust(4096, b"\\0")), is_valid_heap(whole[:40].ljust(4096, b"\\0"))
     (True, False)
     """
     end = heap_size(heap)

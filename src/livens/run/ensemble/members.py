@@ -97,7 +97,10 @@ def initial_states(members: EnsembleMembers) -> tuple[CompiledStep, np.ndarray, 
 def _vectorized_initial_states(
     compiled: CompiledStep, system: System, members: EnsembleMembers, z: np.ndarray
 ) -> np.ndarray:
-    """Fill the states of members with regular initial conditions, vectorised; see `livens.models.initialization.dense` for one run."""
+    """Fill the states of members with regular initial conditions, vectorised.
+
+    See `livens.models.initialization.dense` for one run.
+    """
     n, layout, plan = system.n, compiled.layout, members.plan
     rows = {}
     for name in ("q0", "v0"):

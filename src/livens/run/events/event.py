@@ -148,7 +148,8 @@ def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
 def model_events(model: Any) -> tuple[Event, ...]:
     """Return the guarded events of a model, such as joint stops."""
     return tuple(
-        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action) for stop in getattr(model, "model_events", ())
+        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action)
+        for stop in getattr(model, "model_events", ())
     )
 
 

@@ -84,9 +84,7 @@ def make_row(name: str, members: Sequence[Traits]) -> Row:
     representative = members[0]
     is_composition = "scheme" in name_template(name).fields  # composition: most traits are those of the base scheme
     common = [
-        quantity
-        for quantity in representative.conserves
-        if all(quantity in member.conserves for member in members)
+        quantity for quantity in representative.conserves if all(quantity in member.conserves for member in members)
     ]
     return Row(
         name,
@@ -112,7 +110,15 @@ def markdown() -> str:
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     merged: dict[str, dict[tuple[str, ...], list[str]]] = {}
     for row in all_rows():
-        cells = (row.order, row.symplectic, row.symmetric, row.step_type, row.conserves, row.formulations, row.requirements)
+        cells = (
+            row.order,
+            row.symplectic,
+            row.symmetric,
+            row.step_type,
+            row.conserves,
+            row.formulations,
+            row.requirements,
+        )
         merged.setdefault(row.group, {}).setdefault(cells, []).append(f"`{row.name}`")
     for group, rows_by_cells in merged.items():
         lines.append(f"| **{group}** {'| ' * (len(columns) - 1)}|")
@@ -132,7 +138,7 @@ def replace_table(text: str) -> str:
 def _order(name: str, members: Sequence[Traits]) -> str:
     """Return the order as a function of the field s where possible, else the list of orders.
 
-    >>> next(row.order for row in rows() if row.name == "radau-iia-<s>")
+    >>> next(row.order for row in all_rows() if row.name == "radau-iia-<s>")
     '2s - 1'
     """
     family = name_template(name)

@@ -23,8 +23,8 @@ _FIELD_TYPES: dict[str, tuple[str, Callable[[str], Any]]] = {
 class NameTemplate:
     """Name template, with matching, parsing and formatting of names.
 
-    >>> family = Pattern("adaptive-variational:<alpha>,<beta>")
-    >>> family.arguments("adaptive-variational:0.5,0"), family.arguments("adaptive-variational:0.5")
+    >>> family = NameTemplate("adaptive-variational:<alpha>,<beta>")
+    >>> family.parse("adaptive-variational:0.5,0"), family.parse("adaptive-variational:0.5")
     ((0.5, 0.0), None)
     """
 
@@ -52,7 +52,7 @@ class NameTemplate:
     def format(self, texts: Sequence[str]) -> str:
         """Return the name with these texts in place of the fields.
 
-        >>> Pattern("J-PRK-<s>").filled(["3"])
+        >>> NameTemplate("J-PRK-<s>").format(["3"])
         'J-PRK-3'
         """
         return _interleave(self._literals, texts)

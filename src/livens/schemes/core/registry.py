@@ -170,7 +170,8 @@ def _suggest_compatible(model: Any) -> str:
     suggested = list(itertools.islice(_compatible_by_preference(model), _MAX_SUGGESTED + 1))
     if not suggested:
         return "there is no compatible scheme"
-    return f"compatible schemes: {', '.join(suggested[:_MAX_SUGGESTED])}{' and others' if len(suggested) > _MAX_SUGGESTED else ''}"
+    remainder = " and others" if len(suggested) > _MAX_SUGGESTED else ""
+    return f"compatible schemes: {', '.join(suggested[:_MAX_SUGGESTED])}{remainder}"
 
 
 def _compatible_by_preference(model: Any) -> Iterator[str]:

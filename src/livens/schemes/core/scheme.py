@@ -420,5 +420,9 @@ def aliases_of_member(scheme_class: type[Scheme], name: str) -> tuple[str, ...]:
     filled = [name_template(alias).format(texts) for alias in declared.get("aliases", ()) if texts]
     return (
         *filled,
-        *(alias for alias, alias_arguments in declared.get("member_aliases", {}).items() if alias_arguments == arguments),
+        *(
+            alias
+            for alias, alias_arguments in declared.get("member_aliases", {}).items()
+            if alias_arguments == arguments
+        ),
     )

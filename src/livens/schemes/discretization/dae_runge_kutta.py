@@ -171,7 +171,7 @@ def stage_extrapolation_matrix(nodes: np.ndarray) -> np.ndarray:
 
     The extrapolation polynomial has these values and the derivatives of q at both ends; ``q'(1) - q'(0)`` comes last.
 
-    >>> polynomial_onward(np.array([1.0])) @ [0.5, 1.0]  # q'' = 1
+    >>> stage_extrapolation_matrix(np.array([1.0])) @ [0.5, 1.0]  # q'' = 1
     array([0.5])
     """
     power = np.arange(2, len(nodes) + 3)

@@ -205,7 +205,7 @@ class ElementEquations(StepEquations):
                 jacobian[row, row] = ca.SX(1)
 
         lam = scheme.reported_multipliers(unknown) if scheme.multipliers and m else ca.SX(0, 1)
-        nonzeros = sorted(jacobian, key=lambda place: (place[1], place[0]))
+        nonzeros = sorted(jacobian, key=lambda entry: (entry[1], entry[0]))
         assembled_residual = ca.vertcat(*residual)
         graph = StepGraph(
             x=x,

@@ -202,7 +202,7 @@ def map_step_graph(
 def format_number(value: float) -> str:
     """Return the shortest text of a number for the name of a scheme that parses to the same number.
 
-    >>> digits(0.5), digits(1.0), digits(1 / 3)
+    >>> format_number(0.5), format_number(1.0), format_number(1 / 3)
     ('0.5', '1', '0.3333333333333333')
     """
     return short if float(short := f"{value:g}") == value else repr(value)

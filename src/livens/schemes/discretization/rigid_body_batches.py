@@ -116,7 +116,9 @@ class BodyTable:
         k = self.index_table(indices, lambda body: body.parameters)
         state_dofs = [layout[name].start + coordinates for name in ("q", "v", "p")]
         if n_rot:
-            angular_momentum_dofs = self.index_table(indices, lambda body: range(body.angular_momentum_slice.start, body.angular_momentum_slice.stop))
+            angular_momentum_dofs = self.index_table(
+                indices, lambda body: range(body.angular_momentum_slice.start, body.angular_momentum_slice.stop)
+            )
             state_dofs.append(layout[BODY_ANGULAR_MOMENTA].start + angular_momentum_dofs)
         local = KernelSymbols.create(body_step.n_unknowns, 3 * n + n_rot, 0, k.shape[1])
         q, v, p = local.z[:n], local.z[n : 2 * n], local.z[2 * n : 3 * n]
@@ -148,8 +150,9 @@ class BodyTable:
             final_state.append((final_values[3], state_dofs[3]))
         residual, jacobian = ca.cse([kernel.residual(*state, zero_force, zero_force), balance_jacobian])
         return make_batch(
-            "body", local, residual, {"x": x, "z": np.concatenate(state_dofs, axis=1), "k": k}, None, jacobian, final_state,
-            update=(y, inverse_tangent @ y) if body_step.n_rot else None, increments=increments, impulse=impulse,
+            "body", local, residual, {"x": x, "z": np.concatenate(state_dofs, axis=1), "k": k}, None, jacobian,
+            final_state, update=(y, inverse_tangent @ y) if body_step.n_rot else None,
+            increments=increments, impulse=impulse,
         )  # fmt: skip
 
     def initial_guess(self, z: np.ndarray, c: np.ndarray, residual: Any) -> np.ndarray:
@@ -279,8 +282,8 @@ def _element_batch(
     energy_dofs = np.tile([layout["supplied_energy"].start, layout["dissipated_energy"].start], (count, 1))
     residual, jacobian = ca.cse([residual, ca.sparsify(jacobian)])
     return make_batch(
-        "element", local, residual, {"x": x, "z": z, "k": parameters, "m": compensation_dofs}, None, jacobian, [(work, energy_dofs)], compensation,
-        is_force=True, uncompensated_residual=uncompensated_residual,
+        "element", local, residual, {"x": x, "z": z, "k": parameters, "m": compensation_dofs}, None, jacobian,
+        [(work, energy_dofs)], compensation, is_force=True, uncompensated_residual=uncompensated_residual,
     )  # fmt: skip
 
 

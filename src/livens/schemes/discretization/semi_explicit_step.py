@@ -246,9 +246,11 @@ class SemiExplicitStep:
         u1 = u0 + h * acceleration
         u1[implicit] = 2 * u[implicit] - u0[implicit]
         v = tw.to_qdot(q, u1)
-        nonconservative = A[size : 2 * size] + sum((term[1].nonconservative for term in implicit_terms), ca.SX.zeros(size))
+        nonconservative = A[size : 2 * size] + sum(
+            (term[1].nonconservative for term in implicit_terms), ca.SX.zeros(size)
+        )
         dissipated_power = A[2 * size + 1] + sum((term[1].dissipated_power for term in implicit_terms), ca.SX(0))
-        potential_power = A[2 * size] + sum((term[1].moving for term in implicit_terms), ca.SX(0))
+        potential_power = A[2 * size] + sum((term[1].potential_power for term in implicit_terms), ca.SX(0))
         new = vars(old) | dict(q=q, v=v, p=tw.momenta(q, v, k))
         new["supplied_energy"] += h * (
             ca.dot(nonconservative, u) + dissipated_power + potential_power + rheonomic_power

@@ -16,7 +16,9 @@ from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.symplectic.ggl import SCLERONOMIC, hidden_constraints
 from livens.schemes.symplectic.livens_variational import MASS_REGULAR_ON_NULLSPACE
 
-QUADRATIC_KINETIC_ENERGY = Requirement("homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities")
+QUADRATIC_KINETIC_ENERGY = Requirement(
+    "homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities"
+)
 
 
 class GGLEnergyMomentum(EnergyMomentum):

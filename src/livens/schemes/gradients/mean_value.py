@@ -64,9 +64,9 @@ def polynomial_degree(function: ca.Function) -> float:
     """Return the polynomial degree of f in its first argument, from its graph; infinite if it is not a polynomial.
 
     >>> x, k = ca.SX.sym("x", 2), ca.SX.sym("k")
-    >>> degree_along_lines(ca.Function("f", [x, k], [x[0] ** 3 * x[1] / ca.sin(k)]))
+    >>> polynomial_degree(ca.Function("f", [x, k], [x[0] ** 3 * x[1] / ca.sin(k)]))
     4.0
-    >>> degree_along_lines(ca.Function("f", [x, k], [ca.sin(x[0])]))
+    >>> polynomial_degree(ca.Function("f", [x, k], [ca.sin(x[0])]))
     inf
     """
     inputs = [[_Degree(1.0 if i == 0 else 0.0)] * function.nnz_in(i) for i in range(function.n_in())]
@@ -107,7 +107,7 @@ def dependence_projector(function: ca.Function) -> Any:
     Directions in which all forms vanish leave f invariant.
 
     >>> x = ca.SX.sym("x", 3)
-    >>> visible_part(ca.Function("f", [x], [ca.sin(x[0] - x[1])])).full()
+    >>> dependence_projector(ca.Function("f", [x], [ca.sin(x[0] - x[1])])).full()
     array([[ 0.5, -0.5,  0. ],
            [-0.5,  0.5,  0. ],
            [ 0. ,  0. ,  0. ]])

@@ -6,7 +6,7 @@ checks the arguments of a scaling.
 
 >>> import livens as lv
 >>> kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))
->>> lv.scaling.potential(1.5).checked(kepler, q=[0.25, 0.0], p=[0.0, 1.0])  # as r^(3/2)
+>>> lv.scaling.potential(1.5).evaluate_checked(kepler, q=[0.25, 0.0], p=[0.0, 1.0])  # as r^(3/2)
 0.125
 """
 

@@ -134,7 +134,8 @@ class Scaling:
         if (arguments == "energies" and not self.energies) or (arguments == "q" and variables not in ("q", "")):
             listed = " and ".join(variables) or "nothing"
             raise InputError(
-                f"scheme '{scheme}' needs a scaling that is {SCALING_ARGUMENTS[arguments]}; the scaling {self} is one of {listed}"
+                f"scheme '{scheme}' needs a scaling that is {SCALING_ARGUMENTS[arguments]}; "
+                f"the scaling {self} is one of {listed}"
             )
 
     def evaluate_checked(self, model: Model, parameters: Mapping[str, Any] | None = None, **state: Any) -> float:

@@ -72,7 +72,7 @@ class Stiffness(Scaling):
         """
         total = ca.SX(0)
         for element, index, parameter_dofs in zip(
-            system.elements, system.indices, system.element_parameters, strict=True
+            system.elements, system.element_dofs, system.element_parameters, strict=True
         ):
             if not hasattr(element, "gaps"):
                 continue

@@ -101,9 +101,9 @@ def user_scaling(function: ModelFunction) -> Scaling:
     --------
     >>> import livens as lv
     >>> oscillator = lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: q[0] ** 4)
-    >>> written(lambda q: 1 / (1 + q[0] ** 2)).variables(oscillator)
+    >>> user_scaling(lambda q: 1 / (1 + q[0] ** 2)).variables(oscillator)
     'q'
-    >>> written(lambda T, V: 1 / (T + 2 * V)).energies
+    >>> user_scaling(lambda T, V: 1 / (T + 2 * V)).energies
     True
     """
     if not callable(function):

@@ -63,7 +63,7 @@ def symmetric_jump_weights(count: int, order: int, base: int = 2) -> tuple[float
 def composition_weights(method: str, order: int, base: int = 2) -> tuple[float, ...]:
     """Return the substep sizes, in units of h, of a composition that raises the order from `base` to `order`.
 
-    >>> [len(weights(method, 6)) for method in ("yoshida", "triple-jump", "suzuki", "kahan-li")]
+    >>> [len(composition_weights(method, 6)) for method in ("yoshida", "triple-jump", "suzuki", "kahan-li")]
     [7, 9, 25, 9]
     """
     if order not in ORDERS:

@@ -221,7 +221,7 @@ def leapfrog(count: int) -> list[Substep]:
 def kick_drift_pairs(substeps: Sequence[Substep]) -> list[tuple[float, float]]:
     """Return the substeps as (kick, drift) pairs; consecutive substeps of one type are merged.
 
-    >>> paired([("drift", 0.5), ("kick", 1.0), ("drift", 0.25), ("drift", 0.25)])
+    >>> kick_drift_pairs([("drift", 0.5), ("kick", 1.0), ("drift", 0.25), ("drift", 0.25)])
     [(0.0, 0.5), (1.0, 0.5)]
     """
     merged: list[list[Any]] = []

@@ -186,7 +186,9 @@ class SemiExplicit(MapScheme):
             unmet.append("constraints on positions, not on velocities (rolling, gears)")
         if model.control_indices:
             unmet.append("a model without sampled controllers")
-        if self.uses_force_history or (model.external_force is not None and (self.fictive or not self.caches_explicit_force)):
+        if self.uses_force_history or (
+            model.external_force is not None and (self.fictive or not self.caches_explicit_force)
+        ):
             unmet.append("steps of equal size, or a model with a constant mass matrix and without constraints")
         if self.fictive and not all(quasi_velocities(model).has_constant_diagonal_mass):
             unmet.append("steps of equal size, or masses that do not depend on the configuration")
@@ -290,7 +292,7 @@ class SemiExplicit(MapScheme):
     @staticmethod
     def _stored_explicit_force(state: Any, n: int) -> Any:
         """Return the stored expensive forces, including an external force."""
-        if not hasattr(state, "external_force"):
+        if not hasattr(state, "box"):
             return state.A
         return ca.vertcat(state.A[:n] + state.box, state.A[n : 2 * n] + state.box, state.A[2 * n])
 

@@ -124,7 +124,10 @@ class WisdomHolmanEquations(StepEquations):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        data = f"wisdom-holman {self.n_planets} {self.dimension} {self.n_substeps} {self.uses_corrector} {self.layout.sizes}"
+        data = (
+            f"wisdom-holman {self.n_planets} {self.dimension} {self.n_substeps} {self.uses_corrector} "
+            f"{self.layout.sizes}"
+        )
         return hashlib.sha256(data.encode()).hexdigest()
 
     def to_jacobi(self, masses: Sequence[Any]) -> Any:

@@ -284,7 +284,7 @@ def _gauss(s: int) -> Tableau:
 def gauss_weight_residuals(s: int) -> np.ndarray:
     """Return the rounding errors of the Gauss weights, which would accumulate to a drift over many steps.
 
-    >>> bool(abs(gauss_weights_rest(8)).max() < 1e-16), gauss_weights_rest(1)
+    >>> bool(abs(gauss_weight_residuals(8)).max() < 1e-16), gauss_weight_residuals(1)
     (True, array([0.]))
     """
     with d.precision(s):

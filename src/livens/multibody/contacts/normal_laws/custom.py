@@ -43,8 +43,8 @@ class CustomLaw(NormalLaw):
 
     Examples
     --------
-    >>> law = Own(lambda depth, k: k.c * depth**3 / 3, parameters=dict(c=5.0))
-    >>> float(law.force(0.2, Namespace(dict(c=5.0))))
+    >>> law = CustomLaw(lambda depth, k: k.c * depth**3 / 3, parameters=dict(c=5.0))
+    >>> float(law.force(0.2, ParameterNamespace(dict(c=5.0))))
     0.2
     """
 

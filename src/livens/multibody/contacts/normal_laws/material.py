@@ -97,7 +97,7 @@ def hertz_stiffness(
     Examples
     --------
     >>> ball = 1 / 0.01, 1 / 0.01
-    >>> K = hertz_stiffness(ball, (0.0, 0.0), Material(young=2e11, poisson=0.3))
+    >>> K = hertz_stiffness(ball, (0.0, 0.0), ElasticMaterial(E=2e11, nu=0.3))
     >>> round(K / (4 / 3 * math.sqrt(0.01) / (2 * 0.91 / 2e11)), 12)
     1.0
     """
@@ -109,8 +109,8 @@ def hertz_stiffness(
     planes = curvatures[0] + curvatures[1]
     if not (total > 0 and min(planes) >= -1e-12 * total):
         raise InputError(
-            f"surfaces with the curvatures {curvatures[0].tolist()} and {curvatures[1].tolist()} do not touch in a point: "
-            "in each plane, a concave surface must be less curved than the convex surface in it"
+            f"surfaces with the curvatures {curvatures[0].tolist()} and {curvatures[1].tolist()} do not touch in a "
+            "point: in each plane, a concave surface must be less curved than the convex surface in it"
         )
     difference = abs(float(planes[0] - planes[1])) / total
     if difference > 1 - 1e-9:

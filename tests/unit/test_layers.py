@@ -1,5 +1,5 @@
-"""The way of the data is one direction: nothing imports from a room to its right, at the top of a module or inside a
-function. Imports for type checkers alone are free; the table of public names in ``livens/__init__.py`` knows all rooms.
+"""Dependencies have one direction: no module imports from a layer to its right, at module level or inside a function.
+Imports for type checkers alone are exempt, and so is the table of public names in ``livens/__init__.py``.
 """
 
 import ast
@@ -12,20 +12,20 @@ import pytest
 import livens
 
 SOURCE = Path(livens.__file__).parent
-#: Rooms from left to right. `results` stands before `run`: a run writes its results, and results know nothing of runs.
-ROOMS = (
-    "errors math rotations expressions models multibody schemes engine results run problems scenario analysis plot "
-    "viewer lab reproduce bench cli"
+#: Layers from left to right. `results` comes before `run`: a run writes its results, and results do not depend on runs.
+LAYERS = (
+    "errors math rotations validation progress expressions scene models multibody schemes engine results run problems "
+    "scenario analysis plot viewer lab reproduce bench cli"
 ).split()
-#: What every room may use, as the language itself.
-WORDS = ("errors", "math", "rotations")
+#: Layers that every other layer may use.
+BASE = ("errors", "math", "rotations")
 
 
 def modules():
     return sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
 
 
-def room(module):
+def layer(module):
     return module.split(".")[1] if "." in module else ""
 
 
@@ -68,22 +68,23 @@ def imports(text):
                 yield name, node.lineno, id(node) not in top
 
 
-def test_every_folder_and_module_is_a_room():
-    found = {room(name_of(path)) for path in modules()}
-    assert found <= set(ROOMS), f"no room in the order: {sorted(found - set(ROOMS))}"
-    assert len(list(SOURCE.glob("*.py"))) <= 4, "the top holds public words and nothing else"
+def test_every_package_and_module_has_a_layer():
+    found = {layer(name_of(path)) for path in modules()}
+    assert found <= set(LAYERS), f"no layer in the order: {sorted(found - set(LAYERS))}"
+    top = {path.stem for path in SOURCE.glob("*.py")}
+    assert top == {"__init__", *BASE, "validation", "progress"}, "the top level holds the base layers and nothing else"
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_direction_of_imports(path):
-    here = ROOMS.index(room(name_of(path)))
+    here = LAYERS.index(layer(name_of(path)))
     for name, line, lazy in imports(path.read_text()):
-        there = livens.PUBLIC_PATHS.get(room(name), room(name)).split(".")[0]
-        if there in WORDS and here >= len(WORDS):
+        there = livens.PUBLIC_PATHS.get(layer(name), layer(name)).split(".")[0]
+        if there in BASE and here >= len(BASE):
             continue
         kind = "a lazy import" if lazy else "an import"
-        assert there in ROOMS, f"line {line}: {name} is in no room"
-        assert ROOMS.index(there) <= here, f"line {line}: {kind} of {name}, which is to the right"
+        assert there in LAYERS, f"line {line}: {name} is in no layer"
+        assert LAYERS.index(there) <= here, f"line {line}: {kind} of {name}, which is to the right"
 
 
 def test_lazy_imports_and_those_for_types_are_told_apart():
