@@ -38,7 +38,7 @@ class OneStep:
         n, e = self.phase.n, self.equations
         q, p = state[:n], state[n:]
         values = {"q": q, "v": np.array(self.velocity(q, p, self.t, self.k)).ravel(), "p": p}
-        z = e.layout.vector({**values, **self.scheme.memory(self.model, values, self.k, self.t, self.h)})
+        z = e.layout.pack({**values, **self.scheme.initial_scheme_state(self.model, values, self.k, self.t, self.h)})
         c = np.concatenate([[self.h, self.t], self.k])
         x, _, trouble, _, _ = self.stepper.solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None, trouble

@@ -63,7 +63,7 @@ def reference(name):
     if series is not None:
         return series
     usual = max(fitting(name), key=lambda scheme: (not lv.schemes.get(scheme).fictive, lv.schemes.get(scheme).order))
-    names = problem.system.error_norm_variables
+    names = problem.model.error_norm_variables
     for scheme in [best for best in _BEST if best in fitting(name)] or [usual]:
         options = dict(scheme=scheme, t_end=problem.t0 + span, redundant="remove", progress=False)
         try:
@@ -85,14 +85,14 @@ def by_series(problem, span):
     except lv.IntegrationError:
         return None
     there, near = fine.at(times), coarse.at(times)
-    names = problem.system.error_norm_variables
+    names = problem.model.error_norm_variables
     return fine, {name: np.abs(getattr(there, name) - getattr(near, name)).max(axis=0) for name in names}
 
 
 @functools.cache
 def fitting(name):
     """The schemes that run a problem, with those that stand for many."""
-    system = lv.problems.load(name).system
+    system = lv.problems.load(name).model
     found = []
     for scheme in [*lv.schemes.compatible(system), *_BEST]:
         try:

@@ -17,22 +17,8 @@ A model is written once, as energies and constraints in plain Python::
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # `signal` would import more than there is time for
-import sys
-
-if sys.argv and sys.argv[0].endswith(("/livens", "\\livens", "livens.exe")):
-    # The command `livens` is starting: Ctrl-C has nothing to tear apart yet, and ends it without a traceback. Until the
-    # command itself sees to Ctrl-C, what is imported must not be left halfway.
-    def _leave(number: int, frame: object) -> None:
-        import os
-
-        os.write(2, b"livens: stopped by the user\n")
-        os._exit(130)
-
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(_signal.SIGINT, _leave)
-
 import importlib
+import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType

@@ -158,7 +158,7 @@ def test_rows_left_out_and_few_steps(tmp_path):
     assert some.accuracy().error["q"] == pytest.approx(whole.accuracy().error["q"], rel=0.1)
     assert lv.load(tmp_path / "a.h5").accuracy().error == whole.accuracy().error
     few = lv.simulate(lv.problems.load("simple-pendulum"), h=0.05, t_end=0.5).accuracy()
-    assert few.place == 2 and few.resolved
+    assert few.level == 2 and few.resolved
 
 
 def test_long_runs_have_coarser_companions_or_a_window():
@@ -166,7 +166,7 @@ def test_long_runs_have_coarser_companions_or_a_window():
     usual = run.accuracy(seconds=1e6)
     run.statistics.wall_s = 10.0
     coarse = run.accuracy(seconds=1.0, fraction=0.75)
-    assert (usual.place, coarse.place) == (1, 0)
+    assert (usual.level, coarse.level) == (1, 0)
     assert coarse.error["q"] == pytest.approx(usual.error["q"], rel=0.3)
     window = run.accuracy(seconds=5.0, fraction=0.0)
     assert window.window is not None and "at most about" in str(window)

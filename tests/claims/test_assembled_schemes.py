@@ -26,12 +26,12 @@ H, STEPS = 0.01, 12
 
 def quaternion():
     top = lv.problems.load("heavy-top")
-    return top.system, top.q0, top.v0
+    return top.model, top.q0, top.v0
 
 
 def frames():
     two = lv.problems.load("chain", N=2)
-    return two.system, two.q0, two.v0
+    return two.model, two.q0, two.v0
 
 
 @functools.cache

@@ -129,8 +129,8 @@ def test_who_cannot_use_it():
 def body(**more):
     """A body that turns, with a ball joint, as frame coordinates, and a force on the joint's other side."""
     problem = lv.problems.load("lie-heavy-top")
-    system = problem.system
-    given = dict(parameters=system.shared.values, frames=True)
+    system = problem.model
+    given = dict(parameters=system.model_parameters.values, frames=True)
     elements = [*system.elements, *more.pop("elements", ())]
     return lv.System(system.coordinates, elements=elements, **given, **more), problem
 
@@ -157,14 +157,14 @@ def test_bodies_that_turn_on_joints(scheme):
         ],
         expensive=True,
     )
-    (box, problem), (seen_through, _) = body(black_box=lv.ExternalForce(drag)), body(elements=[dragged])
+    (box, problem), (seen_through, _) = body(external_force=lv.ExternalForce(drag)), body(elements=[dragged])
     CALLS[0] = 0
     given = dict(q0=problem.q0, v0=problem.v0, scheme=scheme, h=1e-3, t_end=0.05)
     one = lv.simulate(box, **given)
     assert CALLS[0] == one.statistics.force_evaluations == 1 + one.statistics.steps
     two = lv.simulate(seen_through, **given)
     assert np.abs(one.q - two.q).max() < 1e-13 and np.abs(one.supplied_energy - two.supplied_energy).max() < 1e-11
-    assert np.abs(one.q - lv.simulate(problem.system, **{**given, "scheme": "lie-em"}).q).max() > 1e-5
+    assert np.abs(one.q - lv.simulate(problem.model, **{**given, "scheme": "lie-em"}).q).max() > 1e-5
     for other in ("lie-em", "imex", "livens-em"):
         with pytest.raises(lv.InputError, match="not an external force"):
             lv.simulate(box, **{**given, "scheme": other})
@@ -198,14 +198,14 @@ def estimate_after(model, scheme, h, steps=5):
     """The largest error that the last of some equal steps estimates, and the order that it says."""
     scheme = lv.schemes.get(scheme).controlled()
     e, k = scheme.equations(model).to_single_graph(), model.parameter_vector()
-    start = model.start({name: START[name] for name in ("q0", "p0")}, k, 0.0, False, "error")
-    z = e.layout.vector({**start.values, **scheme.memory(model, start.values, k, 0.0, h)})
+    start = model.initial_state({name: START[name] for name in ("q0", "p0")}, k, 0.0, False, "error")
+    z = e.layout.pack({**start.values, **scheme.initial_scheme_state(model, start.values, k, 0.0, h)})
     solver = ReferenceSolver(e)
     for i in range(steps):
         c = np.concatenate([[h, i * h], k])
         x, _, trouble, _, _ = solver.solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
-        found, z = estimated_error(e, x, z, c), e.ended(x, z, c)
+        found, z = estimated_error(e, x, z, c), e.evaluate_final_state(x, z, c)
     return np.abs(found).max(), e.error.order
 
 

@@ -79,7 +79,7 @@ def slope(problem, scheme, largest, t_end=3.0):
 def test_orders_of_explicit_compositions(method, order):
     scheme = lv.schemes.get(f"{method}-{order}:stormer-verlet")
     assert scheme.order == order and scheme.symplectic and scheme.symmetric and not scheme.implicit
-    assert scheme.equations(kepler().system).to_single_graph().size == 0
+    assert scheme.equations(kepler().model).to_single_graph().size == 0
     if (method, order) in LARGEST:
         assert abs(slope(kepler(), scheme, LARGEST[method, order]) - order) < 0.1
     assert lv.simulate(kepler(), scheme=scheme, h=0.1, t_end=1.0).statistics.newton_iterations == 0
@@ -109,7 +109,7 @@ def test_the_order_of_125_steps():
 def test_orders_of_other_compositions(scheme, largest, unknowns):
     """Implicit maps, element schemes, methods that are not symplectic."""
     scheme = lv.schemes.get(scheme)
-    assert scheme.equations(kepler().system).to_single_graph().size == unknowns
+    assert scheme.equations(kepler().model).to_single_graph().size == unknowns
     assert abs(slope(kepler(), scheme, largest) - scheme.order) < 0.1
 
 
@@ -177,7 +177,7 @@ def test_what_is_conserved_stays_conserved():
 
 def test_parts_are_the_steps_they_are_made_of():
     """One composed step against steps of the parts' sizes, one by one."""
-    model = kepler().system
+    model = kepler().model
     for base in ("stormer-verlet", "implicit-midpoint"):
         scheme = lv.schemes.compose(base, 4)
         whole = lv.simulate(kepler(), scheme=scheme, h=0.1, t_end=0.1)
@@ -214,7 +214,7 @@ def test_compose_and_its_names():
 
 
 def test_one_part_alone_is_the_scheme_itself():
-    e = lv.schemes.get("implicit-midpoint").equations(kepler().system).to_single_graph()
+    e = lv.schemes.get("implicit-midpoint").equations(kepler().model).to_single_graph()
     one = concatenate_substeps(e, (1.0,))
     x, z, c = np.full(2, 0.3), np.linspace(0.1, 0.8, e.z.numel()), np.array([0.1, 0.0])
     assert np.array(one.residual_function(x, z, c)) == pytest.approx(np.array(e.residual_function(x, z, c)), abs=0)

@@ -116,7 +116,7 @@ def prepared_table():
 def table_start(spin, turn, speed):
     mb, ball = table()
     mb.initial(ball, velocity=[speed, 0, 0], omega=[0, spin, turn])
-    return mb.assembled.state
+    return mb.assembly.state
 
 
 # -- Coulomb's limits -------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_bodies_part_freely_if_they_part_fast():
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.1 - depth], radius=0.1, mass=1.0)
     mb.contact(ball, mb.ground, stiffness=stiffness, dissipation=c)
-    d, q, k = equations_of_motion(mb.system), mb.assembled.state[0], mb.system.parameter_vector()
+    d, q, k = equations_of_motion(mb.system), mb.assembly.state[0], mb.system.parameter_vector()
     loss = d.function(ca.vertcat(d.R, ca.gradient(d.R, d.v)))
     up = np.eye(mb.system.n)[2]
     for speed in (-3.0, -0.5, 0.0, 1.0, 2.4999, 2.5001, 4.0):  # of the ball, upwards; 1/c = 2.5

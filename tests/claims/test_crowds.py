@@ -20,9 +20,9 @@ def heap(N=60):
 
 
 def both(crowd, q, v):
-    numbers = crowd.numbers(crowd.parameter_vector())
+    numbers = crowd.granular_parameters(crowd.parameter_vector())
     layout = lv.schemes.get("semi-explicit:0.5,0.5").equations(crowd).layout
-    return numbers.touching(q, v), contact_forces(dem_arrays(numbers, layout, 0.5, False), q, v)
+    return numbers.contact_forces(q, v), contact_forces(dem_arrays(numbers, layout, 0.5, False), q, v)
 
 
 def test_cells_find_what_a_tree_finds():
@@ -30,16 +30,16 @@ def test_cells_find_what_a_tree_finds():
     problem, run = heap()
     random = np.random.default_rng(3)
     for q, v in zip(run.q[1:], run.v[1:], strict=True):
-        tree, cells = both(problem.system, q, v)
+        tree, cells = both(problem.model, q, v)
         assert np.abs(tree.forces - cells[0]).max() < 1e-12 * (1 + np.abs(tree.forces).max())
-        assert (tree.lost, tree.stored) == pytest.approx(cells[1:], rel=1e-11)
+        assert (tree.dissipated_power, tree.stored_energy) == pytest.approx(cells[1:], rel=1e-11)
     sizes = random.uniform(0.02, 0.06, 80)
     grid = np.array(np.meshgrid(*[np.linspace(0.1, 0.9, 5)] * 3)).reshape(3, -1).T[:80]
     crowd = lv.GranularBox(grid, radius=sizes, mass=0.1, **BOX, stiffness=1e4, law="hertz", friction=0.3, damping=0.2)
     for _ in range(5):
         q, v = random.uniform(-0.05, 1.05, 480), random.normal(size=480)
         tree, cells = both(crowd, q, v)
-        assert tree.stored > 0
+        assert tree.stored_energy > 0
         assert np.abs(tree.forces - cells[0]).max() < 1e-12 * np.abs(tree.forces).max()
 
 
@@ -71,10 +71,10 @@ def test_isolated_balls_keep_their_momenta():
                      friction=0.4, damping=0.1, gravity=[0, 0, 0])  # fmt: skip
     v0 = np.array([2.0, 0.1, 0.0, 1.0, -5.0, 3.0, 0, 0, 0, 0, 0, 0])
     run = lv.simulate(crowd, q0=crowd.q0, v0=v0, h=1e-4, t_end=0.05)
-    numbers = crowd.numbers(crowd.parameter_vector())
+    numbers = crowd.granular_parameters(crowd.parameter_vector())
     x, p = run.q.reshape(-1, 2, 6)[:, :, :3], (run.v * numbers.masses).reshape(-1, 2, 6)
     assert np.abs(np.diff(p[:, :, :3].sum(axis=1), axis=0)).max() < 1e-14
-    assert crowd.stored(run).max() > 0.1 and np.diff(run.dissipated_energy).min() >= 0
+    assert crowd.stored_energy(run).max() > 0.1 and np.diff(run.dissipated_energy).min() >= 0
     # where forces are evaluated and where they act differ by a part of themselves, which has no moment
     L = np.cross(x, p[:, :, :3]).sum(axis=1) + p[:, :, 3:].sum(axis=1)
     assert np.abs(L - L[0]).max() < 1e-12
@@ -90,7 +90,7 @@ def test_the_energy_of_a_heap_is_accounted_for():
     steps, defects = [2e-4, 1e-4, 5e-5, 2.5e-5], []
     for h in steps:
         run = lv.simulate(crowd, q0=crowd.q0, v0=v0.ravel(), h=h, t_end=0.12, every=round(2e-4 / h))
-        energy = run.observe("total_energy") + crowd.stored(run) + run.dissipated_energy
+        energy = run.observe("total_energy") + crowd.stored_energy(run) + run.dissipated_energy
         defects.append(np.abs(energy - energy[0]).max())
     assert run.dissipated_energy[-1] > 1e-3
     assert abs(measured_order(steps, defects) - 2) < 0.3
@@ -100,7 +100,7 @@ def test_the_floor_carries_a_heap():
     """On the mean over time, also where balls still roll about; without friction walls carry nothing of it."""
     problem = lv.problems.load("balls-in-a-box", N=20, damping=5.0, friction=0.0)
     run = lv.simulate(problem, t_end=1.0, every=20)
-    numbers = problem.system.numbers(problem.system.parameter_vector())
+    numbers = problem.model.granular_parameters(problem.model.parameter_vector())
     late = run.t >= 0.5
     x, v = (a[late].reshape(-1, 20, 6)[:, :, 2] for a in (run.q, run.v))
     depth = np.maximum(numbers.radii - x, 0.0)

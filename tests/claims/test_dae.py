@@ -26,7 +26,7 @@ def pendulum():
 
 @functools.cache
 def double_pendulum():
-    return lv.MultibodyEquations.from_system(lv.problems.load("double-pendulum").system)
+    return lv.MultibodyEquations.from_system(lv.problems.load("double-pendulum").model)
 
 
 def implicit_oscillator():
@@ -64,7 +64,7 @@ def test_stiffness_is_not_taken_for_an_index():
 @functools.cache
 def network():
     """A pendulum as a port-Hamiltonian system of index 2, its start and an accurate run of it."""
-    system = lv.problems.load("simple-pendulum").system
+    system = lv.problems.load("simple-pendulum").model
     model = lv.port_hamiltonian.from_system(system)
     start = lv.port_hamiltonian.state_from_system(system, Q0, V0)
     return model, start, lv.simulate(model, x0=start, scheme="radau-iia-6", h=0.02, t_end=1.0)
@@ -93,8 +93,8 @@ def test_gauss_with_two_stages_has_bounded_multipliers():
 def test_a_double_pendulum_as_a_network_by_default():
     """Nobody says which scheme: multipliers of up to 106 are right to four digits in all steps, and between them."""
     problem = lv.problems.load("double-pendulum")
-    model = lv.port_hamiltonian.from_system(problem.system)
-    start = lv.port_hamiltonian.state_from_system(problem.system, problem.q0, problem.v0)
+    model = lv.port_hamiltonian.from_system(problem.model)
+    start = lv.port_hamiltonian.state_from_system(problem.model, problem.q0, problem.v0)
     run = lv.simulate(model, x0=start, h=0.01, t_end=3.0)
     fine = lv.simulate(model, x0=start, h=0.001, t_end=3.0)
     assert run.info.scheme == "radau-iia-3" == model.default_scheme
@@ -128,7 +128,7 @@ def test_a_singular_matrix_that_is_not_diagonal():
 def estimates(scheme, model, start, steps):
     """The largest error that the first step estimates, by its size, and the order it is said to have."""
     e, k, found = lv.schemes.get(scheme).equations(model).to_single_graph(), model.parameter_vector(), []
-    z = e.layout.vector(model.start(start, k, 0.0, False, "error").values)
+    z = e.layout.pack(model.initial_state(start, k, 0.0, False, "error").values)
     measured = [i for i, name in enumerate(e.error.names) if not name.startswith("mu")]
     for h in steps:
         c = np.concatenate([[h, 0.0], k])
@@ -364,7 +364,7 @@ def test_order_of_murua_on_index_two(formulation, s, steps):
 
 
 def test_murua_is_one_method_on_all_kinds_of_models():
-    system = lv.problems.load("simple-pendulum").system
+    system = lv.problems.load("simple-pendulum").model
     options = dict(scheme="murua-3", h=0.05, t_end=1.0)
     a = lv.simulate(system, q0=Q0, v0=V0, **options)
     b = lv.simulate(lv.MultibodyEquations.from_system(system).formulate("index-2"), q0=Q0, v0=V0, **options)

@@ -58,7 +58,7 @@ def test_the_same_as_contacts_of_all_pairs(kind):
     for body in same:
         other.contact(body, other.ground, **laws())
     every = other.simulate(t_end=0.03, h=1e-4, scheme=SCHEME)
-    assert heap.stored(run).max() > 1e-2 and run.dissipated_energy[-1] > 1e-3
+    assert heap.stored_energy(run).max() > 1e-2 and run.dissipated_energy[-1] > 1e-3
     assert np.abs(run.q - every.q).max() < 1e-12
     assert np.abs(run.v - every.v).max() < 1e-10
     assert np.abs(run.dissipated_energy - every.dissipated_energy).max() < 1e-12
@@ -70,7 +70,7 @@ def test_the_same_as_contacts_of_all_pairs(kind):
     for word in ("damping", "sliding", "pivoting", "rolling"):
         total = sum(value for name, value in apart.items() if name.endswith(word))
         assert np.abs(lost[f"heap {word}"] - total).max() < 1e-6 * run.dissipated_energy[-1]
-    row = int(np.argmax(heap.stored(run)))
+    row = int(np.argmax(heap.stored_energy(run)))
     pressing = heap.forces(run, row)
     assert pressing and all(np.allclose(x, run[f"{name}.force"][row], atol=1e-9) for name, x in pressing.items())
 
@@ -102,10 +102,10 @@ def pattern():
 def many(count, margin=0.03):
     """That many of them, and no drawing."""
     box, k = pattern()
-    ball, floor = box.members[0], box.members[-1]
-    members = [dataclasses.replace(ball, body=i + 1, first=12 * i) for i in range(count)] + [floor]
+    ball, floor = box.proxies[0], box.proxies[-1]
+    members = [dataclasses.replace(ball, body=i + 1, first_dof=12 * i) for i in range(count)] + [floor]
     groups = [dataclasses.replace(box.groups[0], margin=margin)]
-    made = DetectedContacts(12 * count, 3, groups, members, box.functions, box.gaps, box.touches, frozenset())
+    made = DetectedContacts(12 * count, 3, groups, members, box.kernels, box.gap_functions, box.pair_points, frozenset())
     return made, NeighbourList(made, k), k
 
 
@@ -187,7 +187,7 @@ def test_isolated_balls_keep_their_momenta():
     mb, bodies = drawing("spheres", gravity=(0, 0, 0))
     heap = mb.contact_group("heap", bodies, **laws())
     run = mb.simulate(t_end=0.1, h=1e-4)
-    assert heap.stored(run).max() > 1e-3
+    assert heap.stored_energy(run).max() > 1e-3
     for name, most in (("linear_momentum", 1e-13), ("angular_momentum", 1e-11)):
         p = run.observe(name)
         assert np.abs(p - p[0]).max() < most, name
@@ -238,12 +238,12 @@ def test_nothing_gains_energy_by_losses_and_the_accounts_add_up():
             friction=contacts.Friction(0.3, slip_tolerance=2.0),
         )
         run = mb.simulate(t_end=0.06, h=h, every=round(1e-3 / h))
-        energy = run.observe("total_energy") + heap.stored(run) + run.dissipated_energy
+        energy = run.observe("total_energy") + heap.stored_energy(run) + run.dissipated_energy
         defects.append(np.abs(energy - energy[0]).max())
         assert np.diff(run.dissipated_energy).min() >= 0
     assert run.dissipated_energy[-1] > 0.1 and defects[-1] < 1e-3
     assert measured_order(steps, defects) > 1.7
-    assert all(power.min() >= 0 for power in heap.accounts(run).values())
+    assert all(power.min() >= 0 for power in heap.energy_terms(run).values())
 
 
 def test_runs_go_on_bit_for_bit_and_numbers_can_be_changed(tmp_path):
@@ -268,7 +268,7 @@ def test_a_chain_falls_on_itself():
     links = [mb.rod(f"l{i}", a=a, b=b, mass=0.2, radius=0.03) for i, (a, b) in enumerate(itertools.pairwise(points))]
     for i, (a, b) in enumerate(itertools.pairwise(links)):
         mb.spherical(f"j{i}", a, b, at=b.a)
-    mb.start(links[3], velocity=[-3.0, 0.2, 1.0], required=False)
+    mb.initial(links[3], velocity=[-3.0, 0.2, 1.0], required=False)
     chain = mb.contact_group(
         "chain",
         [*links, mb.ground],
@@ -292,11 +292,11 @@ def test_several_crowds_and_shapes_of_many_sizes():
     one = mb.contact_group("marbles", [bowl, *marbles], law="hertz", stiffness=1e5, dissipation=0.5)
     two = mb.contact_group("ghosts", [*ghosts, mb.ground], stiffness=1e4)
     run = mb.simulate(t_end=0.15, h=1e-4, every=50)
-    assert one.stored(run).max() > 0 and two.stored(run).max() > 0
+    assert one.stored_energy(run).max() > 0 and two.stored_energy(run).max() > 0
     assert np.linalg.norm(run["m3.position"] - [0, 0, 1.0], axis=1).max() < 1.0 - 0.03
     found = {name for row in range(len(run.t)) for name in one.forces(run, row)}
     assert found and not any("g" in name.replace("ground", "") for name in found)
-    assert len(mb.system.box.wide) == 2
+    assert len(mb.system.box.unbounded) == 2
 
 
 # -- bodies one by one ------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def loose(count=10):
             )
         else:
             bodies.append(mb.sphere(f"b{i}", at=at, radius=0.1 + 0.01 * (i % 2), mass=1.0 + 0.1 * i))
-        mb.start(bodies[-1], velocity=random.normal(0, 0.5, 3), omega=random.normal(0, 3.0, 3))
+        mb.initial(bodies[-1], velocity=random.normal(0, 0.5, 3), omega=random.normal(0, 3.0, 3))
     mb.wrench("wind", bodies[0], force=lambda t: [lv.math.sin(5 * t), 0.2, 0.0])
     mb.contact_group("heap", [*bodies, mb.ground], **laws())
     return mb
@@ -366,7 +366,7 @@ def test_what_a_crowd_refuses():
         mb.simulate(t_end=0.1, h=0.05)
     near, balls = lv.Multibody(), []
     balls = [near.sphere(f"s{i}", at=[0.1 * i, 0, 0], radius=0.1, mass=1.0) for i in range(2)]
-    near.crowd("heap", balls, **laws())
+    near.contact_group("heap", balls, **laws())
     with pytest.raises(InputError, match=r"'s0' and 's1' overlap by 0\.1 at the start"):
         near.simulate(t_end=1e-3, h=1e-4)
     for given, words in (
@@ -387,7 +387,7 @@ def test_what_a_crowd_refuses():
         mb.contact_group("other", [mb.ground, mb.ground], **laws())
     far, _ = drawing("spheres")
     with pytest.raises(InputError, match="not a body of this mechanism"):
-        far.crowd("heap", bodies, **laws())
+        far.contact_group("heap", bodies, **laws())
     with pytest.raises(InputError, match="is not supported"):
         rings = [mb.ring(f"ring{i}", at=[i, 0, 0], radius=0.2, tube_radius=0.02, mass=1.0) for i in range(2)]
         mb.contact_group("rings", rings, **laws())

@@ -31,7 +31,7 @@ def apart(run, other):
 def slightly_changed(problem, by):
     """A run whose initial velocities are changed at random, by so much of the largest velocity."""
     run = lv.simulate(problem, scheme="livens-em")
-    change = by * np.abs(run.v).max() * np.random.default_rng(1).uniform(-1, 1, problem.system.n)
+    change = by * np.abs(run.v).max() * np.random.default_rng(1).uniform(-1, 1, problem.model.n)
     return lv.simulate(problem, problem.q0, problem.v0 + change, scheme="livens-em", project=True)
 
 
@@ -63,11 +63,11 @@ def test_one_step(name):
     size["multipliers"] = 100 * max(1.0, np.abs(run.multipliers).max())  # which carry the round-off of a step over h
     ends = {}
     for scheme in ("livens-em", *OTHERS):
-        equations = lv.schemes.get(scheme).equations(problem.system).to_single_graph()
+        equations = lv.schemes.get(scheme).equations(problem.model).to_single_graph()
         stepper, layout = ReferenceSolver(equations), equations.layout
         for n in range(0, len(run.t) - 1, 3):
-            z = layout.vector(dict(q=run.q[n], v=run.v[n], p=run.p[n], multipliers=run.multipliers[n]))
-            c = np.concatenate([[problem.h, run.t[n]], problem.system.parameter_vector()])
+            z = layout.pack(dict(q=run.q[n], v=run.v[n], p=run.p[n], multipliers=run.multipliers[n]))
+            c = np.concatenate([[problem.h, run.t[n]], problem.model.parameter_vector()])
             x, _, trouble, *_ = stepper.solve(equations.initial_guess_function(z, c).full().ravel(), z, c)
             assert trouble is None
             end = equations.final_state_function(x, z, c).full().ravel()
@@ -155,7 +155,7 @@ def test_a_variational_step_turns_by_a_radian_at_most(name):
 
 def test_where_the_variational_step_ends():
     """Turning about a principal axis: h Omega = 0.99 is solved, and the angle is arcsin(0.99); 1.01 is not."""
-    system = lv.problems.load("free-rigid-body").system
+    system = lv.problems.load("free-rigid-body").model
     q0 = np.array(rot.identity)
 
     def turned(rate):

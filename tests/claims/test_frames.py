@@ -16,7 +16,7 @@ SCHEMES = ("lie-em", "lie-ggl", "livens-em")
 
 def framed(system):
     """The same system with its bodies taken as frames."""
-    return lv.System(system.coordinates, elements=system.elements, parameters=system.shared.values, frames=True)
+    return lv.System(system.coordinates, elements=system.elements, parameters=system.model_parameters.values, frames=True)
 
 
 def hinge(a, X, b, Y, axis):
@@ -83,7 +83,7 @@ def test_energy_and_momenta_with_revolute_joints_and_springs(scheme, free):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_through_singular_positions(scheme):
     problem = load("double-four-bar")
-    run = lv.simulate(framed(problem.system), problem.q0, problem.v0, scheme=scheme, h=1e-3, t_end=5.0)
+    run = lv.simulate(framed(problem.model), problem.q0, problem.v0, scheme=scheme, h=1e-3, t_end=5.0)
     assert run.summary.max_energy_drift < 1e-13 and run.summary.max_constraint < 2e-15
     assert run.statistics.reference_steps == 0 and run.statistics.repivots == 0
     assert np.abs(run.q[-1] - problem.reference(5.0)["q"]).max() < 1e-4
@@ -97,15 +97,15 @@ def test_through_singular_positions(scheme):
 def test_livens_em_is_the_scheme_with_all_directors(name, h, t_end):
     """The same trajectory to round-off with less than half of the unknowns; that of lie-em is another one."""
     problem = load(name)
-    system = framed(problem.system)
+    system = framed(problem.model)
     full, few, other = (
         lv.simulate(model, problem.q0, problem.v0, scheme=scheme, h=h, t_end=t_end)
-        for model, scheme in ((problem.system, "livens-em"), (system, "livens-em"), (system, "lie-em"))
+        for model, scheme in ((problem.model, "livens-em"), (system, "livens-em"), (system, "lie-em"))
     )
     size = np.abs(full.v).max()
     assert np.abs(full.q - few.q).max() < 1e-11 and np.abs(full.v - few.v).max() < 1e-9 * size
     assert np.abs(full.v - other.v).max() > 1e-8 * size
-    sizes = [lv.schemes.get("livens-em").equations(model).to_single_graph().size for model in (problem.system, system)]
+    sizes = [lv.schemes.get("livens-em").equations(model).to_single_graph().size for model in (problem.model, system)]
     assert sizes[1] < sizes[0] / 2
 
 
@@ -137,7 +137,7 @@ def test_energy_balance_with_motor_and_dampers(scheme):
 def test_runs_resume_bit_for_bit(scheme, tmp_path):
     """The angular momenta are part of the state that a file holds."""
     problem = load("double-four-bar")
-    system = framed(problem.system)
+    system = framed(problem.model)
     given = dict(scheme=scheme, h=1e-2)
     whole = lv.simulate(system, problem.q0, problem.v0, t_end=0.4, **given)
     half = tmp_path / "half.h5"
@@ -225,7 +225,7 @@ def test_the_jacobian_is_that_of_the_residual(scheme, made):
     z[: system.n], c = q, np.concatenate([[0.3, 0.1], system.parameter_vector()])
     values, turn = (np.array(part).ravel() for part in e.newton_function(x, z, c)[1:])
     found, turning = np.zeros((e.size, e.size)), np.eye(e.size)
-    found[e.rows, e.columns], turning[e.turn[1], e.turn[2]] = values, turn
+    found[e.rows, e.columns], turning[e.update_matrix[1], e.update_matrix[2]] = values, turn
     exact = np.array(ca.Function("exact", e.arguments, [ca.jacobian(e.residual, e.x)])(x, z, c))
     assert np.abs(found - exact @ turning).max() < 1e-12 * np.abs(found).max()
     assert np.abs(found - exact).max() > 1e-2

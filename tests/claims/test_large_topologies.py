@@ -15,7 +15,7 @@ NET, TREE = lv.problems.load("net", N=14), lv.problems.load("chain", N=250, tree
 
 
 def elimination(problem):
-    return compiled_step(problem.system, schemes.get(problem.scheme)).elimination
+    return compiled_step(problem.model, schemes.get(problem.scheme)).elimination
 
 
 def disc(v):
@@ -38,7 +38,7 @@ def test_a_net_has_dense_fronts_and_its_energy():
     """Flat at the start, where rods of a knot are parallel: pivots are found among those of a front."""
     result = run(NET, 60)
     assert result.info.tier == "assembled"
-    assert elimination(NET).core.plan.first.size > 5
+    assert elimination(NET).root.plan.first.size > 5
     assert result.statistics.reference_steps == 0
     assert result.summary.max_constraint < 1e-14
     energy = result.observe("total_energy")
@@ -49,7 +49,7 @@ def test_a_small_net_agrees_with_the_reference():
     """It is narrow, but its fronts all differ: dense fronts have no code to be compiled."""
     small = lv.problems.load("net", N=3)
     runs = [run(small, 20, tier=tier) for tier in ("assembled", "reference")]
-    assert elimination(small).core.plan is not None
+    assert elimination(small).root.plan is not None
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
     assert np.abs(runs[0].v - runs[1].v).max() < 1e-11
 
@@ -67,7 +67,7 @@ def test_a_joint_of_a_tree_goes_after_its_body():
     """No elimination factor is large, and one correction is enough for most steps."""
     result = run(TREE, 60)
     found = elimination(TREE)
-    assert found.core.plan is None and found.core.unknowns.size <= 24
+    assert found.root.plan is None and found.root.unknowns.size <= 24
     assert result.statistics.reference_steps == 0
     assert result.statistics.newton_iterations < 1.5 * result.statistics.steps
     assert result.summary.max_energy_drift < 1e-14 and result.summary.max_constraint < 1e-12
@@ -99,7 +99,7 @@ def test_threads_do_not_change_a_bit(problem):
     if problem is TREE:  # otherwise nothing would have been shared
         sizes = {}
         for batch in elimination(problem).batches:
-            sizes[batch.round] = sizes.get(batch.round, 0) + batch.stop - batch.first
+            sizes[batch.level] = sizes.get(batch.level, 0) + batch.stop - batch.first
         assert max(sizes.values()) >= MIN_PARALLEL_BLOCKS
     for threads in (2, 4):
         again = run(problem, 30, threads=threads)

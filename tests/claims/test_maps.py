@@ -142,7 +142,7 @@ def test_a_system_and_its_hamiltonian_move_alike():
 def test_explicit_schemes_solve_nothing():
     pendulum = lv.problems.load("nonlinear-pendulum")
     for scheme in (*EXPLICIT, "stormer-verlet", "strang", "explicit-euler", "heun", "explicit-midpoint"):
-        assert lv.schemes.get(scheme).equations(pendulum.system).to_single_graph().size == 0
+        assert lv.schemes.get(scheme).equations(pendulum.model).to_single_graph().size == 0
         assert lv.schemes.get(scheme).equations(separable()).to_single_graph().size == 0
         assert lv.simulate(pendulum, scheme=scheme, t_end=1.0).statistics.newton_iterations == 0
         assert not lv.schemes.get(scheme).implicit or scheme == "symplectic-euler"  # implicit with constraints

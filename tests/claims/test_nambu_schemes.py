@@ -42,7 +42,7 @@ def one_step(model, scheme, h):
 def test_reference(I, angle):  # noqa: E741
     problem = load("euler-top", I=I, angle=angle)
     times = np.linspace(0, 20, 30)
-    f = solve_ivp(lambda t, x: problem.system.rate(x), (0, 20), problem.start["x0"], "DOP853", times, rtol=1e-12,
+    f = solve_ivp(lambda t, x: problem.model.rate(x), (0, 20), problem.initial_values["x0"], "DOP853", times, rtol=1e-12,
                   atol=1e-12)  # fmt: skip
     assert np.abs(f.y.T - [problem.reference(t)["x"] for t in times]).max() < 1e-10
 
@@ -92,9 +92,9 @@ def test_volumes(seed):
     model, x = ellipsoids(random.uniform(0.5, 2, 3), random.uniform(0.5, 2, 3)), random.uniform(-1, 1, 3)
     for name in (*FIXED, *ADAPTIVE):
         scheme = lv.schemes.get(name)
-        scheme = scheme.scaled(scaling.speed(0.3)) if scheme.fictive else scheme
+        scheme = scheme.with_scaling(scaling.speed(0.3)) if scheme.fictive else scheme
         step, layout = one_step(model, scheme, 0.1)
-        z = layout.vector({"x": x, **({"step_density": 0.7} if scheme.fictive else {})})
+        z = layout.pack({"x": x, **({"step_density": 0.7} if scheme.fictive else {})})
         J = np.array(ca.Function("J", step.sx_in(), [ca.jacobian(step(step.sx_in()[0]), step.sx_in()[0])])(z))
         index = [*range(3), *([layout["step_density"].start] if scheme.fictive else [])]
         assert np.linalg.det(J[np.ix_(index, index)]) == pytest.approx(1, abs=1e-12)
@@ -108,9 +108,9 @@ def test_reversibility(seed):
     model, x = ellipsoids(), random.uniform(-1, 1, 3)
     for name in (*FIXED, *ADAPTIVE):
         scheme = lv.schemes.get(name)
-        scheme = scheme.scaled(scaling.speed(0.3)) if scheme.fictive else scheme
+        scheme = scheme.with_scaling(scaling.speed(0.3)) if scheme.fictive else scheme
         step, layout = one_step(model, scheme, 0.1)
-        z = layout.vector({"x": x, **({"step_density": 0.7} if scheme.fictive else {})})
+        z = layout.pack({"x": x, **({"step_density": 0.7} if scheme.fictive else {})})
         for i in range(3):
             mirror = np.ones(layout.size)
             mirror[i] = -1
@@ -178,11 +178,11 @@ def test_another_order_of_the_rotations(monkeypatch):
     T = model.function(model.hamiltonians[1])
     for name, h in (("nambu-t", 0.15), ("nambu-t-g", EPS)):
         scheme = lv.schemes.get(name)
-        scheme = scheme.scaled(scaling.speed(0.01)) if scheme.fictive else scheme
+        scheme = scheme.with_scaling(scaling.speed(0.01)) if scheme.fictive else scheme
         step, layout = one_step(model, scheme, h)
-        x0 = load("euler-top").start["x0"]
-        memory = scheme.memory(model, {"x": x0}, model.parameter_vector(), 0.0, h)
-        path = np.array(step.mapaccum(1000)(layout.vector({"x": x0, **memory})))
+        x0 = load("euler-top").initial_values["x0"]
+        memory = scheme.initial_scheme_state(model, {"x": x0}, model.parameter_vector(), 0.0, h)
+        path = np.array(step.mapaccum(1000)(layout.pack({"x": x0, **memory})))
         energies = np.array([float(T(x, model.parameter_vector())) for x in path[:3].T])
         largest[name] = np.abs(energies - float(T(x0, model.parameter_vector()))).max()
     assert largest["nambu-t-g"] < 0.6 * largest["nambu-t"]
@@ -262,7 +262,7 @@ def test_steps_follow_the_scaling_with_every_extra_hamiltonian(power):
     """``G2'(xi) = g`` but for errors of the scheme; the first Hamiltonian stays exact; volumes in (x, xi) are kept."""
     problem = load("euler-top")
     run = lv.simulate(problem, scheme=f"nambu-t-g:{power}", h=EPS / 10, t_end=20.0)
-    rates = np.linalg.norm([problem.system.rate(x) for x in run.x[:-1]], axis=1)
+    rates = np.linalg.norm([problem.model.rate(x) for x in run.x[:-1]], axis=1)
     wanted = EPS / 10 / (rates + 0.01)
     middle = (wanted[1:] + wanted[:-1]) / 2
     assert (
@@ -270,9 +270,9 @@ def test_steps_follow_the_scaling_with_every_extra_hamiltonian(power):
         and run.step_size[1:-1].max() > 5 * run.step_size[1:-1].min()
     )
     assert run.summary.momentum_drift["momentum"] < 1e-13
-    model, scheme = ellipsoids(), lv.schemes.get(f"nambu-mt-g:{power}").scaled(scaling.speed(0.3))
+    model, scheme = ellipsoids(), lv.schemes.get(f"nambu-mt-g:{power}").with_scaling(scaling.speed(0.3))
     step, layout = one_step(model, scheme, 0.05)
-    z = layout.vector({"x": [0.4, -0.3, 0.7], "step_density": 1.3})
+    z = layout.pack({"x": [0.4, -0.3, 0.7], "step_density": 1.3})
     J = np.array(ca.Function("J", step.sx_in(), [ca.jacobian(step(step.sx_in()[0]), step.sx_in()[0])])(z))
     index = [*range(3), layout["step_density"].start]
     assert np.linalg.det(J[np.ix_(index, index)]) == pytest.approx(1, abs=1e-12)

@@ -27,7 +27,7 @@ def errors_of(problem, name, numbers, keys=("q", "v", "multipliers")):
     begin, q0, v0 = start_of(problem)
     exact, errors = problem.reference(begin + 1.0), {key: [] for key in keys}
     for n in numbers:
-        run = lv.simulate(problem.system, q0, v0, scheme=name, h=1 / n, t_end=1.0, project=True)
+        run = lv.simulate(problem.model, q0, v0, scheme=name, h=1 / n, t_end=1.0, project=True)
         for key, values in errors.items():
             values.append(np.linalg.norm(getattr(run, key)[-1] - exact[key]))
     return errors
@@ -70,10 +70,10 @@ def test_orders_of_rattle_and_shake():
 @pytest.mark.parametrize("name", [*PAIRS, *MURUA, "murua-ggl-2"])
 def test_order_of_the_estimate_of_the_error(name):
     problem, steps = lv.problems.load("spherical-pendulum"), [0.02, 0.015, 0.01, 0.0075]
-    scheme, system, state = lv.schemes.get(name), problem.system, problem.reference(0.4)
+    scheme, system, state = lv.schemes.get(name), problem.model, problem.reference(0.4)
     e, k, found = scheme.equations(system).to_single_graph(), system.parameter_vector(), []
     for h in steps:
-        z = e.layout.vector(initial_state(system, state["q"], state["v"], k, project=True).values)
+        z = e.layout.pack(initial_state(system, state["q"], state["v"], k, project=True).values)
         c = np.concatenate([[h, 0.0], k])
         x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
@@ -175,11 +175,11 @@ def test_drift_of_muruas_method_and_none_with_ggl(s):
 
 def stages_of(name, problem, h):
     """One step: velocities, positions, multipliers of the stages, energies before and after."""
-    scheme, system = lv.schemes.get(name), problem.system
+    scheme, system = lv.schemes.get(name), problem.model
     k = system.parameter_vector()
     _, q0, v0 = start_of(problem)
     e = scheme.equations(system).to_single_graph()
-    z = e.layout.vector(initial_state(system, q0, v0, k, project=True).values)
+    z = e.layout.pack(initial_state(system, q0, v0, k, project=True).values)
     c = np.concatenate([[h, 0.0], k])
     x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
     assert trouble is None

@@ -212,7 +212,7 @@ def estimates(name, system, steps):
     e = scheme.equations(system).to_single_graph()
     k = system.parameter_vector()
     for h in steps:
-        z = Q0 if first else e.layout.vector(initial_state(system, Q0, V0, k).values)
+        z = Q0 if first else e.layout.pack(initial_state(system, Q0, V0, k).values)
         c = np.concatenate([[h, 0.0], k])
         x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None

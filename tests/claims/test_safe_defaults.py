@@ -79,14 +79,14 @@ def test_murua_says_which_masses_it_takes(scheme):
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_index_of_equations(formulation):
     """As the formulations are called; GGL has index 2."""
-    model = lv.MultibodyEquations.from_system(lv.problems.load("double-pendulum").system).formulate(formulation)
+    model = lv.MultibodyEquations.from_system(lv.problems.load("double-pendulum").model).formulate(formulation)
     assert model.index == {"index-3": 3, "index-2": 2, "ggl": 2, "index-1": 1}[formulation]
     assert lv.FirstOrder("x", rhs=lambda x: [-x[0]]).index == 0
 
 
 @pytest.mark.parametrize("scheme", ["gauss-1", "gauss-2", "gauss-3", "radau-ia-2", "lobatto-iiie-2"])
 def test_methods_that_do_not_end_with_a_stage_are_refused_on_index_3(scheme):
-    equations = lv.MultibodyEquations.from_system(lv.problems.load("simple-pendulum").system)
+    equations = lv.MultibodyEquations.from_system(lv.problems.load("simple-pendulum").model)
     start = dict(q0=[-1, 0], v0=[0, 0], scheme=scheme, h=0.01, t_end=0.02)
     with pytest.raises(lv.InputError, match=rf"'{scheme}' needs equations of an index below 3.*radau-iia-3"):
         lv.simulate(equations.formulate("index-3"), **start)

@@ -122,7 +122,7 @@ def test_a_step_evaluates_the_expensive_force_once_and_newton_never():
     for scheme in ("theta:0.6", "implicit-midpoint"):  # here every residual and every correction evaluates it
         e = lv.schemes.get(scheme).equations(marked()).to_single_graph()
         assert count(e.residual_function, "TANH") >= 1 and count(e.newton_function, "TANH") >= 1
-    adaptive = lv.schemes.get("semi-explicit:0.5,0.6").scaled(lv.scaling.stiffness_estimate(1.0))
+    adaptive = lv.schemes.get("semi-explicit:0.5,0.6").with_scaling(lv.scaling.stiffness_estimate(1.0))
     e = adaptive.equations(marked()).to_single_graph()
     assert count(e.newton_function, "TANH") == 0 and count(e.final_state_function, "TANH") == adaptive.evaluations == 3
 
@@ -232,8 +232,8 @@ def test_the_balance_of_work_closes(damped):
 def newton_evaluates(problem, scheme, name):
     """Whether Newton's method has to evaluate a force, told by a parameter that is in no other."""
     e, place = (
-        lv.schemes.get(scheme).equations(problem.system).to_single_graph(),
-        list(problem.system.parameters).index(name),
+        lv.schemes.get(scheme).equations(problem.model).to_single_graph(),
+        list(problem.model.parameters).index(name),
     )
     return bool(ca.depends_on(ca.vertcat(e.residual, e.jacobian), e.c[2 + place]))
 

@@ -50,7 +50,7 @@ def defect(system, scheme, q0, v0, h):
     start = initial_state(system, q0, v0, system.parameter_vector(), project=True)
     e, n = lv.schemes.get(scheme).equations(system).to_single_graph(), system.n
     c = np.concatenate([[h, 0.0], system.parameter_vector()])
-    z = system.layout.vector(start.values)
+    z = system.layout.pack(start.values)
     x = solution(e, z, c)
     derivatives = ca.Function(
         "d",
@@ -111,8 +111,8 @@ def test_the_misprinted_scheme_is_not_symplectic():
     from livens.schemes.symplectic.ggl import GGLVariational, constraint_hessian_force
 
     class Misprinted(GGLVariational):
-        def share(self, e, old, new, x, h, t):
-            right = super().share(e, old, new, x, h, t)
+        def element_contribution(self, e, old, new, x, h, t):
+            right = super().element_contribution(e, old, new, x, h, t)
             qb = old.q + h * x.v
             change = constraint_hessian_force(e, qb, old.v, x.gam) - constraint_hessian_force(e, qb, x.u, x.gam)
             return replace(right, rows=[right.rows[0] + h * change, *right.rows[1:]])

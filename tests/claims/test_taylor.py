@@ -148,7 +148,7 @@ def test_round_off_grows_as_slowly_as_it_can():
     problem, errors = lv.problems.load("kepler", e=0.2), []
     for start in range(4):
         q, v = (problem.reference(0.3 * start)[name] for name in ("q", "v"))
-        run = lv.simulate(problem.system, q, v, scheme="taylor", t_end=2e5, every=1000)
+        run = lv.simulate(problem.model, q, v, scheme="taylor", t_end=2e5, every=1000)
         energy = run.observe("total_energy")
         errors.append(abs(energy[-1] / energy[0] - 1))
     assert run.statistics.steps > 6e5

@@ -59,7 +59,7 @@ def models():
         potential=lambda q: 9.81 * q[2] + m.sin(q[0]) * q[1],
         constraints=lambda q: [0.5 * (q @ q - 1) + 0.1 * q[0] ** 3],
     )
-    start = rod.start(dict(q0=[0.5, 0.4, -0.7], v0=[0.7, -0.5, 0.3]), rod.parameter_vector(), 0.0, True, "remove")
+    start = rod.initial_state(dict(q0=[0.5, 0.4, -0.7], v0=[0.7, -0.5, 0.3]), rod.parameter_vector(), 0.0, True, "remove")
     q, v_or_p = [0.6, -0.4], [0.5, 0.7]
     return [(free, q, dict(v=v_or_p)), (split, q, dict(p=v_or_p)), (rod, start["q"], dict(v=start["v"]))]
 
@@ -74,7 +74,7 @@ def scaled(scheme):
         scaling = lv.scaling.user_scaling(lambda T, V: 1 / (T + V**2))
     else:
         scaling = lv.scaling.user_scaling(lambda q: 1 / (1 + q[0] ** 2 + m.sin(q[1]) ** 2))
-    return scheme.scaled(scaling), scaling
+    return scheme.with_scaling(scaling), scaling
 
 
 @functools.cache
@@ -104,19 +104,19 @@ def measured(name):
         equations.append(scheme.equations(swing).to_single_graph())
     if name == "livens-em-nullspace":
         body = lv.problems.load("free-rigid-body")
-        reversibility.append(lv.study.reversibility_defect(body.system, scheme, body.q0, body.v0, H))
-        equations.append(scheme.equations(body.system).to_single_graph())
+        reversibility.append(lv.study.reversibility_defect(body.model, scheme, body.q0, body.v0, H))
+        equations.append(scheme.equations(body.model).to_single_graph())
     if name in ("lie-em", "lie-ggl"):
         bars = lv.problems.load("double-four-bar")
-        given = dict(elements=bars.system.elements, parameters=bars.system.shared.values, frames=True)
-        system = lv.System(bars.system.coordinates, **given)
+        given = dict(elements=bars.model.elements, parameters=bars.model.model_parameters.values, frames=True)
+        system = lv.System(bars.model.coordinates, **given)
         reversibility.append(lv.study.reversibility_defect(system, scheme, bars.q0, bars.v0, H))
         equations.append(scheme.equations(system).to_single_graph())
     if lv.schemes.get(name) in PLANETARY:
         planets = lv.PointMasses("star a b", [1.0, 0.1, 0.2], dimension=2)
         q, v = [0.01, 0.0, 1.0, 0.1, -0.3, 1.9], [0.0, 0.01, -0.05, 1.0, -0.7, 0.1]
         # one step of a corrector is nearly symmetric; long ones show that it is not
-        reversibility.append(lv.study.reversibility_defect(planets, scheme, q, v, 0.5 * scheme.count))
+        reversibility.append(lv.study.reversibility_defect(planets, scheme, q, v, 0.5 * scheme.n_substeps))
         symplecticity.append(lv.study.symplecticity_defect(planets, scheme, q, v, H))
         equations.append(scheme.equations(planets).to_single_graph())
     return symplecticity, reversibility, equations
@@ -127,7 +127,7 @@ def nambu_step(scheme):
     top = lv.Nambu("x y z", hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + 0.6 * x[1] ** 2 + 0.3 * x[2] ** 2])
     x, k = np.array([0.5, 0.8, -0.4]), top.parameter_vector()
     e = scheme.equations(top).to_single_graph()
-    z = e.layout.vector({"x": x, **scheme.memory(top, {"x": x}, k, 0.0, H)})
+    z = e.layout.pack({"x": x, **scheme.initial_scheme_state(top, {"x": x}, k, 0.0, H)})
     there = e.final_state_function([], z, [H, 0.0]).full().ravel()
     assert np.abs(there - z).max() > 1e-3
     return [e], np.abs(e.final_state_function([], there, [-H, H]).full().ravel() - z).max()
@@ -149,7 +149,7 @@ def test_the_record_is_complete(scheme):
     for field in dataclasses.fields(Traits):
         if field.name not in ("family", "aliases"):
             assert getattr(traits, field.name) == getattr(scheme, field.name), field.name
-    assert traits.order >= 1 and traits.summary and traits.source and traits.evaluations >= 1
+    assert traits.order >= 1 and traits.summary and traits.source and traits.evaluations_per_step >= 1
     assert traits.formulations and set(traits.formulations) <= set(FORMULATION_DESCRIPTIONS)
     assert traits.group in GROUPS
     assert set(traits.conserves) <= {*OBSERVABLES, *MORE}

@@ -55,7 +55,7 @@ def test_outer_planets():
     problem = lv.problems.load("outer-solar-system")
     exact = lv.simulate(problem, scheme="taylor", t_end=1e6).q[-1]
     for scheme, h, known in (("wisdom-holman", 200.0, 1.25e-3), ("wisdom-holman:5000", 1e6, 1.80e-5)):
-        assert abs(error(problem.system, problem.q0, problem.v0, scheme, h, 1e6, exact) / known - 1) < 0.01
+        assert abs(error(problem.model, problem.q0, problem.v0, scheme, h, 1e6, exact) / known - 1) < 0.01
 
 
 def test_long_runs():

@@ -379,11 +379,11 @@ TARGETS = (
 #: Changes by hand: file, what is there, what is put there instead. All of them must be noticed.
 BY_HAND = (
     # schemes
-    ("schemes/symplectic/ggl.py", "-e.G(qb, 0).T @ x.gam],\n", "-e.G(old.q, 0).T @ x.gam],\n"),
+    ("schemes/symplectic/ggl.py", "-e.G(q_bar, 0).T @ x.gam]", "-e.G(old.q, 0).T @ x.gam]"),
     (
         "schemes/symplectic/ggl.py",
-        "constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, qb, x.v)]",
-        "constraints=[e.g(new.q, t + h) / h, velocity_constraints(e, old.q, x.v)]",
+        "constraint_residuals=[e.g(new.q, t + h) / h, hidden_constraints(e, q_bar, x.v)]",
+        "constraint_residuals=[e.g(new.q, t + h) / h, hidden_constraints(e, old.q, x.v)]",
     ),
     (
         "schemes/energy_momentum/ggl_em.py",
@@ -393,8 +393,8 @@ BY_HAND = (
     ("schemes/energy_momentum/ggl_em.py", "M_s = (e.T_v(q0, s) + e.T_v(new.q, s)) / 2", "M_s = e.T_v(new.q, s)"),
     (
         "schemes/energy_momentum/livens_em.py",
-        "supplied = h * ca.dot(F, v_m) + V_by_t",
-        "supplied = h * ca.dot(F, old.v) + V_by_t",
+        "supplied = h * ca.dot(F, v_m) + dV_t",
+        "supplied = h * ca.dot(F, old.v) + dV_t",
     ),
     (
         "schemes/energy_momentum/livens_em.py",
@@ -404,30 +404,46 @@ BY_HAND = (
     # dense output one row short
     (
         "results/dense_output.py",
-        "wanted = (order + 2) // 2 + 1 if slopes is not None else order + 2",
-        "wanted = (order + 2) // 2 if slopes is not None else order + 2",
+        "n_nodes = (order + 2) // 2 + 1 if derivatives is not None else order + 2",
+        "n_nodes = (order + 2) // 2 if derivatives is not None else order + 2",
     ),
     (
         "results/dense_output.py",
-        "wanted = (order + 2) // 2 + 1 if slopes is not None else order + 2",
-        "wanted = (order + 2) // 2 + 1 if slopes is not None else order + 1",
+        "n_nodes = (order + 2) // 2 + 1 if derivatives is not None else order + 2",
+        "n_nodes = (order + 2) // 2 + 1 if derivatives is not None else order + 1",
     ),
     # round-off limits that are too kind
-    ("expressions/graph/roundoff.py", "UNIT = 2.0**-53", "UNIT = 1000 * 2.0**-53"),
+    ("expressions/graph/roundoff.py", "UNIT_ROUNDOFF = 2.0**-53", "UNIT_ROUNDOFF = 1000 * 2.0**-53"),
     ("analysis/round_off.py", "np.finfo(float).eps * self._largest", "1000 * np.finfo(float).eps * self._largest"),
-    ("engine/newton/iteration.py", "CURVATURE_LIMIT = 1e6", "CURVATURE_LIMIT = 1e12"),
+    ("engine/newton/iteration.py", "MAX_CURVATURE_RESIDUAL = 1e6", "MAX_CURVATURE_RESIDUAL = 1e12"),
     # what is not a number
-    ("engine/newton/iteration.py", "return worst if total == total else total", "return worst"),
+    ("engine/newton/iteration.py", "return largest if total == total else total", "return largest"),
     # energy
-    ("run/drift_monitor.py", "_EXPLODED = 1e6", "_EXPLODED = 1e12"),
-    ("run/drift_monitor.py", "return abs(start) if abs(start) > 1e-3 * magnitude else magnitude", "return abs(start)"),
+    ("run/drift_monitor.py", "_BLOW_UP_FACTOR = 1e6", "_BLOW_UP_FACTOR = 1e12"),
+    (
+        "run/drift_monitor.py",
+        "return abs(initial_energy) if abs(initial_energy) > 1e-3 * magnitude else magnitude",
+        "return abs(initial_energy)",
+    ),
     # files
-    ("results/storage/checksums.py", "!= wanted:", "== -1:"),
-    ("results/storage/checksums.py", "last - begin * block]", "last + begin * block]"),
+    ("results/storage/checksums.py", "!= expected:", "== -1:"),
+    ("results/storage/checksums.py", "stop - first_block * block_size]", "stop + first_block * block_size]"),
     # many trajectories at once
-    ("engine/ensemble/lane_loop.py", "last = work + (3 * n + 5) * width", "last = work + (2 * n + 5) * width"),
-    ("engine/ensemble/lane_loop.py", "rough += trusted[i] == 0.0", "rough += trusted[i] != 0.0"),
-    ("engine/ensemble/lane_loop.py", "m = min(first + j, given.count - 1)", "m = min(first + j, given.count)"),
+    (
+        "engine/ensemble/lane_loop.py",
+        "norm_prev = work + (3 * n + 5) * width",
+        "norm_prev = work + (2 * n + 5) * width",
+    ),
+    (
+        "engine/ensemble/lane_loop.py",
+        "n_rejected_predictions += predictor_ok[i] == 0.0",
+        "n_rejected_predictions += predictor_ok[i] != 0.0",
+    ),
+    (
+        "engine/ensemble/lane_loop.py",
+        "m = min(first_member + j, members.n_members - 1)",
+        "m = min(first_member + j, members.n_members)",
+    ),
     # bodies and what acts between them
     (
         "multibody/point_forces.py",
@@ -439,25 +455,41 @@ BY_HAND = (
         "lambda w, k: 2 * k.stiffness * m.dot(w, w)",
         "lambda w, k: k.stiffness * m.dot(w, w)",
     ),
-    ("multibody/joint_stops.py", "back = self.stop.restitution * rate", "back = rate"),
-    ("multibody/joint_stops.py", "lands = 2 * back < _STEPS * h * pressed", "lands = False"),
-    ("multibody/joint_forces.py", "return [-share * w[1], share * w[0]]", "return [share * w[1], share * w[0]]"),
+    ("multibody/joint_stops.py", "rebound_rate = self.stop.restitution * rate", "rebound_rate = rate"),
+    (
+        "multibody/joint_stops.py",
+        "closes = 2 * rebound_rate < _MIN_FLIGHT_STEPS * h * closing_acceleration",
+        "closes = False",
+    ),
+    ("multibody/joint_forces.py", "return [-factor * w[1], factor * w[0]]", "return [factor * w[1], factor * w[0]]"),
     (
         "multibody/contacts/broad_phase.py",
-        "cell = 2 * float(reach.max()) + within",
-        "cell = float(reach.max()) + within",
+        "cell = 2 * float(bounding_radius.max()) + max_gap",
+        "cell = float(bounding_radius.max()) + max_gap",
     ),
-    ("engine/steppers/dem.py", "        f[o + 3] += arm_j * tx\n", "        f[o + 3] -= arm_j * tx\n"),
-    ("engine/steppers/dem.py", "rub = t.laws[3] * elastic /", "rub = t.laws[3] * whole /"),
+    ("engine/steppers/dem.py", "f[o + 3] += lever_j * tx", "f[o + 3] -= lever_j * tx"),
+    (
+        "engine/steppers/dem.py",
+        "friction_coeff = t.contact_law[3] * f_elastic /",
+        "friction_coeff = t.contact_law[3] * f_normal /",
+    ),
     (
         "engine/steppers/neighbour_list.py",
-        "if most == most and not square <= most:  # what is not a number has moved",
-        "if not square <= most:  # what is not a number has moved",
+        "if largest == largest and not displacement2 <= largest:",
+        "if not displacement2 <= largest:",
     ),
     # controllers, and members that fail
     ("run/sampled_control.py", "return min(count - step % count", "return max(count - step % count"),
-    ("run/sampled_control.py", "known = (self._states[i].copy(),)", "known = (one.state.copy(),)"),
-    ("engine/ensemble/stepper.py", "until[lane] = int(np.argmin(finite)) - 1", "until[lane] = int(np.argmin(finite))"),
+    (
+        "run/sampled_control.py",
+        "state_argument = (self._states[i].copy(),)",
+        "state_argument = (controller.state.copy(),)",
+    ),
+    (
+        "engine/ensemble/stepper.py",
+        "valid_until[lane] = int(np.argmin(finite)) - 1",
+        "valid_until[lane] = int(np.argmin(finite))",
+    ),
     # a run that was interrupted goes on where it was
     ("results/recorder.py", '"step": self._step}', '"step": 0}'),
 )

@@ -178,7 +178,7 @@ def test_a_net_hangs_on_its_corners():
     ],
 )
 def test_trusses_that_make_no_sense(change, words):
-    given = dict(points=[[0, 0], [1, 0], [2, 0]], bars=[(0, 1), (1, 2)], EA=1.0, mass=1.0) | change
+    given = dict(points=[[0, 0], [1, 0], [2, 0]], bars=[(0, 1), (1, 2)], EA=1.0, mass_per_length=1.0) | change
     with pytest.raises(lv.InputError, match=words):
         lv.Multibody(planar=True).truss("truss", **given)
 

@@ -34,8 +34,8 @@ def test_hinges_and_balls_swing_alike():
 @pytest.mark.parametrize("fold", [0.0, 1.2, np.pi / 2])
 def test_every_start_is_consistent(fold):
     problem = lv.problems.load("chain", N=30, fold=fold)
-    state = problem.system.start(problem.start_values, problem.system.parameter_vector(), 0.0, False, "error")
-    assert np.array_equal(state["q"], problem.q0) and state.dropped == ()
+    state = problem.model.initial_state(problem.start_values, problem.model.parameter_vector(), 0.0, False, "error")
+    assert np.array_equal(state["q"], problem.q0) and state.removed_constraints == ()
     assert np.isfinite(state["multipliers"]).all()
 
 

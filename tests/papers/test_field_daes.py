@@ -30,7 +30,7 @@ def test_fekete_points_start_and_move(field):
 def test_fekete_points_come_to_rest(field):
     """Multipliers eliminated, Taylor series; in the end all multipliers are equal."""
     problem = lv.problems.load("fekete")
-    model = lv.MultibodyEquations.from_system(problem.system).formulate("index-1")
+    model = lv.MultibodyEquations.from_system(problem.model).formulate("index-1")
     run = lv.simulate(model, q0=problem.q0, v0=problem.v0, scheme="taylor", t_end=100.0)
     for t, good in ((1.0, 1e-12), (2.0, 1e-12), (100.0, 1e-11)):
         exact = np.ravel(placed(field["fekete"]["reference"], t)["p"])
@@ -83,7 +83,7 @@ def internal(y):
 
 def test_wheelset_geometry(field):
     """States of the reference touch the rails where they should, and do not leave them."""
-    model = lv.problems.load("wheelset").system
+    model = lv.problems.load("wheelset").model
     conditions = ca.Function("g", [model.descriptor.x, model.descriptor.k], [model.g])
     for row in field["wheelset"]["reference"]:
         residual = np.array(conditions(internal(row["y"]), model.parameter_vector())).ravel()
@@ -101,7 +101,7 @@ def test_wheelset(field):
 
 def test_wheelset_index():
     """Numbers drawn at random put no wheel on its rail; its multipliers have index 2 all the same."""
-    model = lv.problems.load("wheelset").system
+    model = lv.problems.load("wheelset").model
     indices = dict(zip((*model.coordinates, *model.algebraic), model.pencil.indices, strict=True))
     assert {name for name, index in indices.items() if index == 2} == {"lambda_left", "lambda_right"}
     assert model.index == 2
@@ -126,7 +126,7 @@ def test_wheelset_to_the_end(field, tolerance):
 def test_beam_equations():
     """Angular accelerations are those of the dense matrices, at a random state."""
     n, rng = 12, np.random.default_rng(3)
-    model = lv.problems.load("beam-bari", n=n).system
+    model = lv.problems.load("beam-bari", n=n).model
     angle, rate, t = rng.normal(size=n), rng.normal(size=n), 0.7
     C, D = np.diag([1.0, *[2.0] * (n - 2), 3.0]), np.zeros((n, n))
     for i in range(n - 1):

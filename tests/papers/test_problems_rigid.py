@@ -71,7 +71,7 @@ def test_reference_solutions_of_the_top(reference):
     """The closed form that comes with both problems is the one given in the sources, and solves the equations."""
     exact = reference("heavy_top")
     top, gyroscope = lv.problems.load("heavy-top"), lv.problems.load("gyroscopic-top")
-    body = top.system.elements[0]
+    body = top.model.elements[0]
     assert np.allclose(np.diag(body.parameters.values["inertia"]), [exact["J1"], exact["J2"], exact["J3"]], rtol=1e-14)
     for s in exact["solution"]:
         q = top.reference(s["t"])["q"]
@@ -278,12 +278,12 @@ def test_ggl_variational_meets_a_gap():
     with pytest.raises(lv.IntegrationError, match=r"from t = 1\.342") as stopped:
         lv.simulate(problem, scheme=scheme)
     last = stopped.value.result
-    equations = scheme.equations(problem.system).to_single_graph()
+    equations = scheme.equations(problem.model).to_single_graph()
     state = dict(q=last.q[-1], v=last.v[-1], p=last.p[-1], multipliers=last.multipliers[-1])
-    z, stepper = equations.layout.vector(state), ReferenceSolver(equations)
+    z, stepper = equations.layout.pack(state), ReferenceSolver(equations)
 
     def solved(step, guess):
-        c = np.concatenate([[step, last.t[-1]], problem.system.parameter_vector()])
+        c = np.concatenate([[step, last.t[-1]], problem.model.parameter_vector()])
         first = equations.initial_guess_function(z, c).full().ravel() if guess is None else guess
         x, _, trouble, *_ = stepper.solve(first, z, c)
         return None if trouble else x

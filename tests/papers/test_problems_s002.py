@@ -57,7 +57,7 @@ def test_default_run(name):
     assert run.status == "complete"
     scale = np.abs(run.observe("potential_energy")).max() + np.abs(run.observe("kinetic_energy")).max()
     assert np.abs(run.observe("energy_balance_defect")).max() < 1e-12 * scale
-    if problem.system.m:
+    if problem.model.m:
         assert np.abs(run.observe("constraint")).max() < 1e-13
     if problem.reference is not None:
         start = problem.reference(0.0)
@@ -146,7 +146,7 @@ def test_every_scheme_that_fits_runs_the_benchmarks(name):
     """At the usual step: to the end and near the reference, constraints at round-off where the scheme says so."""
     problem = load(name)
     exact = problem.reference(problem.t_end)["q"]
-    for name in lv.schemes.compatible(problem.system):
+    for name in lv.schemes.compatible(problem.model):
         if (problem.name, name) == ("andrews-squeezer", "livens-em:itoh-abe"):
             # its forces of constraints act along one coordinate after the other: in this mechanism that breaks down
             with pytest.raises(lv.IntegrationError):

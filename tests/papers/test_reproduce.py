@@ -144,7 +144,7 @@ def test_command_line(fake, tmp_path):
 def test_a_run_that_fails_is_a_claim_that_fails(fake, tmp_path):
     fake(failure="the step from t = 1 to 2 failed")
     report = reproduce.reproduce("S999", tmp_path)
-    assert not report.holds and report.drawn[0].files == ()
+    assert not report.holds and report.results[0].files == ()
     assert "the step from t = 1 to 2 failed" in (tmp_path / "report.md").read_text()
     assert "Not drawn" in (tmp_path / "report.html").read_text()
     assert CliRunner().invoke(app, ["reproduce", "S999", "--out", str(tmp_path)]).exit_code == 1
@@ -183,7 +183,7 @@ def test_all_sources_in_one_report(tmp_path):
         page = (tmp_path / name).read_text(encoding="utf-8")
         for report in reports:
             assert report.source.citation.split(":")[0].split(",")[0] in page
-            assert all(file in page for drawn in report.drawn for file in drawn.files if file.endswith(".png"))
+            assert all(file in page for drawn in report.results for file in drawn.files if file.endswith(".png"))
 
 
 def test_only_needs_one_source(tmp_path, monkeypatch):

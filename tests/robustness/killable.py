@@ -75,7 +75,7 @@ def do(job):
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["limit"], resource.RLIM_INFINITY))
     problem, path = loaded(job["problem"]), Path(job["path"])
     if path.exists():
-        lv.resume(path, system=problem.system)
+        lv.resume(path, system=problem.model)
     else:
         options = {name: job[name] for name in ("h", "t_end", "every")}
         lv.simulate(problem, out=path, compress=job.get("compress", False), **options)

@@ -49,27 +49,27 @@ def of_contacts():
     ball = mb.sphere("ball", at=[0, 0, 1], radius=0.1, mass=1.0)
     point = [0.0, 0.0, 1.0]
     given = {
-        c.HalfSpace: dict(part=mb.ground, at=point, normal="z"),
-        c.Sphere: dict(part=ball, radius=0.1, at=point),
-        c.Pocket: dict(part=ball, radius=0.1, at=point),
-        c.Box: dict(part=ball, size=[1, 1, 1], at=point, rotation=np.eye(3), rounding=0.1),
-        c.Capsule: dict(part=ball, a=[0, 0, 0], b=point, radius=0.1),
-        c.Cylinder: dict(part=ball, radius=0.1, length=1.0, at=point, axis="x"),
-        c.Tube: dict(part=ball, radius=0.1, at=point, axis="x"),
-        c.Torus: dict(part=ball, ring=1.0, tube=0.1, at=point, axis="x"),
-        c.Ellipsoid: dict(part=ball, half=[1, 2, 3], at=point, rotation=np.eye(3)),
-        c.Points: dict(part=ball, points=[point, point], radius=0.1),
+        c.HalfSpace: dict(body=mb.ground, at=point, normal="z"),
+        c.Sphere: dict(body=ball, radius=0.1, at=point),
+        c.HollowSphere: dict(body=ball, radius=0.1, at=point),
+        c.Box: dict(body=ball, size=[1, 1, 1], at=point, rotation=np.eye(3), rounding=0.1),
+        c.Capsule: dict(body=ball, a=[0, 0, 0], b=point, radius=0.1),
+        c.Cylinder: dict(body=ball, radius=0.1, length=1.0, at=point, axis="x"),
+        c.HollowCylinder: dict(body=ball, radius=0.1, at=point, axis="x"),
+        c.Torus: dict(body=ball, major_radius=1.0, minor_radius=0.1, at=point, axis="x"),
+        c.Ellipsoid: dict(body=ball, half=[1, 2, 3], at=point, rotation=np.eye(3)),
+        c.PointCloud: dict(body=ball, points=[point, point], radius=0.1),
         c.Friction: dict(coefficient=0.1),
-        c.Material: {},
+        c.ElasticMaterial: {},
         c.Linear: dict(stiffness=1.0),
         c.Hertz: dict(stiffness=1.0),
-        c.Own: dict(energy=lambda depth: depth**2),
-        c.hertz_stiffness: dict(first=[1, 1], second=[0, 0]),
+        c.CustomLaw: dict(energy=lambda depth: depth**2),
+        c.hertz_stiffness: dict(curvatures_a=[1, 1], curvatures_b=[0, 0]),
     }
     found = {f"contacts.{function.__name__}": (function, good) for function, good in given.items()}
     touch = lambda **given: lv.Multibody.contact(mb, **{"name": f"contact {len(mb._contacts)}", **given})  # noqa: E731
     touch.__signature__ = inspect.signature(mb.contact)
-    return found | {"contact": (touch, dict(first=ball, second=mb.ground, stiffness=1.0))}
+    return found | {"contact": (touch, dict(body_a=ball, body_b=mb.ground, stiffness=1.0))}
 
 
 def functions():
@@ -101,12 +101,12 @@ def functions():
         "torque": (lv.bodies.torque, dict(body=wheel, tau=[0.0, 0.0, 1.0])),
         "particle": (lv.bodies.particle, dict(name="a", mass=1.0)),
         "quaternion_body": (lv.bodies.quaternion_body, dict(name="a", inertia=inertia)),
-        "rotation_body": (lv.bodies.fixed_point_body, dict(name="a", inertia=inertia)),
+        "fixed_point_body": (lv.bodies.fixed_point_body, dict(name="a", inertia=inertia)),
         "director_body": (lv.bodies.director_body, dict(name="a", inertia=inertia)),
-        "torsion_spring": (lv.bodies.torsion_spring, dict(first=wheel, second=wheel, stiffness=1.0)),
+        "torsion_spring": (lv.bodies.torsion_spring, dict(body_a=wheel, body_b=wheel, stiffness=1.0)),
         "linearise": (lv.linearise, dict(model=model, q0=[0.1])),
         "jvp": (run.jvp, dict(q0=[1.0])),
-        "vjp": (run.vjp, dict(bars={"q": np.ones_like(run.q)})),
+        "vjp": (run.vjp, dict(cotangents={"q": np.ones_like(run.q)})),
         "value_and_gradient": (lv.value_and_gradient, dict(loss=lambda q: q[0])),
         "gradient": (lv.value_and_gradient(lambda q: q[0]), dict(step=prepared, q0=[1.0], v0=[0.0], t_end=0.3)),
         "hessian": (lv.hessian, dict(loss=lambda q: q[0], by="q0")),
@@ -252,7 +252,7 @@ OTHERS = {
     "Result": {"attach", "view", "animate"},
     "Ensemble": set(),
     "Prepared": {"run"},
-    "System": {"looks", "scene_with", "parameter_values"},
+    "System": {"scene_for", "stored_parameters", "visuals"},
 }
 
 

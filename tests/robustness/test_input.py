@@ -151,7 +151,7 @@ def test_redundant_constraints():
 
 def test_a_singular_position_is_not_redundant():
     """All bars in line: the constraints' derivatives are dependent there, but not nearby."""
-    system = lv.problems.load("n-four-bar", N=1).system
+    system = lv.problems.load("n-four-bar", N=1).model
 
     def position(angle):
         c, s = np.cos(angle), np.sin(angle)
@@ -230,7 +230,7 @@ def test_schemes_that_do_not_fit_say_why():
         requires = (Requirement("regular_mass", "a regular mass matrix"),)
 
     assert isinstance(NeedsRegularMass(), Scheme)
-    system = lv.problems.load("mass-spring-redundant").system
+    system = lv.problems.load("mass-spring-redundant").model
     with pytest.raises(lv.InputError, match=r"needs a regular mass matrix; compatible schemes: livens-em"):
         lv.schemes.check_compatible(NeedsRegularMass(), system)
 

@@ -188,7 +188,7 @@ def test_nothing_is_left_behind(project):
 def test_a_handful_is_caught():
     """Changes of schemes, tableaus, engine, files and verdicts, by the tests that are known to notice them."""
     killers, changes = known_killers(), all_changes()
-    paths = ("analysis/round_off", "engine/newton", "schemes/tableaus", "run/extremes", "results/dense")
+    paths = ("analysis/round_off", "engine/newton", "schemes/tableaus", "run/drift_monitor", "results/dense_output")
     handful = [next(c for c in changes if c.path.startswith(path) and c.key in killers) for path in paths]
     trial = Trial(handful)
     trial.run(workers=1)

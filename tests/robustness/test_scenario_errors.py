@@ -134,7 +134,7 @@ def test_nothing_is_compiled_from_text(monkeypatch):
     for name in ("eval", "exec", "compile"):
         monkeypatch.setattr(builtins, name, forbidden)
     try:
-        system = lv.scenario.parse(PENDULUM).problem().system
+        system = lv.scenario.parse(PENDULUM).problem().model
     finally:
         monkeypatch.undo()
     assert system.n == 2
@@ -143,7 +143,7 @@ def test_nothing_is_compiled_from_text(monkeypatch):
 def test_a_long_sum_is_not_deep():
     text = "+".join(["x"] * 4000)
     assert value(text, x=0.5) == 2000.0
-    assert lv.scenario.parse(PENDULUM.replace("m*g*y", text)).problem().system.n == 2
+    assert lv.scenario.parse(PENDULUM.replace("m*g*y", text)).problem().model.n == 2
 
 
 def test_named_expressions_may_double_many_times():
@@ -151,7 +151,7 @@ def test_named_expressions_may_double_many_times():
     lets = "".join(f"    a{i + 1}: a{i}*a{i}\n" for i in range(60))
     text = PENDULUM.replace("  let: {r2: x**2 + y**2}\n", f"  let:\n    r2: x**2 + y**2\n    a0: x\n{lets}")
     scenario = guarded(lambda: lv.scenario.parse(text.replace("m*g*y", "m*g*y + 0*a60 + a60/1e9")))
-    assert scenario.problem().system.n == 2
+    assert scenario.problem().model.n == 2
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_places_without_a_file(tmp_path):
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + PENDULUM.replace("\n", "\r\n").encode())
-    assert lv.scenario.load(tmp_path / "a.yaml").problem().system.m == 1
+    assert lv.scenario.load(tmp_path / "a.yaml").problem().model.m == 1
 
 
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])

@@ -112,7 +112,7 @@ def run_valid(seed: int, first: int, count: int) -> Findings:
         findings.counts["valid scenarios"] += 1
         scenario = lv.scenario.parse(text, "a.yaml")
         problem = scenario.problem()
-        kind = (problem.system.fingerprint, problem.scheme)
+        kind = (problem.model.fingerprint, problem.scheme)
         with findings.case(number, text, 2.0 if kind in known else _LIMIT):
             try:
                 run = lv.simulate(problem, t_end=problem.t0 + problem.h, **scenario.settings_except(("t_end", "out")))

@@ -288,7 +288,9 @@ def test_a_problem_is_loaded_listed_and_run_by_its_name(tmp_path, livens):
     assert whole.info.scheme == "own-midpoint"
     assert "saved in own-bar.h5" in livens("run", "own-bar", "--set", "speed=2", "--set", "bar.moment=0.5")
     resumed = lv.resume(tmp_path / "own-bar.h5", t_end=2.0)
-    assert np.array_equal(resumed.q, whole.q) and lv.load(tmp_path / "own-bar.h5").problem.options == {"speed": 2.0}
+    assert np.array_equal(resumed.q, whole.q) and lv.load(tmp_path / "own-bar.h5").problem.factory_options == {
+        "speed": 2.0
+    }
     scenario = lv.scenario.parse("problem: own-bar\noptions: {speed: 2}\nt_end: 2\n")
     assert np.array_equal(scenario.run().q, whole.q)
     study = lv.study.sweep("own-bar", {"speed": [1.0, 2.0], "bar.mass": [1.0, 2.0]}, {"t_end": 0.1}, workers=1)

@@ -81,6 +81,11 @@ class ConservationRow:
         """True unless a guaranteed quantity was not conserved."""
         return self.verdict != NOT_AS_GUARANTEED
 
+    def as_object(self) -> dict[str, Any]:
+        """Return the row as a dict for JSON; values that are not finite become None."""
+        keys = {"initial": "start", "guaranteed": "promised"}
+        return {keys.get(name, name): json_value(value) for name, value in vars(self).items()}
+
 
 def conservation_rows(result: Result) -> list[ConservationRow]:
     """Return the conservation report of a run: energy, constraints and momenta, with deviation, drift and verdict."""
@@ -366,7 +371,7 @@ def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
         "step_sizes": step_sizes(result),
         **(estimate_within_budget(result).as_object() if accuracy else {}),
         "as_promised": all(row.holds for row in table),
-        "rows": [{**{key: json_value(value) for key, value in vars(row).items()}, "holds": row.holds} for row in table],
+        "rows": [row.as_object() | {"holds": row.holds} for row in table],
     }
 
 

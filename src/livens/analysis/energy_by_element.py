@@ -48,7 +48,7 @@ def energy_by_element(result: Result, energy: Any) -> dict[str, np.ndarray]:
         raise InputError(f"elements have no energy {energy!r}{suggestion(str(energy), known)}")
     system = result.system
     if not isinstance(system, System):
-        raise InputError(f"only a System has elements, not a {system.kind}")
+        raise InputError(f"only a System has elements, not a {system.type_label}")
     expression = _STORED.get(energy) or _POWERS[energy]
     contributing = [
         group.elements for group in system.element_groups if not ca.SX(expression(group.element_type)).is_zero()

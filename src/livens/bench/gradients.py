@@ -95,5 +95,5 @@ def _timed(case_data: _GradientCase, first: bool) -> None:
 
 def _reverse_sweep(tape: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives of the sum of all entries of the final state."""
-    gradient: tuple[np.ndarray, np.ndarray] = tape.back(np.ones((1, tape.states.shape[1])))
+    gradient: tuple[np.ndarray, np.ndarray] = tape.adjoint(np.ones((1, tape.states.shape[1])))
     return gradient

@@ -78,10 +78,11 @@ class Problem:
         """Return the summary and the picture of the initial configuration for notebooks."""
         model = self.model
         initial_values = {name: value for name, value in self.start_values.items() if value is not None}
+        coordinates = f"{len(model.coordinates)} coordinates: {html.abbreviate(model.coordinates, 8)}"
         table = html.definition_table(
             {
                 "problem": self.name,
-                "model": f"{model.kind}, {len(model.coordinates)} coordinates: {html.abbreviate(model.coordinates, 8)}",
+                "model": f"{model.type_label}, {coordinates}",
                 "default run": f"{self.scheme}, h = {self.h:g}, t = {self.t0:g} to {self.t_end:g}",
                 "options": ", ".join(f"{name}={html.escape(value)}" for name, value in self.factory_options.items()),
                 "initial values": "; ".join(

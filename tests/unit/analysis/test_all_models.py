@@ -158,7 +158,7 @@ def test_reports_from_a_file_without_the_model(run, tmp_path):
         path = run(name).save(tmp_path / f"{name}.h5")
         alone = lv.load(path)
         rows = conserved.conservation_rows(alone)
-        assert rows and all(row.holds and row.start is None for row in rows)
+        assert rows and all(row.holds and row.initial is None for row in rows)
         assert "coordinates" in {p.stem.split("-", 1)[1] for p in plot.save_all(alone, tmp_path)} or name == "index-1"
 
 
@@ -400,8 +400,8 @@ def test_the_modified_energy_gains_two_orders():
 def test_schemes_that_drift():
     for scheme, sign in (("heun", 1), ("radau-iia-2", -1)):
         found = orbit(scheme)
-        assert found.verdict == "drifts" and np.sign(found.drift.slope) == sign
-        assert abs(found.drift.slope) > 10 * found.drift.uncertainty
+        assert found.verdict == "drifts" and np.sign(found.drift.rate) == sign
+        assert abs(found.drift.rate) > 10 * found.drift.uncertainty
     # the energy of explicit Euler moves fast at first: no line, but no claim of conservation either
     assert orbit("explicit-euler").verdict.startswith("undecided")
 
@@ -413,7 +413,7 @@ def test_the_drift_is_the_one_that_was_put_there():
 
     clean, amplitude = _fit_drift(result.t, balance(result))
     tilted, same = _fit_drift(result.t, balance(result) + 1e-8 * result.t)
-    assert tilted.slope - clean.slope == pytest.approx(1e-8, rel=1e-6) and tilted.significant
+    assert tilted.rate - clean.rate == pytest.approx(1e-8, rel=1e-6) and tilted.significant
     assert same == pytest.approx(amplitude, rel=1e-6) and not clean.significant
 
 

@@ -87,7 +87,7 @@ def test_what_holds_early_must_hold_at_the_end():
 def test_how_differences_grow(curve, word, power, rate):
     t = np.linspace(0.0, 10.0, 401)
     found = error_growth(RunDifference(t + 3.0, {"q": curve(t)}), {"q": 1e-14})
-    assert found.word == word
+    assert found.law == word
     if power is not None:
         assert found.power == pytest.approx(power, abs=0.02)
     assert found.rate == (None if rate is None else pytest.approx(rate, rel=0.02))
@@ -96,8 +96,8 @@ def test_how_differences_grow(curve, word, power, rate):
 def test_growth_of_what_grows_fastest():
     t = np.linspace(0.0, 10.0, 401)
     both = RunDifference(t, {"q": 1e-4 * t**0.2, "v": 1e-4 * t})
-    assert error_growth(both, {"q": 1e-14, "v": 1e-14}).word == "linear"
-    assert error_growth(both, {"q": 1e-14}).word == "bounded" and error_growth(None, {"q": 1e-14}).power == 0.0
+    assert error_growth(both, {"q": 1e-14, "v": 1e-14}).law == "linear"
+    assert error_growth(both, {"q": 1e-14}).law == "bounded" and error_growth(None, {"q": 1e-14}).power == 0.0
 
 
 # -- and how it is said ----------------------------------------------------------------------------------------------
@@ -138,11 +138,11 @@ WORDS = [
     (estimate(NOT_RESOLVED, error={"q": 2.0}, ratio={}), "q NOT RESOLVED (from runs with h/2 and 2h)"),
     (estimate(RESOLVED, ratio={}, rate=0.5), "q to 1.2e-02 of its motion (from runs with h/2 and 2h)"),
     (
-        estimate(RESOLVED, ratio={}, steps_per_turn=7.9),
+        estimate(RESOLVED, ratio={}, steps_per_oscillation=7.9),
         "q to 1.2e-02 of its motion (from runs with h/2 and 2h); 7.9 steps per oscillation",
     ),
     (
-        estimate(RESOLVED, ratio={}, steps_per_turn=8.0, notes=["a note"]),
+        estimate(RESOLVED, ratio={}, steps_per_oscillation=8.0, notes=["a note"]),
         "q to 1.2e-02 of its motion (from runs with h/2 and 2h); a note",
     ),
     (estimate(UNKNOWN, ratio={"q": 4.0}), "q not known (from runs with h/2 and 2h)"),
@@ -155,7 +155,7 @@ def test_words(case):
     given, words = WORDS[case]
     assert str(given) == f"accuracy: {words}"
     assert given.resolved is {UNKNOWN: None, RESOLVED_UNTIL: False, NOT_RESOLVED: False}.get(given.verdict, True)
-    assert given.as_object()["accuracy"]["words"] == given.words()
+    assert given.as_object()["accuracy"]["words"] == given.summary_line()
 
 
 # -- trends ------------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_a_line_through_noise():
         found = trend.fit_line(t, 1.0 + 0.02 * t + 0.1 * random.standard_normal(200))
         usual = 1.96 * 0.1 / np.sqrt(200 * np.var(t))
         assert 0.75 * usual < found.uncertainty < 2.0 * usual
-        inside += abs(found.slope - 0.02) < found.uncertainty
+        inside += abs(found.rate - 0.02) < found.uncertainty
     assert 0.93 * 300 < inside < 300
 
 
@@ -196,15 +196,15 @@ def test_averages_of_a_series_that_comes_in_parts(parts):
     for now in np.split(np.arange(2500), np.cumsum(parts)[:-1]):
         series.add(t[now], y[now])
     used = len(series._bins) * series._width
-    assert 2500 - used == series._count < series._width
+    assert 2500 - used == series._open_count < series._width
     np.testing.assert_allclose(
         series._bins[:, 1:], y[:used].reshape(len(series._bins), series._width, 3).sum(axis=1), atol=1e-9
     )
     np.testing.assert_allclose(series._bins[:, 0], t[:used].reshape(len(series._bins), -1).sum(axis=1), atol=1e-9)
-    np.testing.assert_allclose(series._open[1:], y[used:].sum(axis=0), atol=1e-9)
+    np.testing.assert_allclose(series._open_bin[1:], y[used:].sum(axis=0), atol=1e-9)
     slopes = series.trends()
-    assert slopes[0].slope == pytest.approx(3.0) and slopes[0].significant
-    assert not slopes[1].significant and slopes[2].slope == pytest.approx(0.0, abs=1e-12)
+    assert slopes[0].rate == pytest.approx(3.0) and slopes[0].significant
+    assert not slopes[1].significant and slopes[2].rate == pytest.approx(0.0, abs=1e-12)
     assert trend.BinnedSeries().trends() == []
 
 
@@ -221,8 +221,8 @@ def test_steps_of_an_oscillation_are_counted(turn):
 def test_runs_are_compared_row_by_row_where_their_times_meet():
     """Up to rounding, which is much where there were many steps: no polynomial goes between such rows."""
     t = np.arange(1001.0)
-    fine = SimpleNamespace(t=np.arange(0.0, 1000.5, 0.5) * (1 + 1e-11), equal=True)
+    fine = SimpleNamespace(t=np.arange(0.0, 1000.5, 0.5) * (1 + 1e-11), equal_steps=True)
     fine.q = np.random.default_rng(5).standard_normal((2001, 1))  # which no polynomial would meet
     coarse = SimpleNamespace(t=t, q=fine.q[::2] + np.linspace(0, 1e-3, 1001)[:, None])
     found = difference(fine, coarse, {"q": 2.0}, 2)
-    assert np.array_equal(found.t, t) and found.now["q"] == pytest.approx(np.linspace(0, 5e-4, 1001), abs=1e-12)
+    assert np.array_equal(found.t, t) and found.norms["q"] == pytest.approx(np.linspace(0, 5e-4, 1001), abs=1e-12)

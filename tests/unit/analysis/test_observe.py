@@ -169,7 +169,7 @@ def test_a_reduction_keeps_nothing_of_a_file(pendulum):
     result = lv.load(pendulum[1])
     observe.reduce(result, "total_energy", "largest", rows=10)
     conserved.conservation_rows(result)
-    assert result._arrays._read == {}
+    assert result._arrays._cache == {}
     with pytest.raises(lv.InputError, match="did you mean 'largest'"):
         observe.reduce(result, "total_energy", "larges")
 
@@ -199,7 +199,7 @@ def test_bins_do_not_depend_on_how_a_series_is_cut(rows, sizes):
     for a, b in zip(whole.trends(), cut.trends(), strict=False):
         assert (a is None) == (b is None)
         if a is not None:
-            assert a.slope == pytest.approx(b.slope, rel=1e-9, abs=1e-12)
+            assert a.rate == pytest.approx(b.rate, rel=1e-9, abs=1e-12)
             assert a.uncertainty == pytest.approx(b.uncertainty, rel=1e-6, abs=1e-12)
 
 
@@ -208,8 +208,8 @@ def test_a_line_is_found():
     series = BinnedSeries()
     series.add(t, (1.0 + 0.25 * t + 1e-3 * np.sin(40 * t))[:, None])
     (trend,) = series.trends()
-    assert trend.slope == pytest.approx(0.25, rel=1e-3) and trend.significant
-    assert abs(trend.slope - 0.25) < trend.uncertainty < 0.01
+    assert trend.rate == pytest.approx(0.25, rel=1e-3) and trend.significant
+    assert abs(trend.rate - 0.25) < trend.uncertainty < 0.01
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():
@@ -224,7 +224,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
             series = BinnedSeries()
             series.add(np.linspace(0, 1, len(noise)), noise[:, None])
             (trend,) = series.trends()
-            covered += abs(trend.slope) <= trend.uncertainty
+            covered += abs(trend.rate) <= trend.uncertainty
         assert covered >= 90
 
 
@@ -238,19 +238,19 @@ def test_too_short_for_a_trend(rows):
 def test_no_line_through_what_is_not_finite():
     t = np.arange(20.0)
     assert fit_line(t, np.where(t == 3, np.nan, t)) is None and fit_line(np.ones(20), t) is None
-    assert fit_line(t, np.zeros(20)).slope == 0.0
+    assert fit_line(t, np.zeros(20)).rate == 0.0
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
 def test_a_conserving_run():
     rows = conserved.conservation_rows(lv.simulate(lv.problems.load("double-four-bar"), t_end=2.0))
-    found = {(row.name, row.start is None): row for row in rows}
+    found = {(row.name, row.initial is None): row for row in rows}
     assert found["generalized_energy", False].verdict == conserved.AS_GUARANTEED
     assert found["generalized_energy", True].verdict == conserved.AS_GUARANTEED
     assert found["constraint", False].verdict == conserved.AS_GUARANTEED
     hidden = found["velocity_constraint", False]
-    assert hidden.verdict == conserved.BOUNDED and not hidden.promised and hidden.relative
-    assert found["generalized_energy", False].start == pytest.approx(35.835)
+    assert hidden.verdict == conserved.BOUNDED and not hidden.guaranteed and hidden.relative
+    assert found["generalized_energy", False].initial == pytest.approx(35.835)
     assert all(row.holds for row in rows)
 
 
@@ -275,10 +275,10 @@ def test_a_drifting_run(scheme):
     energy, _, momentum = conserved.conservation_rows(run)
     assert energy.verdict == (conserved.DRIFTS if scheme == "livens-midpoint" else conserved.NOT_AS_GUARANTEED)
     assert energy.drift == pytest.approx(0.02, rel=0.05) and energy.drift_uncertainty < 0.002
-    assert energy.deviation == pytest.approx(0.2, rel=0.02) and energy.relative and energy.start == pytest.approx(0.5)
+    assert energy.deviation == pytest.approx(0.2, rel=0.02) and energy.relative and energy.initial == pytest.approx(0.5)
     # translations are linear in q: the midpoint rule promises their momentum
-    assert momentum.promised == (scheme == "livens-midpoint")
-    assert momentum.verdict == (conserved.NOT_AS_GUARANTEED if momentum.promised else conserved.DRIFTS)
+    assert momentum.guaranteed == (scheme == "livens-midpoint")
+    assert momentum.verdict == (conserved.NOT_AS_GUARANTEED if momentum.guaranteed else conserved.DRIFTS)
 
 
 def test_work_is_not_drift():
@@ -340,5 +340,5 @@ def test_a_file_without_its_model(tmp_path):
     """Of the user's own system, the file tells what was noted during the run."""
     lv.simulate(SYSTEM, q0=[1.5, 0, 0], v0=[0, 1, 0], h=0.01, t_end=0.1, out=tmp_path / "own.h5")
     rows = conserved.conservation_rows(lv.load(tmp_path / "own.h5"))
-    assert [row.start for row in rows] == [None] * len(rows)
+    assert [row.initial for row in rows] == [None] * len(rows)
     assert rows[0].verdict == conserved.AS_GUARANTEED

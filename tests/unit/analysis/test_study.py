@@ -102,7 +102,7 @@ def study():
 
 
 def test_convergence_against_the_exact_solution(study):
-    assert study.reference.words == "the exact solution"
+    assert study.reference.description == "the exact solution"
     for curve in study.curves:
         assert curve.as_guaranteed
         for name in ("q", "v"):
@@ -120,7 +120,7 @@ def test_taylor_series_as_the_reference():
     kepler = lv.problems.load("kepler", e=0.5)
     blind = lv.Problem("kepler", kepler.model, kepler.q0, kepler.v0, "stormer-verlet", 0.02, 3.0)
     study = lv.study.converge(blind, "stormer-verlet", [0.02, 0.01, 0.005, 0.0025], 3.0)
-    assert study.reference.words.startswith("Taylor series of order 24 (uncertain by ")
+    assert study.reference.description.startswith("Taylor series of order 24 (uncertain by ")
     for name in ("q", "v"):
         away = np.linalg.norm(study.reference.values[name] - kepler.reference(3.0)[name])
         assert away < 1e-13 and study.reference.uncertainty[name] < 1e-13
@@ -132,8 +132,8 @@ def test_a_reference_of_its_own():
     exact = pendulum().reference(1.0)
     blind = lv.Problem("pendulum", pendulum().model, [-1, 0], [0, 0], "livens-em", 1e-2, 1.0)
     study = lv.study.converge(blind, "livens-midpoint,livens-em")
-    assert "extrapolation" in study.reference.words and "livens-midpoint" in study.reference.words
-    assert "4.00 times smaller, expected 4" in study.reference.words
+    assert "extrapolation" in study.reference.description and "livens-midpoint" in study.reference.description
+    assert "4.00 times smaller, expected 4" in study.reference.description
     for name in ("q", "v"):
         away = np.linalg.norm(study.reference.values[name] - exact[name])
         assert away < max(100 * study.reference.uncertainty[name], 1e-11) and away < 1e-8
@@ -389,9 +389,9 @@ def test_studies_of_many_motions():
     assert study.reference.values["q"].shape == (9, 2)
     np.testing.assert_allclose(study.reference.values["q"][-1], fine.q[-1], atol=1e-7)
     both = lv.study.compare(problem, "livens-em,symplectic-euler", 0.02, 0.4, members=members)
-    drifts = [max(one.max_energy_drift for one in entry.many.summary) for entry in both.entries]
+    drifts = [max(one.max_energy_drift for one in entry.ensemble.summary) for entry in both.entries]
     assert [max(entry.worst.values()) >= drift for entry, drift in zip(both.entries, drifts, strict=True)] == [True] * 2
-    energy = both["livens-em"].many.summary[0].energy
+    energy = both["livens-em"].ensemble.summary[0].energy
     assert both["livens-em"].worst[energy] == drifts[0] < 1e-12 < 1e-4 < drifts[1]
     assert both.as_object()["schemes"]["livens-em"]["members"]["count"] == 9
     for bad, words in ((3, "members must map"), ({"speed": [1]}, "cannot differ in 'speed'")):

@@ -50,7 +50,7 @@ def test_an_energy_of_zero_in_the_port_hamiltonian_form_of_a_pendulum():
     start = lv.port_hamiltonian.state_from_system(PENDULUM, [1, 0], [0, 0])
     run = lv.simulate(model, x0=start, scheme="gauss-2", h=0.01, t_end=2.0)
     energy = conservation.conservation_rows(run)[0]
-    assert energy.start == 0 and energy.deviation < 1e-11, energy
+    assert energy.initial == 0 and energy.deviation < 1e-11, energy
 
 
 def test_a_hamiltonian_that_is_not_separable():
@@ -101,7 +101,7 @@ def test_what_a_change_of_energy_is_relative_to(start, trusted, largest, scale):
     ],
 )
 def test_a_drift_is_sure_and_large(slope, uncertainty, verdict):
-    run = types.SimpleNamespace(facts=types.SimpleNamespace(t0=1.0, t_end=3.0))
+    run = types.SimpleNamespace(info=types.SimpleNamespace(t0=1.0, t_end=3.0))
     assert conservation._verdict(1.0, 1e-12, False, Trend(slope, uncertainty), run, 100) == verdict
     assert conservation._verdict(1.0, 1e-12, True, None, run, 100) == conservation.NOT_AS_GUARANTEED
     assert conservation._verdict(1.0, 1e-12, False, None, run, 100) == conservation.TOO_SHORT
@@ -214,7 +214,7 @@ def test_exported_mechanics_have_their_constraints():
     run = lv.simulate(model, x0=start, scheme="radau-iia-2", h=0.01, t_end=1.0)
     rows = named(run)
     assert rows["velocity_constraint"].verdict == conservation.AS_GUARANTEED and rows["velocity_constraint"].relative
-    assert not rows["constraint"].promised and 0 < rows["constraint"].deviation < 1e-2
+    assert not rows["constraint"].guaranteed and 0 < rows["constraint"].deviation < 1e-2
     assert run.summary.max_constraint == pytest.approx(np.abs(run.observe("constraint")).max())
     joined = lv.problems.load("motor-slider-crank")
     run = lv.simulate(joined, t_end=0.5)
@@ -228,9 +228,9 @@ def test_a_report_of_a_users_own_model_is_complete(tmp_path):
         conservation.conservation_rows(lv.load(path)),
         conservation.conservation_rows(lv.load(path, system=PENDULUM)),
     )
-    assert all(row.start is None and row.drift is None for row in without)
+    assert all(row.initial is None and row.drift is None for row in without)
     assert [row.name for row in given] == [row.name for row in without]
-    assert all(row.start is not None and row.drift is not None for row in given if not row.quantity.startswith(" "))
+    assert all(row.initial is not None and row.drift is not None for row in given if not row.quantity.startswith(" "))
 
 
 def test_the_command_line_takes_the_users_own_model(tmp_path, monkeypatch):

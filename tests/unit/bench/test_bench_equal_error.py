@@ -48,7 +48,7 @@ def test_planets(few):
     case, report = played()
     assert report.skipped["REBOUND"] == "not installed"
     assert any(line.case == "outer-solar-system to 1e-06, wisdom-holman" for line in report.lines)
-    run, _ = case._known["outer-solar-system"].codes["wisdom-holman"]
-    exact = case._known["outer-solar-system"].exact
+    run, _ = case._comparisons["outer-solar-system"].codes["wisdom-holman"]
+    exact = case._comparisons["outer-solar-system"].exact
     errors = [np.abs(run(count) - exact).max() for count in (50.0, 100.0)]
     assert errors[0] / errors[1] > 3  # second order at least

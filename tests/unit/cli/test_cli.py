@@ -124,7 +124,7 @@ def test_list(tmp_path):
     done = livens("list", "schemes", cwd=tmp_path)
     assert "livens-em" in done.stdout and "livens-midpoint" in done.stdout
     facts = json.loads(livens("list", "schemes", "EML", "--json", cwd=tmp_path).stdout)
-    assert facts == {"schemes": [json.loads(json.dumps(lv.schemes.get("livens-em").traits.as_object()))]}
+    assert facts == {"schemes": [json.loads(json.dumps(lv.schemes.get("livens-em").traits.to_dict()))]}
     done = livens("list", "schemes", "ggl-classic", cwd=tmp_path)
     assert done.stdout.startswith("ggl-classic\n") and "a constant mass matrix; a regular mass matrix" in done.stdout
 

@@ -98,7 +98,7 @@ def test_fronts_solve_the_equations_of_a_step(four_bars):
     memory = assembly.plan.initial_compensation(z, c)
     r, values = bench.newton(x, z, memory, c)
     matrix = sp.csc_matrix((values, assembly.pattern[:2]), shape=(r.size, r.size))
-    exact = sp.csc_matrix((flat.newton_function(x, z, c)[1].full().ravel(), (flat.rows, flat.columns)))
+    exact = sp.csc_matrix((flat.newton_function(x, z, c)[1].full().ravel(), (flat.jac_rows, flat.jac_cols)))
     assert np.abs((matrix - exact).toarray()).max() < 1e-13
     assert np.abs(r - flat.residual_function(x, z, c).full().ravel()).max() < 1e-10
     found = []

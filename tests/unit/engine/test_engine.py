@@ -58,7 +58,7 @@ def test_pivot_order_is_chosen_anew():
     steps = stepper.advance(IntegratorState.initial(0.0, z, x), 100, equal(0), initial_controller_state(1e-3))
     assert abs(steps.end_states[2, 0]) < 1e-9
     assert steps.failure is None and steps.n_steps == 100
-    assert stepper.cost.repivots >= 1 and stepper.order != forced
+    assert stepper.statistics.repivots >= 1 and stepper.order != forced
     Z = steps.end_states.copy()
     reference = ReferenceStepper(compiled.flat_equations, k).advance(
         IntegratorState.initial(0.0, z, x), 100, equal(0), initial_controller_state(1e-3)
@@ -78,7 +78,7 @@ def test_an_order_with_exactly_zero_pivot_is_given_up():
     stepper.order = ((2, 1, 0), (0, 1, 2))
     steps = stepper.advance(IntegratorState.initial(0.0, z, x), 10, equal(0), initial_controller_state(1e-3))
     assert steps.failure is None and steps.n_steps == 10
-    assert stepper.cost.repivots + stepper.cost.reference_steps >= 1
+    assert stepper.statistics.repivots + stepper.statistics.fallback_steps >= 1
     assert np.all(np.isfinite(steps.end_states))
 
 

@@ -227,7 +227,7 @@ def test_elements_keep_their_parameters_and_cost():
     assert numbers(model, model.explicit_force, q, p) == pytest.approx([20, 30, -20, -30])
     assert numbers(model, model.implicit_force, q, p) == pytest.approx([-0.5, -0.5, 0, -4 * 9.81])
     v, t = np.array([1.0, 1, 1, 1]), 0.0
-    assert accelerations(model.system(), q, v, t) == pytest.approx(accelerations(system, q, v, t), rel=1e-13)
+    assert accelerations(model.to_system(), q, v, t) == pytest.approx(accelerations(system, q, v, t), rel=1e-13)
     with pytest.raises(lv.InputError, match="no element is named 'spring'; did you mean 'spring a-b'"):
         lv.Hamiltonian.from_system(system, expensive=["spring"])
 

@@ -80,11 +80,11 @@ def test_numbers_are_those_of_the_whole_graph():
         NumericAssembly(system, 0.0, k).assemble(q, v),
     )
     assert pytest.approx(here.T.item(), rel=1e-14) == sums.T and pytest.approx(here.V.item(), rel=1e-14) == sums.V
-    for name in ("g", "F", "g_rate", "p"):
+    for name in ("g", "F", "g_dot", "p"):
         assert np.allclose(getattr(sums, name), getattr(here, name).ravel(), rtol=1e-14, atol=1e-14)
     assert np.allclose(sums.G.toarray(), here.G, rtol=1e-14)
-    assert np.allclose(sums.M.toarray(), here.matrix[: system.n, : system.n], rtol=1e-14)
-    assert np.allclose(np.concatenate([sums.force, -sums.bias]), here.right.ravel(), rtol=1e-13, atol=1e-13)
+    assert np.allclose(sums.M.toarray(), here.kkt_matrix[: system.n, : system.n], rtol=1e-14)
+    assert np.allclose(np.concatenate([sums.force, -sums.bias]), here.kkt_rhs.ravel(), rtol=1e-13, atol=1e-13)
 
 
 # -- rows that follow from others -------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from livens.scene import shapes
 from livens.scene.scene import Scene
 
 
-def pendulum(look=None):
+def pendulum(visual=None):
     return lv.System(
         "x y",
         kinetic=lambda v: v @ v / 2,
         potential=lambda q, k: k.g * q[1],
         constraints=lambda q, k: [(q @ q - k.l**2) / 2],
         parameters=dict(g=9.81, l=1.0),
-        visual=look,
+        visual=visual,
     )
 
 
@@ -96,11 +96,11 @@ def test_bodies_look_like_their_inertia():
 @pytest.mark.parametrize("make", [bodies.quaternion_body, bodies.director_body])
 def test_a_body_carries_its_shapes(make):
     inertia = bodies.Inertia(2.0, [1.0, 1.0, 1.0], centre=[0.0, 0.0, 0.5])
-    body = make("rocket", inertia, look=[shapes.cone([0, 0, 2], [0, 0, 0], 0.3), shapes.axes([0, 0, 0.5], np.eye(3))])
+    body = make("rocket", inertia, visual=[shapes.cone([0, 0, 2], [0, 0, 0], 0.3), shapes.axes([0, 0, 0.5], np.eye(3))])
     system = lv.System(bodies.coordinates([body]), elements=[body])
     turn = rot.from_axis_angle([0, 1, 0], 0.7)
     q, _ = body.state(position=[1.0, 2.0, 3.0], orientation=turn)
-    pose = system.scene.at(q[None], np.zeros(1))
+    pose = system.scene.evaluate(q[None], np.zeros(1))
     cone, axes = system.scene.shapes
     expected = [[1, 2, 3] + rot.rotate(turn, np.array(X)) for X in ([0, 0, 1.5], [0, 0, -0.5])]
     assert np.allclose(pose.points(cone)[0], expected) and cone.name == "rocket"

@@ -76,7 +76,7 @@ class JointSpace:
             if name in poses:
                 x, R = poses[name]
                 at = x - R @ part.origin.local_position
-            q[[self.place[str(c)] for c in part.coordinates]] = part.parametrisation.coordinates(at, R)
+            q[[self.place[str(c)] for c in part.coordinates]] = part.parametrisation.from_pose(at, R)
         return q
 
     def measured(self, q):
@@ -86,7 +86,7 @@ class JointSpace:
             if joint["kind"] in ("hinge", "slide"):
                 one = self.mb.joints[joint["name"]]
                 own = q[[self.place[str(c)] for c in one.coordinates]]
-                found[joint["name"]] = float(one.angle(own) if joint["kind"] == "hinge" else one.position(own))
+                found[joint["name"]] = float(one.angle(own) if joint["kind"] == "hinge" else one.displacement(own))
         return found
 
     def at(self, q, qvel):

@@ -57,7 +57,7 @@ def test_a_moment_rolls_a_beam_up_to_a_circle(planar):
 def test_small_loads_bend_shear_stretch_and_twist_as_the_books_say():
     section = lv.Section.rectangular(0.02, 0.01, E=2e11, nu=0.3, density=7850)
     EA, GA2, GA3, GJ, EI2, EI3 = section.stiffness
-    mb, beam = cantilever(16, section, across="y")
+    mb, beam = cantilever(16, section, section_axis="y")
     F, T = 1e-3, 1e-3
     mb.wrench("end", beam.b, force=[F, F, F], torque=[T, 0, 0])
     tip = mb.equilibrium(load_steps=1).position[-12:]

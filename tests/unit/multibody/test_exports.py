@@ -8,16 +8,16 @@ import livens as lv
 from livens import bodies, multibody
 
 EXPORTS = (
-    "BodyElement Inertia angular_momentum coordinates damper director_body force gravity linear_momentum particle "
-    "planar_body quaternion_body rigid_link fixed_point_body sphere_in_box sphere_plane sphere_sphere spherical_joint "
-    "spring torque torsion_spring"
+    "BodyElement Inertia angular_momentum coordinates damper director_body fixed_point_body force gravity "
+    "linear_momentum particle planar_body quaternion_body rigid_link sphere_in_box sphere_plane sphere_sphere "
+    "spherical_joint spring torque torsion_spring"
 ).split()
 
 
 def test_names():
     assert bodies is multibody and set(EXPORTS) <= set(bodies.__all__)
-    assert inspect.unwrap(bodies.spherical_joint) is inspect.unwrap(bodies.joints.spherical_joint)
-    assert inspect.unwrap(bodies.spring) is inspect.unwrap(bodies.forces.spring)
+    assert inspect.unwrap(bodies.spherical_joint) is inspect.unwrap(bodies.point_constraints.spherical_joint)
+    assert inspect.unwrap(bodies.spring) is inspect.unwrap(bodies.point_forces.spring)
 
 
 @pytest.mark.parametrize("make", [bodies.quaternion_body, bodies.director_body])

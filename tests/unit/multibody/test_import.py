@@ -99,13 +99,13 @@ def test_gaps_of_closures_and_couplings(name):
     for state in reference["states"]:
         q, found = coordinates(space, reference, state), []
         measured = space.measured(q)
-        for coupling in (one for one in mb.couplings.values() if one.what == "coupling"):
-            (target,) = (one for one in mb._targets if one.what is coupling)
-            phase = sum(weight * measured[joint.name] for joint, _, weight in coupling.members)
+        for coupling in (one for one in mb.couplings.values() if one.coupling_type == "coupling"):
+            (target,) = (one for one in mb._initial_conditions if one.component is coupling)
+            phase = sum(weight * measured[joint.name] for joint, _, weight in coupling.terms)
             found.append(float(target.value[0]) - phase)
         for closure in (mb.connections[one] for one in reference["equalities"] if one in mb.connections):
             own = q[[space.place[str(c)] for c in closure.coordinates]]
-            n = len(closure.first.coordinates)
+            n = len(closure.body_a.coordinates)
             X, Y = closure.parameters["X"], closure.parameters["Y"]
             found += list(np.asarray(closure.a.point(own[:n], X) - closure.b.point(own[n:], Y), dtype=float))
         gap = np.array(found) - state["equality"]

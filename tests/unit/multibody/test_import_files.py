@@ -46,7 +46,11 @@ def test_links_that_are_fixed_are_one_body(tmp_path):
     mb = urdf(tmp_path, links + joints + joint('<origin xyz="0 0 3"/>', "fixed", "m", "c", "flange"))
     (part,) = mb.bodies.values()
     assert part.element.mass == 2.0 and part.reference_position.tolist() == [1, 0, 0]
-    assert part.markers["flange"].at.tolist() == [2, 0, 3] and part.origin.at.tolist() == [0, 0, 0]
+    assert part.markers["flange"].reference_position.tolist() == [
+        2,
+        0,
+        3,
+    ] and part.origin.reference_position.tolist() == [0, 0, 0]
     # two masses of 1 at a distance of 1, and their own moments
     assert mb.check().mobility == 1 and np.allclose(part.element.parameters.values["euler"], np.diag([3, 1, 1]))
 
@@ -94,7 +98,9 @@ def test_meshes_in_packages():
     """The looks of links are read from the package above the file, or from where it is said to be."""
     for packages in (None, {"robots": FOLDER}):
         mb = lv.Multibody.from_urdf(FOLDER / "meshes.urdf", packages=packages)
-        wedge, hook = (next(s for s in mb.bodies[name].shape if getattr(s, "kind", "") == "mesh") for name in mb.bodies)
+        wedge, hook = (
+            next(s for s in mb.bodies[name].shape if getattr(s, "shape_type", "") == "mesh") for name in mb.bodies
+        )
         assert len(wedge.mesh.faces) == 12 and len(hook.mesh.faces) == 20
         # mirrored, but not inside out
         assert mesh_inertia(hook.mesh)[0].mass == pytest.approx(0.125 * (0.25 + 0.1875) * 0.5)
@@ -167,7 +173,7 @@ def test_simple_solids_weigh_what_they_weigh():
 
 def test_several_joints_are_one(tmp_path):
     mb = lv.Multibody.from_mjcf(FOLDER / "linkage.xml")
-    kinds = {name: one.what for name, one in mb.connections.items() if name.endswith(" joint")}
+    kinds = {name: one.type_name for name, one in mb.connections.items() if name.endswith(" joint")}
     assert kinds == {
         "table joint": "planar",
         "mast joint": "universal",
@@ -177,7 +183,7 @@ def test_several_joints_are_one(tmp_path):
     }
     assert {"table_x", "tilt", "roll", "lift", "spin", "heave"} <= set(mb.joints)
     three = '<joint name="x" axis="1 0 0"/><joint name="y" axis="0 1 0"/><joint name="z" axis="0 0 1"/>'
-    assert [one.what for one in mjcf(tmp_path, body(three)).connections.values()] == ["spherical"]
+    assert [one.type_name for one in mjcf(tmp_path, body(three)).connections.values()] == ["spherical"]
     slides = three.replace("axis", 'type="slide" axis').replace('name="', 'name="s')
     assert not mjcf(tmp_path, body(slides + three)).connections
     assert mjcf(tmp_path, body(slides + three)).check().mobility == 6

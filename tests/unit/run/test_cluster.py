@@ -126,16 +126,16 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 import livens as lv
-from livens.run import blocks, parts
-blocks._STEPS = 16 * 500
-saved, save = [], parts.Parts.save
+from livens.run.ensemble import execution, partial_results
+execution._BLOCK_STEPS = 16 * 500
+saved, save = [], partial_results.BlockStore.save
 def counted(self, number, outcome):
     save(self, number, outcome)
     saved.append(number)
     print("saved", number, flush=True)
     if len(saved) == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
-parts.Parts.save = counted
+partial_results.BlockStore.save = counted
 lv.ensemble(
     lv.problems.load("simple-pendulum"), parameters={"g": np.linspace(8.0, 11.0, 80)}, h=1e-3, t_end=0.5, every=100,
     out=sys.argv[1],

@@ -80,7 +80,7 @@ def test_forth_back_and_differences(case):
     table = problem.model.parameter_table.entries
     usual = problem.model.parameter_vector(problem.parameters)
     for name in names:
-        here = usual[table[name].places[0]].reshape(table[name].shape)
+        here = usual[table[name].slices[0]].reshape(table[name].shape)
         size = 1e-5 * (np.abs(here).max() or 1.0)
         ends = [value({name: here + sign * size}) for sign in (1, -1)]
         check(name, run.jvp(parameters={name: np.ones_like(here)}), float(np.sum(by.parameters[name])), *ends, 2 * size)

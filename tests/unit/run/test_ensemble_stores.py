@@ -157,15 +157,15 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 import livens as lv
-from livens.run import blocks, parts
-blocks._STEPS = 16 * 50
-saved, save = [], parts.StoreParts.save
+from livens.run.ensemble import execution, partial_results
+execution._BLOCK_STEPS = 16 * 50
+saved, save = [], partial_results.ZarrBlockStore.save
 def counted(self, number, outcome):
     save(self, number, outcome)
     saved.append(number)
     if len(saved) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-parts.StoreParts.save = counted
+partial_results.ZarrBlockStore.save = counted
 lv.ensemble(
     lv.problems.load("simple-pendulum"), parameters={"g": np.linspace(11.0, 8.0, 40)}, h=0.01, t_end=0.5, every=10,
     out=sys.argv[1],

@@ -29,15 +29,24 @@ def test_every_scheme_is_in_one_row():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gauss-<s>", dict(order="2s", symplectic="yes", symmetric="yes", solved="implicit")),
+        ("gauss-<s>", dict(order="2s", symplectic="yes", symmetric="yes", step_type="implicit")),
         ("radau-iia-<s>", dict(order="2s - 1", symplectic="no", conserves="constraints")),
-        ("lobatto-iiia-iiib-<s>", dict(order="2s - 2", needs="a regular mass matrix")),
+        ("lobatto-iiia-iiib-<s>", dict(order="2s - 2", requirements="a regular mass matrix")),
         ("lobatto-iiib-<s>", dict(symplectic="yes for s = 2", conserves="")),
-        ("variational:<alpha>", dict(order="1", solved="explicit for 0 and 1")),
+        ("variational:<alpha>", dict(order="1", step_type="explicit for 0 and 1")),
         ("adaptive-variational:<alpha>,<beta>", dict(order="1, 2", symmetric="yes for 0.5,0.5")),
-        ("yoshida-<order>:<scheme>", dict(order="<order>", symplectic="as <scheme>", needs="a symmetric scheme")),
-        ("livens-em", dict(order="2", conserves="generalised energy, constraints", formulations="elements", needs="")),
-        ("stormer-verlet", dict(solved="explicit", formulations="phase space", needs="an energy T(p) + V(q)")),
+        (
+            "yoshida-<order>:<scheme>",
+            dict(order="<order>", symplectic="as <scheme>", requirements="a symmetric scheme"),
+        ),
+        (
+            "livens-em",
+            dict(order="2", conserves="generalised energy, constraints", formulations="elements", requirements=""),
+        ),
+        (
+            "stormer-verlet",
+            dict(step_type="explicit", formulations="phase space", requirements="an energy T(p) + V(q)"),
+        ),
     ],
 )
 def test_rows_in_words(name, words):

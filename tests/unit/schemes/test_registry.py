@@ -205,7 +205,7 @@ def test_a_family_of_the_user(own):
     class Own(Variational):
         family = "own:<alpha>"
         aliases = ("mine:<alpha>",)
-        nicknames = {"middle": (0.5,)}  # noqa: RUF012
+        member_aliases = {"middle": (0.5,)}  # noqa: RUF012
         examples = ((0.5,), (0.75,))
 
         def __init__(self, alpha):
@@ -260,7 +260,7 @@ def test_errors_name_a_few_that_fit(problem):
     """The usual one of the model first, and at most six."""
 
     class Never(LivensMidpoint):
-        def missing(self, model):
+        def unmet_requirements(self, model):
             return ["something that no model has"]
 
     model = lv.problems.load(problem).model

@@ -151,8 +151,8 @@ def test_contacts_in_the_plane():
     diagonal = np.sqrt(2) * (3 + 1e4) / 2
     simple = scaling.stiffness(0.0, smoothing_length=1e-9, diagonal=True)
     assert simple.evaluate_checked(model, **state) == pytest.approx(diagonal**-0.5, rel=1e-8)
-    with pytest.raises(lv.InputError, match="needs a length `smooth` for contacts, such as 'contact ball-plane'"):
-        scaling.stiffness(1.0).checked(model, **state)
+    with pytest.raises(lv.InputError, match="needs a `smoothing_length` for contacts, such as 'contact ball-plane'"):
+        scaling.stiffness(1.0).evaluate_checked(model, **state)
 
 
 @given(seeds)
@@ -173,7 +173,7 @@ def test_estimate_is_the_stiffness_along_the_motion(seed):
     wanted = np.linalg.norm(K @ p) / mass / np.linalg.norm(p)
     assert value(model, s, q, p)[0] == pytest.approx((wanted + 1e-9) ** -0.5, rel=1e-7)
     assert value(model, scaling.stiffness_estimate(4.0).expression(model, h, alpha), q, [0, 0])[0] == pytest.approx(0.5)
-    with pytest.raises(lv.InputError, match="limit must be greater than 0"):
+    with pytest.raises(lv.InputError, match="min_omega2 must be greater than 0"):
         scaling.stiffness_estimate(0.0)
     with pytest.raises(lv.ModelError, match="constant mass matrix"):
         scaling.stiffness_estimate(1.0).expression(
@@ -268,8 +268,8 @@ def test_bad_arguments():
         (lambda: scaling.kinetic("2"), "power must be a finite number"),
         (lambda: scaling.potential(1.0, sign=0), "sign must be -1 or 1"),
         (lambda: scaling.potential(1.0, offset=np.inf), "offset must be a finite number"),
-        (lambda: scaling.stiffness(-1.0), "limit must not be negative"),
-        (lambda: scaling.stiffness(1.0, smoothing_length=0.0), "smooth must be greater than 0"),
+        (lambda: scaling.stiffness(-1.0), "min_omega2 must not be negative"),
+        (lambda: scaling.stiffness(1.0, smoothing_length=0.0), "smoothing_length must be greater than 0"),
         (lambda: scaling.user_scaling(3.0), "must be a function"),
         (lambda: scaling.user_scaling(lambda t: t), "has an argument 't'"),
         (lambda: scaling.user_scaling(lambda T, q: T), "not of both"),

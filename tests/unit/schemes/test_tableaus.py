@@ -458,7 +458,7 @@ def test_bad_tableaus():
     with pytest.raises(InputError, match="tableau 'odd' has a coefficient that is not a finite number"):
         tableaus.Tableau("odd", [np.nan], [[0]], [1])
     twice = tableaus.Tableau("twice", [0.5, 0.5], [[0.5, 0], [0, 0.5]], [1, 0])
-    with pytest.raises(InputError, match="nodes that are all different"):
+    with pytest.raises(InputError, match="the nodes of an interpolation polynomial must be distinct"):
         twice.interpolant()
     with pytest.raises(InputError, match="a weight that is zero"):
         _ = twice.conjugate

@@ -140,7 +140,7 @@ def test_a_film_in_a_frame_or_as_a_widget(run, monkeypatch):
     film = run.view(frames=10)
     assert set(film._repr_mimebundle_()) == {"text/plain", "text/html"}
     pytest.importorskip("anywidget")
-    monkeypatch.setattr("livens.viewer.display._notebook", lambda: True)
+    monkeypatch.setattr("livens.viewer.display._in_notebook", lambda: True)
     bundle = film._repr_mimebundle_()
     bundle = bundle[0] if isinstance(bundle, tuple) else bundle
     assert "application/vnd.jupyter.widget-view+json" in bundle

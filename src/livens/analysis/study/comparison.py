@@ -123,7 +123,7 @@ def _entry_object(entry: SchemeRun) -> dict[str, Any]:
         "newton_iterations_mean": statistics.newton_iterations / steps if statistics else None,
         "errors": {name: json_value(error) for name, error in entry.errors.items()},
         "members": None if entry.ensemble is None else _members_object(entry.ensemble, entry.worst),
-        "rows": [{key: json_value(value) for key, value in vars(row).items()} for row in entry.report],
+        "rows": [row.as_object() for row in entry.report],
     }
 
 

@@ -40,7 +40,7 @@ def pendulum() -> Multibody:
 def squeezer() -> Multibody:
     """Build the planar seven-body mechanism in the initial configuration of the published problem."""
     published = load("andrews-squeezer")
-    k: dict[str, Any] = published.model.shared.values
+    k: dict[str, Any] = published.model.model_parameters.values
     angles: Any = published.q0
     beta, theta, gamma, phi, delta, omega, epsilon = angles
     A, B = k["A"], k["B"]

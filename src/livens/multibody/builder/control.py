@@ -61,7 +61,7 @@ class ControlMethods(ForceMethods):
         coordinate = "angle" if isinstance(joint, Joint) and joint.joint_type.angle else "slide"
         self._require_coordinate(name, joint, coordinate)
         laws = _time_functions(name, reference=reference, reference_rate=reference_rate, feedforward=feedforward)
-        gains = dict(stiffness=_gain(name, "kp", kp), damping=_gain(name, "kd", kd))
+        gains = dict(stiffness=_gain(name, "proportional gain kp", kp), damping=_gain(name, "derivative gain kd", kd))
         law = _pd_law(*laws, coordinate == "angle")
         key = "torque" if coordinate == "angle" else "force"
         return self.motor(joint, parameters=gains, name=name, **{key: law})
@@ -113,7 +113,11 @@ class ControlMethods(ForceMethods):
         reference_law, *other_laws = _time_functions(
             name, reference=reference, reference_rate=reference_rate, feedforward=feedforward
         )
-        gains = dict(stiffness=_gain(name, "kp", kp), damping=_gain(name, "kd", kd), integral=_gain(name, "ki", ki))
+        gains = dict(
+            stiffness=_gain(name, "proportional gain kp", kp),
+            damping=_gain(name, "derivative gain kd", kd),
+            integral=_gain(name, "integral gain ki", ki),
+        )
         self._claim_name(name)
         body = integrator_body(f"{name} integral")
         element = joint.force_element(
@@ -193,7 +197,7 @@ def _time_functions(name: str, **values: Any) -> list[Callable[..., Any]]:
 
 
 def _gain(name: str, argument: str, value: Any) -> float:
-    return check_nonnegative(f"{name}: the gain {argument}", value)
+    return check_nonnegative(f"{name}: the {argument}", value)
 
 
 @functools.lru_cache(maxsize=256)

@@ -134,7 +134,7 @@ def element_function(system: System, element_number: int, function: Callable[...
         )
         local_t, values = ca.SX.sym("t"), m.from_casadi(local_k)
         named = ParameterNamespace(
-            system.model_parameters.unpack(values[:size]) | element.parameters.named(values[size:])
+            system.model_parameters.unpack(values[:size]) | element.parameters.unpack(values[size:])
         )
         value = m.to_casadi(function(m.from_casadi(local_q), m.from_casadi(local_v), m.from_casadi(local_t)[0], named))
         return ca.Function("of", [local_q, local_v, local_t, local_k], [value])(

@@ -187,5 +187,5 @@ def _state(model: Model) -> dict[str, Any]:
 
 
 def check_limit(value: float, strictly_positive: bool = False) -> float:
-    """Return a valid lower bound of a squared frequency: nonnegative, or positive with `least`."""
-    return (check_positive if strictly_positive else check_nonnegative)("limit", value, allow_strings=False)
+    """Return a valid lower bound of a squared frequency: nonnegative, or positive with `strictly_positive`."""
+    return (check_positive if strictly_positive else check_nonnegative)("min_omega2", value, allow_strings=False)

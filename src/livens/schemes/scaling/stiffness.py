@@ -58,7 +58,9 @@ class Stiffness(Scaling):
             if not hasattr(element, "gaps"):
                 continue
             if self.smoothing_length is None:
-                raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
+                raise InputError(
+                    f"the scaling {self} needs a `smoothing_length` for contacts, such as '{element.name}'"
+                )
             for gap in element.gaps(m.from_casadi(q), k):
                 rate = m.Scalar(ca.SX(ca.jtimes(m.to_casadi(gap), model.q, model.v)))
                 yield m.to_casadi(gap), m.to_casadi(element.stiffness(gap, k, self._smoothing_length(rate, unit)))
@@ -77,11 +79,16 @@ class Stiffness(Scaling):
             if not hasattr(element, "gaps"):
                 continue
             if self.smoothing_length is None:
-                raise InputError(f"the scaling {self} needs a length `smooth` for contacts, such as '{element.name}'")
-            q_local, k_local, size = ca.SX.sym("q", len(index)), ca.SX.sym("k", len(parameter_dofs)), system.shared.size
+                raise InputError(
+                    f"the scaling {self} needs a `smoothing_length` for contacts, such as '{element.name}'"
+                )
+            q_local, k_local = ca.SX.sym("q", len(index)), ca.SX.sym("k", len(parameter_dofs))
+            size = system.model_parameters.size
             v_local, step = ca.SX.sym("v", len(index)), ca.SX.sym("unit")
             named = (
-                system.shared.symbols(k_local[:size]) | element.parameters.symbols(k_local[size:]) | element.constants
+                system.model_parameters.unpack_symbols(k_local[:size])
+                | element.parameters.unpack_symbols(k_local[size:])
+                | element.constants
             )
             for gap in element.gaps(m.from_casadi(q_local), ParameterNamespace(named)):
                 gap_gradient = ca.densify(ca.gradient(m.to_casadi(gap), q_local))
@@ -97,8 +104,8 @@ class Stiffness(Scaling):
         return (ca.sqrt(ca.fmax(total, _TINY_SQUARE)) + self.min_omega2) ** -0.5
 
     def __str__(self) -> str:
-        suffix = "" if self.smoothing_length is None else f", smooth={self.smoothing_length:g}"
-        return f"stiffness({self.min_omega2:g}{suffix}{', simplified=True' if self.diagonal else ''})"
+        suffix = "" if self.smoothing_length is None else f", smoothing_length={self.smoothing_length:g}"
+        return f"stiffness({self.min_omega2:g}{suffix}{', diagonal=True' if self.diagonal else ''})"
 
 
 def stiffness(min_omega2: float, smoothing_length: float | None = None, diagonal: bool = False) -> Scaling:
@@ -129,7 +136,7 @@ def stiffness(min_omega2: float, smoothing_length: float | None = None, diagonal
     'stiffness(1)'
     """
     checked_length = (
-        None if smoothing_length is None else check_positive("smooth", smoothing_length, allow_strings=False)
+        None if smoothing_length is None else check_positive("smoothing_length", smoothing_length, allow_strings=False)
     )
     return Stiffness(check_limit(min_omega2), checked_length, diagonal)
 

@@ -144,7 +144,7 @@ class TimeTransformedNambu(TimeTransformed, NambuSplitting):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
         G1 = self._G1(self.checked_scaling(model).expression(model))
-        rate = model.function(ca.dot(ca.gradient(G1, model.x), model.field))
+        rate = model.function(ca.dot(ca.gradient(G1, model.x), model.vector_field))
 
         def build_step(old: Any, x: Any, h: Any, t: Any, k: Any) -> Any:
             def base(size: Any) -> tuple[Any, Any]:
