@@ -17,11 +17,11 @@ def step_of(model, scheme):
 
 def estimated_error(e, x, z, c):
     """The errors that the equations e of a step estimate, filtered where they are to be, times their powers of h."""
-    error = e.error
+    error = e.error_estimate
     parts = [error.errors] + ([] if error.matrix is None else [error.matrix])
     errors, *matrix = (np.array(part) for part in ca.Function("error", e.arguments, parts).call([x, z, c]))
     errors = errors.ravel() if not matrix else np.linalg.solve(matrix[0], errors.ravel())
-    return errors * c[0] ** np.array(error.powers or [0] * error.count)
+    return errors * c[0] ** np.array(error.h_powers or [0] * error.count)
 
 
 class OneStep:

@@ -230,7 +230,9 @@ class OneStep:
 
     def state(self, q, p):
         values = {"q": q, "p": p, "v": np.array(HamiltonianFunctions(self.model, self.k).H_p(q, p, 0)).ravel()}
-        return self.layout.pack({**values, **self.scheme.initial_scheme_state(self.model, values, self.k, 0.0, self.c[0])})
+        return self.layout.pack(
+            {**values, **self.scheme.initial_scheme_state(self.model, values, self.k, 0.0, self.c[0])}
+        )
 
     def go(self, z):
         x = self.e.initial_guess_function(z, self.c).full().ravel()

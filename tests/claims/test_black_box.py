@@ -206,7 +206,7 @@ def estimate_after(model, scheme, h, steps=5):
         x, _, trouble, _, _ = solver.solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found, z = estimated_error(e, x, z, c), e.evaluate_final_state(x, z, c)
-    return np.abs(found).max(), e.error.order
+    return np.abs(found).max(), e.error_estimate.order
 
 
 @pytest.mark.parametrize(

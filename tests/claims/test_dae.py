@@ -129,13 +129,13 @@ def estimates(scheme, model, start, steps):
     """The largest error that the first step estimates, by its size, and the order it is said to have."""
     e, k, found = lv.schemes.get(scheme).equations(model).to_single_graph(), model.parameter_vector(), []
     z = e.layout.pack(model.initial_state(start, k, 0.0, False, "error").values)
-    measured = [i for i, name in enumerate(e.error.names) if not name.startswith("mu")]
+    measured = [i for i, name in enumerate(e.error_estimate.names) if not name.startswith("mu")]
     for h in steps:
         c = np.concatenate([[h, 0.0], k])
         x, _, trouble, *_ = ReferenceSolver(e).solve(e.initial_guess_function(z, c).full().ravel(), z, c)
         assert trouble is None
         found.append(np.abs(estimated_error(e, x, z, c)[measured]).max())
-    return found, e.error.order
+    return found, e.error_estimate.order
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

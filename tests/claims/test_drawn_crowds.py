@@ -105,7 +105,9 @@ def many(count, margin=0.03):
     ball, floor = box.proxies[0], box.proxies[-1]
     members = [dataclasses.replace(ball, body=i + 1, first_dof=12 * i) for i in range(count)] + [floor]
     groups = [dataclasses.replace(box.groups[0], margin=margin)]
-    made = DetectedContacts(12 * count, 3, groups, members, box.kernels, box.gap_functions, box.pair_points, frozenset())
+    made = DetectedContacts(
+        12 * count, 3, groups, members, box.kernels, box.gap_functions, box.pair_points, frozenset()
+    )
     return made, NeighbourList(made, k), k
 
 

@@ -16,7 +16,9 @@ SCHEMES = ("lie-em", "lie-ggl", "livens-em")
 
 def framed(system):
     """The same system with its bodies taken as frames."""
-    return lv.System(system.coordinates, elements=system.elements, parameters=system.model_parameters.values, frames=True)
+    return lv.System(
+        system.coordinates, elements=system.elements, parameters=system.model_parameters.values, frames=True
+    )
 
 
 def hinge(a, X, b, Y, axis):
@@ -225,7 +227,7 @@ def test_the_jacobian_is_that_of_the_residual(scheme, made):
     z[: system.n], c = q, np.concatenate([[0.3, 0.1], system.parameter_vector()])
     values, turn = (np.array(part).ravel() for part in e.newton_function(x, z, c)[1:])
     found, turning = np.zeros((e.size, e.size)), np.eye(e.size)
-    found[e.rows, e.columns], turning[e.update_matrix[1], e.update_matrix[2]] = values, turn
+    found[e.jac_rows, e.jac_cols], turning[e.update_matrix[1], e.update_matrix[2]] = values, turn
     exact = np.array(ca.Function("exact", e.arguments, [ca.jacobian(e.residual, e.x)])(x, z, c))
     assert np.abs(found - exact @ turning).max() < 1e-12 * np.abs(found).max()
     assert np.abs(found - exact).max() > 1e-2

@@ -61,7 +61,7 @@ def mechanism(seed, dimension, free, forced=False, loop=True):
     if forced:
         mb.damper("damper", first, tip, damping=0.4)
         mb.wrench("push", last, force=lambda t: [lv.math.sin(3 * t), 0.3, 0.0][:d], at=tip)
-        turning = [joint for joint in joints if joint.type.angle]
+        turning = [joint for joint in joints if joint.joint_type.angle]
         if turning:
             mb.motor(turning[0], torque=lambda t, angle, rate: 0.3 * lv.math.sin(2 * t) - 0.1 * rate)
     mb.initial(last, omega=[0.5, 1.0, 2.0] if d == 3 else [2.0], required=False)

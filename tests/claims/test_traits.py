@@ -59,7 +59,9 @@ def models():
         potential=lambda q: 9.81 * q[2] + m.sin(q[0]) * q[1],
         constraints=lambda q: [0.5 * (q @ q - 1) + 0.1 * q[0] ** 3],
     )
-    start = rod.initial_state(dict(q0=[0.5, 0.4, -0.7], v0=[0.7, -0.5, 0.3]), rod.parameter_vector(), 0.0, True, "remove")
+    start = rod.initial_state(
+        dict(q0=[0.5, 0.4, -0.7], v0=[0.7, -0.5, 0.3]), rod.parameter_vector(), 0.0, True, "remove"
+    )
     q, v_or_p = [0.6, -0.4], [0.5, 0.7]
     return [(free, q, dict(v=v_or_p)), (split, q, dict(p=v_or_p)), (rod, start["q"], dict(v=start["v"]))]
 
@@ -197,7 +199,7 @@ def test_explicit_as_declared(scheme):
 
 @all_schemes()
 def test_estimates_its_error_as_declared(scheme):
-    estimates = [equations.error is not None for equations in measured(scheme.name)[2]]
+    estimates = [equations.error_estimate is not None for equations in measured(scheme.name)[2]]
     assert set(estimates) == {scheme.traits.error_order > 0}
 
 

@@ -127,7 +127,9 @@ class _GGLBatches:
         k = bodies.index_table(indices, lambda body: body.parameters)
         state_dofs = [layout[name].start + coordinates for name in ("q", "v", "p")]
         if n_rot:
-            angular_momentum_dofs = bodies.index_table(indices, lambda body: range(body.spin.start, body.spin.stop))
+            angular_momentum_dofs = bodies.index_table(
+                indices, lambda body: range(body.angular_momentum_slice.start, body.angular_momentum_slice.stop)
+            )
             state_dofs.append(layout[BODY_ANGULAR_MOMENTA].start + angular_momentum_dofs)
         x = np.array([self._body_unknowns(i) for i in indices], dtype=np.int64)
         local = KernelSymbols.create(2 * body_step.n_unknowns, 3 * n + n_rot, 0, k.shape[1])
