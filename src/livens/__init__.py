@@ -1,4 +1,4 @@
-"""livens simulates mechanical systems so that what nature conserves, the simulation conserves.
+"""Simulation of mechanical systems with structure-preserving integrators.
 
 A model is written once, as energies and constraints in plain Python::
 
@@ -17,8 +17,22 @@ A model is written once, as energies and constraints in plain Python::
 
 from __future__ import annotations
 
-import importlib
+import _signal  # type: ignore[import-not-found]  # faster than `signal`
 import sys
+
+if sys.argv and sys.argv[0].endswith(("/livens", "\\livens", "livens.exe")):
+    # Start-up of the command `livens`: Ctrl-C ends the process without a traceback, because an interrupted import would
+    # leave partial modules. Runs install their own handler.
+    def _exit_on_sigint(number: int, frame: object) -> None:
+        import os
+
+        os.write(2, b"livens: stopped by the user\n")
+        os._exit(130)
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _exit_on_sigint)
+
+import importlib
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -84,7 +98,7 @@ if TYPE_CHECKING:
     from livens.schemes import scaling as scaling
     from livens.schemes import tableaus as tableaus
 
-#: Public name -> module it lives in. Imported when first used, so that ``import livens`` costs nothing.
+#: Modules of the public names, imported on first use, so that ``import livens`` is fast.
 _HOMES = {
     "ExternalForce": "models.external_force",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
@@ -126,7 +140,7 @@ _HOMES = {
     "of_invariants": "models.element",
     "value_and_gradient": "run.derivatives.gradient",
 }
-#: Public modules -> where they live: ``livens.bodies`` is ``livens.multibody``, whichever way it is imported.
+#: Modules behind the public module names: ``livens.bodies`` is ``livens.multibody``.
 PUBLIC_PATHS = {
     "bodies": "multibody",
     "bridges": "run.bridges",
@@ -146,7 +160,7 @@ PUBLIC_PATHS = {
     "symmetry": "models.symmetry",
     "tableaus": "schemes.tableaus",
 }
-#: What later layers attach to a `Result` when they are imported, which happens when it is first asked for.
+#: Modules of the methods and properties of a `Result` that are attached on first use.
 ACCESSORS = {
     "_repr_html_": "plot.notebook",
     "accuracy": "analysis.accuracy",
@@ -164,13 +178,13 @@ ACCESSORS = {
     "vjp": "run.derivatives.sensitivity",
 }
 
-#: The same for a `Multibody`.
+#: Modules of the methods of a `Multibody` that are attached on first use.
 MULTIBODY_ACCESSORS = {"rigid_contact": "run.contact.rigid_contact", "simulate": "run.mechanism"}
 
-__all__ = sorted([*_HOMES, *PUBLIC_PATHS])  # once is enough
+__all__ = sorted([*_HOMES, *PUBLIC_PATHS])
 
 
-#: Classes that come out of public functions, and public modules that are for formulas: their functions are as they are.
+#: Classes returned by public functions, and modules of formulas whose functions are not wrapped.
 _ALSO = {"prepare": ("Prepared",), "simulate": ("Result",), "load": ("Result",)}
 _FORMULAS = ("math", "rotations")
 
@@ -197,7 +211,7 @@ def __dir__() -> list[str]:
 
 
 class _PublicPaths(MetaPathFinder, Loader):
-    """Finds ``livens.bodies``, and what is below it, where `PUBLIC_PATHS` says that it lives."""
+    """Import finder of the public module names of `PUBLIC_PATHS` and their submodules."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         first, _, rest = fullname.removeprefix("livens.").partition(".")
@@ -214,11 +228,7 @@ class _PublicPaths(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module has been carried out under its own name, and keeps that.
-
-        What it has imported of its own is known under the public path at once: an import of ``livens.tableaus.murua``
-        that had to be carried out would end by setting that, which is a function, to the module.
-        """
+        """Register the submodules imported so far under the public path; the module itself is executed already."""
         assert module.__spec__ is not None
         public = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state[1]

@@ -45,16 +45,17 @@ def test_cells_find_what_a_tree_finds():
 
 def test_two_balls_are_those_of_a_drawing():
     """The same oblique blow as contacts of a drawn mechanism, with friction and damping, by a fine energy scheme."""
-    law = dict(stiffness=2e4, damping=0.05)
-    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, **law,
-                           friction=0.4, smooth=0.5, gravity=[0, 0, 0])  # fmt: skip
+    stiffness, dissipation = 2e4, 0.05
+    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, stiffness=stiffness,
+                           damping=dissipation, friction=0.4, smooth=0.5, gravity=[0, 0, 0])  # fmt: skip
     speed, spin = np.array([2.0, 0.1, 0.0]), np.array([1.0, -5.0, 3.0])
     v0 = np.concatenate([speed, spin, np.zeros(6)])
     errors, steps = [], [2e-4, 1e-4, 5e-5, 2.5e-5]
     mb = lv.Multibody()
     a, b = (mb.sphere(name, at=at, radius=0.1, mass=mass) for name, at, mass in
             (("a", [0.3, 0.5, 0.5], 1.0), ("b", [0.52, 0.53, 0.5], 2.0)))  # fmt: skip
-    mb.contact(a, b, **law, friction=lv.contacts.Friction(0.4, slip_tolerance=0.5), name="blow")
+    friction = lv.contacts.Friction(0.4, slip_tolerance=0.5)
+    mb.contact(a, b, stiffness=stiffness, dissipation=dissipation, friction=friction, name="blow")
     mb.initial(a, velocity=speed, omega=spin)
     mb.initial(b, velocity=[0, 0, 0], omega=[0, 0, 0])
     fine = mb.simulate(t_end=0.04, h=5e-6, every=8000)

@@ -43,7 +43,7 @@ def drawing(kind, gravity=(0, 0, -9.81), falling=1.0):
 
 
 def laws(losses=True):
-    return dict(stiffness=2e4, damping=0.4, friction=LOSSY) if losses else dict(stiffness=2e4)
+    return dict(stiffness=2e4, dissipation=0.4, friction=LOSSY) if losses else dict(stiffness=2e4)
 
 
 # -- the same motion --------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_the_same_as_contacts_of_all_pairs(kind):
     heap = mb.contact_group("heap", [*bodies, mb.ground], **laws())
     run = mb.simulate(t_end=0.03, h=1e-4, scheme=SCHEME)
     other, same = drawing(kind)
-    other.contacts(same, **laws())
+    other.contact_pairs(same, **laws())
     for body in same:
         other.contact(body, other.ground, **laws())
     every = other.simulate(t_end=0.03, h=1e-4, scheme=SCHEME)
@@ -82,7 +82,7 @@ def test_in_the_plane():
 
     (mb, discs), (other, same) = drawn(), drawn()
     mb.contact_group("heap", [*discs, mb.ground], **laws(losses=False), friction=0.3)
-    other.contacts([*same], **laws(losses=False), friction=0.3)
+    other.contact_pairs([*same], **laws(losses=False), friction=0.3)
     for disc in same:
         other.contact(disc, other.ground, **laws(losses=False), friction=0.3)
     run, every = (one.simulate(t_end=0.05, h=1e-4, scheme=SCHEME) for one in (mb, other))
@@ -373,7 +373,7 @@ def test_what_a_crowd_refuses():
         near.simulate(t_end=1e-3, h=1e-4)
     for given, words in (
         (dict(stiffness=-1.0), "stiffness"),
-        (dict(stiffness=1e4, damping=-1.0), "dissipation"),
+        (dict(stiffness=1e4, dissipation=-1.0), "dissipation"),
         (dict(stiffness=1e4, margin=0.0), "margin"),
         (dict(), "needs a stiffness"),
     ):

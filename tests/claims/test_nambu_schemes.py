@@ -42,8 +42,8 @@ def one_step(model, scheme, h):
 def test_reference(I, angle):  # noqa: E741
     problem = load("euler-top", I=I, angle=angle)
     times = np.linspace(0, 20, 30)
-    f = solve_ivp(lambda t, x: problem.model.rate(x), (0, 20), problem.initial_values["x0"], "DOP853", times, rtol=1e-12,
-                  atol=1e-12)  # fmt: skip
+    x0, tight = problem.initial_values["x0"], dict(rtol=1e-12, atol=1e-12)
+    f = solve_ivp(lambda t, x: problem.model.rate(x), (0, 20), x0, "DOP853", times, **tight)
     assert np.abs(f.y.T - [problem.reference(t)["x"] for t in times]).max() < 1e-10
 
 

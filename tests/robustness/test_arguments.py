@@ -67,7 +67,7 @@ def of_contacts():
         c.hertz_stiffness: dict(curvatures_a=[1, 1], curvatures_b=[0, 0]),
     }
     found = {f"contacts.{function.__name__}": (function, good) for function, good in given.items()}
-    touch = lambda **given: lv.Multibody.contact(mb, **{"name": f"contact {len(mb._contacts)}", **given})  # noqa: E731
+    touch = lambda **given: lv.Multibody.contact(mb, **{"name": f"contact {len(mb._pair_contacts)}", **given})  # noqa: E731
     touch.__signature__ = inspect.signature(mb.contact)
     return found | {"contact": (touch, dict(body_a=ball, body_b=mb.ground, stiffness=1.0))}
 

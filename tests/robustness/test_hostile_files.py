@@ -263,7 +263,7 @@ def all_of(path):
     arrays |= {
         f"{name} {kind}": getattr(one, kind) for name, one in many.reduced.items() for kind in ("mean", "lowest")
     }
-    words = repr((many.info, many.reasons, many.left, list(many.summary)))
+    words = repr((many.info, many.reasons, many.n_scalar_fallbacks, list(many.summary)))
     return {name: value.tobytes() for name, value in arrays.items()} | {"words": words}
 
 

@@ -149,7 +149,7 @@ def test_a_change_is_finished_in_a_file_that_may_not_be_written(workshop, whole,
         assert workshop.do(path, name, 1, kill_at=n, chunk=40) == KILLED
         content = path.read_bytes() if path.exists() else b""
         with monkeypatch.context() as patch:
-            patch.setattr("livens.results.storage.hdf5_reader._repaired", lambda path: False)
+            patch.setattr("livens.results.storage.hdf5_reader._finish_journal", lambda path: False)
             if content:
                 found += content[:8] != atomic.SIGNATURE
                 assert_begins(lv.load(path), whole(name, 1))

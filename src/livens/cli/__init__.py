@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from types import FrameType
 from typing import Annotated
 
+import typer
 
-def _exit_at_once(number: int, frame: FrameType | None) -> None:
-    """Exit without a traceback; Ctrl-C during start-up must not interrupt an import."""
-    import os
-
-    os.write(2, b"livens: stopped by the user\n")
-    os._exit(130)
-
-
-_IS_COMMAND = bool(sys.argv) and sys.argv[0].endswith(("/livens", "\\livens", "livens.exe"))
-if _IS_COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, _exit_at_once)  # runs install their own handler
-
-import typer  # noqa: E402 (after the handler: imports take most of the start-up time)
-
-import livens  # noqa: E402
+import livens
 
 app = typer.Typer(
     name="livens",
