@@ -96,7 +96,7 @@ def pattern():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     balls = [mb.sphere(f"ball{i}", at=[0, 0, 0.5 + i], radius=0.1, mass=1.0) for i in range(2)]
     mb.contact_group("heap", [*balls, mb.ground], **laws(), margin=0.03)
-    return mb.system.box, mb.system.parameter_vector()
+    return mb.system.external_force, mb.system.parameter_vector()
 
 
 def many(count, margin=0.03):
@@ -212,7 +212,7 @@ def test_forces_and_moments_of_isolated_bodies_cancel(kind):
     """In states at random, where some of them touch."""
     mb, bodies = drawing(kind, gravity=(0, 0, 0))
     mb.contact_group("heap", bodies, **laws())
-    found, k, random = mb.system.box, mb.system.parameter_vector(), np.random.default_rng(5)
+    found, k, random = mb.system.external_force, mb.system.parameter_vector(), np.random.default_rng(5)
     compiled, largest = NeighbourList(found, k), 0.0
     for _ in range(20):
         q, v = mb.started[0].reshape(-1, 12).copy(), random.normal(size=(len(bodies), 12))
@@ -298,7 +298,7 @@ def test_several_crowds_and_shapes_of_many_sizes():
     assert np.linalg.norm(run["m3.position"] - [0, 0, 1.0], axis=1).max() < 1.0 - 0.03
     found = {name for row in range(len(run.t)) for name in one.forces(run, row)}
     assert found and not any("g" in name.replace("ground", "") for name in found)
-    assert len(mb.system.box.unbounded) == 2
+    assert len(mb.system.external_force.unbounded) == 2
 
 
 # -- bodies one by one ------------------------------------------------------------------------------------------------

@@ -80,9 +80,9 @@ def noted(*arguments):
     return start(*arguments)
 multiprocessing.util.spawnv_passfds = noted
 if __name__ == "__main__":
-    from livens.analysis.study.process_pool import Crew
-    with Crew(2, abs) as crew:
-        rows = sorted(row for done in crew.do([(-1,), (-2,), (3,)]) for row in done)
+    from livens.analysis.study.process_pool import ProcessPool
+    with ProcessPool(2, abs) as pool:
+        rows = sorted(row for done in pool.map_unordered([(-1,), (-2,), (3,)]) for row in done)
     print(rows, held_back)
 """
 

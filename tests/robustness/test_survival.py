@@ -207,7 +207,7 @@ def test_what_is_said_about_a_full_disk(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", pwrite)
-        with pytest.raises(lv.WriteError, match=r"no space left on device.*is safe.*--resume") as caught:
+        with pytest.raises(lv.WriteError, match=r"no space left on device.*are safe.*--resume") as caught:
             lv.simulate(problem, t_end=60.0, out=tmp_path / "run.h5")
         with pytest.raises(lv.InputError, match=r"cannot write the result file .*: no space left on device"):
             lv.simulate(problem, t_end=60.0, out=tmp_path / "other.h5")
@@ -222,7 +222,7 @@ def test_the_command_on_a_full_disk(tmp_path):
     """Exit code 3 and one sentence."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))\n"
-        "from livens.results import recorder; recorder.SECONDS, recorder.SHARE = 0, 1e9\n"
+        "from livens.results import recorder; recorder.COMMIT_INTERVAL, recorder.MAX_IO_SHARE = 0, 1e9\n"
         "from livens.cli import main; main()"
     )
     arguments = [sys.executable, "-c", code, "run", "simple-pendulum", "--t-end", "100"]
