@@ -196,7 +196,7 @@ def test_systems_without_joints():
 # -- steps that follow a tolerance ------------------------------------------------------------------------------------
 def estimate_after(model, scheme, h, steps=5):
     """The largest error that the last of some equal steps estimates, and the order that it says."""
-    scheme = lv.schemes.get(scheme).controlled()
+    scheme = lv.schemes.get(scheme).with_error_control()
     e, k = scheme.equations(model).to_single_graph(), model.parameter_vector()
     start = model.initial_state({name: START[name] for name in ("q0", "p0")}, k, 0.0, False, "error")
     z = e.layout.pack({**start.values, **scheme.initial_scheme_state(model, start.values, k, 0.0, h)})

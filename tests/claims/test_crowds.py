@@ -46,8 +46,9 @@ def test_cells_find_what_a_tree_finds():
 def test_two_balls_are_those_of_a_drawing():
     """The same oblique blow as contacts of a drawn mechanism, with friction and damping, by a fine energy scheme."""
     stiffness, dissipation = 2e4, 0.05
-    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX, stiffness=stiffness,
-                           damping=dissipation, friction=0.4, smooth=0.5, gravity=[0, 0, 0])  # fmt: skip
+    crowd = lv.GranularBox([[0.3, 0.5, 0.5], [0.52, 0.53, 0.5]], radius=0.1, mass=[1.0, 2.0], **BOX,
+                           stiffness=stiffness, damping=dissipation, friction=0.4, smooth=0.5,
+                           gravity=[0, 0, 0])  # fmt: skip
     speed, spin = np.array([2.0, 0.1, 0.0]), np.array([1.0, -5.0, 3.0])
     v0 = np.concatenate([speed, spin, np.zeros(6)])
     errors, steps = [], [2e-4, 1e-4, 5e-5, 2.5e-5]

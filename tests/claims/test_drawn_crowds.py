@@ -139,9 +139,9 @@ def test_bits_do_not_depend_on_the_list():
         assert np.array_equal(many(200, margin)[1](q, v), expected)
     old = many(200)[1]
     old(q + 0.004, v)
-    assert np.array_equal(old(q, v), expected) and old.tables.counters[N_REBUILDS] == 1
+    assert np.array_equal(old(q, v), expected) and old.arrays.counters[N_REBUILDS] == 1
     old(q + 0.04, v)
-    assert old.tables.counters[N_REBUILDS] == 2
+    assert old.arrays.counters[N_REBUILDS] == 2
 
 
 def test_without_room_for_the_list(monkeypatch):
@@ -149,7 +149,7 @@ def test_without_room_for_the_list(monkeypatch):
     expected = many(100)[1](q, v)
     monkeypatch.setattr(engine, "_MAX_NEIGHBOURS", 1)
     full = many(100, 0.3)[1]
-    assert np.array_equal(full(q, v), expected) and full.tables.counters[N_PAIRS] == -1
+    assert np.array_equal(full(q, v), expected) and full.arrays.counters[N_PAIRS] == -1
     assert np.array_equal(full(q, v), expected)
 
 
@@ -161,7 +161,7 @@ def test_pairs_that_are_looked_at_grow_with_the_number_of_bodies():
         q, v = state(count, 3, 0.17)
         for _ in range(3):
             compiled(q, v)
-        told = compiled.tables.counters
+        told = compiled.arrays.counters
         looked.append(told[N_TESTS] / 3)
         made.append(told[N_PAIRS])
         assert told[N_REBUILDS] == 1 and told[N_OVERLAPS] > 0
@@ -171,7 +171,7 @@ def test_pairs_that_are_looked_at_grow_with_the_number_of_bodies():
     q, v = state(1000, 3, 0.5)
     q[2::12] += 1.0
     compiled(q, v)
-    assert compiled.tables.counters[N_PAIRS] == 0 and compiled.tables.counters[N_OVERLAPS] == 0
+    assert compiled.arrays.counters[N_PAIRS] == 0 and compiled.tables.counters[N_OVERLAPS] == 0
 
 
 def test_a_body_that_is_lost_is_not_looked_for_for_ever():
@@ -203,7 +203,7 @@ def test_neighbours_are_looked_for_anew_only_where_somebody_has_moved():
         q = np.tile([0.0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], 2)
         q[[2, 14]] = 0.5, 1.5 + move
         compiled(q, v)
-        made.append(int(compiled.tables.counters[N_REBUILDS]))
+        made.append(int(compiled.arrays.counters[N_REBUILDS]))
     assert made == [1, 1, 1, 2, 3]
 
 
@@ -215,7 +215,7 @@ def test_forces_and_moments_of_isolated_bodies_cancel(kind):
     found, k, random = mb.system.external_force, mb.system.parameter_vector(), np.random.default_rng(5)
     compiled, largest = NeighbourList(found, k), 0.0
     for _ in range(20):
-        q, v = mb.started[0].reshape(-1, 12).copy(), random.normal(size=(len(bodies), 12))
+        q, v = mb.initial_state[0].reshape(-1, 12).copy(), random.normal(size=(len(bodies), 12))
         q[:, :3] += random.uniform(-0.03, 0.03, (len(bodies), 3))
         omega = random.normal(size=(len(bodies), 1, 3))
         v[:, 3:] = np.cross(omega, q[:, 3:].reshape(-1, 3, 3)).reshape(-1, 9)

@@ -38,7 +38,7 @@ def test_a_net_has_dense_fronts_and_its_energy():
     """Flat at the start, where rods of a knot are parallel: pivots are found among those of a front."""
     result = run(NET, 60)
     assert result.info.tier == "assembled"
-    assert elimination(NET).root.plan.first.size > 5
+    assert elimination(NET).root.plan.first_pivot.size > 5
     assert result.statistics.reference_steps == 0
     assert result.summary.max_constraint < 1e-14
     energy = result.observe("total_energy")
@@ -99,7 +99,7 @@ def test_threads_do_not_change_a_bit(problem):
     if problem is TREE:  # otherwise nothing would have been shared
         sizes = {}
         for batch in elimination(problem).batches:
-            sizes[batch.level] = sizes.get(batch.level, 0) + batch.stop - batch.first
+            sizes[batch.level] = sizes.get(batch.level, 0) + batch.stop_block - batch.first_block
         assert max(sizes.values()) >= MIN_PARALLEL_BLOCKS
     for threads in (2, 4):
         again = run(problem, 30, threads=threads)

@@ -163,7 +163,7 @@ def test_how_often_forces_are_evaluated():
     }.items():  # fmt: skip
         e = lv.schemes.get(scheme).equations(model).to_single_graph().final_state_function
         assert sum(e.instruction_id(i) == ca.OP_EXP for i in range(e.n_instructions())) == times
-        assert getattr(lv.schemes.get(scheme), "evaluations", 1) == times
+        assert getattr(lv.schemes.get(scheme), "evaluations_per_step", 1) == times
 
 
 # -- orders -------------------------------------------------------------------------------------------------------

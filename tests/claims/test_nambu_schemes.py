@@ -43,7 +43,7 @@ def test_reference(I, angle):  # noqa: E741
     problem = load("euler-top", I=I, angle=angle)
     times = np.linspace(0, 20, 30)
     x0, tight = problem.initial_values["x0"], dict(rtol=1e-12, atol=1e-12)
-    f = solve_ivp(lambda t, x: problem.model.rate(x), (0, 20), x0, "DOP853", times, **tight)
+    f = solve_ivp(lambda t, x: problem.model.evaluate(x), (0, 20), x0, "DOP853", times, **tight)
     assert np.abs(f.y.T - [problem.reference(t)["x"] for t in times]).max() < 1e-10
 
 
@@ -262,7 +262,7 @@ def test_steps_follow_the_scaling_with_every_extra_hamiltonian(power):
     """``G2'(xi) = g`` but for errors of the scheme; the first Hamiltonian stays exact; volumes in (x, xi) are kept."""
     problem = load("euler-top")
     run = lv.simulate(problem, scheme=f"nambu-t-g:{power}", h=EPS / 10, t_end=20.0)
-    rates = np.linalg.norm([problem.model.rate(x) for x in run.x[:-1]], axis=1)
+    rates = np.linalg.norm([problem.model.evaluate(x) for x in run.x[:-1]], axis=1)
     wanted = EPS / 10 / (rates + 0.01)
     middle = (wanted[1:] + wanted[:-1]) / 2
     assert (

@@ -248,7 +248,9 @@ def test_double_pendulum_with_a_mass_down_to_zero(name, light):
 def test_without_mass_the_pair_says_why_not():
     problem = lv.problems.load("double-pendulum", m1=1.0, m2=0.0, kappa=0.01)
     for name in (*PAIRS, "rattle"):
-        with pytest.raises(lv.InputError, match=r"needs a regular mass matrix .* nothing would give the velocity"):
+        with pytest.raises(
+            lv.InputError, match=r"needs a regular mass matrix .* the velocity at the end of a step are undetermined"
+        ):
             lv.simulate(problem, scheme=name)
 
 

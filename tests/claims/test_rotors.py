@@ -19,9 +19,9 @@ def top(rotor=True, spring=False, spin=SPIN, h=1e-3, t_end=0.1, every=1, **optio
     disc = mb.cylinder("disc", at=0.5 * axis, axis=axis, length=LENGTH, radius=RADIUS, mass=MASS, rotor=rotor)
     mb.spherical("tip", mb.ground, disc, at=[0, 0, 0])
     if spring:
-        disc.point("rim", at=disc.position + disc.rotation @ [RADIUS, 0, 0])
+        disc.point("rim", at=disc.reference_position + disc.reference_rotation @ [RADIUS, 0, 0])
         mb.spring("spring", disc.rim, [0.3, 0.3, 0.6], stiffness=50.0, free_length=0.1)
-    mb.initial(disc, omega=spin * axis, velocity=np.cross(spin * axis, disc.position))
+    mb.initial(disc, omega=spin * axis, velocity=np.cross(spin * axis, disc.reference_position))
     return mb.simulate(t_end=t_end, h=h, every=every, **options)
 
 

@@ -298,4 +298,4 @@ def test_masses_survive_that_the_dynamics_are_forgotten():
     before = found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)
     equations_of_motion.cache_clear()
     assert np.array_equal(np.array(found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)), np.array(before))
-    assert np.isfinite(np.array(found.masses(k))).all()
+    assert np.isfinite(np.array(found.diagonal_mass(k))).all()

@@ -55,7 +55,12 @@ def defect(system, scheme, q0, v0, h):
     derivatives = ca.Function(
         "d",
         e.arguments,
-        [ca.jacobian(e.residual, e.x), ca.jacobian(e.residual, e.z), ca.jacobian(e.end, e.x), ca.jacobian(e.end, e.z)],
+        [
+            ca.jacobian(e.residual, e.x),
+            ca.jacobian(e.residual, e.z),
+            ca.jacobian(e.final_state, e.x),
+            ca.jacobian(e.final_state, e.z),
+        ],
     )
     r_x, r_z, end_x, end_z = (np.array(value) for value in derivatives(x, z, c))
     step = end_z - end_x @ np.linalg.solve(r_x, r_z)
@@ -115,7 +120,7 @@ def test_the_misprinted_scheme_is_not_symplectic():
             right = super().element_contribution(e, old, new, x, h, t)
             qb = old.q + h * x.v
             change = constraint_hessian_force(e, qb, old.v, x.gam) - constraint_hessian_force(e, qb, x.u, x.gam)
-            return replace(right, rows=[right.rows[0] + h * change, *right.rows[1:]])
+            return replace(right, residuals=[right.residuals[0] + h * change, *right.residuals[1:]])
 
     system, q0, v0 = random_system(5, varying=False)
     start = initial_state(system, q0, v0, system.parameter_vector(), project=True)
@@ -132,7 +137,7 @@ def defect_of_step(system, scheme, q, v, p, lam, h):
     x = solution(e, z, c)
     r_x, r_z, end_x, end_z = (
         np.array(ca.Function("d", e.arguments, [ca.jacobian(*pair)])(x, z, c))
-        for pair in ((e.residual, e.x), (e.residual, e.z), (e.end, e.x), (e.end, e.z))
+        for pair in ((e.residual, e.x), (e.residual, e.z), (e.final_state, e.x), (e.final_state, e.z))
     )
     step = end_z - end_x @ np.linalg.solve(r_x, r_z)
     d = equations_of_motion(system)
@@ -162,7 +167,7 @@ def test_implicit_midpoint_is_symplectic_without_constraints(h):
     x = solution(e, z, c)
     r_x, r_z, end_x, end_z = (
         np.array(ca.Function("d", e.arguments, [ca.jacobian(*pair)])(x, z, c))
-        for pair in ((e.residual, e.x), (e.residual, e.z), (e.end, e.x), (e.end, e.z))
+        for pair in ((e.residual, e.x), (e.residual, e.z), (e.final_state, e.x), (e.final_state, e.z))
     )
     step = (end_z - end_x @ np.linalg.solve(r_x, r_z))[np.ix_([0, 1, 4, 5], [0, 1, 4, 5])]
     J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])

@@ -170,7 +170,7 @@ def test_a_net_hangs_on_its_corners():
     ("change", "words"),
     [
         (dict(bars=[(0, 5)]), r"between two of the 3 points, got \(0, 5\)"),
-        (dict(bars=[(0, 1)]), "no bar ends in point 2"),
+        (dict(bars=[(0, 1)]), "no bar is attached to point 2"),
         (dict(bars=[0, 1]), "pairs of numbers"),
         (dict(EA=0.0), "EA must be greater than 0"),
         (dict(points=3), "must be a list of points"),

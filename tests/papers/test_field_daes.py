@@ -102,7 +102,7 @@ def test_wheelset(field):
 def test_wheelset_index():
     """Numbers drawn at random put no wheel on its rail; its multipliers have index 2 all the same."""
     model = lv.problems.load("wheelset").model
-    indices = dict(zip((*model.coordinates, *model.algebraic), model.pencil.indices, strict=True))
+    indices = dict(zip((*model.coordinates, *model.algebraic_names), model.pencil.indices, strict=True))
     assert {name for name, index in indices.items() if index == 2} == {"lambda_left", "lambda_right"}
     assert model.index == 2
     start = lv.problems.load("wheelset").start_values

@@ -171,7 +171,7 @@ def test_joint_forces_are_drawn_where_they_act(shown, linkage):
         page.evaluate("t => livens.seek(t)", few.t[row])
         for force, (name, at, vector) in zip(forces, page.evaluate("livens.arrows('forces')"), strict=True):
             assert name == force.name
-            assert np.allclose(at, force.at[row], atol=1e-3) and np.allclose(
+            assert np.allclose(at, force.point[row], atol=1e-3) and np.allclose(
                 vector, force.force[row], atol=1e-4 * largest
             )
     seen = pixels(page)

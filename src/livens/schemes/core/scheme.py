@@ -17,7 +17,7 @@ FORMULATION_DESCRIPTIONS = {
     "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
     "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
     "nambu": "a Nambu system (Nambu)",
-    "partitioned": "a model in two parts (FirstOrder with `second`)",
+    "partitioned": "a model in two parts (FirstOrder with `partition`)",
     "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
     "crowd": "a granular system (GranularBox)",
 }

@@ -21,8 +21,8 @@ class Partitioned(Scheme):
     """Partitioned Runge-Kutta method (S002 def. 6.1): one method for ``x' = f(x, y)``, another for ``y' = g(x, y)``.
 
     On a `livens.Hamiltonian` the first is for coordinates, the second for momenta. A `livens.FirstOrder` declares its
-    states of the second part as `second`. Both methods must have the same nodes and weights; the order follows from the
-    conditions that both satisfy. With coefficients that satisfy (6.5) the pair is symplectic.
+    states of the second part as `partition`. Both methods must have the same nodes and weights; the order follows from
+    the conditions that both satisfy. With coefficients that satisfy (6.5) the pair is symplectic.
     """
 
     family = "partitioned:<method>,<other>"
@@ -51,9 +51,7 @@ class Partitioned(Scheme):
 
     def unmet_requirements(self, model: Any) -> list[str]:
         unmet = super().unmet_requirements(model) or "elements" in model.formulations
-        description = (
-            "a Hamiltonian (`Hamiltonian.of` makes one of a System), or a FirstOrder with states that are `second`"
-        )
+        description = "a Hamiltonian (`Hamiltonian.from_system` converts a System), or a FirstOrder with a `partition`"
         return [description] if unmet else []
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
