@@ -561,7 +561,7 @@ def test_kinetic_gradients_are_directional_together(name, gradient):
     """``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``, though each is a mean over the other's ends."""
     e = energies(kinetic=KINETIC[name])
     q, Dq, v, Dv = (ca.SX.sym(s, 2) for s in ("q", "Dq", "v", "Dv"))
-    parts = gradient.kinetic(e, q, Dq, v, Dv)
+    parts = gradient.kinetic_gradients(e, q, Dq, v, Dv)
     both = ca.Function("both", [q, Dq, v, Dv, e.k], [ca.densify(part) for part in parts])
     end = ca.Function("T", [q, v, e.k], [e.T(q, v)])
     slopes = ca.Function("slopes", [q, v, e.k], [ca.densify(e.T_q(q, v)), ca.densify(e.T_v(q, v))])
@@ -640,7 +640,9 @@ def test_equivariant_gradients_are_directional(gradient):
     t, h = ca.SX.sym("t"), ca.SX.sym("h")
     V_q, V_by_t = rule.gradient_and_time_increment(e, model.V, q, Dq, t, h)
     assert V_by_t.is_zero()
-    parts = ca.Function("parts", [q, Dq, v, Dv], [ca.densify(p) for p in (*rule.kinetic(e, q, Dq, v, Dv), V_q)])
+    parts = ca.Function(
+        "parts", [q, Dq, v, Dv], [ca.densify(p) for p in (*rule.kinetic_gradients(e, q, Dq, v, Dv), V_q)]
+    )
     values = ca.Function("values", [q, v], [e.T(q, v), e.V(q, 0)])
 
     @settings(max_examples=15, deadline=None)
