@@ -171,7 +171,7 @@ def test_pairs_that_are_looked_at_grow_with_the_number_of_bodies():
     q, v = state(1000, 3, 0.5)
     q[2::12] += 1.0
     compiled(q, v)
-    assert compiled.arrays.counters[N_PAIRS] == 0 and compiled.tables.counters[N_OVERLAPS] == 0
+    assert compiled.arrays.counters[N_PAIRS] == 0 and compiled.arrays.counters[N_OVERLAPS] == 0
 
 
 def test_a_body_that_is_lost_is_not_looked_for_for_ever():

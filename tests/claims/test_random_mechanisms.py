@@ -44,7 +44,7 @@ def mechanism(seed, dimension, free, forced=False, loop=True):
             kind = str(random.choice(JOINTS[d]))
             axis, other = np.linalg.qr(random.standard_normal((d, 2)))[0].T
             more = {} if kind in ("spherical", "fixed") else dict(axis=axis)
-            more |= dict(other_axis=other) if kind == "universal" else {}
+            more |= dict(second_axis=other) if kind == "universal" else {}
             joints.append(mb.joint(kind, f"j{i}", before, body, at=at - 0.3 * random.random(d), **more))
         parts.append(body)
     first, last = parts[-2] if parts[-2] is not mb.ground else np.full(d, 0.5), parts[-1]
