@@ -305,7 +305,7 @@ def test_what_fails_in_a_function_of_the_user_leaves_the_run_up_to_there(kind, t
         calls.clear()
         if kind == "controller":
             sampled = next(iter(other.system.controllers))
-            other.system.controllers = (dataclasses.replace(sampled, function=faulty(sampled.function, answer)),)
+            other.model.controllers = (dataclasses.replace(sampled, law=faulty(sampled.law, answer)),)
         else:
             given["events"] = [dataclasses.replace(e, action=faulty(e.action, answer)) for e in given["events"]]
         with pytest.raises(kept) as caught:
@@ -351,9 +351,9 @@ def test_compiling_under_way_is_booked_as_compiling(monkeypatch):
 
     def advance(stepper, carry, steps, policy, going):
         found = repivot(stepper, carry, steps, policy, going)
-        w = stepper._buffers.filled(found.carry, 1)
-        stepper._repivot(found.carry.x[-1], w, 0, set())
-        w = stepper._buffers.filled(carry, steps)
+        w = stepper._workspaces.prepare(found.final, 1)
+        stepper._repivot(found.final.unknown_history[-1], w, 0, set())
+        w = stepper._workspaces.prepare(carry, steps)
         return repivot(stepper, carry, steps, policy, going)
 
     def order_for(*arguments):
