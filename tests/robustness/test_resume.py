@@ -305,7 +305,7 @@ def test_what_fails_in_a_function_of_the_user_leaves_the_run_up_to_there(kind, t
         calls.clear()
         if kind == "controller":
             sampled = next(iter(other.system.controllers))
-            other.model.controllers = (dataclasses.replace(sampled, law=faulty(sampled.law, answer)),)
+            other.system.controllers = (dataclasses.replace(sampled, law=faulty(sampled.law, answer)),)
         else:
             given["events"] = [dataclasses.replace(e, action=faulty(e.action, answer)) for e in given["events"]]
         with pytest.raises(kept) as caught:
