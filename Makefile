@@ -2,12 +2,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bridges reproduce torture mutants clean
+.PHONY: demo test lint docs bench bridges reproduce torture mutants clean
 
-# The environment is made anew when the list of dependencies changes.
-$(VENV)/.ready: pyproject.toml
+# The environment is updated when the list of dependencies changes: .demo has the package alone, .ready the test tools.
+$(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
@@ -15,7 +18,11 @@ $(VENV)/.bench: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
-demo: $(VENV)/.ready
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+demo: $(VENV)/.demo
 	mkdir -p out
 	$(BIN)/livens run double-four-bar --out out/double-four-bar.h5 --force
 	$(BIN)/livens plot out/double-four-bar.h5 --out out
@@ -29,6 +36,11 @@ lint: $(VENV)/.ready
 # Files are given to the two processes as a whole: what the tests of a file compile and simulate they share.
 test: lint
 	$(BIN)/pytest -q -n 2 --dist loadfile
+
+# The documentation site; warnings are errors.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -j auto -d out/doctrees docs out/docs
+	@echo "open out/docs/index.html"
 
 reproduce: $(VENV)/.ready
 	$(BIN)/pytest -q -n 2 --dist loadfile -m slow tests

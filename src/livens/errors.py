@@ -46,6 +46,24 @@ class IntegrationError(LivensError, ArithmeticError):
         self.result = result
 
 
+class MissingExtraError(InputError, ImportError):
+    """Missing optional dependency; the message contains the extra to install.
+
+    Parameters
+    ----------
+    feature : str
+        Feature that needs the dependency, with article.
+    extra : str
+        Extra of livens that installs the dependency.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the extra '{extra}': pip install 'livens[{extra}]', "
+            f"or, in a checkout of livens, pip install '.[{extra}]'"
+        )
+
+
 class WriteError(IntegrationError):
     """Failure to write the result file, for example on a full disk; `result` contains the stored rows."""
 

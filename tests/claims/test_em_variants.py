@@ -1,6 +1,6 @@
 """The energy-momentum scheme on quaternions, solved in four ways: one trajectory, and what becomes of small errors.
 
-What is found here is told in docs/notes.md.
+What is found here is told in docs/theory/known-limits.md.
 """
 
 import casadi as ca
@@ -100,7 +100,7 @@ def hidden_constraints(equivariant, h):
 
 
 def test_with_joints_alternating_errors_grow_if_the_energy_goes_through_invariants():
-    """By the same factor for every step size, as the amplitude equation in docs/notes.md says.
+    """By the same factor for every step size, as the amplitude equation in docs/theory/known-limits.md says.
 
     What grows is the second-order error by which the initial velocities, on the hidden constraints, are off the smooth
     solution of the scheme.

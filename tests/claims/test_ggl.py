@@ -61,7 +61,7 @@ def test_ggl_classic():
 
 
 def test_ggl_em():
-    """docs/ggl-em.md: both levels of constraints at the end, positions corrected along the mean of both slopes."""
+    """docs/theory/ggl-em.md: both levels of constraints at the end, positions corrected along the mean slope."""
     for q0, p0, q1, p1 in steps("ggl-em"):
         u_m = np.linalg.solve(M, (p0 + p1) / 2)
         correction = M @ ((q1 - q0) / H - u_m)

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from pathlib import Path
 
 import casadi as ca
@@ -337,15 +336,6 @@ def test_elastic_parts_need_a_beta_of_one_half():
     wrong = [np.abs(force(damped, h) - exact).max() / size for h in (1e-6, 0.25e-6)]
     assert right[0] < 0.25 and right[2] < right[1] / 2 < right[0] / 4
     assert min(wrong) > 0.1 > 4 * right[2]
-
-
-def test_the_page_on_bearings_runs(capsys):
-    """Every block of Python, and what it prints."""
-    text = (Path(__file__).parents[2] / "docs" / "bearing.md").read_text(encoding="utf-8")
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        exec(compile(block, "bearing.md", "exec"), names)
-    assert capsys.readouterr().out == "".join(re.findall(r"```output\n(.*?)```", text, flags=re.DOTALL))
 
 
 def test_forces_on_a_ball_hold_it_on_its_orbit():

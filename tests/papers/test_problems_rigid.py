@@ -272,7 +272,8 @@ def test_ggl_variational_meets_a_gap():
     """Near a singular position its equations have no solution for steps in a gap of half a percent.
 
     From the state where the damped linkage stops at h = 1e-3, solutions exist below 0.998675 h and above 1.003194 h.
-    Followed from both sides, they end in folds: the Jacobian gets singular, and no solution goes on. (docs/notes.md)
+    Followed from both sides, they end in folds: the Jacobian gets singular, and no solution goes on.
+    (docs/theory/known-limits.md)
     """
     problem, scheme = lv.problems.load("double-four-bar-damped"), lv.schemes.get("ggl-variational")
     with pytest.raises(lv.IntegrationError, match=r"from t = 1\.342") as stopped:

@@ -12,7 +12,7 @@ import livens
 
 SOURCE = Path(livens.__file__).parent
 TESTS = Path(__file__).parents[1]
-GLOSSARY = TESTS.parent / "docs" / "glossary.md"
+GLOSSARY = TESTS.parent / "docs" / "reference" / "glossary.md"
 WORDS = tomllib.loads((TESTS / "language" / "words.toml").read_text())
 EXCLUDED = set(WORDS["names"].split())
 EXCEPTIONS = {(entry["file"], entry["name"]) for entry in WORDS["exceptions"]}

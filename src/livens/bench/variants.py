@@ -11,7 +11,7 @@ from livens.problems import load
 
 _SCHEMES = ("livens-em-full", "livens-em", "livens-em-reduced", "livens-em-nullspace")
 #: Ten seconds of motion, as in the figure. At the step of the paper, 0.05, the body rotates by 1.5 rad per
-#: step, and Newton's method fails within ten seconds (docs/notes.md).
+#: step, and Newton's method fails within ten seconds (docs/theory/known-limits.md).
 _STEP, _STEPS = 0.01, 1000
 
 

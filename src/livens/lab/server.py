@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from livens import problems
-from livens.errors import InputError, LivensError
+from livens.errors import InputError, LivensError, MissingExtraError
 from livens.lab.jobs import Job, JobQueue
 from livens.lab.request import RunRequest, describe_problem, list_files
 from livens.viewer.page import as_json, asset, script
@@ -27,7 +27,7 @@ try:
 
     from livens.lab.auth import TokenAuth
 except ImportError:  # pragma: no cover
-    raise InputError("the lab needs the extra 'lab': pip install 'livens[lab]'") from None
+    raise MissingExtraError("the lab", "lab") from None
 
 #: Largest size of a run request in bytes.
 _MAX_BYTES = 20_000

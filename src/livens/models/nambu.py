@@ -20,7 +20,7 @@ from livens.validation import check_vector
 
 
 class Nambu(DescriptorModel):
-    """Nambu system ``x_i' = eps_{i j1 .. j(n-1)} dH_1/dx_j1 .. dH_{n-1}/dx_j(n-1)`` (S003 paper IV, eq. 1.1).
+    """Nambu system with n - 1 Hamiltonians: ``x_i' = eps_ijk... dH_1/dx_j dH_2/dx_k...`` (S003 paper IV, eq. 1.1).
 
     In space the equations are ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All
     Hamiltonians are conserved, and the flow preserves volume.

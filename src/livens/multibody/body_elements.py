@@ -265,7 +265,8 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, visu
     equivariant : bool, default False
         Whether the kinetic energy is a function of the convective angular velocity. Energy-momentum schemes then
         conserve the angular momentum of a body without constraints. With constraints off the centre of mass,
-        velocities drift from their constraints for any step size (docs/notes.md); the default is stable there.
+        velocities drift from their constraints for any step size (docs/theory/known-limits.md);
+        the default is stable there.
     visual : shape or list of shapes, optional
         Visual geometry in the body frame.
 

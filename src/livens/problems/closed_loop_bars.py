@@ -4,7 +4,7 @@ The loop is formulated with quaternions, as in the source, and with directors. A
 conserve energy and linear momentum to round-off; only directors conserve angular momentum. With quaternions the joints
 change angular momentum by O(h^2): the mean of two unit quaternions has a norm below 1, so the joint is slightly open at
 the midpoint, where its force acts. The kinetic energy is not written as a function of invariants: with joints, this
-makes energy-momentum schemes unstable (docs/notes.md).
+makes energy-momentum schemes unstable (docs/theory/known-limits.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Export of runs to pandas."""
+"""Export of runs to pandas, and optional imports of pandas and xarray."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from livens.results.result import Result
 
 
 def import_pandas() -> Any:
-    """Import pandas, or raise `InputError` if it is not installed."""
+    """Import pandas, or raise `MissingExtraError` if it is not installed."""
     try:
         import pandas
     except ImportError:
-        raise InputError("that needs pandas: pip install pandas") from None
+        raise MissingExtraError("a data frame", "data") from None
     return pandas
+
+
+def import_xarray() -> Any:
+    """Import xarray, or raise `MissingExtraError` if it is not installed."""
+    try:
+        import xarray
+    except ImportError:
+        raise MissingExtraError("a Dataset", "data") from None
+    return xarray
 
 
 def to_dataframe(result: Result, names: str | Sequence[str] | None = None) -> Any:

@@ -316,7 +316,9 @@ class Result:
         xarray.Dataset
             Stored variables with the dimension ``t``.
         """
-        import xarray
+        from livens.results.pandas_export import import_xarray
+
+        xarray = import_xarray()
 
         from livens.results.storage.hdf5_writer import attributes
 

@@ -21,7 +21,7 @@ def hint_velocity_drift(plan: Plan, layout: Layout, state: IntegratorState, summ
     """Return a message about drift of the hidden (velocity) constraints; empty string if there is no such drift.
 
     Schemes that enforce constraints at position level only may have a mode that grows at every step size, while
-    energy and position constraints stay at round-off level (docs/notes.md).
+    energy and position constraints stay at round-off level (docs/theory/known-limits.md).
     """
     scheme, model = plan.scheme, plan.model
     if "velocity_constraint" in scheme.conserves or "v" not in layout or steps < _MIN_STEPS:

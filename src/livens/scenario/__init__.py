@@ -14,7 +14,7 @@
 >>> round(float(falling.run().q[-1, 0]), 3)
 5.095
 
-The format and the expression language are described in docs/scenarios.md.
+The format and the expression language are described in docs/howto/yaml-models.md.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from livens.errors import InputError
+from livens.errors import MissingExtraError
 from livens.viewer.export import write
 from livens.viewer.page import page
 
@@ -66,7 +66,7 @@ class Animation:
             import anywidget
             import traitlets
         except ImportError:
-            raise InputError("a widget needs the extra 'notebook': pip install 'livens[notebook]'") from None
+            raise MissingExtraError("a widget", "notebook") from None
 
         class FilmWidget(anywidget.AnyWidget):
             _esm = _WIDGET

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import MissingExtraError
 from livens.plot.style import PALETTE
 from livens.scene.outlines import extent
 from livens.scene.scene import Scene, ScenePose, SceneShape
@@ -54,7 +54,7 @@ def glb(result: Result, frames: int) -> bytes:
     try:
         from trimesh import creation
     except ImportError:
-        raise InputError("a glb needs the extra 'animation': pip install 'livens[animation]'") from None
+        raise MissingExtraError("a glb file", "animation") from None
     scene = check_scene(result)
     sampled = with_rows(result, select_rows(np.asarray(result.t), 1, frames))
     pose = scene.evaluate(scene_coordinates(sampled), sampled.t)

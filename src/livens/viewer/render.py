@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from livens.errors import InputError
+from livens.errors import InputError, MissingExtraError
 from livens.plot.style import PALETTE, house_style, new_figure, save
 from livens.scene.outlines import SURROUNDINGS, Outline, all_points, extent, outlines
 from livens.viewer.frame_selection import scene_coordinates, select_rows, with_rows
@@ -138,7 +138,7 @@ def mp4(result: Result, path: Path, frames: int, fps: float = 25) -> Path:
     try:
         import imageio_ffmpeg
     except ImportError:
-        raise InputError("an mp4 needs the extra 'animation': pip install 'livens[animation]'") from None
+        raise MissingExtraError("an mp4 video", "animation") from None
     rate = _check_fps(fps)
     images = list(_images(result, frames, 150))
     height, width, _ = images[0].shape

@@ -2,9 +2,7 @@
 
 import json
 import math
-import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -468,18 +466,6 @@ def test_runs_instead_of_problems(run):
 def test_what_has_no_modified_energy(run, what, words):
     with pytest.raises(lv.InputError, match=words):
         what(run)
-
-
-# -- documents --------------------------------------------------------------------------------------------------------
-def test_the_examples_of_the_documents_run(tmp_path, monkeypatch):
-    """Every block of Python in the document on models, one after the other."""
-    monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) >= 8
-    names = {}
-    for block in blocks:
-        exec(compile(block, "docs/models.md", "exec"), names)
 
 
 # -- the command line -------------------------------------------------------------------------------------------------

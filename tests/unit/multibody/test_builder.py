@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from pathlib import Path
 
 import casadi as ca
@@ -425,16 +424,6 @@ def test_torques_are_exact(make):
     run = lv.simulate(system, *body.state(omega=[0, 0, 10.0]), scheme="livens-em", h=0.1, t_end=1.0)
     L = run.observe("L")
     assert L[-1] - L[0] == pytest.approx([0.3, -0.5, 2.0], abs=1e-12)
-
-
-def test_the_examples_of_the_document_run(capsys):
-    """docs/multibody.md, block after block; what it says that `check` prints is what is printed."""
-    text = (Path(__file__).parents[3] / "docs" / "multibody.md").read_text()
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "docs/multibody.md", "exec"), names)
-    for line in capsys.readouterr().out.splitlines():
-        assert f"    {line}" in text
 
 
 def test_axes_of_the_body_itself_are_no_parameters():

@@ -1,6 +1,5 @@
 """What files of robots may say, word by word: what becomes of it, what is noted, what is refused."""
 
-import re
 import struct
 from pathlib import Path
 
@@ -417,16 +416,3 @@ def test_meshes_are_part_of_the_scene():
     for damaged in ({**plain, "meshes": []}, {**plain, "meshes": [{"vertices": "AAAA", "faces": "!"}] * 2}):
         with pytest.raises(ValueError, match="its scene cannot be read"):
             Scene.from_json(damaged, n)
-
-
-# -- the page of the documents ----------------------------------------------------------------------------------------
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
-    """Every block, and what it says that `check` prints is printed."""
-    text = (Path(__file__).parents[3] / "docs" / "import.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "docs/import.md", "exec"), names)
-    printed = capsys.readouterr().out.splitlines()
-    assert len(printed) > 5 and all(f"    {line}" in text for line in printed)
-    assert (tmp_path / "arm.html").exists()

@@ -21,7 +21,7 @@ from livens.scenario import templates as examples
 from scenarios import EVERYTHING, EXPRESSIONS, PENDULUM, changed, complaint, guarded, value
 from terminal import livens
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "scenarios.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "howto" / "yaml-models.md"
 
 
 # -- the same as from Python ------------------------------------------------------------------------------------------

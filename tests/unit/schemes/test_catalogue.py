@@ -1,4 +1,4 @@
-"""The lists of schemes are made of their records: the README is up to date, and nobody is left out."""
+"""The lists of schemes are made of their records: the catalogue is up to date and complete."""
 
 import dataclasses
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 import livens as lv
 from livens.schemes.core.catalogue import BEGIN, END, GROUPS, all_rows, make_row, markdown, replace_table
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "schemes.md"
 
 
-def test_the_table_of_the_readme_is_up_to_date():
+def test_the_table_of_the_catalogue_is_up_to_date():
     """If it is not: python -m livens.schemes.core.catalogue."""
-    text = README.read_text()
+    text = PAGE.read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
     assert replace_table(text) == text
 

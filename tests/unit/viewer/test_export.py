@@ -5,7 +5,6 @@ import itertools
 import json
 import re
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -335,17 +334,3 @@ def test_command_line(linkage, tmp_path, monkeypatch, capsys):
     assert len(content((tmp_path / "two.html").read_text())["runs"]) == 2
     with pytest.raises(lv.InputError, match=r"there is no file 'missing\.h5'"):
         view(["missing.h5"])
-
-
-def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[3] / "docs" / "viewer.md").read_text()
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(compile(block, "docs/viewer.md", "exec"), names)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "linkage.html",
-        "linkage.png",
-        "pendulum.html",
-        "pendulum.png",
-    ]

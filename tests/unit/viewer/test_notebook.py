@@ -3,7 +3,6 @@
 import re
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -147,15 +146,3 @@ def test_a_film_in_a_frame_or_as_a_widget(run, monkeypatch):
     assert film.widget.page.startswith("<!doctype html>") and film.widget.time is None
     film.widget.time = 0.5
     film.widget.close()
-
-
-@pytest.mark.parametrize("document", ["notebooks.md", "lab.md"])
-def test_the_examples_of_the_documents_run(document, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("starlette")
-    text = (Path(__file__).parents[3] / "docs" / document).read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(compile(block, document, "exec"), names)
-    said = capsys.readouterr().out
-    assert "http://127.0.0.1:" in said if document == "lab.md" else "conserved to round-off" in said

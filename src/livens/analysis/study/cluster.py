@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from livens.analysis.study.batched_runs import run_block
-from livens.errors import InputError
+from livens.errors import InputError, MissingExtraError
 from livens.models.problem import Problem
 
 #: Target number of blocks per worker (for load balancing), and maximum number of runs per block.
@@ -20,7 +20,7 @@ def connect(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise InputError("a cluster needs dask.distributed: pip install 'livens[cluster]'") from None
+        raise MissingExtraError("a cluster", "cluster") from None
     try:
         return Client(address, timeout="30s")
     except (OSError, ValueError, TimeoutError) as error:
@@ -38,7 +38,7 @@ def run_on_cluster(
     try:
         from distributed import Client, as_completed
     except ImportError:
-        raise InputError("a client needs dask.distributed: pip install 'livens[cluster]'") from None
+        raise MissingExtraError("a client", "cluster") from None
     if not isinstance(client, Client):
         raise InputError(f"client must be a dask.distributed.Client, got {client!r}")
     workers = max(1, len(client.scheduler_info()["workers"]))

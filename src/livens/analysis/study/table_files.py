@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, MissingExtraError, suggestion
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -77,6 +77,4 @@ def _pyarrow() -> tuple[Any, Any]:
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
-        raise InputError(
-            "Parquet needs pyarrow, which is not installed: pip install 'livens[study]', or write a .csv"
-        ) from None
+        raise MissingExtraError("a Parquet table (.csv needs nothing)", "study") from None

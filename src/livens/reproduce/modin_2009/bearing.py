@@ -56,7 +56,8 @@ def drawing() -> tuple[Figure, list[Claim]]:
     "S003",
     "V.6",
     "Contact forces and cage speed of a ball bearing",
-    note="All data except speed, load and number of balls are chosen here (docs/bearing.md). The source reports 1588 "
+    note="All data except speed, load and number of balls are chosen here (docs/howto/bearing.md). "
+    "The source reports 1588 "
     "evaluations for CVODE and 600 for the proposed method, 2.6 times fewer, at h = 1e-6 s. The ratio depends on the "
     "motion: it holds for a load step, not for a start in equilibrium, where a code with step-size control needs "
     "fewer. Friction, evaluated at the start of the step, reduces the order of the scheme to 1 here.",

@@ -14,6 +14,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.result_variables import RESULT_VARIABLES
+from livens.results.pandas_export import import_xarray
 from livens.results.record import Summary
 from livens.results.storage import zarr_store
 
@@ -82,7 +83,7 @@ def other_columns(ensemble: Ensemble) -> NamedColumns:
 
 
 def to_xarray(ensemble: Ensemble) -> Any:
-    import xarray
+    xarray = import_xarray()
 
     data = {**state_columns(ensemble), **other_columns(ensemble)}
     used = {axis for dims, _ in data.values() for axis in dims}

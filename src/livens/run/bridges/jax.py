@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, MissingExtraError
 from livens.run.bridges.layer import SimulationLayer
 from livens.run.prepare import Prepared
 
@@ -64,7 +64,7 @@ def layer(
         import jax
         import jax.numpy as jnp
     except ImportError:
-        raise InputError("JAX is not installed: pip install 'livens[jax]'") from None
+        raise MissingExtraError("a JAX function", "jax") from None
     options = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
     core = SimulationLayer(
         step, inputs, outputs, every=every, **{name: value for name, value in options.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from livens.errors import InputError
+from livens.errors import InputError, MissingExtraError
 from livens.run.bridges.layer import SimulationLayer
 from livens.run.prepare import Prepared
 
@@ -57,7 +57,7 @@ def layer(
     try:
         import torch
     except ImportError:
-        raise InputError("PyTorch is not installed: pip install 'livens[torch]'") from None
+        raise MissingExtraError("a PyTorch function", "torch") from None
     options = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
     core = SimulationLayer(
         step, inputs, outputs, every=every, **{name: value for name, value in options.items() if value is not None}

@@ -11,7 +11,7 @@ import numpy as np
 
 from livens.engine.ensemble.serialized_step import SerializedStep, run_block
 from livens.engine.ensemble.stepper import ARRAYS, EnsembleArrays, EnsembleStepper, HistogramSpec, TimeGrid
-from livens.errors import InputError
+from livens.errors import InputError, MissingExtraError
 from livens.run.ensemble.partial_results import open_block_store
 
 #: Member steps per block (number of members times number of steps): some seconds of computing time.
@@ -105,7 +105,7 @@ def _run_on_dask(job: EnsembleJob, pending: Sequence[int], client: Any) -> Itera
     try:
         from distributed import Client, as_completed
     except ImportError:
-        raise InputError("a client needs dask.distributed: pip install 'livens[cluster]'") from None
+        raise MissingExtraError("a client", "cluster") from None
     if not isinstance(client, Client):
         raise InputError(f"client must be a dask.distributed.Client, got {client!r}")
     serialized_step, blocks = job.serialized_step(), job.blocks

@@ -1,6 +1,6 @@
-"""Catalogue of the schemes by group and family: the table of ``livens list`` and of the README.
+"""Catalogue of the schemes by group and family: the table of ``livens list`` and of the scheme catalogue.
 
-``python -m livens.schemes.core.catalogue`` updates the table of the README in the current folder.
+``python -m livens.schemes.core.catalogue`` updates ``docs/reference/schemes.md`` in the current folder.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def make_row(name: str, members: Sequence[Traits]) -> Row:
 
 
 def markdown() -> str:
-    """Return the README table in Markdown; rows with identical cells are merged."""
+    """Return the table of the scheme catalogue in Markdown; rows with identical cells are merged."""
     columns = ("scheme", "order", "symplectic", "symmetric", "step", "conserves exactly", "takes", "needs")
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     merged: dict[str, dict[tuple[str, ...], list[str]]] = {}
@@ -174,5 +174,5 @@ def _requirement_texts(traits: Traits) -> list[str]:
 
 
 if __name__ == "__main__":
-    readme = Path("README.md")
-    readme.write_text(replace_table(readme.read_text()))
+    page = Path("docs/reference/schemes.md")
+    page.write_text(replace_table(page.read_text(encoding="utf-8")), encoding="utf-8")

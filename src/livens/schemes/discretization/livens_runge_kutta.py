@@ -7,7 +7,7 @@ With independent positions, velocities and momenta, a method for coordinates and
     F_j = dL/dq(Q_j, V_j) - dR/dv(Q_j, V_j) + F(Q_j, V_j) - G(Q_j)^T L_j
 
 No mass matrix is inverted. The stages are eliminated as in `livens.schemes.discretization.stage_elimination`; the
-derivation is in docs/runge-kutta.md.
+derivation is in docs/theory/runge-kutta.md.
 """
 
 from __future__ import annotations

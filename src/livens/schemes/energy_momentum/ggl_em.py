@@ -25,7 +25,7 @@ class GGLEnergyMomentum(EnergyMomentum):
     """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
 
     The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with
-    discrete gradients (derived in docs/ggl-em.md)::
+    discrete gradients (derived in docs/theory/ggl-em.md)::
 
         q1 - q0 = h M^-1 p_m + h sum_k gam_k DG_p g^v_k
         p1 - p0 = -h DG V - h sum_k lam_k DG g_k - h sum_k gam_k DG_q g^v_k + h F_m
@@ -43,7 +43,7 @@ class GGLEnergyMomentum(EnergyMomentum):
     symmetric = True
     conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
-    source = "outlook of S001; docs/ggl-em.md"
+    source = "outlook of S001; docs/theory/ggl-em.md"
     requires = (QUADRATIC_KINETIC_ENERGY, MASS_REGULAR_ON_NULLSPACE, SCLERONOMIC)
     unknowns = ("u_m", "s")
     multipliers = ("lam", "gam")
@@ -90,7 +90,7 @@ class GGLEnergyMomentum(EnergyMomentum):
 
 
 class GGLEnergyMomentumVariableMass(GGLEnergyMomentum):
-    """GGL energy-momentum scheme for a mass M(q) that is regular on the null space of G (docs/ggl-em.md)::
+    """GGL energy-momentum scheme for a mass M(q) that is regular on the null space of G (docs/theory/ggl-em.md)::
 
         q1 - q0        = h (v_m + s)                                            v_m = (v0 + v1)/2
         p1 - p0        = h DG_q (v0.M v1 / 2 + s.M v_m - gam.G v_m) - h DG V - h sum_k lam_k DG g_k + h F_m

@@ -43,7 +43,7 @@ class LieEM(RigidBodyScheme, Scheme):
     symmetric = True
     conserves: tuple[str, ...] = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme for rigid bodies: rotations by a Cayley map, body angular momenta"
-    source = "docs/multibody.md"
+    source = "docs/howto/build-mechanisms.md"
     requires: tuple[Requirement, ...] = (DIRECTOR_BODIES, REGULAR_INERTIA)
     body_step = LieGroupStep
     rotor_step: type[RigidBodyStep] | None = RotorStep

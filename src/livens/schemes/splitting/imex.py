@@ -52,7 +52,7 @@ class Imex(MapScheme):
     symplectic, symmetric = True, True
     conserves = ()
     formulations = ("phase space", "elements")
-    summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/bearing.md"
+    summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/howto/bearing.md"
     implicit = True
 
     @property

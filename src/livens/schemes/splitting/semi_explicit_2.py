@@ -22,7 +22,7 @@ class SemiExplicit2(SemiExplicit):
 
     family = "semi-explicit-2:<beta>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.5,),)
-    summary, source = "semi-explicit with extrapolated velocities: order 2 with friction", "docs/bearing.md"
+    summary, source = "semi-explicit with extrapolated velocities: order 2 with friction", "docs/howto/bearing.md"
 
     def __init__(self, beta: float) -> None:
         super().__init__(0.5, beta)

@@ -20,7 +20,7 @@ MASS_REGULAR_ON_NULLSPACE = Requirement(
 
 
 class LivensVariational(ElementScheme):
-    """Variational integrator of Livens' action with the midpoint rule (derived in docs/livens-variational.md)::
+    """Variational integrator of Livens' action with the midpoint rule (derived in docs/theory/livens-variational.md)::
 
         q1 - q0 = h v                                                  q_m = (q0 + q1)/2
         p0 = D_2 L(q_m, v) - h/2 (D_1 L(q_m, v) + F) + h/2 G(q0)^T lam
@@ -41,7 +41,7 @@ class LivensVariational(ElementScheme):
     symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary = "variational integrator on Livens' principle (midpoint), for singular and non-constant mass"
-    source = "outlook of S004; docs/livens-variational.md"
+    source = "outlook of S004; docs/theory/livens-variational.md"
     requires = (MASS_REGULAR_ON_NULLSPACE,)
     unknowns = ("v", "v1")
     multipliers = ("lam", "mu")

@@ -29,7 +29,7 @@ from livens.schemes.discretization.partitioned_rk_first_order import partitioned
 from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
 from livens.schemes.discretization.stage_elimination import StageElimination
 
-#: The reason is given in docs/runge-kutta.md.
+#: The reason is given in docs/theory/runge-kutta.md.
 REGULAR_MASS = Requirement(
     "regular_mass",
     "a regular mass matrix (for singular mass the last constraint force and the velocity at the end of a step are "

@@ -54,12 +54,12 @@ class MuruaTableau:
 
     @property
     def constraint_nodes(self) -> np.ndarray:
-        """All s + 1 Lobatto nodes, ``0 = cbar_0, cbar_1 .. cbar_s = 1``."""
+        """All s + 1 Lobatto nodes, from ``cbar_0 = 0`` to ``cbar_s = 1``."""
         return np.concatenate([[0.0], self.c_bar])
 
     @property
     def multiplier_nodes(self) -> np.ndarray:
-        """Nodes of ``z_0, Z_1 .. Z_s``: ``0, c_1 .. c_s``."""
+        """Nodes of ``z_0`` and of the stages ``Z_i``: 0 and the Gauss nodes ``c_i``."""
         return np.concatenate([[0.0], self.gauss.c])
 
     def residual_c_bar(self, k: int) -> float:

@@ -1,0 +1,68 @@
+"""Sphinx configuration of the documentation site: ``make docs`` builds it in ``out/docs``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "_ext"))
+
+import livens  # noqa: E402
+
+project, author, release = "livens", "The livens developers", livens.__version__
+version = release
+copyright = "The livens developers"
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx-mathjax-offline",
+    "sphinxcontrib.bibtex",
+    "gallery",
+    "command_line",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "unsrt"
+bibtex_reference_style = "author_year"
+
+# Markdown pages and executed notebooks
+myst_enable_extensions = ["amsmath", "attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(DOCS.parent / "out" / ".jupyter_cache")
+nb_execution_raise_on_error = True
+nb_execution_timeout = 180
+
+# API reference from numpydoc docstrings
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+templates_path = ["_templates"]
+
+# HTML
+html_theme = "pydata_sphinx_theme"
+html_title = "livens"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
+    "show_prev_next": True,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "gallery/index": []}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
