@@ -83,7 +83,7 @@ def test_a_registered_stepper_runs_by_simulate(loop_scheme):
 
 def test_equations_without_an_entry_are_compiled_as_one_graph():
     model = oscillator()
-    for name, expected in (("stormer-verlet", ExplicitStepper), ("midpoint", FusedStepper)):
+    for name, expected in (("stormer-verlet", ExplicitStepper), ("gauss-1", FusedStepper)):
         assert compiled_step(model, lv.schemes.get(name)).stepper_type("fused") is expected
 
 
