@@ -62,8 +62,9 @@ class LeasedWorkspace:
         assert not self.is_leased, "the workspace is in use"
         lease = _Lease()
         self._lease = weakref.ref(lease)
-        arrays = {name: np.asarray(_LeasedBuffer(getattr(self._workspace, name), lease)) for name in ("Z", "X", "M")}
-        return dataclasses.replace(self._workspace, **arrays)
+        w = self._workspace
+        Z, X, M = (np.asarray(_LeasedBuffer(array, lease)) for array in (w.Z, w.X, w.M))
+        return dataclasses.replace(w, Z=Z, X=X, M=M)
 
 
 class WorkspacePool:
