@@ -179,13 +179,12 @@ def within_rounding_of_all_equations(r: F64Array, inv_roundoff: F64Array, n: int
     Redundant constraints of a system at rest keep residuals caused by rounded multipliers, although their own terms,
     and with them their own round-off bounds, all vanish.
     """
-    largest_bound = 0.0
+    largest_bound, largest_excess = 0.0, 0.0
     for i in range(n):
-        largest_bound = max(largest_bound, 1.0 / inv_roundoff[i])
-    for i in range(n):
-        if not abs(r[i]) <= 1.0 / inv_roundoff[i] + STAGNATION_FLOOR * largest_bound:
-            return False
-    return True
+        bound = 1.0 / inv_roundoff[i]
+        largest_bound = max(largest_bound, bound)
+        largest_excess = max(largest_excess, abs(r[i]) - bound)
+    return largest_excess <= STAGNATION_FLOOR * largest_bound
 
 
 @lowered
