@@ -21,6 +21,9 @@ from livens.schemes.discretization.element_scheme import (
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
 REGULAR_MASS = Requirement("regular_mass", "a regular mass matrix")
 SCLERONOMIC = Requirement("scleronomic", "constraints that do not depend on time")
+QUADRATIC_KINETIC_ENERGY = Requirement(
+    "homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities"
+)
 
 
 def hidden_constraints(e: ElementFunctions, q: Any, u: Any) -> Any:
@@ -58,7 +61,7 @@ class GGLVariational(ElementScheme):
     conserves = ("constraint", "momentum_maps")
     summary = "variational integrator of the GGL principle"
     source = "S001 (41), (57)"
-    requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
+    requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
     unknowns = ("v", "u", "s")
     multipliers = ("lam", "gam")
 
@@ -114,7 +117,7 @@ class GGLClassic(ElementScheme):
     conserves = ("constraint",)
     summary = "the classical Gear-Gupta-Leimkuhler stabilisation, stepped in the same way"
     source = "S001 (21)"
-    requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
+    requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
     unknowns = ("v", "s")
     multipliers = ("lam", "gam")
 
