@@ -64,7 +64,7 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
                     "summary": entry.summary,
                     "source": entry.source,
                     "options": dict(entry.options),
-                    "kind": problem.model.type_label,
+                    "type": problem.model.type_label,
                     "scheme": problem.scheme,
                     "schemes": schemes.compatible(problem.model),
                 }
@@ -96,7 +96,7 @@ def describe_problem(name: str) -> None:
 
     info = _problem_objects(name)[0]
     typer.echo(f"{info['name']}\n    {info['summary']} ({info['source']})")
-    typer.echo(f"    type          {info['kind']}")
+    typer.echo(f"    type          {info['type']}")
     options = "  ".join(f"{option}={_format_value(value)}" for option, value in info["options"].items())
     typer.echo(f"    options       {options or 'none'}")
     typer.echo(f"    default       {info['scheme']}")
