@@ -20,7 +20,7 @@ from livens.schemes.gradients import DiscreteGradient
 
 
 class LivensEM(EnergyMomentum, MidpointVelocity):
-    """Energy-momentum scheme, S000 (28) and S004 (72), with partitioned discrete gradients (129)-(131)::
+    """Energy-momentum scheme with partitioned discrete gradients (Kinon and Betsch 2023, 28; 2024, 72, 129-131)::
 
         q1 - q0     = h v_m
         p1 - p0     = h DG_q L - h sum_k lam_k DG g_k + h F_m
@@ -42,7 +42,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
     symmetric = True
     conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle (EML)"
-    source = "S000 (28), S004 (72)"
+    source = "Kinon and Betsch 2023, (28), Kinon and Betsch 2024, (72)"
     supports_velocity_constraints = True
 
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:

@@ -97,39 +97,39 @@ class RungeKutta(Scheme):
 
 
 class Gauss(RungeKutta):
-    """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (S002 5.2)."""
+    """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (Symank 2025, 5.2)."""
 
     family, make = "gauss-<s>", tableaus.gauss
     examples = ((1,), (2,), (3,))
-    summary, source = "collocation at Gauss nodes", "S002 sect. 5.2"
+    summary, source = "collocation at Gauss nodes", "Symank 2025, sect. 5.2"
 
 
 class RadauIA(RungeKutta):
     """Radau IA method, with a node at the beginning of the step."""
 
     family, make = "radau-ia-<s>", tableaus.radau_ia
-    summary, source = "at Radau nodes with the beginning of the step", "S002 sect. 5.2"
+    summary, source = "at Radau nodes with the beginning of the step", "Symank 2025, sect. 5.2"
 
 
 class RadauIIA(RungeKutta):
     """Radau IIA collocation method, with a node at the end of the step: stiffly accurate."""
 
     family, make = "radau-iia-<s>", tableaus.radau_iia
-    summary, source = "collocation at Radau nodes, stiffly accurate", "S002 sect. 5.2"
+    summary, source = "collocation at Radau nodes, stiffly accurate", "Symank 2025, sect. 5.2"
 
 
 class LobattoIIIA(RungeKutta):
     """Lobatto IIIA collocation method."""
 
     family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
-    summary, source = "collocation at Lobatto nodes", "S002 sect. 6.2"
+    summary, source = "collocation at Lobatto nodes", "Symank 2025, sect. 6.2"
 
 
 class LobattoIIIB(RungeKutta):
     """Lobatto IIIB method, conjugate to Lobatto IIIA."""
 
     family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
-    summary, source = "conjugate to Lobatto IIIA", "S002 sect. 6.2"
+    summary, source = "conjugate to Lobatto IIIA", "Symank 2025, sect. 6.2"
 
     def __init__(self, s: int) -> None:
         super().__init__(s)
@@ -141,18 +141,18 @@ class LobattoIIIC(RungeKutta):
     """Lobatto IIIC method: stiffly accurate, R(inf) = 0."""
 
     family, make = "lobatto-iiic-<s>", tableaus.lobatto_iiic
-    summary, source = "Lobatto nodes, stiffly accurate", "S002 sect. 5.2"
+    summary, source = "Lobatto nodes, stiffly accurate", "Symank 2025, sect. 5.2"
 
 
 class LobattoIIID(RungeKutta):
     """Lobatto IIID method, the average of Lobatto IIIC and its conjugate: symplectic and symmetric."""
 
     family, make = "lobatto-iiid-<s>", tableaus.lobatto_iiid
-    summary, source = "Lobatto nodes, symplectic", "S002 sect. 5.2"
+    summary, source = "Lobatto nodes, symplectic", "Symank 2025, sect. 5.2"
 
 
 class LobattoIIIE(RungeKutta):
     """Lobatto IIIE method, the average of Lobatto IIIA and IIIB: symplectic and symmetric."""
 
     family, make = "lobatto-iiie-<s>", tableaus.lobatto_iiie
-    summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "S002 sect. 6.2"
+    summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "Symank 2025, sect. 6.2"

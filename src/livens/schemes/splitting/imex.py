@@ -39,9 +39,9 @@ class Imex(MapScheme):
         p- = p+ + h B              p1 = p- + h/2 A(q1)
 
     The second kick uses the same A as the first kick of the next step: one evaluation per step, without derivatives.
-    Unlike scheme (5) of S003 paper V this is symplectic if all forces have potentials, as a composition of symplectic
-    maps. Stiff parts in B are not damped. Velocity-dependent forces in A use the velocity before the second kick, which
-    reduces the order to 1.
+    Unlike scheme (5) of Modin 2009, paper V this is symplectic if all forces have potentials, as a composition of
+    symplectic maps. Stiff parts in B are not damped. Velocity-dependent forces in A use the velocity before the second
+    kick, which reduces the order to 1.
 
     Rigid bodies rotate freely in the step with B: ``I(R_m) w`` is the mean of the spatial angular momenta at both ends,
     which is symmetric and conserves the angular momentum of a free body.

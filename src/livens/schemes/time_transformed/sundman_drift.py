@@ -24,7 +24,7 @@ class SundmanDrift(Sundman):
     name = "sundman-drift"
     aliases = ("logarithmic-hamiltonian",)
     summary = "drift, kick, drift in a fictive time: explicit, symplectic"
-    source = "S003 paper III, 2.1; Mikkola and Tanikawa 1999; Preto and Tremaine 1999"
+    source = "Modin 2009, paper III, 2.1; Mikkola and Tanikawa 1999; Preto and Tremaine 1999"
 
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:
         return TimeTransformedMap.extra_state(self, model)
