@@ -44,6 +44,10 @@ class GGLEnergyMomentum(EnergyMomentum):
     conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
     source = "outlook of Kinon et al. 2023; docs/theory/ggl-em.md"
+    when_to_use = "Positions and velocities both have to satisfy the constraints, and energy has to be exact."
+    when_to_avoid = (
+        "The kinetic energy is no quadratic form of the velocities, or constraints depend on time: use `livens-em`."
+    )
     requires = (QUADRATIC_KINETIC_ENERGY, MASS_REGULAR_ON_NULLSPACE, SCLERONOMIC)
     unknowns = ("u_m", "s")
     multipliers = ("lam", "gam")

@@ -65,6 +65,8 @@ class HamiltonMidpoint(ElementScheme):
     conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule for Hamilton's equations (MPH)"
     source = "Kinon and Betsch 2024, (133)"
+    when_to_use = "You compare the midpoint rule for Hamilton's equations with `livens-midpoint`."
+    when_to_avoid = "The mass matrix is singular: use `livens-midpoint`."
     requires = (REGULAR_AUGMENTED_MASS,)
     unknowns = ("v_m", "v1")
     multipliers = ("lam",)
@@ -118,6 +120,8 @@ class HamiltonEM(EnergyMomentum):
     conserves = ("hamiltonian", "constraint")
     summary = "energy-momentum scheme for Hamilton's equations with unit quaternions (EMH)"
     source = "Kinon and Betsch 2024, (138)-(146)"
+    when_to_use = "You compare Livens' principle with Hamilton's equations for bodies with unit quaternions."
+    when_to_avoid = "The mass matrix is singular: use `livens-em`."
     requires = (
         REGULAR_AUGMENTED_MASS,
         Requirement("left_invariant_mass", "a left-invariant mass matrix, one body per element (unit quaternions)"),

@@ -29,6 +29,8 @@ class LieGGL(LieEM):
     name = "lie-ggl"
     conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "lie-em with both constraint levels at the end of the step"
+    when_to_use = "Mechanisms with moving constraints or velocity drives, whose velocities have to be exact as well."
+    when_to_avoid = "Bodies are rotors, or joints are not quadratic in the coordinates: use `lie-em`."
     requires = (
         DIRECTOR_BODIES,
         REGULAR_INERTIA,

@@ -27,6 +27,8 @@ class LivensEMFull(EnergyMomentum):
     conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle, nothing eliminated"
     source = "Kinon and Betsch 2024, (72)"
+    when_to_use = "You study the elimination of velocities and momenta; the trajectory is that of `livens-em`."
+    when_to_avoid = "You want a fast run: use `livens-em`."
     unknowns = ("v_m", "v1", "p1")
     multipliers = ("lam",)
     momentum_block = "v1"  # the momentum balance is the second equation
@@ -76,3 +78,5 @@ class LivensEMReduced(LivensEM):
     aliases = ("REML",)
     summary = "energy-momentum scheme on Livens' principle, v1 and p1 eliminated (REML): the same as livens-em"
     source = "Kinon and Betsch 2024, (101)-(103)"
+    when_to_use = "You reproduce published results of the reduced scheme; the trajectory is that of `livens-em`."
+    when_to_avoid = "There is no reason to avoid the scheme; `livens-em` is the same."

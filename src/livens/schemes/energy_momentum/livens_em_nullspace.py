@@ -29,6 +29,8 @@ class LivensEMNullspace(LivensEM):
     aliases = ("Null-EML",)
     summary = "energy-momentum scheme on Livens' principle with a discrete null space for unit quaternions (Null-EML)"
     source = "Kinon and Betsch 2024, rem. 4.11"
+    when_to_use = "You study discrete null spaces of unit quaternions."
+    when_to_avoid = "The model has other coordinates: use `livens-em`."
     requires = (Requirement("has_quaternions", "coordinates that are unit quaternions"),)
 
     momentum_block = ""  # the unit-norm multiplier is eliminated

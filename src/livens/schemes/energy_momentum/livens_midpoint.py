@@ -32,6 +32,8 @@ class LivensMidpoint(MidpointVelocity):
     conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule on Livens' principle (MPL)"
     source = "Kinon and Betsch 2024, (132)"
+    when_to_use = "Angular momentum matters more than energy, or the kinetic energy is no quadratic form."
+    when_to_avoid = "Energy has to be exact: use `livens-em`."
     supports_velocity_constraints = True
 
     def element_contribution(

@@ -102,6 +102,8 @@ class Gauss(RungeKutta):
     family, make = "gauss-<s>", tableaus.gauss
     examples = ((1,), (2,), (3,))
     summary, source = "collocation at Gauss nodes", "Symank 2025, sect. 5.2"
+    when_to_use = "Smooth problems without constraints, order 2s; ODEs with quadratic invariants."
+    when_to_avoid = "The problem is stiff or has algebraic variables: use `radau-iia-<s>`."
 
 
 class RadauIA(RungeKutta):
@@ -109,6 +111,8 @@ class RadauIA(RungeKutta):
 
     family, make = "radau-ia-<s>", tableaus.radau_ia
     summary, source = "at Radau nodes with the beginning of the step", "Symank 2025, sect. 5.2"
+    when_to_use = "You compare the two Radau families on ordinary differential equations."
+    when_to_avoid = "The problem has constraints: use `radau-iia-<s>`."
 
 
 class RadauIIA(RungeKutta):
@@ -116,6 +120,8 @@ class RadauIIA(RungeKutta):
 
     family, make = "radau-iia-<s>", tableaus.radau_iia
     summary, source = "collocation at Radau nodes, stiffly accurate", "Symank 2025, sect. 5.2"
+    when_to_use = "Stiff problems and DAEs of any index, with step-size control."
+    when_to_avoid = "Energy has to be conserved over long times: the method dissipates."
 
 
 class LobattoIIIA(RungeKutta):
@@ -123,6 +129,8 @@ class LobattoIIIA(RungeKutta):
 
     family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
     summary, source = "collocation at Lobatto nodes", "Symank 2025, sect. 6.2"
+    when_to_use = "Smooth boundary-like problems, symmetric collocation with both ends of the step."
+    when_to_avoid = "The problem has constraints: use the pair `lobatto-iiia-iiib-<s>`."
 
 
 class LobattoIIIB(RungeKutta):
@@ -130,6 +138,8 @@ class LobattoIIIB(RungeKutta):
 
     family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
     summary, source = "conjugate to Lobatto IIIA", "Symank 2025, sect. 6.2"
+    when_to_use = "You study the partner method of Lobatto IIIA."
+    when_to_avoid = "You want one method for all variables: use `gauss-<s>`."
 
     def __init__(self, s: int) -> None:
         super().__init__(s)
@@ -142,6 +152,8 @@ class LobattoIIIC(RungeKutta):
 
     family, make = "lobatto-iiic-<s>", tableaus.lobatto_iiic
     summary, source = "Lobatto nodes, stiffly accurate", "Symank 2025, sect. 5.2"
+    when_to_use = "Very stiff problems, stiffly accurate at both ends of the step."
+    when_to_avoid = "Energy has to be conserved over long times."
 
 
 class LobattoIIID(RungeKutta):
@@ -149,6 +161,8 @@ class LobattoIIID(RungeKutta):
 
     family, make = "lobatto-iiid-<s>", tableaus.lobatto_iiid
     summary, source = "Lobatto nodes, symplectic", "Symank 2025, sect. 5.2"
+    when_to_use = "Symplectic methods with nodes at both ends of the step."
+    when_to_avoid = "You want the highest order per stage: use `gauss-<s>`."
 
 
 class LobattoIIIE(RungeKutta):
@@ -156,3 +170,5 @@ class LobattoIIIE(RungeKutta):
 
     family, make = "lobatto-iiie-<s>", tableaus.lobatto_iiie
     summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "Symank 2025, sect. 6.2"
+    when_to_use = "Symplectic methods with nodes at both ends of the step."
+    when_to_avoid = "You want the highest order per stage: use `gauss-<s>`."

@@ -63,6 +63,8 @@ class Murua(Scheme):
         "Murua's method: Gauss nodes for motion, Lobatto nodes for hidden constraints",
         "Symank 2025, def. 6.5",
     )
+    when_to_use = "Index-2 problems in which a symmetric method of order 2s matters."
+    when_to_avoid = "Position constraints have to be exact: use `murua-ggl-<s>`."
     requires = (KNOWN_VELOCITIES,)
     stabilised: ClassVar[bool] = False
 
@@ -99,6 +101,8 @@ class MuruaGGL(Murua):
     aliases = ("M-PRK-GGL-<s>",)
     conserves = ("constraint", "velocity_constraint")
     summary, source = "Murua's method on the GGL equations: no drift", "Symank 2025, sect. 6.3.3"
+    when_to_use = "Constraints on both levels with order 2s."
+    when_to_avoid = "Stiff damping: use `radau-iia-<s>`."
     stabilised = True
 
 

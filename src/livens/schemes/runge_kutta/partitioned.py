@@ -33,6 +33,8 @@ class Partitioned(Scheme):
     group = "Runge-Kutta methods"
     formulations = ("phase space", "partitioned")
     summary, source = "one Runge-Kutta method on one part of the states, one on the other", "Symank 2025, def. 6.1"
+    when_to_use = "You combine two Runge-Kutta methods for a system in two parts."
+    when_to_avoid = "You want a tested pair: use `lobatto-iiia-iiib-<s>`."
 
     def __init__(self, method_q: str, method_p: str) -> None:
         methods = [get(name) for name in (method_q, method_p)]

@@ -53,6 +53,8 @@ class Imex(MapScheme):
     conserves = ()
     formulations = ("phase space", "elements")
     summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/howto/bearing.md"
+    when_to_use = "Expensive and cheap forces that all have potentials, over long times."
+    when_to_avoid = "Expensive forces depend on velocities: use `semi-explicit-2:<beta>`."
     implicit = True
 
     @property

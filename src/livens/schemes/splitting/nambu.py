@@ -166,6 +166,8 @@ class NambuT(Rotations):
     name = "nambu-t"
     conserves = ("first Hamiltonian",)
     summary, source = "rotations: the second of two Hamiltonians is split", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems in space: conserves the first Hamiltonian and volume."
+    when_to_avoid = "The second Hamiltonian has to be exact: use `nambu-m`."
 
 
 class NambuM(Rotations):
@@ -175,6 +177,8 @@ class NambuM(Rotations):
     unsplit_index = 1
     conserves = ("second Hamiltonian",)
     summary, source = "rotations: the first of two Hamiltonians is split", "Modin 2009, paper IV, remark 4.3"
+    when_to_use = "Nambu systems in space: conserves the second Hamiltonian and volume."
+    when_to_avoid = "The first Hamiltonian has to be exact: use `nambu-t`."
 
 
 class NambuMT(Shears):
@@ -182,6 +186,8 @@ class NambuMT(Shears):
 
     name = "nambu-mt"
     summary, source = "straight lines: all Hamiltonians are split", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems whose single components have linear flows."
+    when_to_avoid = "One Hamiltonian has to be exact: use `nambu-t` or `nambu-m`."
 
 
 class NambuTG(TimeTransformedNambu, Rotations):
@@ -190,6 +196,8 @@ class NambuTG(TimeTransformedNambu, Rotations):
     name = "nambu-t-g"
     conserves = ("first Hamiltonian",)
     summary, source = "rotations, in adaptive steps", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems with adaptive steps that conserve the first Hamiltonian."
+    when_to_avoid = "Steps need not vary: use `nambu-t`."
 
 
 class NambuMG(TimeTransformedNambu, NambuM):
@@ -200,6 +208,8 @@ class NambuMG(TimeTransformedNambu, NambuM):
         "rotations that conserve the second Hamiltonian, adaptive steps",
         "Modin 2009, paper IV, remark 4.3",
     )
+    when_to_use = "Nambu systems with adaptive steps that conserve the second Hamiltonian."
+    when_to_avoid = "Steps need not vary: use `nambu-m`."
 
 
 class NambuMTG(TimeTransformedNambu, Shears):
@@ -207,6 +217,8 @@ class NambuMTG(TimeTransformedNambu, Shears):
 
     name = "nambu-mt-g"
     summary, source = "straight lines, in adaptive steps", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems with adaptive steps and flows along straight lines."
+    when_to_avoid = "One Hamiltonian has to be exact: use `nambu-t-g`."
 
 
 class _PowerLawG2(TimeTransformedNambu):
@@ -224,6 +236,8 @@ class NambuTGPower(_PowerLawG2, NambuTG):
     family = "nambu-t-g:<power>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
     summary, source = "rotations, in adaptive steps by another extra Hamiltonian", "Modin 2009, paper IV, 4.1"
+    when_to_use = "You study other extra Hamiltonians for the step size."
+    when_to_avoid = "You want the standard choice: use `nambu-t-g`."
 
 
 class NambuMTGPower(_PowerLawG2, NambuMTG):
@@ -232,3 +246,5 @@ class NambuMTGPower(_PowerLawG2, NambuMTG):
     family = "nambu-mt-g:<power>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
     summary, source = "straight lines, in adaptive steps by another extra Hamiltonian", "Modin 2009, paper IV, 4.1"
+    when_to_use = "You study other extra Hamiltonians for the step size."
+    when_to_avoid = "You want the standard choice: use `nambu-mt-g`."

@@ -109,6 +109,8 @@ class SemiExplicit(MapScheme):
     symplectic = symmetric = False
     conserves = ()
     summary, source = "expensive forces once per step, cheap ones implicit", "Modin 2009, paper V (5)"
+    when_to_use = "Expensive or externally compiled forces, evaluated once per step, beside stiff cheap forces."
+    when_to_avoid = "Energy has to be exact, or expensive forces are stiff."
 
     formulations = ("phase space", "elements", "crowd")
     supports_external_forces = True

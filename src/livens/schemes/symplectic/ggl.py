@@ -58,6 +58,8 @@ class GGLVariational(ElementScheme):
     conserves = ("constraint", "momentum_maps")
     summary = "variational integrator of the GGL principle"
     source = "Kinon et al. 2023, (41), (57)"
+    when_to_use = "You reproduce the variational integrator of the GGL principle."
+    when_to_avoid = "You need order 2: use `livens-variational`."
     requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
     unknowns = ("v", "u", "s")
     multipliers = ("lam", "gam")
@@ -114,6 +116,8 @@ class GGLClassic(ElementScheme):
     conserves = ("constraint",)
     summary = "the classical Gear-Gupta-Leimkuhler stabilisation, stepped in the same way"
     source = "Kinon et al. 2023, (21)"
+    when_to_use = "Comparison with the Gear-Gupta-Leimkuhler stabilisation."
+    when_to_avoid = "Energy or symplecticity matters: use `ggl-em` or `ggl-variational`."
     requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
     unknowns = ("v", "s")
     multipliers = ("lam", "gam")

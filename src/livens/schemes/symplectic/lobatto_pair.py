@@ -59,6 +59,10 @@ class LobattoPair(Scheme):
     symplectic = symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "Symank 2025, def. 6.2"
+    when_to_use = "Order 4 and more with constraints, symplectic, both constraint levels exact."
+    when_to_avoid = (
+        "The mass matrix is singular, or the forces are stiff and damped: use `livens-em` or `radau-iia-<s>`."
+    )
     formulations = ("elements", "phase space", "partitioned", "constrained phase space")
     requires = (REGULAR_MASS,)
 
@@ -157,6 +161,10 @@ class Rattle(ElementScheme):
     symplectic = symmetric = True
     conserves: tuple[str, ...] = ("constraint", "velocity_constraint", "momentum_maps")
     summary, source = "RATTLE: half steps with multipliers for positions, then for velocities", "Symank 2025, sect. 6.2"
+    when_to_use = (
+        "Constant mass, constraints, velocities on the constraints: the classical choice of molecular dynamics."
+    )
+    when_to_avoid = "Forces are stiff, or the mass matrix is singular: use `livens-em`."
     requires = (REGULAR_MASS, Requirement("separable", "a kinetic energy of velocities alone"))
     unknowns = ("v", "v1")
     multipliers: tuple[str, ...] = ("lam", "mu")
@@ -211,6 +219,8 @@ class Shake(Rattle):
     symmetric = False
     conserves = ("constraint", "momentum_maps")
     summary, source = "SHAKE: positions of RATTLE, velocities not on the constraints", "Symank 2025, sect. 6.2"
+    when_to_use = "Positions are all you need, at the least cost per step."
+    when_to_avoid = "You use the velocities: use `rattle`."
     multipliers = ("lam",)
 
     def _end_multipliers(self, e: ElementFunctions, x: Any) -> Any:

@@ -25,6 +25,10 @@ class StormerVerlet(MapScheme):
     name, order, symplectic, symmetric = "stormer-verlet", 2, True, True
     conserves = ("momentum_maps",)
     summary, source = "kick, drift, kick: explicit, symplectic", "Modin 2009, 2.6.4"
+    when_to_use = "Separable Hamiltonians, one force evaluation per step; base of compositions."
+    when_to_avoid = (
+        "Forces are stiff or depend on velocities: use `implicit-midpoint` or `semi-explicit:<alpha>,<beta>`."
+    )
     requires = (SEPARABLE,)
     requires_velocity_independent_forces = True
 

@@ -29,6 +29,8 @@ class Strang(MapScheme):
     name, order, symplectic, symmetric = "strang", 2, True, True
     conserves = ("momentum_maps",)
     summary, source = "drift, kick, drift, for driven systems: explicit, symplectic", "Modin 2009, paper I"
+    when_to_use = "Driven separable Hamiltonians, and rotors in rotating frames."
+    when_to_avoid = "Forces depend on velocities: use `implicit-midpoint`."
     requires_velocity_independent_forces = True
 
     def unmet_requirements(self, model: Any) -> list[str]:

@@ -38,6 +38,8 @@ class SymplecticEuler(ElementScheme):
     conserves = ("constraint", "momentum_maps")
     summary = "symplectic Euler, constraints on position level (index 3)"
     source = "Kinon et al. 2023, (41) with gam = 0, Modin 2009, 2.6.4"
+    when_to_use = "Teaching, and long runs in which order 1 suffices."
+    when_to_avoid = "You need accuracy: use `livens-variational` or `lobatto-iiia-iiib-<s>`."
     requires = (Requirement("mass_or_damping_regular_on_nullspace", "mass or damping on the null space of G"),)
     unknowns = ("v",)
     multipliers = ("lam",)

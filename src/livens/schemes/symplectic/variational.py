@@ -27,6 +27,8 @@ class Variational(MapScheme):
     symplectic = True
     conserves = ("momentum_maps",)
     summary, source = "variational, one point of evaluation; of order 2 for alpha = 1/2", "Modin 2009, (2.29)"
+    when_to_use = "You study the variational family with one evaluation point."
+    when_to_avoid = "You want order 2: use `implicit-midpoint`."
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.name = alpha, f"variational:{format_number(alpha)}"
@@ -84,6 +86,8 @@ class ImplicitMidpoint(Variational):
 
     name = "implicit-midpoint"
     summary, source = "implicit midpoint rule, in coordinates and momenta", "Modin 2009, 2.6.4"
+    when_to_use = "Hamiltonian systems that are not separable, or stiff, with order 2."
+    when_to_avoid = "Constraints: use `livens-midpoint`."
 
     def __init__(self) -> None:
         super().__init__(0.5)
@@ -109,6 +113,8 @@ class SymmetricVariational(MapScheme):
     evaluations_per_step = 2
     conserves = ("momentum_maps",)
     summary, source = "variational, two points of evaluation", "Modin 2009, (2.30)"
+    when_to_use = "You study the symmetric variational family with two evaluation points."
+    when_to_avoid = "You want the explicit member: use `stormer-verlet`."
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.name = alpha, f"variational-sym:{format_number(alpha)}"

@@ -41,6 +41,8 @@ class StepDensity(TimeTransformed, MapScheme):
     aliases = ("SYMM",)
     conserves = ("momentum_maps",)
     summary, source = "Verlet with reversible adaptive steps: explicit", "Modin 2009, alg. 3.2.1"
+    when_to_use = "Reversible motions with adaptive, explicit steps."
+    when_to_avoid = "The motion is not reversible: energy drifts. Use `sundman` or `adaptive-variational:0.5,0.5`."
     requires = (SEPARABLE, CONSERVATIVE)
 
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:

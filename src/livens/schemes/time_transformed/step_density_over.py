@@ -28,6 +28,8 @@ class StepDensityOver(TimeTransformed):
     family = "step-density:<scheme>"
     examples = (("gauss-2",), ("implicit-midpoint",))
     source = "Modin 2009, sect. 3.2"
+    when_to_use = "Reversible adaptive steps with a symmetric scheme of your choice."
+    when_to_avoid = "The motion is not reversible: energy drifts."
     formulations = ("phase space",)
     symmetric = True
 

@@ -29,6 +29,8 @@ class Sundman(TimeTransformedMap):
     aliases = ("SYMP",)
     conserves: tuple[str, ...] = ("momentum_maps",)
     summary, source = "kick, drift, kick in a fictive time: explicit, symplectic", "Modin 2009, paper III, 2.1"
+    when_to_use = "Separable Hamiltonians with close encounters: adaptive, explicit, symplectic, one force per step."
+    when_to_avoid = "The scaling is no function of the energies: use `adaptive-variational:0.5,0.5`."
     requires = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "energies"
 

@@ -27,6 +27,8 @@ class SundmanDoubled(TimeTransformedMap):
     name, order, symplectic, symmetric = "sundman-doubled", 2, True, False
     conserves = ()
     summary, source = "two copies of the motion, symplectic together, explicit", "Modin 2009, paper III, 2.2"
+    when_to_use = "You study the doubling of phase space."
+    when_to_avoid = "The motion is chaotic or an eccentric Kepler orbit: the two copies separate."
     requires = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "q"
     evaluations_per_step = 2

@@ -29,6 +29,8 @@ class SundmanHarmonic(Sundman):
 
     name = "sundman-harmonic"
     summary, source = "oscillators exactly, other forces as kicks, in a fictive time", "Modin 2009, paper III, 2.1"
+    when_to_use = "Fast harmonic oscillators with soft couplings, in adaptive steps."
+    when_to_avoid = "There is no harmonic part: use `sundman`."
     conserves = ()
 
     def unmet_requirements(self, model: Any) -> list[str]:

@@ -33,6 +33,8 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
     order, symplectic, symmetric = 2, True, True
     conserves = ()
     summary, source = "symmetric variational integrator in a fictive time", "Modin 2009, paper II (25)"
+    when_to_use = "You study the symmetric family of scaled variational integrators."
+    when_to_avoid = "The scaling changes much within a step: use `adaptive-variational:0.5,0.5`."
     implicit = True
     evaluations_per_step = 2
 

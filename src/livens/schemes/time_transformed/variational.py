@@ -37,6 +37,8 @@ class AdaptiveVariational(TimeTransformedMap):
     symplectic = True
     conserves = ()
     source = "Modin 2009, paper II, eqs. 21-26"
+    when_to_use = "Adaptive steps without energy drift, any H(q, p) and any scaling of the coordinates."
+    when_to_avoid = "The Hamiltonian is separable and the scaling a function of the energies: `sundman` is explicit."
     implicit = True
 
     def __init__(self, alpha: float, beta: float) -> None:
