@@ -10,7 +10,13 @@ import numpy as np
 
 from livens.engine.codegen.step_kernels import inv_roundoff_function
 from livens.engine.newton.convergence import converged_to_roundoff
-from livens.engine.newton.iteration import HISTORY, MAX_CURVATURE_RESIDUAL, Workspace, predict_unknowns
+from livens.engine.newton.iteration import (
+    HISTORY,
+    MAX_CURVATURE_RESIDUAL,
+    Workspace,
+    predict_unknowns,
+    within_rounding_of_all_equations,
+)
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -111,10 +117,9 @@ class ReferenceSolver:
             if converged_to_roundoff(norm, norm_prev, norm_guess if n_iterations == 2 else norm_prev2, n_iterations):
                 return x, n_iterations, None, dx, inv_roundoff
             n_stalls += norm > 0.5 * norm_prev
-            if (
-                n_stalls > 1
-                and norm <= MAX_CURVATURE_RESIDUAL
-                and self._within_curvature_bound(x, z, c, dx, inv_roundoff)
+            if n_stalls > 1 and (
+                (norm <= MAX_CURVATURE_RESIDUAL and self._within_curvature_bound(x, z, c, dx, inv_roundoff))
+                or within_rounding_of_all_equations(self.residual(x, z, c), inv_roundoff, x.size)
             ):
                 return x, n_iterations, None, dx, inv_roundoff
             norm_prev2, norm_prev = norm_prev, norm

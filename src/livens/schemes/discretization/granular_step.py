@@ -17,7 +17,7 @@ from livens.schemes.core.step_equations import StepEquations, StepGraph
 
 @dataclass(frozen=True, eq=False)
 class GranularEquations(StepEquations):
-    """Scheme (5) of S003 paper V with all contacts in A and the constant weight in B.
+    """Scheme (5) of Modin 2009, paper V with all contacts in A and the constant weight in B.
 
     The state contains the accelerations of A at the end of the previous step, and the power dissipated by contacts.
     """
