@@ -36,4 +36,9 @@ class LruCache(collections.OrderedDict[K, V]):
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key; a missing value is made while other threads wait."""
         with self._lock:
-            return self.put(key, self[key] if key in self else make())
+            try:
+                value = self[key]
+            except KeyError:
+                return self.put(key, make())
+            self.move_to_end(key)
+            return value
