@@ -60,10 +60,10 @@ class LeasedWorkspace:
     def lease(self) -> ChunkWorkspace:
         """Return the workspace for a new user. Its former contents are lost."""
         assert not self.is_leased, "the workspace is in use"
-        lease = _Lease()
+        lease, w = _Lease(), self._workspace
         self._lease = weakref.ref(lease)
-        arrays = {name: np.asarray(_LeasedBuffer(getattr(self._workspace, name), lease)) for name in ("Z", "X", "M")}
-        return dataclasses.replace(self._workspace, **arrays)
+        Z, X, M = (np.asarray(_LeasedBuffer(buffer, lease)) for buffer in (w.Z, w.X, w.M))
+        return dataclasses.replace(w, Z=Z, X=X, M=M)
 
 
 class WorkspacePool:
