@@ -41,6 +41,7 @@ from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
 from livens.models.contact_detection import DetectedContacts
+from livens.models.system import System
 from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
@@ -54,6 +55,8 @@ from livens.schemes.taylor_equations import TaylorEquations
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
+    from livens.engine.trees.arrays import TreeModel
+    from livens.engine.trees.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
@@ -143,6 +146,31 @@ class CompiledStep:
     def _report_stage(self) -> None:
         unknowns = getattr(self.equations, "unknowns", None)
         report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
+
+    # -- tree -----------------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def tree_or_reason(self) -> SpanningTree | str:
+        """Spanning tree of the tree tier, or the reason why there is none."""
+        from livens.engine.trees.spanning_tree import NotATreeError, spanning_tree
+
+        if not self.scheme.steps_on_trees or not isinstance(self.model, System):
+            return f"scheme '{self.scheme.name}' does not step on trees"
+        if self.removed_constraints:
+            return "it has redundant constraints"
+        try:
+            return spanning_tree(self.model)
+        except NotATreeError as error:
+            return str(error)
+
+    def make_tree_model(self, k: np.ndarray) -> TreeModel:
+        """Return the arrays of the tree tier for one run; they change during the run."""
+        from livens.engine.trees.arrays import TreeModel
+
+        tree, model = self.tree_or_reason, self.model
+        assert not isinstance(tree, str) and isinstance(model, System)
+        tree_model = TreeModel(model, tree, self.layout, self.scheme.force_scheme().gradient.inner)
+        tree_model.set_parameters(k)
+        return tree_model
 
     # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -262,6 +290,8 @@ class CompiledStep:
 
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
+        if tier == "tree":
+            return self.make_tree_model(c[2:]).initial_unknowns(z)
         if tier == "assembled":
             from livens.engine.assembled.assembly import AssemblyWorkspace
 
@@ -340,6 +370,10 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper(self, k, control, n_threads)
+        if tier == "tree":
+            from livens.engine.trees.stepper import TreeStepper
+
+            return TreeStepper(self, self.make_tree_model(k), k)
         if isinstance(self.equations, IndependentBodyEquations) and tier == "fused":
             return FreeBodiesStepper(self, k)
         if self.loops_over_bodies and tier == "fused":

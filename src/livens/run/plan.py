@@ -22,7 +22,7 @@ from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_choice, check_number, check_positive
 
-TIERS = ("auto", "fused", "assembled", "reference")
+TIERS = ("auto", "tree", "fused", "assembled", "reference")
 #: Largest number of unknowns of the fused tier; larger steps are assembled element type by element type. Fully unrolled
 #: native code for more unknowns takes minutes to compile. The choice does not depend on the code cache, so that results
 #: do not depend, bit for bit, on earlier runs.
@@ -149,8 +149,8 @@ class Plan:
             )
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
-        if self.tier in ("auto", "assembled"):
-            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, self.tier))
+        if self.tier in ("auto", "tree", "assembled"):
+            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, self.tier, self.control is None))
         if self.control is not None:
             self.control.validate(self.scheme, self.tier)
 
@@ -296,8 +296,13 @@ def _taylor_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
     return (scheme.for_tolerance(control.default_rtol) if isinstance(control, StepControl) else scheme), control
 
 
-def _choose_tier(model: Model, scheme: Scheme, requested: str) -> str:
+def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: bool) -> str:
     """Return the tier for a model and a scheme: by the number of unknowns, unless a feasible tier is requested."""
+    if requested == "tree":
+        reason = compiled_step(model, scheme).tree_or_reason if has_fixed_steps else "it needs fixed steps"
+        if isinstance(reason, str):
+            raise InputError(f"the model cannot be stepped on a tree: {reason}; remove tier='tree'")
+        return requested
     # velocity-level constraints double the unknowns; only the fused tier passes singular configurations with them
     has_velocity_level = "velocity_constraint" in scheme.conserves
     max_unknowns = FUSED_FRAME_UNKNOWNS if _has_3d_frames(model) and not has_velocity_level else FUSED_UNKNOWNS
