@@ -147,7 +147,7 @@ class CompiledStep:
         unknowns = getattr(self.equations, "unknowns", None)
         report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
 
-    # -- tree -----------------------------------------------------------------------------------------------------------
+    # -- tree ---------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def tree_or_reason(self) -> SpanningTree | str:
         """Spanning tree of the tree tier, or the reason why there is none."""
@@ -206,13 +206,19 @@ class CompiledStep:
     def fingerprint(self) -> str:
         """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
         avoids_flat_graph = self.model.uses_sparse_path or self.has_dedicated_code or self.uses_fixed_point
+        avoids_flat_graph = avoids_flat_graph or self._may_step_on_tree
         return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
 
     def matches_fingerprint(self, fingerprint: str) -> bool:
         """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
         if fingerprint == self.fingerprint or self.loops_over_bodies:
             return fingerprint == self.fingerprint
-        return self.model.uses_sparse_path and fingerprint == self.flat_equations.fingerprint
+        has_flat_graph = self.model.uses_sparse_path or self._may_step_on_tree
+        return has_flat_graph and fingerprint == self.flat_equations.fingerprint
+
+    @property
+    def _may_step_on_tree(self) -> bool:
+        return self.scheme.steps_on_trees and isinstance(self.model, System)
 
     def error_estimate(self, tier: str) -> ErrorEstimateInfo | None:
         """Return the description of the error estimate of a tier, or None."""

@@ -148,6 +148,10 @@ class ExpressionTranslator(FunctionBuilder):
             parts = [node.left, *node.comparators]
             pairs = zip(parts, node.ops, parts[1:], strict=False)
             return self._translate(ast.BoolOp(ast.And(), [ast.Compare(a, [op], [b]) for a, op, b in pairs]))
+        if isinstance(node.ops[0], ast.In):
+            assert isinstance(node.comparators[0], ast.Tuple)
+            cases: list[ast.expr] = [ast.Compare(node.left, [ast.Eq()], [case]) for case in node.comparators[0].elts]
+            return self._translate(ast.BoolOp(ast.Or(), cases))
         lhs, rhs = self._translate(node.left), self._translate(node.comparators[0])
         is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT
         native_type = INT if is_integer else FLOAT

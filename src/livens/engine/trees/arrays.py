@@ -105,7 +105,7 @@ class TreeModel:
         ]
         self._law_sizes = [2 + len(self.system.element_parameters[law.element_index]) for law in self._laws]
 
-    # -- parameters -----------------------------------------------------------------------------------------------------
+    # -- parameters --------------------------------------------------------------------------------------------------
     def _named(self, element_index: int, k: np.ndarray) -> dict[str, np.ndarray]:
         """Return the parameters of an element by name, with those shared by all elements."""
         system, n_shared = self.system, self.system.model_parameters.size
@@ -180,7 +180,7 @@ class TreeModel:
         record[r.A1 : r.A1 + 3], record[r.A2 : r.A2 + 3] = A[:, 0], A[:, 1]
         _set_matrix(record, r.RELATIVE, A @ B.T)
 
-    # -- output ---------------------------------------------------------------------------------------------------------
+    # -- output ------------------------------------------------------------------------------------------------------
     def _output_arrays(self, node_of_body: dict[int, int]) -> OutputArrays:
         system, layout, n = self.system, self.layout, len(self._nodes)
         jointed = [tree_joint for tree_joint in self.tree.joints if tree_joint.joint is not None]
@@ -214,7 +214,7 @@ class TreeModel:
             joint_floats=aligned(max(1, len(jointed)) * JOINT_FLOATS),
         )
 
-    # -- states ---------------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------------------------
     def compact_state(self, z: np.ndarray) -> np.ndarray:
         """Return the compact state of a full state: centre, rotation matrix and momenta of each body."""
         o, n = self.output, self.arrays.n_real

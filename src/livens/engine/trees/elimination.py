@@ -79,7 +79,7 @@ def transmit_wrench(t: TreeArrays, i: int, h: float) -> None:
     rp = load_quad(b, RP)
     moment = load_quad(b, RL) - cross(load_quad(b, YM), rp)
     store_quad(b, MO, moment)
-    if joint_type == REVOLUTE or joint_type == PRISMATIC:
+    if joint_type in (REVOLUTE, PRISMATIC):
         b[Q] = 0.0
         if t.law_of_body[i] >= 0:
             evaluate_joint_force(t, i, h)
@@ -145,7 +145,7 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
         set_matrix(b + A12, zero, zero, zero)
         set_matrix(b + A21, zero, zero, zero)
         set_matrix(b + A22, zero, zero, zero)
-    elif joint_type == REVOLUTE or joint_type == PRISMATIC:
+    elif joint_type in (REVOLUTE, PRISMATIC):
         n1, nm, stiffness = load_quad(b, N1), load_quad(b, NM), 0.0
         law_row = make_quad(0.0, 0.0, 0.0)
         if t.law_of_body[i] >= 0:
@@ -236,7 +236,7 @@ def apply_correction(t: TreeArrays, part: float) -> None:
     """Update the unknowns by a fraction of the correction."""
     for i in range(t.n_bodies):
         b, joint_type = t.records + i * STRIDE, t.joint_type[i]
-        if joint_type == FREE or joint_type == SPHERICAL:
+        if joint_type in (FREE, SPHERICAL):
             alpha = load_quad(b, ALPHA)
             store_quad(b, ALPHA, alpha + inverse_tangent(alpha, load_quad(b, EPS) * part))
             store_quad(b, UPS, load_quad(b, UPS) + load_quad(b, NU) * part)

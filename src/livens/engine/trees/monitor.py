@@ -73,7 +73,7 @@ def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
             speed = v + cross(omega, lever_b) - load_quad(a, NU) - cross(load_quad(a, EPS), lever_a)
             relative = omega - load_quad(a, EPS)
             before = t.model_body[t.parent[i]]
-            if joint_type == PRISMATIC or before == CARRIAGE or before == CROSS:
+            if joint_type == PRISMATIC or before in (CARRIAGE, CROSS):
                 axis = mul(a + R, load_quad(b, AXIS_A))
                 a1, a2 = mul(a + R, load_quad(b, A1)), mul(a + R, load_quad(b, A2))
                 speed = speed - cross(load_quad(a, EPS), distance)

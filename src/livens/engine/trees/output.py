@@ -33,8 +33,8 @@ from livens.engine.trees.residual import balance_body, begin_step, move_body
 from livens.engine.trees.time_loop import advance_tree, load_state, load_unknowns
 from livens.engine.trees.vectors import cross, dot, factor_lu, midpoint, mul, solve_lu
 
-#: Integers of a joint: nodes of first and second body and of the child, sign of the child, first constraint, law records
-#: of angle and displacement, numbers of locked translations and of orthogonal axes, and both lists.
+#: Integers of a joint: nodes of first and second body and of the child, sign of the child, first constraint, law
+#: records of angle and displacement, numbers of locked translations and of orthogonal axes, and both lists.
 FIRST, SECOND, CHILD, SIGN, CONSTRAINT, ANGLE_LAW, SLIDE_LAW, N_LOCKED, N_ORTHOGONAL, LOCKED = range(10)
 JOINT_INTS = 20
 #: Numbers of a joint: axes on the first and on the second body, as columns of four, and the same at the midpoint.

@@ -18,7 +18,7 @@ N_UNKNOWNS = (6, 1, 1, 3, 0)
 #: Model body of massless bodies (of sliding joints, and of the cross of universal joints), and of the ground.
 CARRIAGE, CROSS, GROUND = -1, -2, -3
 
-# -- offsets in the record of a body; matrices have twelve entries ------------------------------------------------------
+# -- offsets in the record of a body; matrices have twelve entries ---------------------------------------------------
 #: Geometry: joint position on parent and body, axis on both, relative rotation of fixed and prismatic joints, inertia.
 X, Y, AXIS_A, AXIS_B, RELATIVE, J = 0, 4, 8, 12, 16, 28
 #: State: centre, rotation matrix, linear momentum, body angular momentum.
@@ -41,12 +41,12 @@ J_INV, A1, A2 = 280, 292, 296
 #: Size of a record.
 STRIDE = 304
 
-# -- record of the force laws of one joint coordinate -------------------------------------------------------------------
+# -- record of the force laws of one joint coordinate ----------------------------------------------------------------
 #: Reference axes on both bodies, the same in space at the start of the step.
 LAW_A1, LAW_A2, LAW_B1, LAW_A10, LAW_A20, LAW_B10 = 0, 4, 8, 12, 16, 20
 #: Arguments of the kernels: invariants at start, end and midpoint, their rate, derivative of those at the end.
 LAW_W0, LAW_W1, LAW_WM, LAW_U, LAW_DW = 24, 26, 28, 30, 32
-#: Sums over the laws of a joint: forces on the invariants, their derivatives (total, and by invariants at the midpoint).
+#: Sums over the laws of a joint: forces on the invariants, their derivatives in total and by those at the midpoint.
 LAW_F, LAW_DF, LAW_FM, LAW_OUT = 36, 38, 40, 44
 LAW_STRIDE = 56
 

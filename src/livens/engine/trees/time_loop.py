@@ -126,7 +126,7 @@ def _largest_unknown(t: TreeArrays) -> float:
         if joint_type == FREE:
             for j in range(3):
                 largest = max(largest, abs(b[UPS + j]))
-        elif joint_type == PRISMATIC or joint_type == REVOLUTE:
+        elif joint_type in (PRISMATIC, REVOLUTE):
             largest = max(largest, abs(b[TAU]))
     return largest
 
@@ -183,7 +183,7 @@ def finish_step(t: TreeArrays, h: float) -> None:
             alpha, ups, f2 = load_quad(b, ALPHA), load_quad(b, UPS), 2.0 * b[F]
             store_quad(b, PI, mul(b + J, mul_transposed(b + R, alpha)) * (2.0 * scale) - load_quad(b, PI))
             store_quad(b, P, ups * (2.0 * b[MASS] * scale) - load_quad(b, P))
-            if joint_type == PRISMATIC or joint_type == FIXED:
+            if joint_type in (PRISMATIC, FIXED):
                 set_product(b + R, a + R, b + RELATIVE)
             else:
                 d0, d1, d2 = load_quad(b, R), load_quad(b, R + 4), load_quad(b, R + 8)
