@@ -194,9 +194,9 @@ def evaluate_joint_force(t: TreeArrays, i: int, h: float) -> None:
     common = common + _weight(a2, a2_end, b1, b1_end, nm, n1) * force_2
     store_quad(b, Q_EPS, common * (hh * sign))
     if sign > 0.0:
-        own = w1_second * by_1 + w2_second * by_2
-        own = own + cross(b1_end, cross(a1 * force_1 + a2 * force_2, nm))
+        free_part = w1_second * by_1 + w2_second * by_2
+        free_part = free_part + cross(b1_end, cross(a1 * force_1 + a2 * force_2, nm))
     else:
-        own = w1_first * by_1 + w2_first * by_2
-        own = own + cross(a1_end, cross(nm, b1)) * force_1 + cross(a2_end, cross(nm, b1)) * force_2
-    b[Q_TAU] = hh * sign * (dot(n1, own) + e1 * law[LAW_DF] + e2 * law[LAW_DF + 1])
+        free_part = w1_first * by_1 + w2_first * by_2
+        free_part = free_part + cross(a1_end, cross(nm, b1)) * force_1 + cross(a2_end, cross(nm, b1)) * force_2
+    b[Q_TAU] = hh * sign * (dot(n1, free_part) + e1 * law[LAW_DF] + e2 * law[LAW_DF + 1])
