@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.step_size_control import initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
-from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, StepperStatistics, step_inputs
-from livens.engine.trees.arrays import TreeModel
+from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, step_inputs
 from livens.engine.trees.lazy_states import LazyStates
 from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
 from livens.engine.trees.output import expand_rows, monitor_compact_state
@@ -35,26 +34,22 @@ class _Workspace:
         self.n_steps = n_steps
 
 
-class TreeStepper:
+class TreeStepper(Stepper):
     """Stepper on the spanning tree of a mechanism.
 
     A step that Newton's method in joint unknowns does not solve is taken by the assembled tier, which solves the same
     equations in absolute unknowns. These steps are counted as fallback steps.
     """
 
-    def __init__(self, compiled: CompiledStep, model: TreeModel, k: np.ndarray) -> None:
-        self.statistics, self._compiled, self._model, self._k = StepperStatistics(), compiled, model, k.copy()
+    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
+        super().__init__(compiled.layout)
+        self._compiled, self._model, self._k = compiled, compiled.make_tree_model(k), k.copy()
         self._workspace: _Workspace | None = None
         self._fallback: Stepper | None = None
         self._controls = tuple(compiled.model.control_indices) if hasattr(compiled.model, "control_indices") else ()
 
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
-
     def close(self) -> None:
+        super().close()
         if self._fallback is not None:
             self._fallback.close()
 
