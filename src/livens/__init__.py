@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from livens.errors import IntegrationError as IntegrationError
     from livens.errors import Interrupted as Interrupted
     from livens.errors import LivensError as LivensError
+    from livens.errors import LivensWarning as LivensWarning
     from livens.errors import ModelError as ModelError
     from livens.errors import WriteError as WriteError
     from livens.expressions.parameters import shared as shared
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from livens.results.ensemble import Ensemble as Ensemble
     from livens.results.result import Result as Result
     from livens.results.storage.hdf5_reader import load as load
+    from livens.run.bridges.solve_ivp import solve_ivp as solve_ivp
     from livens.run.derivatives.ensemble_jvp import jvp as jvp
     from livens.run.derivatives.gradient import value_and_gradient as value_and_gradient
     from livens.run.derivatives.hessian import hessian as hessian
@@ -113,6 +115,7 @@ _HOMES = {
     "IntegrationError": "errors",
     "Interrupted": "errors",
     "LivensError": "errors",
+    "LivensWarning": "errors",
     "ModelError": "errors",
     "Multibody": "multibody.multibody",
     "MultibodyEquations": "models.multibody_equations",
@@ -136,6 +139,7 @@ _HOMES = {
     "rpm": "multibody.units",
     "shared": "expressions.parameters",
     "simulate": "run.simulate",
+    "solve_ivp": "run.bridges.solve_ivp",
     "jvp": "run.derivatives.ensemble_jvp",
     "of_invariants": "models.element",
     "value_and_gradient": "run.derivatives.gradient",
