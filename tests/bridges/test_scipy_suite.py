@@ -28,7 +28,9 @@ def calls():
         marks = [mark for mark in getattr(function, "pytestmark", ()) if mark.name == "parametrize"]
         cases = [({}, "")]
         for mark in marks:
-            names = [part.strip() for part in mark.args[0].split(",")] if isinstance(mark.args[0], str) else mark.args[0]
+            names = (
+                [part.strip() for part in mark.args[0].split(",")] if isinstance(mark.args[0], str) else mark.args[0]
+            )
             rows = [row if len(names) > 1 else (row,) for row in mark.args[1]]
             cases = [
                 ({**case, **dict(zip(names, row, strict=True))}, f"{label}-{'-'.join(map(str, row))}".strip("-"))

@@ -40,6 +40,8 @@ class FunctionCopier:
             return self._copies[id(value)]
         try:
             copied = self._copy(value, name)
+        except TracingError:
+            raise
         except (TypeError, ValueError, AttributeError):  # such as objects that cannot be created without arguments
             copied = value
         self._copies[id(value)] = copied

@@ -36,8 +36,8 @@ def piecewise_polynomial(interpolant: Any) -> Any:
         polynomial = interpolate.PPoly.from_spline(interpolant._eval_args)
     elif isinstance(interpolant, interpolate.interp1d) and interpolant.y.ndim == 1:
         if interpolant._kind == "linear":
-            slopes = np.diff(interpolant.y) / np.diff(interpolant.x)
-            polynomial = interpolate.PPoly(np.array([slopes, interpolant.y[:-1]]), interpolant.x)
+            gradients = np.diff(interpolant.y) / np.diff(interpolant.x)
+            polynomial = interpolate.PPoly(np.array([gradients, interpolant.y[:-1]]), interpolant.x)
         elif interpolant._kind not in _NOT_SPLINES:
             polynomial = interpolate.PPoly.from_spline(interpolant._spline)
     if polynomial is None or polynomial.c.ndim != 2 or getattr(polynomial, "extrapolate", True) == "periodic":

@@ -143,10 +143,10 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     abscissae, ordinates = np.asarray(xp, dtype=float), np.asarray(fp)
     if len(abscissae) > MAX_TABLE:
         raise TracingError(f"np.interp of a table of {len(abscissae)} points cannot be traced (at most {MAX_TABLE})")
-    slopes = np.diff(ordinates) / np.diff(abscissae)
+    gradients = np.diff(ordinates) / np.diff(abscissae)
     lines = [
         (ordinates[0] if left is None else left, 0.0, abscissae[0]),
-        *zip(ordinates[:-1], slopes, abscissae[:-1], strict=True),
+        *zip(ordinates[:-1], gradients, abscissae[:-1], strict=True),
         (ordinates[-1] if right is None else right, 0.0, abscissae[-1]),
     ]
     pieces = [lambda u, line=line: line[0] + line[1] * (u - line[2]) for line in lines]

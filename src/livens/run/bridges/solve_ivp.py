@@ -140,8 +140,10 @@ def solve_ivp(
         if fallback == "error":
             raise
         warnings.warn(f"not compiled, SciPy integrates: {error}", LivensWarning, stacklevel=3)
-    given = dict(t_eval=t_eval, dense_output=dense_output, events=events, vectorized=vectorized, args=args, **options)
-    return problem.solve_by_scipy({**given, **({} if jac is None else {"jac": jac})})
+    scipy_options = dict(
+        t_eval=t_eval, dense_output=dense_output, events=events, vectorized=vectorized, args=args, **options
+    )
+    return problem.solve_by_scipy({**scipy_options, **({} if jac is None else {"jac": jac})})
 
 
 @dataclass(frozen=True)
