@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from livens.models.point_masses import PointMasses as PointMasses
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
+    from livens.models.sympy_models import from_sympy as from_sympy
     from livens.models.system import System as System
     from livens.multibody import contacts as contacts
     from livens.multibody.multibody import Multibody as Multibody
@@ -130,6 +131,7 @@ _HOMES = {
     "WriteError": "errors",
     "deg": "multibody.units",
     "ensemble": "run.ensemble.api",
+    "from_sympy": "models.sympy_models",
     "hessian": "run.derivatives.hessian",
     "linearise": "analysis.linearise",
     "load": "results.storage.hdf5_reader",

@@ -373,4 +373,4 @@ def test_laws_of_mechanisms_may_be_written_for_numbers():
     axle = mb.revolute("axle", mb.ground, wheel, axis="z")
     mb.motor(axle, torque=torque, name="motor")
     run = mb.simulate(h=1e-3, t_end=0.2)
-    assert run["axle.velocity"][-1] == pytest.approx(0.1, abs=2e-3)
+    assert run["axle.rate"][-1] == pytest.approx(0.1, abs=2e-3)
