@@ -363,7 +363,7 @@ def test_model_functions_may_be_written_for_numbers():
 
 
 def test_laws_of_mechanisms_may_be_written_for_numbers():
-    def torque(angle, rate, t):
+    def torque(t, angle, rate):
         if t < 0.1:
             return 1.0
         return 0.0
