@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from livens.run.step_control import StepControl
 from livens.run.stepping import make_stepping
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_number, check_positive
+
+if TYPE_CHECKING:
+    import casadi
 
 #: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
 _MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None)))
@@ -229,6 +232,35 @@ class Prepared:
         from livens.run.derivatives.gradient import value_and_gradient
 
         return functools.partial(value_and_gradient(loss, every=every, data=data, keep=keep), self)
+
+    def casadi_function(self) -> casadi.Function:
+        """Return one step as a `casadi.Function`, with derivatives, for optimal control by multiple shooting.
+
+        Returns
+        -------
+        casadi.Function
+            Function of the variables of a state (``q v p``, or ``x``), the time t, the step size h and the parameter
+            vector k (see `Model.parameter_vector`). Outputs are the variables after the step: ``q_next``, ...
+
+        Raises
+        ------
+        InputError
+            If the scheme is a Taylor series or steps in fictive time, or the model has an external force.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 0.5 * q[0] ** 2)
+        >>> step = lv.prepare(oscillator, scheme="livens-em", h=0.1)
+        >>> state = step.start([1.0], [0.0])
+        >>> function = step.casadi_function()
+        >>> after = function(q=state.q, v=state.v, p=state.p, h=0.1)
+        >>> float(after["q_next"]) == float(step.step(state).q[0])
+        True
+        """
+        from livens.run.bridges.casadi_step import casadi_step
+
+        return casadi_step(self.model, self.scheme)
 
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(
