@@ -135,14 +135,14 @@ def control_problem(
     polynomial_inputs = PolynomialInputs(model, decided, input_shape(shape_name, chosen))
     schemes.check_compatible(chosen, polynomial_inputs.model)
     _check_transcribable_scheme(chosen)
-    if not (decided or released or duration[0] != duration[1] or start is not None or periodic):
-        raise InputError("nothing can be optimised: inputs are empty, and start, t_end and parameters are fixed")
     k = model.parameter_vector(changes)
     own_start = dict(start) if start is not None else ({} if periodic else dict(start_values))
     own_start = {name: value for name, value in own_start.items() if value is not None}
-    is_complete = start is not None and ({"q0", "v0"} if isinstance(model, System) else {"x0"}) <= own_start.keys()
+    is_complete = ({"q0", "v0"} if isinstance(model, System) else {"x0"}) <= own_start.keys()
+    if not (decided or released or duration[0] != duration[1] or not is_complete or periodic):
+        raise InputError("nothing can be optimised: inputs are empty, and start, t_end and parameters are fixed")
     reference_values = _reference_values(model, {**start_values, **_only_initial(own_start)}, guess)
-    reference = model.initial_state(reference_values, k, begin, not is_complete, "auto")
+    reference = model.initial_state(reference_values, k, begin, start is None or not is_complete, "auto")
     return ControlProblem(
         model, chosen, polynomial_inputs, released, begin, duration, own_start, dict(end or {}), dict(along or {}),
         periodic if periodic is not None else False, _objectives(minimise), final, changes, k, reference, problem,

@@ -259,15 +259,17 @@ class StageModel:
     # -- conditions at the ends ---------------------------------------------------------------------------------------
     def _whole_conditions(self, argument: str, requested: Any, point: MotionPoint) -> list[Condition]:
         """Return all conditions; ``q``, ``v`` and ``x`` prescribe whole vectors, reduced to the degrees of freedom."""
-        whole = {name: value for name, value in requested.items() if name in ("q", "v", "x")}
+        whole_names = ("q", "v") if "q" in point.state else ("x",)
+        whole = {
+            name: value
+            for name, value in requested.items()
+            if name in whole_names
+            and not (name in self.model.coordinates and (np.ndim(value) == 0 or isinstance(value, tuple)))
+        }
         named = {name: value for name, value in requested.items() if name not in (*whole, "q0", "v0", "x0", "y0")}
         conditions = named_conditions(self.model, argument, named, point)
         if "x" in whole:
-            if "x" not in point.state:
-                raise InputError(f"'x' in {argument}: a mechanical system has q and v")
-            conditions += self._entries(argument, "x", whole["x"], point.state["x"])
-        if ("q" in whole or "v" in whole) and "q" not in point.state:
-            raise InputError(f"'q' and 'v' in {argument}: a {self.model.type_label} has x")
+            return conditions + self._entries(argument, "x", whole["x"], point.state["x"])
         if not self.kept_constraints:
             if "q" in whole:
                 conditions += self._entries(argument, "q", whole["q"], point.state["q"])
