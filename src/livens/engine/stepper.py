@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.time_loop import StepPolicy, all_finite, fill_time_grid
 from livens.engine.newton.workspace_layout import newton_offsets
+from livens.types import FloatArray
+
+if TYPE_CHECKING:
+    from livens.expressions.state_layout import Layout
 
 
 def step_inputs(h: float, t: float, k: np.ndarray) -> np.ndarray:
@@ -38,7 +42,7 @@ class IntegratorState:
         inv_roundoff.fill(np.inf)
         return cls(t, z.copy(), unknown_history, np.zeros(x.size), inv_roundoff)
 
-    def to_checkpoint(self) -> dict[str, Any]:
+    def to_checkpoint(self) -> dict[str, FloatArray | float]:
         stepper_state = {"memory": self.stepper_state} if self.stepper_state.size else {}
         return {
             "time": self.t,
@@ -276,7 +280,7 @@ def chunk_from_workspace(
     )
 
 
-def truncate_at_nonfinite(chunk: StepChunk, w: Any, layout: Any) -> StepChunk:
+def truncate_at_nonfinite(chunk: StepChunk, w: Any, layout: Layout) -> StepChunk:
     """Truncate a chunk before its first non-finite state.
 
     All states are tested: a derived entry such as a multiplier may be infinite in one state and finite in the next.

@@ -19,7 +19,7 @@ _STEPS = (0.1, 0.0625, 0.05, 0.04)
 _ROUNDOFF_LIMIT = ROUNDOFF_FACTOR * float(np.finfo(float).eps)
 
 
-def _energy(q: Any, p: Any) -> Any:
+def _energy(q: Any, p: Any) -> np.ndarray:
     """Return a Hamiltonian that is neither separable nor quadratic in the momenta."""
     return p @ p / (2 * (1 + q[1] ** 2)) + 0.05 * (p @ p) ** 2 + 3 * q[2] + 0.5 * m.sin(q[0])
 
