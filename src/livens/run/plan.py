@@ -20,6 +20,7 @@ from livens.results.provenance import provenance
 from livens.results.record import RunInfo
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike
 from livens.validation import check_choice, check_number, check_positive
 
 TIERS = ("auto", "tree", "fused", "assembled", "reference")
@@ -156,7 +157,7 @@ class Plan:
         if self.control is not None:
             self.control.validate(self.scheme, self.tier)
 
-    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Plan:
+    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, ArrayLike] | None) -> Plan:
         """Return a copy with other initial values and parameters; all other fields are already validated."""
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")
@@ -303,7 +304,7 @@ class Plan:
         )
 
 
-def _taylor_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
+def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None) -> tuple[Scheme, Any]:
     """Return scheme and control of a Taylor scheme, which chooses its steps unless h is given.
 
     A given tolerance may select another order of the scheme; otherwise the scheme's tolerance is used.

@@ -14,6 +14,7 @@ from livens.run.derivatives.gradient import Gradient, LossTask
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.member_map import make_plan
 from livens.run.prepare import Prepared
+from livens.types import FloatArray, ModelFunction
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class Hessian:
 
 
 def hessian(
-    loss: Callable[..., Any],
+    loss: ModelFunction,
     by: str | Sequence[str],
     *,
     every: int | None = None,
-    data: Any = None,
+    data: FloatArray | None = None,
     keep: str = "all",
 ) -> Callable[..., tuple[float, Gradient, Hessian]]:
     """Return a function that computes a loss of a run, its gradient and its second derivatives.

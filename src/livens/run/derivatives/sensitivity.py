@@ -14,10 +14,11 @@ from livens.run.derivatives.gradient import Gradient, record_run
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.tape import Tape
 from livens.run.plan import Plan
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_array, check_number
 
 
-def vjp(result: Result, cotangents: Mapping[str, Any]) -> Gradient:
+def vjp(result: Result, cotangents: Mapping[str, ArrayLike]) -> Gradient:
     """Return the vector-Jacobian product of a run: derivatives by its inputs, given those by its rows.
 
     Parameters
@@ -64,13 +65,13 @@ def vjp(result: Result, cotangents: Mapping[str, Any]) -> Gradient:
 
 def jvp(
     result: Result,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
-    p0: Any = None,
-    x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
-    h: Any = None,
+    p0: FloatArray | None = None,
+    x0: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    h: float | None = None,
 ) -> dict[str, np.ndarray]:
     """Return the Jacobian-vector product of a run: derivatives of its rows along a direction of its inputs.
 
@@ -116,8 +117,8 @@ def input_tangent(
     model: Model,
     initial_sensitivity: InitialStateDerivatives,
     initial: Mapping[str, Any],
-    parameters: Mapping[str, Any] | None,
-    h: Any,
+    parameters: Mapping[str, ArrayLike] | None,
+    h: float | None,
 ) -> InputTangent:
     """Parse a direction of the inputs of a run."""
     initial_tangents = {}
@@ -143,7 +144,7 @@ def input_tangent(
     return InputTangent(initial_tangents, dk, 0.0 if h is None else check_number("the change of h", h))
 
 
-def _state_slice(tape: Tape, name: Any) -> slice:
+def _state_slice(tape: Tape, name: str) -> slice:
     symbols = tape.compiled.model.view.symbols
     if name not in symbols:
         raise InputError(f"unknown variable '{name}', allowed: {', '.join(symbols)}")

@@ -73,7 +73,7 @@ def run_ensemble(
     threads: int = 1,
     out: Path | None = None,
     force: bool = False,
-    client: Any = None,
+    client: str | None = None,
     progress: bool | None = False,
 ) -> Ensemble:
     """Run members with the same equations, scheme, step size, end time and output rows."""
