@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,7 +217,7 @@ class Plan:
         return tuple(name for name in available if name == "t" or name in names)
 
     @functools.cached_property
-    def cache(self) -> dict[str, Any]:
+    def cache(self) -> dict[Hashable, Any]:
         """Cache shared by all plans derived from this one by `with_inputs`.
 
         Results refer to their plans: entries must not refer to the compiled step, whose code would never be freed.
@@ -227,7 +227,7 @@ class Plan:
     # -- run info in files --------------------------------------------------------------------------------------------
     def run_info(self, compiled: CompiledStep) -> RunInfo:
         """Return the run info that is stored in result files."""
-        key = compiled.fingerprint
+        key = "run info", compiled.removed_constraints
         if key not in self.cache:
             self.cache[key] = self._run_info(compiled)
         return self.run_info_like(self.cache[key])

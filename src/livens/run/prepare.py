@@ -22,8 +22,8 @@ from livens.run.drift_monitor import DriftMonitor
 from livens.run.events.event import Event
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
-from livens.run.simulate import compile_and_start, execute
-from livens.run.startup import REFERENCE_H, start_integration
+from livens.run.simulate import execute
+from livens.run.startup import REFERENCE_H, compile_and_start, start_integration
 from livens.run.step_control import StepControl
 from livens.run.stepping import make_stepping
 from livens.schemes.core.scheme import Scheme

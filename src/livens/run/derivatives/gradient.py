@@ -19,8 +19,7 @@ from livens.run.derivatives.tape import Tape, observed_steps, record
 from livens.run.ensemble.members import scheme_state_function
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
 from livens.types import FloatArray, ModelFunction
 from livens.validation import check_integer
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError, suggestion
 from livens.models.base import Model
 from livens.run.derivatives.gradient import Gradient, LossTask
@@ -105,7 +106,7 @@ def hessian(
         value, loss_gradient = loss_function(tape)
         columns = unit_tangents(plan.model, initial_sensitivity, names)
         initial_tangents = [initial_sensitivity.jvp(tangent) for tangent in columns.values()]
-        input_tangents = [np.concatenate([[tangent.h, 0.0], tangent.k]) for tangent in columns.values()]
+        input_tangents = [step_inputs(tangent.h, 0.0, tangent.k) for tangent in columns.values()]
         states = tape.tangents(np.array(initial_tangents), np.array(input_tangents))
         cotangent, matrix = None, np.empty((len(columns), len(columns)))
         for i, tangent in enumerate(columns.values()):

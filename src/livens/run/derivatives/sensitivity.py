@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError, suggestion
 from livens.models.base import Model
 from livens.results.result import Result
@@ -108,7 +109,7 @@ def jvp(
     tape, initial_sensitivity = _recorded(result)
     initial = dict(q0=q0, v0=v0, p0=p0, x0=x0)
     tangent = input_tangent(result.system, initial_sensitivity, initial, parameters, h)
-    dz, dc = initial_sensitivity.jvp(tangent)[None], np.concatenate([[tangent.h, 0.0], tangent.k])[None]
+    dz, dc = initial_sensitivity.jvp(tangent)[None], step_inputs(tangent.h, 0.0, tangent.k)[None]
     tangents = tape.tangents(dz, dc)[:, 0]
     return {name: tangents[:, tape.compiled.layout[name]] for name in result.system.view.symbols}
 
