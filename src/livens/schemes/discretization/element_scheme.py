@@ -140,8 +140,8 @@ class ElementScheme(Scheme):
         """
         raise NotImplementedError
 
-    def reported_multipliers(self, x: Any) -> Any:
-        """Return the multipliers reported in the result, by default the first block."""
+    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+        """Return the multipliers at t + h, from the unknowns and the multipliers at t; by default the first block."""
         return getattr(x, self.multipliers[0])
 
     def dense_output(self, old: MechanicalState, x: Any, h: Any, theta: Any) -> tuple[Any, Any] | None:

@@ -203,10 +203,10 @@ class _MuruaStages(LivensStages):
         """Return ``V_i - v0`` as a matrix of coefficients of the unknowns."""
         return self.W
 
-    def reported_multipliers(self, x: Any) -> Any:
-        """Return the polynomial through the stage multipliers at t + h."""
-        at_end = self.coefficients.interpolant().lagrange(1.0)
-        return linear_combination(at_end, self._blocks(x, self.multipliers[: self.s]))
+    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+        """Return ``gamma_0 z_0 + sum_i gamma_i Z_i``, on the polynomial through the old and the stage multipliers."""
+        stages = self._blocks(x, self.multipliers[: self.s])
+        return self.coefficients.gamma_0 * old_multipliers + linear_combination(self.coefficients.gamma, stages)
 
     def dense_output(self, old: MechanicalState, x: Any, h: Any, theta: Any) -> tuple[Any, Any]:
         """Return the dense output: q from derivatives at Gauss nodes, v through v0, the V_i and v1."""

@@ -121,7 +121,7 @@ class _JPRKStages(PartitionedLivensRK):
             h * g_ddot,
         ]
 
-    def reported_multipliers(self, x: Any) -> Any:
+    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
         return x.lam
 
     def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Any:
@@ -195,7 +195,7 @@ class Rattle(ElementScheme):
     def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Any, h: Any) -> list[Any]:
         return [e.g(new.q, t) / h, velocity_constraint(e, new.q, new.v, t)]
 
-    def reported_multipliers(self, x: Any) -> Any:
+    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
         """Return the mean of both multipliers, which act on half a step each; second order at the midpoint."""
         return (x.lam + x.mu) / 2
 
@@ -219,6 +219,6 @@ class Shake(Rattle):
     def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Any, h: Any) -> list[Any]:
         return [e.g(new.q, t) / h]
 
-    def reported_multipliers(self, x: Any) -> Any:
+    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
         """Return half the multiplier: it acts on half a step, but represents the interval between two midpoints."""
         return x.lam / 2
