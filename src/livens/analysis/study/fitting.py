@@ -28,7 +28,7 @@ from livens.validation import check_array, check_integer, check_number
 _STEP_TOLERANCE = 1e-7
 #: Weight of the distance from the guess, relative to the root mean square of the misfit at the guess.
 _REGULARIZATION = 1e-4
-#: Relative change along an undetermined direction above which a variable takes part in it, as a fraction of the largest.
+#: Relative change along an undetermined direction above which a variable takes part, as a fraction of the largest.
 _PARTICIPATION = 1e-3
 #: Correlation above which a fit reports it.
 _STRONG = 0.99

@@ -41,7 +41,7 @@ def scaling_function(system: System, scaling: Scaling | StiffnessEstimate, alpha
 
 
 def _estimated_scaling(system: System, min_omega2: float, alpha: float) -> ScalingFunction:
-    """Return eq. 15 of S003 paper V with the norm of the mass matrix, which makes metres and radians comparable.
+    """Return eq. 15 of Modin 2009, paper V with the norm of the mass matrix, which makes metres and radians comparable.
 
     ``s = (|A(q + alpha h w, v) - A(q, v)|/(alpha h |w|) + limit)^(-1/2)`` with ``|f|^2 = f.M^-1 f``,
     ``|w|^2 = w.M w`` and w = v; at rest, w is the mean velocity ``alpha h M^-1 A/2`` of the accelerated motion.

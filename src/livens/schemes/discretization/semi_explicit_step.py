@@ -1,8 +1,9 @@
 """Semi-explicit (IMEX) step of Systems: expensive forces A once per step, cheap forces B implicitly.
 
-Scheme (5) of S003 paper V, for the systems of chapter 4.2 of S003: rotating bodies, configuration-dependent mass
-matrix, constraints with multipliers, and for every cheap force the evaluation point `beta` in the step. Unknowns are
-mean velocities, restricted to those with implicit forces or constraints.
+Scheme (5) of Modin 2009, paper V, for the systems of chapter 4.2 of Modin 2009: rotating bodies,
+configuration-dependent mass matrix, constraints with multipliers, and for every cheap force
+the evaluation point `beta` in the step. Unknowns are mean velocities, restricted to those
+with implicit forces or constraints.
 """
 
 from __future__ import annotations

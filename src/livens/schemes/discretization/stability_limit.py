@@ -1,4 +1,4 @@
-"""Linear stability limit of the step size for explicit forces: theorem 3 of S003 paper V for all velocities."""
+"""Linear stability limit of the step size for explicit forces: theorem 3 of Modin 2009, paper V for all velocities."""
 
 from __future__ import annotations
 
