@@ -201,7 +201,7 @@ def _law(system: System, index: int, tree: list[TreeJoint]) -> JointLaw:
     name = element.name or f"element {index}"
     owner = next((joint for joint in tree if joint.joint is element.joint and joint.joint is not None), None)
     if owner is None or owner.joint is None:
-        raise NotATreeError(f"the element '{name}' does not act on the coordinate of a tree joint")
+        raise NotATreeError(f"the element '{name}' acts on several bodies")
     joint = owner.joint
     if len(element.coordinates) != len(joint.coordinates) or not element.functions.keys() <= {
         "potential",
