@@ -27,7 +27,8 @@ class InputsAndOutputs:
         self._model, view = model, model.view
         self.input_labels, self._indices = _input_indices(model, inputs)
         self._multipliers = ca.SX.sym("lam", len(model.constraint_names))
-        columns, labels = [], []
+        columns: list[Any] = []
+        labels: list[str] = []
         for output in (outputs,) if isinstance(outputs, str) or callable(outputs) else outputs:
             column = ca.densify(self._expression(output))
             name = output if isinstance(output, str) else getattr(output, "__name__", "output")
@@ -115,7 +116,8 @@ class InputsAndOutputs:
 
 def _input_indices(model: Model, inputs: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
     """Return labels of the inputs and their indices in the parameter vector."""
-    labels, indices = [], []
+    labels: list[str] = []
+    indices: list[int] = []
     entries = model.parameter_table.entries
     for name in (inputs,) if isinstance(inputs, str) else inputs:
         if name not in entries:
@@ -143,7 +145,7 @@ def to_control(linearisation: Linearisation) -> Any:
     if rank < n:  # E = U S V^T: the equations U2^T (A w + B u) = 0 determine V2^T w
         A, B, C = U.T @ A @ Vt.T, U.T @ B, C @ Vt.T
         algebraic = A[rank:, rank:]
-        if np.linalg.matrix_rank(algebraic, tol=_RANK_TOLERANCE * max(1.0, np.linalg.norm(A))) < n - rank:
+        if np.linalg.matrix_rank(algebraic, tol=_RANK_TOLERANCE * max(1.0, float(np.linalg.norm(A)))) < n - rank:
             raise InputError("variables without inertia cannot be eliminated: reduce the index of the model first")
         by_state, by_input = np.linalg.solve(algebraic, A[rank:, :rank]), np.linalg.solve(algebraic, B[rank:])
         D = D.reshape(len(C), -1) - C[:, rank:] @ by_input
