@@ -100,6 +100,8 @@ if TYPE_CHECKING:
     from livens.scene import shapes as shapes
     from livens.schemes import scaling as scaling
     from livens.schemes import tableaus as tableaus
+    from livens.transcription.api import optimal_control as optimal_control
+    from livens.transcription.motion import OptimalMotion as OptimalMotion
 
 #: Modules of the public names, imported on first use, so that ``import livens`` is fast.
 _HOMES = {
@@ -121,6 +123,7 @@ _HOMES = {
     "Multibody": "multibody.multibody",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
+    "OptimalMotion": "transcription.motion",
     "PointMasses": "models.point_masses",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
@@ -136,6 +139,7 @@ _HOMES = {
     "linearise": "analysis.linearise",
     "load": "results.storage.hdf5_reader",
     "mm": "multibody.units",
+    "optimal_control": "transcription.api",
     "prepare": "run.prepare",
     "resume": "run.simulate",
     "rpm": "multibody.units",

@@ -142,27 +142,29 @@ class SystemProperties:
     @functools.cached_property
     def conservative(self) -> bool:
         """Whether there are no dissipation, no applied forces and no time dependence."""
-        return self.autonomous and not any(
-            not model.R.is_zero() or model.F.nnz() > 0 or model.is_driven or model.has_constraint_friction
-            for model in self.distinct_types
-        )
+        return not self._nonconservative_terms
 
     @functools.cached_property
     def distinct_types(self) -> tuple[ElementType, ...]:
         """Distinct element types."""
         return tuple(dict.fromkeys(self.element_types))
 
+    @functools.cached_property
+    def _nonconservative_terms(self) -> tuple[str, ...]:
+        """Names of the terms that change the total energy; empty for a conservative system."""
+        types = self.distinct_types
+        terms = {
+            "dissipation": any(not model.R.is_zero() for model in types),
+            "applied forces": any(model.F.nnz() > 0 for model in types),
+            "prescribed motion": any(model.is_driven for model in types),
+            "friction of constraints": any(model.has_constraint_friction for model in types),
+            "time-dependent": not self.autonomous,
+        }
+        return tuple(name for name, is_present in terms.items() if is_present)
+
     def _conservative_text(self) -> str:
-        reasons = [
-            reason
-            for reason, holds in {
-                "dissipation": any(not model.R.is_zero() for model in self.distinct_types),
-                "applied forces": any(model.F.nnz() > 0 for model in self.distinct_types),
-                "time-dependent": not self.autonomous,
-            }.items()
-            if holds
-        ]
-        return f"no ({', '.join(reasons)})" if reasons else "yes"
+        terms = self._nonconservative_terms
+        return f"no ({', '.join(terms)})" if terms else "yes"
 
     # -- SymPy ---------------------------------------------------------------------------------------------------------
     @classmethod

@@ -85,7 +85,7 @@ class Run:
                 f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
             )
         self._plan, self._compiled, self._info = plan, compiled, info
-        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k)
+        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier)
         self._observers: tuple[StepObserver, ...] = (self._monitor, recorder)
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
