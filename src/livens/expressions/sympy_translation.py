@@ -92,7 +92,8 @@ def _evaluate(expression: Any, known: dict[Any, Any]) -> Any:
             return evaluate(numerator) / evaluate(denominator)
         return functools.reduce(operator.mul, map(evaluate, expression.args))
     if expression.is_Pow:
-        return _power(*expression.args, evaluate)
+        base, exponent = expression.args
+        return _power(base, exponent, evaluate)
     if isinstance(expression, sp.Piecewise):
         value: Any = float("nan")
         for piece, condition in reversed(expression.args):

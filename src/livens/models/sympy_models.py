@@ -176,7 +176,7 @@ def _from_energies(
     g, h, F = ([sp.sympify(e).doit() for e in items] for items in (constraints, velocity_constraints, forces or ()))
     R = None if dissipation is None else sp.sympify(dissipation).doit()
     values = _SymbolValues([T, V, *g, *h, *F, *([] if R is None else [R])], coordinates, rates, parameters, specified)
-    functions: dict[str, Callable[..., Any]] = {
+    functions: dict[str, Any] = {
         "kinetic": lambda q, v, k: from_sympy_expressions([T], values(q, v, k=k))[0],
         "potential": lambda q, t, k: from_sympy_expressions([V], values(q, (), t, k))[0],
     }
