@@ -7,8 +7,9 @@ does not depend on the number of repetitions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -123,9 +124,9 @@ class BlockProgram:
             ),
         }
 
-    def solver(self, options: dict[str, object]) -> ca.Function:
+    def solver(self, options: Mapping[str, Any]) -> ca.Function:
         """Return the IPOPT solver of the program."""
-        problem = {"x": self._x, "f": self._f, "g": self._g}
+        problem: dict[str, Any] = {"x": self._x, "f": self._f, "g": self._g}
         return ca.nlpsol("livens", "ipopt", problem, {**self.derivatives, **options})
 
 
