@@ -19,12 +19,11 @@ from livens.engine.assembled.thread_team import make_team, team_running
 from livens.engine.assembled.time_loop import (
     ITERATIONS_TAKEN,
     N_LOOP_STATE,
-    NEEDS_CHORD_KERNELS,
     SUBSTEPS_DONE,
     ChunkWorkspace,
 )
 from livens.engine.assembled.workspace_pool import WorkspacePool
-from livens.engine.newton.iteration import CONVERGED
+from livens.engine.newton.convergence import CONVERGED, NEEDS_CHORD_KERNELS
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
     MIN_ULPS,

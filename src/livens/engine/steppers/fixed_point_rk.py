@@ -17,7 +17,8 @@ from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.iteration import CONVERGED, DIVERGED, END_REACHED, HISTORY, N_STEPS, Workspace
+from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED
+from livens.engine.newton.iteration import HISTORY, N_STEPS, Workspace
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,

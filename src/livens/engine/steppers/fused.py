@@ -9,16 +9,15 @@ import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.newton import time_loop
-from livens.engine.newton.iteration import (
+from livens.engine.newton.convergence import (
     CONVERGED,
     END_REACHED,
     ERROR_TOO_LARGE,
-    HISTORY,
     MAX_NEWTON_ITERATIONS,
     NEEDS_REPIVOT,
     REPIVOT_AFTER,
-    Workspace,
 )
+from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error
 from livens.engine.newton.time_loop import StepPolicy
