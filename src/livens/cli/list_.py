@@ -92,7 +92,7 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
                     "summary": entry.summary,
                     "source": entry.source,
                     "options": dict(entry.options),
-                    "kind": problem.model.type_label,
+                    "type": problem.model.type_label,
                     "scheme": problem.scheme,
                     "h": problem.h,
                     "t_end": problem.t_end,
@@ -134,7 +134,7 @@ def describe_problem(name: str) -> None:
     typer.echo(f"{info['name']}\n    {info['summary']}")
     if info["source"]:
         typer.echo(f"    source        {info['source']}")
-    typer.echo(f"    type          {info['kind']}")
+    typer.echo(f"    type          {info['type']}")
     options = "  ".join(f"{option}={_format_value(value)}" for option, value in info["options"].items())
     typer.echo(f"    options       {options or 'none'}")
     typer.echo(f"    default run   scheme {info['scheme']}, h = {info['h']:g} s, until t = {info['t_end']:g} s")

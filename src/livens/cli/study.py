@@ -1,4 +1,4 @@
-"""``livens compare``, ``converge`` and ``workprecision``: studies of several runs."""
+"""``livens compare``, ``converge`` and ``work-precision``: studies of several runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors."
 def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
     app.command("converge")(converge)
-    app.command("workprecision")(workprecision)
+    app.command("work-precision")(work_precision)
 
 
 def compare(
@@ -120,7 +120,7 @@ def converge(
     _finish(failures, all(curve.as_guaranteed for curve in study.curves))
 
 
-def workprecision(
+def work_precision(
     problem: ProblemName,
     schemes: FewSchemes = None,
     h: Steps = None,
@@ -136,7 +136,7 @@ def workprecision(
     The time is that of the steps, without derivation and compilation. Evaluations are those of the equations of a
     step: every Newton iteration takes two, the residual with its Jacobian, and the residual after the update.
 
-    Example: livens workprecision simple-pendulum --h 0.01:6 --out work.png
+    Example: livens work-precision simple-pendulum --h 0.01:6 --out work.png
     """
     from livens.analysis.study import work_precision
     from livens.analysis.study.step_lists import parse_step_sizes

@@ -151,6 +151,8 @@ class Scheme:
     supports_external_forces: bool = False
     #: The scheme supports sampled controllers with a zero-order hold over the step.
     supports_sampled_control: bool = False
+    #: A step of the scheme can be solved on a spanning tree of joints: the tree tier.
+    steps_on_trees: bool = False
     aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ()

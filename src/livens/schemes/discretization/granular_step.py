@@ -30,6 +30,14 @@ class GranularEquations(StepEquations):
     def layout(self) -> Layout:  # type: ignore[override]  # declared as attribute in the base class
         return self.granular_box.layout.extended(A=self.granular_box.n + 1)
 
+    @property
+    def n_unknowns(self) -> int:
+        return 0
+
+    @property
+    def loops_over_bodies(self) -> bool:
+        return True
+
     def to_single_graph(self) -> StepGraph:
         raise InputError(
             "a granular box is stepped by loops over cells and has no graph: derivatives, ensembles in lanes and "

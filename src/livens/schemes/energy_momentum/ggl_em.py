@@ -8,17 +8,12 @@ from typing import Any
 import casadi as ca
 
 from livens.models.system import System
-from livens.schemes.core.scheme import Requirement
 from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.element_scheme import ElementContribution, ElementFunctions, MechanicalState
 from livens.schemes.discretization.element_step import ElementEquations
 from livens.schemes.energy_momentum.base import EnergyMomentum
-from livens.schemes.symplectic.ggl import SCLERONOMIC, hidden_constraints
+from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY, SCLERONOMIC, hidden_constraints
 from livens.schemes.symplectic.livens_variational import MASS_REGULAR_ON_NULLSPACE
-
-QUADRATIC_KINETIC_ENERGY = Requirement(
-    "homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities"
-)
 
 
 class GGLEnergyMomentum(EnergyMomentum):

@@ -14,6 +14,7 @@ from livens.schemes.discretization.element_scheme import (
     MechanicalState,
 )
 from livens.schemes.energy_momentum.base import EnergyMomentum
+from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY
 
 REGULAR_AUGMENTED_MASS = Requirement(
     "regular_augmented_mass", "a regular mass matrix (or unit quaternions, for which it is made regular)"
@@ -125,6 +126,7 @@ class HamiltonEM(EnergyMomentum):
     requires = (
         REGULAR_AUGMENTED_MASS,
         Requirement("left_invariant_mass", "a left-invariant mass matrix, one body per element (unit quaternions)"),
+        QUADRATIC_KINETIC_ENERGY,
     )
     unknowns = ("u", "p_m", "v1")
     multipliers = ("lam",)

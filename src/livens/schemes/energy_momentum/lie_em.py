@@ -51,6 +51,7 @@ class LieEM(RigidBodyScheme, Scheme):
     rotor_step: type[RigidBodyStep] | None = RotorStep
     supports_velocity_constraints = True
     supports_sampled_control = True
+    steps_on_trees = True
 
     def force_scheme(self) -> LivensEM:
         return LivensEM()

@@ -27,6 +27,7 @@ class LieGGL(LieEM):
     """
 
     name = "lie-ggl"
+    steps_on_trees = False
     conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "lie-em with both constraint levels at the end of the step"
     when_to_use = "Mechanisms with moving constraints or velocity drives, whose velocities have to be exact as well."

@@ -150,8 +150,8 @@ class Imex(MapScheme):
         return self.scheme_state_of(model, q, p, t, k, h)
 
 
-#: Kicks are evaluated at the state; gyroscopic terms belong to the step between them.
-EXPLICIT_POINT = ExplicitPoint(0.0, gyroscopic=False)
+#: Kicks are evaluated at the state, as accelerations; gyroscopic terms belong to the step between them.
+EXPLICIT_POINT = ExplicitPoint(0.0, torques=False)
 
 
 class IMEXSystemStep:

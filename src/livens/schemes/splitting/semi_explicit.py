@@ -51,8 +51,8 @@ from livens.schemes.symplectic.stormer_verlet import SEPARABLE
 def uses_element_path(model: Any) -> bool:
     """Return True if a model is stepped in element-wise form.
 
-    This is the case for rotating bodies, constraints, a configuration-dependent mass matrix, and element-wise values of
-    beta. All other models are in Hamiltonian form with a constant mass matrix.
+    This is the case for rotating bodies, constraints, a kinetic energy that depends on the configuration, and
+    element-wise values of beta. All other models are in Hamiltonian form with a constant mass matrix.
     """
     if not isinstance(model, System):
         return False
@@ -62,7 +62,7 @@ def uses_element_path(model: Any) -> bool:
     return (
         has_element_settings
         or bool(model.m or model.frames)
-        or not (model.constant_mass and "phase space" in model.formulations)
+        or not (model.constant_mass and model.separable and "phase space" in model.formulations)
     )
 
 
@@ -87,10 +87,11 @@ class SemiExplicit(MapScheme):
     the A* of a full step, which does not reduce the order.) The unknown is the mean velocity ``(q1 - q0)/h``; without
     cheap forces, or with b = 0, the step is explicit. As A is not differentiated, it may be a `livens.ExternalForce`.
 
-    On Systems this is chapter 4.2 of Modin 2009: rigid bodies move on the rotation group (gyroscopic terms belong to
-    A), masses may depend on the configuration (inertial forces are evaluated at the midpoint), constraints have
-    multipliers, and every cheap element may have its own beta. Only velocities with forces B or constraints are
-    unknowns; linear springs and dampers on one coordinate each are solved in closed form.
+    On Systems this is chapter 4.2 of Modin 2009: rigid bodies move on the rotation group, masses may depend on the
+    configuration (inertial forces are evaluated at the midpoint), constraints have multipliers, and every cheap element
+    may have its own beta. Only velocities with forces B or constraints are unknowns; linear springs and dampers on one
+    coordinate each are solved in closed form. Bodies in space rotate freely around the kick of the torques, which is
+    symmetric (`discretization.free_rotation`); gyroscopic terms belong neither to A nor to B.
 
     Stable for ``b >= 1/2`` and any stiffness and damping in B, if those of A are in the region of theorem 3. Of order 2
     for ``a = b = 1/2`` if A does not depend on velocities, else of order 1. Symmetric for these values, so that it can

@@ -111,6 +111,10 @@ class WisdomHolmanEquations(StepEquations):
         self.layout = model.layout
 
     @property
+    def n_unknowns(self) -> int:
+        return 0
+
+    @property
     def n_planets(self) -> int:
         return self.model.count - 1
 

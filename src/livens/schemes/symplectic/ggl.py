@@ -21,6 +21,9 @@ from livens.schemes.discretization.element_scheme import (
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
 REGULAR_MASS = Requirement("regular_mass", "a regular mass matrix")
 SCLERONOMIC = Requirement("scleronomic", "constraints that do not depend on time")
+QUADRATIC_KINETIC_ENERGY = Requirement(
+    "homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities"
+)
 
 
 def hidden_constraints(e: ElementFunctions, q: Any, u: Any) -> Any:
@@ -60,7 +63,7 @@ class GGLVariational(ElementScheme):
     source = "Kinon et al. 2023, (41), (57)"
     when_to_use = "You reproduce the variational integrator of the GGL principle."
     when_to_avoid = "You need order 2: use `livens-variational`."
-    requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
+    requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
     unknowns = ("v", "u", "s")
     multipliers = ("lam", "gam")
 
@@ -118,7 +121,7 @@ class GGLClassic(ElementScheme):
     source = "Kinon et al. 2023, (21)"
     when_to_use = "Comparison with the Gear-Gupta-Leimkuhler stabilisation."
     when_to_avoid = "Energy or symplecticity matters: use `ggl-em` or `ggl-variational`."
-    requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
+    requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
     unknowns = ("v", "s")
     multipliers = ("lam", "gam")
 
