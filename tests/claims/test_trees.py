@@ -243,6 +243,18 @@ def test_contact_with_the_ground():
     assert force.max() > 50.0
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_armature_as_a_number_of_the_joint(is_reversed):
+    """Rotors that are coupled to revolute joints have no unknowns; motion and multipliers are those of rotor bodies."""
+    mb = tree(("revolute", "revolute", "revolute"), (-1, 0, 1), 4, laws=True, is_reversed=is_reversed)
+    for joint in list(mb.joints.values()):
+        rotor = mb.body(f"{joint.name} rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
+        bearing = mb.revolute(f"{joint.name} bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
+        mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+    run = assert_equal_runs(mb)
+    assert "6 bodies form a tree with 3 degrees of freedom" in run.info.tier_reason
+
+
 def test_parameters_of_a_prepared_step():
     """Masses, inertias, joint positions and stiffnesses are parameters of the tree as well."""
     mb = tree(("revolute", "revolute", "prismatic"), (-1, 0, 1), 2, laws=True)

@@ -119,6 +119,7 @@ class Coupling:
             name=name,
             constraint_names=[coupling_type],
         )
+        self.element.joint = self
 
     def values(self, q: Any) -> Any:
         """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""
