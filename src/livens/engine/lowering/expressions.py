@@ -43,7 +43,7 @@ class ExpressionTranslator(FunctionBuilder):
         if isinstance(value, bool):
             return ("true" if value else "false"), BOOL
         if isinstance(value, int):
-            return str(value), INT
+            return str(int(value)), INT
         if isinstance(value, float):
             return literal(value), FLOAT
         raise self._error(node, f"{value!r} is not a number")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from livens.engine.aligned import aligned
+from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.trees import records as r
 from livens.engine.trees.force_kernels import force_kernels
@@ -83,7 +83,7 @@ class TreeModel:
             driver=np.array(
                 [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
             ),
-            records=aligned((n + 1) * r.STRIDE),
+            records=aligned_zeros((n + 1) * r.STRIDE),
             law_of_body=self._law_of_node,
             law_sign=self._law_sign,
             law_ptr=self._law_ptr,
@@ -91,7 +91,7 @@ class TreeModel:
             law_work_kernel=np.array([code.address for _, code in self._codes], dtype=np.int64),
             law_inputs_ptr=np.cumsum([0, *self._law_sizes], dtype=np.int64),
             law_inputs=np.zeros(sum(self._law_sizes) + 1),
-            law_records=aligned((len(self._law_ptr)) * r.LAW_STRIDE),
+            law_records=aligned_zeros((len(self._law_ptr)) * r.LAW_STRIDE),
             n_laws=len(self._codes),
             n_forces=len(tree.forces),
             force_body=np.array([node_of_body[force.body] for force in tree.forces], dtype=np.int64),
@@ -99,7 +99,7 @@ class TreeModel:
             force_work_kernel=np.array([code.address for _, code in self._force_codes], dtype=np.int64),
             force_inputs_ptr=np.cumsum([0, *force_sizes], dtype=np.int64),
             force_inputs=np.zeros(sum(force_sizes) + 1),
-            force_outputs=aligned(64),
+            force_outputs=aligned_zeros(64),
         )
         self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
         self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
@@ -253,7 +253,7 @@ class TreeModel:
             dofs=np.array([frame.coordinates for frame in system.frames], dtype=np.int64).ravel(),
             n_joints=len(jointed),
             joint_ints=ints.ravel(),
-            joint_floats=aligned(max(1, len(jointed)) * JOINT_FLOATS),
+            joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
         )
 
     # -- states ------------------------------------------------------------------------------------------------------
