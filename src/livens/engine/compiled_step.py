@@ -26,34 +26,28 @@ from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
-from livens.engine.stepper import Stepper
-from livens.engine.steppers.dem import DemStepper
-from livens.engine.steppers.explicit import ExplicitStepper
-from livens.engine.steppers.fixed_point_rk import FixedPointStepper
-from livens.engine.steppers.free_bodies import FreeBodiesStepper
-from livens.engine.steppers.fused import FusedStepper
+from livens.engine.stepper import Stepper, StepperOptions
+from livens.engine.stepper_registry import fused_stepper_type
 from livens.engine.steppers.neighbour_list import NeighbourList
-from livens.engine.steppers.reference import ReferenceStepper
-from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl, TaylorStepper
-from livens.engine.wisdom_holman.stepper import WisdomHolmanStepper
+from livens.engine.steppers.reference import ReferenceSolver, ReferenceStepper
+from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
 from livens.models.contact_detection import DetectedContacts
+from livens.models.system import System
 from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
-from livens.schemes.discretization.fixed_point_stages import FixedPointStages
-from livens.schemes.discretization.granular_step import GranularEquations
-from livens.schemes.discretization.independent_bodies import IndependentBodyEquations
-from livens.schemes.splitting.wisdom_holman import WisdomHolmanEquations
 from livens.schemes.taylor_equations import TaylorEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
+    from livens.engine.trees.arrays import TreeModel
+    from livens.engine.trees.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
@@ -107,26 +101,13 @@ class CompiledStep:
     @property
     def has_dedicated_code(self) -> bool:
         """True for steps with dedicated native code and no unknowns; their equations as one graph are rarely needed."""
-        return isinstance(
-            self.equations, TaylorEquations | WisdomHolmanEquations | GranularEquations | IndependentBodyEquations
-        )
-
-    @property
-    def uses_fixed_point(self) -> bool:
-        """True if stages are solved by fixed-point iteration: no elimination and no pivots."""
-        return isinstance(self.equations, FixedPointStages)
+        return self.equations.n_unknowns == 0
 
     @functools.cached_property
     def size(self) -> int:
         """Number of unknowns of a step."""
-        if isinstance(self.equations, FixedPointStages):
-            return self.equations.size
-        return 0 if self.has_dedicated_code else self.flat_equations.size
-
-    @property
-    def loops_over_bodies(self) -> bool:
-        """True if steps loop over bodies and cells, without one graph of all equations."""
-        return isinstance(self.equations, GranularEquations | IndependentBodyEquations)
+        n_unknowns = self.equations.n_unknowns
+        return self.flat_equations.size if n_unknowns is None else n_unknowns
 
     @property
     def has_dense_output(self) -> bool:
@@ -143,6 +124,31 @@ class CompiledStep:
     def _report_stage(self) -> None:
         unknowns = getattr(self.equations, "unknowns", None)
         report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
+
+    # -- tree ---------------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def tree_or_reason(self) -> SpanningTree | str:
+        """Spanning tree of the tree tier, or the reason why there is none."""
+        from livens.engine.trees.spanning_tree import NotATreeError, spanning_tree
+
+        if not self.scheme.steps_on_trees or not isinstance(self.model, System):
+            return f"scheme '{self.scheme.name}' does not step on trees"
+        if self.removed_constraints:
+            return "it has redundant constraints"
+        try:
+            return spanning_tree(self.model)
+        except NotATreeError as error:
+            return str(error)
+
+    def make_tree_model(self, k: np.ndarray) -> TreeModel:
+        """Return the arrays of the tree tier for one run; they change during the run."""
+        from livens.engine.trees.arrays import TreeModel
+
+        tree, model = self.tree_or_reason, self.model
+        assert not isinstance(tree, str) and isinstance(model, System)
+        tree_model = TreeModel(model, tree, self.layout, self.scheme.force_scheme().gradient.inner)
+        tree_model.set_parameters(k)
+        return tree_model
 
     # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -177,14 +183,20 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
-        avoids_flat_graph = self.model.uses_sparse_path or self.has_dedicated_code or self.uses_fixed_point
+        avoids_flat_graph = self.model.uses_sparse_path or self.equations.n_unknowns is not None
+        avoids_flat_graph = avoids_flat_graph or self._may_step_on_tree
         return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
 
     def matches_fingerprint(self, fingerprint: str) -> bool:
         """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
-        if fingerprint == self.fingerprint or self.loops_over_bodies:
+        if fingerprint == self.fingerprint or self.equations.loops_over_bodies:
             return fingerprint == self.fingerprint
-        return self.model.uses_sparse_path and fingerprint == self.flat_equations.fingerprint
+        has_flat_graph = self.model.uses_sparse_path or self._may_step_on_tree
+        return has_flat_graph and fingerprint == self.flat_equations.fingerprint
+
+    @property
+    def _may_step_on_tree(self) -> bool:
+        return self.scheme.steps_on_trees and isinstance(self.model, System)
 
     def error_estimate(self, tier: str) -> ErrorEstimateInfo | None:
         """Return the description of the error estimate of a tier, or None."""
@@ -262,6 +274,8 @@ class CompiledStep:
 
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
+        if tier == "tree":
+            return self.make_tree_model(c[2:]).initial_unknowns(z)
         if tier == "assembled":
             from livens.engine.assembled.assembly import AssemblyWorkspace
 
@@ -273,10 +287,8 @@ class CompiledStep:
                 return plan.initial_guess(z, substep_inputs, lambda x: bench.residual(x, z, history, substep_inputs))
 
             return np.concatenate([guess_substep(weight) for weight in plan.substep_weights])
-        if (
-            self.uses_fixed_point and tier == "fused"
-        ):  # the iteration starts from the stage derivatives at the initial state
-            return np.zeros(self.size)
+        if tier == "fused" and self.equations.n_unknowns is not None:
+            return np.zeros(self.size)  # dedicated code computes its own initial guess
         return self._initial_guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     def initial_history(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -323,39 +335,33 @@ class CompiledStep:
         return order
 
     # -- steppers -----------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def reference_solver(self) -> ReferenceSolver:
+        """Reference solver, for steps that other steppers cannot solve."""
+        return ReferenceSolver(self.flat_equations)
+
+    def stepper_type(self, tier: str) -> type[Stepper]:
+        """Return the stepper class of a tier."""
+        if tier == "assembled":
+            from livens.engine.assembled.stepper import AssembledStepper
+
+            return AssembledStepper
+        if tier == "tree":
+            from livens.engine.trees.stepper import TreeStepper
+
+            return TreeStepper
+        return ReferenceStepper if tier == "reference" else fused_stepper_type(self)
+
     def make_stepper(
         self,
         tier: str,
         k: np.ndarray,
         order: PivotOrder | None = None,
-        control: StepSizeController | None = None,
-        taylor_control: TaylorStepControl | None = None,
+        control: StepSizeController | TaylorStepControl | None = None,
         n_threads: int = 1,
     ) -> Stepper:
-        """Return the stepper of a tier for one run with the parameters k.
-
-        `taylor_control` is for schemes with their own step-size control, `n_threads` for the assembled tier.
-        """
-        if tier == "assembled":
-            from livens.engine.assembled.stepper import AssembledStepper
-
-            return AssembledStepper(self, k, control, n_threads)
-        if isinstance(self.equations, IndependentBodyEquations) and tier == "fused":
-            return FreeBodiesStepper(self, k)
-        if self.loops_over_bodies and tier == "fused":
-            return DemStepper(self, k)
-        if tier == "reference":
-            return ReferenceStepper(self.flat_equations, k)
-        if self.uses_taylor_series:
-            return TaylorStepper(self, k, taylor_control)
-        if self.has_dedicated_code:
-            return WisdomHolmanStepper(self, k)
-        if self.uses_fixed_point:
-            return FixedPointStepper(self, k)
-        if not self.flat_equations.size:
-            return ExplicitStepper(self, k)
-        assert order is not None
-        return FusedStepper(self, k, order, control)
+        """Return the stepper of a tier for one run with the parameters k; `n_threads` is for the assembled tier."""
+        return self.stepper_type(tier).create(self, k, StepperOptions(order, control, n_threads))
 
 
 _compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()

@@ -163,6 +163,11 @@ class ParameterTable:
         #: Aliases: names of parameters in the models that this model was composed of.
         self.aliases = dict(aliases or {})
 
+    def extended(self, owner: str, parameters: Parameters) -> ParameterTable:
+        """Return the table with the parameters of one more owner at the end of the vector."""
+        owners = zip((*self._labels, owner), (*self._parts[1:], parameters), strict=True)
+        return ParameterTable(self.model_parameters, list(owners), self.aliases)
+
     @functools.cached_property
     def _values(self) -> np.ndarray:
         return np.concatenate([part.vector() for part in self._parts])

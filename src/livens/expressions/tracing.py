@@ -61,10 +61,14 @@ class FunctionTracer:
             else self._available
         )
         names = argument_names(role, value, self._context, list(available) if allowed is None else allowed)
+        accepts_keywords = _accepts_keywords(value)
+        positional = [] if accepts_keywords else [available[name] for name in names]
+        named = {name: available[name] for name in names} if accepts_keywords else {}
         try:
-            if not _accepts_keywords(value):
-                return value(*(available[name] for name in names))
-            return value(**{name: available[name] for name in names})
+            try:
+                return value(*positional, **named)
+            except (TypeError, ValueError) as error:  # possibly a function for numbers, or a branch on a symbol
+                return _trace_numbers(value, positional, named, error)
         except ModelError as error:
             raise ModelError(f"{role}{self._context}: {error}") from None
         except Exception as error:  # a user function may raise anything: name the function
@@ -113,6 +117,16 @@ def argument_names(role: str, function: ModelFunction, context: str, allowed: Co
                 f"{role}{context} has an argument '{name}'; {subject} have the arguments {', '.join(allowed)}"
             )
     return names
+
+
+def _trace_numbers(function: ModelFunction, positional: list[Any], named: dict[str, Any], error: Exception) -> Any:
+    """Return the value of a function that raised `error` when it was called with symbols."""
+    from livens.expressions.numpy_tracing import trace_numpy
+
+    if isinstance(error, ModelError):
+        raise error
+    value = trace_numpy(function, *positional, **named).value
+    return value.item() if value.ndim == 0 else value
 
 
 def _arguments(role: str, function: ModelFunction, context: str, allowed: Collection[str]) -> list[tuple[str, bool]]:

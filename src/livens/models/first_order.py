@@ -43,8 +43,8 @@ class FirstOrder(DescriptorModel):
     visual : callable, optional
         Function of ``x t k`` that returns shapes, see `livens.shapes`.
     partition : str or sequence of str, default ()
-        Names of the states in the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (S002
-        def. 6.1). Pairs of methods then apply, such as ``lobatto-iiia-iiib-3`` or `partitioned:<method>,<other>`.
+        Names of the states in the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (Symank
+        2025 def. 6.1). Pairs of methods then apply, such as ``lobatto-iiia-iiib-3`` or `partitioned:<method>,<other>`.
 
     Raises
     ------
@@ -137,6 +137,11 @@ class FirstOrder(DescriptorModel):
         residual = ca.vertcat(self.E @ self._xdot[: self.n] - self.f, -self.g)
         return Descriptor(self._xy, self._xdot, self._t, self._k, ca.densify(residual))
 
+    @functools.cached_property
+    def _terms(self) -> ca.Function:
+        """Right-hand side, algebraic equations and mass matrix as a function of (x, t, k)."""
+        return ca.Function("f", [self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
+
     @property
     def observables(self) -> Mapping[str, Any]:
         return {**self.symmetries, "constraint": self.g} if self.m else dict(self.symmetries)
@@ -152,8 +157,7 @@ class FirstOrder(DescriptorModel):
         y = initial_values.get("y0") if self.m else None
         y_initial = np.zeros(self.m) if y is None else check_vector("y0", y, self.algebraic_names, "algebraic variable")
         w = np.concatenate([x, y_initial])
-        terms = ca.Function("f", [self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
-        if not np.all(np.isfinite(np.array(terms(w, t0, k)))):
+        if not np.all(np.isfinite(np.array(self._terms(w, t0, k)))):
             raise InputError("the right-hand side cannot be evaluated at the initial values: the result is not finite")
         prescribed = range(self.n if y is None else self.n + self.m)
         w = self.consistent_initial_values(w, prescribed, k, t0, project)

@@ -55,6 +55,7 @@ class Joint(BodyConstraint):
             visual=visuals.joint_visual(self.a, self.b, local_positions),
             **velocity_functions,
         )
+        self.element.joint = self
 
     def force_element(
         self, name: str, parameters: dict[str, Any], extra_coordinates: Sequence[Any] = (), **functions: Any
@@ -66,13 +67,15 @@ class Joint(BodyConstraint):
         """
         constants = {key: value for key, value in self.parameters.items() if np.isin(value, (-1.0, 0.0, 1.0)).all()}
         element_parameters = {key: value for key, value in self.parameters.items() if key not in constants} | parameters
-        return Element(
+        element = Element(
             (*self.coordinates, *extra_coordinates),
             parameters=element_parameters,
             constants=constants,
             name=name,
             **functions,
         )
+        element.joint = self
+        return element
 
     # -- joint coordinates, functions of the coordinates of both bodies -----------------------------------------------
     def angle(self, q: Vector) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.multibody.body_elements import BodyElement, check_bodies
-from livens.types import ArrayLike, Vector
+from livens.types import Vector
 
 
 def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
@@ -46,8 +46,10 @@ def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
     return lambda q: np.hstack(blocks)
 
 
-def angular_momentum(bodies: Sequence[BodyElement], axis: ArrayLike | None = None) -> Callable[[Any], Any]:
-    """Return the generator of rotations of all bodies about the axes through the origin (S004 eq. 65).
+def angular_momentum(bodies: Sequence[BodyElement], axis: Any = None) -> Callable[[Any], Any]:
+    """Return the generator of rotations of all bodies about the axes through the origin.
+
+    See Kinon and Betsch 2024, eq. 65.
 
     Parameters
     ----------

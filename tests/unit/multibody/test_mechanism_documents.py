@@ -37,7 +37,7 @@ LONG = [
     "reference/joints",
     "howto/forces-and-control",
     "howto/beams",
-    "start/coming-from",
+    "start/from-mujoco",
     "howto/load-a-robot",
 ]
 ROOT = DOCS.parent

@@ -92,7 +92,7 @@ def test_mujoco_finds_the_same_energies(drawn, tmp_path):
     assert np.abs(data.efc_pos[: data.ne]).max(initial=0.0) < 1e-12
     assert np.abs(data.efc_vel[: data.ne]).max(initial=0.0) < 1e-10
     for name, joint in mb.joints.items():
-        if joint.kind.angle and joint.what == "revolute" and mujoco.mj_name2id(model, 3, name) >= 0:
+        if joint.type_name == "revolute" and mujoco.mj_name2id(model, 3, name) >= 0:
             own = q[[mb.system.coordinates.index(str(c)) for c in joint.coordinates]]
             assert abs(data.joint(name).qpos[0] - float(joint.angle(own))) < 1e-12
 

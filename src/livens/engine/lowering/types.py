@@ -13,6 +13,8 @@ import numpy as np
 F64Array = Annotated[np.ndarray, "double"]
 I64Array = Annotated[np.ndarray, "i64"]
 I32Array = Annotated[np.ndarray, "i32"]
+#: Vector of four float64 in a register: a vector of space with a fourth, unused component.
+Quad = Annotated[np.ndarray, "quad"]
 _ELEMENTS = {"double": np.dtype(np.float64), "i64": np.dtype(np.int64), "i32": np.dtype(np.int32)}
 
 
@@ -25,6 +27,7 @@ class NativeType(NamedTuple):
 
 
 INT, FLOAT, BOOL, VOID = NativeType("i64"), NativeType("double"), NativeType("i1"), NativeType("void")
+QUAD = NativeType("<4 x double>")
 _SCALARS = {int: INT, float: FLOAT, bool: BOOL, type(None): VOID}
 
 
@@ -35,6 +38,8 @@ def type_of(annotation: Any) -> NativeType:
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return NativeType("ptr", "", annotation)
     (element,) = annotation.__metadata__
+    if element == "quad":
+        return QUAD
     return NativeType("ptr", element)
 
 

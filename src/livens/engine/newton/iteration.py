@@ -9,21 +9,22 @@ import numpy as np
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
+from livens.engine.newton.convergence import (
+    CONTINUE,
+    CONVERGED,
+    DIVERGED,
+    MAX_CURVATURE_RESIDUAL,
+    MAX_NEWTON_ITERATIONS,
+    SAFE_FRACTION,
+    explained_by_curvature,
+    newton_decision,
+    stagnates,
+)
 
 # A division by zero gives infinity or NaN; the convergence test rejects both.
 
-#: Status codes of a step and of `livens.engine.newton.time_loop.advance`.
-CONVERGED, DIVERGED, NEEDS_REPIVOT, END_REACHED, ERROR_TOO_LARGE = 0, 1, 2, 3, 4
-#: Maximum number of Newton iterations of a step.
-MAX_NEWTON_ITERATIONS = 25
-#: Pivot growth above which a new pivot order is requested: `MAX_GROWTH` (half the digits lost) if two iterations do not
-#: converge, `MODERATE_GROWTH` after `REPIVOT_AFTER` iterations.
-MAX_GROWTH, REPIVOT_AFTER, MODERATE_GROWTH = 1e8, 5, 1e3
-#: Largest accepted residual, as a multiple of its round-off bound, near singular configurations. There the round-off of
-#: the Newton update, through the curvature of the equations, lifts the residual above its bound. The residual is
-#: accepted if the curvature explains it and the iteration stagnates.
-MAX_CURVATURE_RESIDUAL = 1e6
+#: Residual at which a stagnating iteration is converged, relative to the largest round-off bound of all equations.
+STAGNATION_FLOOR = 1e-14
 #: Number of past steps used by the predictor of the unknowns.
 HISTORY = 5
 #: Acceptance thresholds of the predictor: largest second difference relative to the last increment, or (near turning
@@ -152,10 +153,7 @@ def within_curvature_bound(
     n: int,
     scratch: F64Array,
 ) -> bool:
-    """Accept a stagnating residual that is explained by the second-order term of the last Newton update.
-
-    Such residuals occur near singular configurations.
-    """
+    """Return True if the second-order term of the last Newton update explains a stagnating residual."""
     r_plus, r_minus, x_trial = scratch, scratch + n, scratch + 2 * n
     for i in range(n):
         x_trial[i] = x[i] + dx[i]
@@ -163,11 +161,22 @@ def within_curvature_bound(
     for i in range(n):
         x_trial[i] = x[i] - dx[i]
     call_kernel(residual, x_trial, z, c, r_minus, r_minus)
+    return explained_by_curvature(r, r_plus, r_minus, inv_roundoff, n)
+
+
+@lowered
+def within_rounding_of_all_equations(r: F64Array, inv_roundoff: F64Array, n: int) -> bool:
+    """Accept a stagnating residual below the relative floor `STAGNATION_FLOOR` of the largest round-off bound.
+
+    Redundant constraints of a system at rest keep residuals caused by rounded multipliers, although their own terms,
+    and with them their own round-off bounds, all vanish.
+    """
+    largest_bound, largest_excess = 0.0, 0.0
     for i in range(n):
-        curvature = 0.5 * abs(r_plus[i] - 2.0 * r[i] + r_minus[i])
-        if not abs(r[i]) <= 1.0 / inv_roundoff[i] + 10.0 * curvature:
-            return False
-    return True
+        bound = 1.0 / inv_roundoff[i]
+        largest_bound = max(largest_bound, bound)
+        largest_excess = max(largest_excess, abs(r[i]) - bound)
+    return largest_excess <= STAGNATION_FLOOR * largest_bound
 
 
 @lowered
@@ -196,25 +205,23 @@ def newton_solve(
             x[i] -= dx[i]
         call_kernel(kernels.residual, x, z, c, r, dx)
         norm = scaled_max_norm(r, inv_roundoff, n)
-        if norm > 0.5 * norm_prev:  # stagnation: outdated round-off bounds, or the round-off level is reached
+        if stagnates(norm, norm_prev):
             n_stalls += 1
             call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
             norm = scaled_max_norm(r, inv_roundoff, n)
             stagnated = n_stalls > 1 and norm <= MAX_CURVATURE_RESIDUAL
             if stagnated and within_curvature_bound(kernels.residual, x, z, c, r, dx, inv_roundoff, n, w.scratch):
                 return CONVERGED
+            if n_stalls > 1 and within_rounding_of_all_equations(r, inv_roundoff, n):
+                return CONVERGED
         if already_corrected and iteration == 2 and SAFE_FRACTION < norm <= 1.0:
             # the residual norm of the initial guess is needed to test for quadratic convergence
             call_kernel(kernels.residual, x_guess, z, c, x_guess + n, x_guess + n)
             norm_guess = scaled_max_norm(x_guess + n, inv_roundoff, n)
-        if converged_to_roundoff(norm, norm_prev, norm_guess if iteration == 2 else norm_prev2, iteration):
-            return CONVERGED
-        if not norm < np.inf:
-            return DIVERGED
-        if (
-            (pivot_growth > MAX_GROWTH and iteration >= 2)
-            or (pivot_growth > MODERATE_GROWTH and iteration >= repivot_after)
-        ) and (repivot_after <= MAX_NEWTON_ITERATIONS):
-            return NEEDS_REPIVOT
+        if iteration == 2:
+            norm_prev2 = norm_guess
+        status = newton_decision(norm, norm_prev, norm_prev2, iteration, False, 0, 0, pivot_growth, repivot_after)
+        if status != CONTINUE:
+            return status
         norm_prev2, norm_prev = norm_prev, norm
     return DIVERGED

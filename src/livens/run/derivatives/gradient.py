@@ -266,7 +266,7 @@ def record_run(
     reason = unsupported_reason(plan, guards_checked)
     if reason:
         raise InputError(reason)
-    if plan.tier == "assembled":  # derivatives exist in the fused tier only
+    if plan.tier in ("assembled", "tree"):  # derivatives exist in the fused tier only
         plan = dataclasses.replace(plan, tier="fused")
     compiled, initial = compile_and_start(plan)
     initial_sensitivity = InitialStateDerivatives(plan, compiled, initial)

@@ -29,8 +29,8 @@ class Event:
         Name in `Result.events`. Default: "event 0", "event 1", ...
     direction : {-1, 0, 1}, default 0
         Detect only decreasing (-1) or increasing (+1) crossings; 0 detects both.
-    terminal : bool, default False
-        End the run at the event.
+    terminal : bool or int, default False
+        End the run at the event, or at its n-th occurrence.
     action : callable, optional
         Function of the same arguments (as numbers) that returns the values to change, for example ``{"v": -0.8 * v}``
         or ``{"parameters": {"power": 0.0}}``. The run then continues.
@@ -38,7 +38,7 @@ class Event:
     Raises
     ------
     InputError
-        If `function` or `action` is not callable, or `direction` is not -1, 0 or 1.
+        If `function` or `action` is not callable, `direction` is not -1, 0 or 1, or `terminal` is negative.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class Event:
     function: Callable[..., Any]
     name: str = ""
     direction: int = 0
-    terminal: bool = False
+    terminal: bool | int = False
     action: Callable[..., Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -76,13 +76,20 @@ class Event:
             raise InputError(f"the name of an event must be a string, got {self.name!r}")
         if not isinstance(self.direction, (int, float, np.integer)) or self.direction not in (-1, 0, 1):
             raise InputError(f"direction of an event must be -1, 0 or 1, got {self.direction!r}")
+        if not isinstance(self.terminal, (bool, int, np.integer, np.bool_)) or self.terminal < 0:
+            raise InputError(f"terminal of an event must be True, False or a number of events, got {self.terminal!r}")
         if self.action is not None and not callable(self.action):
             raise InputError(f"the action of an event must be a function of the state, got {self.action!r}")
 
 
 @dataclass(frozen=True)
 class ModelEvent(Event):
-    """Guarded event of a model: a function of q and all parameters; the action also receives the step size."""
+    """Guarded event of a model: a function of q and all parameters; the action also receives the step size.
+
+    Impacts before a contact closes accumulate within a step (Zeno behaviour) if `may_accumulate` is True.
+    """
+
+    may_accumulate: bool = False
 
     def expression(self, view: Any) -> Any:
         """Return the event function in the symbols of a model."""
@@ -123,12 +130,10 @@ class ContactResolver(Protocol):
 class ContactEvent(ModelEvent):
     """Event of a persistent contact: a function of q, v, t and all parameters.
 
-    Impacts before a contact closes accumulate within a step (Zeno behaviour) if `may_accumulate` is True. At the start
-    of a run and after actions of other events, `resolver` determines the contact modes, see
+    At the start of a run and after actions of other events, `resolver` determines the contact modes, see
     `livens.run.contact.contact_dynamics`.
     """
 
-    may_accumulate: bool = False
     resolver: ContactResolver | None = None
 
     def expression(self, view: Any) -> Any:
@@ -137,7 +142,7 @@ class ContactEvent(ModelEvent):
 
 def may_accumulate(event: Event) -> bool:
     """Return True if occurrences of the event may accumulate (Zeno behaviour) before the contact closes."""
-    return isinstance(event, ContactEvent) and event.may_accumulate
+    return isinstance(event, ModelEvent) and event.may_accumulate
 
 
 def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
@@ -148,7 +153,7 @@ def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
 def model_events(model: Any) -> tuple[Event, ...]:
     """Return the guarded events of a model, such as joint stops."""
     return tuple(
-        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action)
+        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action, stop.may_accumulate)
         for stop in getattr(model, "model_events", ())
     )
 

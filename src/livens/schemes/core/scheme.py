@@ -56,6 +56,10 @@ class Traits:
         Short description.
     source : str
         Publication.
+    when_to_use : str
+        Problems for which the scheme is recommended.
+    when_to_avoid : str
+        Problems for which another scheme is better, with its name.
     order : int
         Order of convergence.
     symplectic : bool
@@ -84,6 +88,8 @@ class Traits:
     group: str
     summary: str
     source: str
+    when_to_use: str
+    when_to_avoid: str
     order: int
     symplectic: bool
     symmetric: bool
@@ -130,6 +136,9 @@ class Scheme:
     conserves: tuple[str, ...] = ()
     summary: str = ""
     source: str = ""
+    #: One sentence each for the scheme catalogue.
+    when_to_use: str = ""
+    when_to_avoid: str = ""
     group: str = "Other schemes"
     formulations: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()
@@ -149,6 +158,8 @@ class Scheme:
     supports_external_forces: bool = False
     #: The scheme supports sampled controllers with a zero-order hold over the step.
     supports_sampled_control: bool = False
+    #: A step of the scheme can be solved on a spanning tree of joints: the tree tier.
+    steps_on_trees: bool = False
     aliases: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ()
