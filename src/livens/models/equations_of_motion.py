@@ -202,7 +202,7 @@ class EquationsOfMotion(SymbolicState):
         return ca.gradient(self.T, self.v)
 
     @functools.cached_property
-    def augmented_mass(self) -> Any:
+    def augmented_mass(self) -> Expr:
         """Mass matrix plus ``a q q^T`` for every unit quaternion: regular for rigid bodies.
 
         See Kinon and Betsch 2024, eq. 140.

@@ -194,7 +194,7 @@ def coordinates(bodies: Sequence[BodyElement]) -> list[str]:
 # -- quaternions ------------------------------------------------------------------------------------------------------
 # The kinetic energy is a function of the convective angular velocity, which is invariant under rotations of space
 # (Kinon and Betsch 2024, eq. 54): energy-momentum schemes then conserve angular momentum (87)-(92).
-def _rotational_energy(w: Any, k: Any) -> Any:
+def _rotational_energy(w: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * m.dot(w, k.inertia @ w)
 
 
@@ -314,20 +314,22 @@ def quaternion_body(
 
 
 # -- directors --------------------------------------------------------------------------------------------------------
-def _director_energy(v: Any, k: Any) -> Any:
+def _director_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the kinetic energy Kinon et al. 2023, (60), for directors that need not be principal axes."""
     rates = v[3:12].reshape(3, 3)
     rotational = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
     return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * rotational
 
 
-def _orthonormal(q: Any) -> Any:
+def _orthonormal(q: Vector) -> list[ScalarLike]:
     """Return the orthonormality constraints of the directors, Kinon et al. 2023, (61)."""
     d1, d2, d3 = q[3:6], q[6:9], q[9:12]
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
-def director_body(name: str, inertia: Inertia, visual: Any = None, rotor: bool = False) -> BodyElement:
+def director_body(
+    name: str, inertia: Inertia, visual: Sequence[Shape] | Shape | None = None, rotor: bool = False
+) -> BodyElement:
     """Return a free body parametrised by its centre of mass and three directors; constant mass matrix.
 
     See Kinon et al. 2023, 5.1.
@@ -389,18 +391,20 @@ def _symmetric(name: str, inertia: Inertia) -> None:
         )
 
 
-def _planar_energy(v: Any, k: Any) -> Any:
+def _planar_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the planar kinetic energy Kinon et al. 2023, (71): half the moment of inertia belongs to each director."""
     return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:6], v[2:6])
 
 
-def _planar_orthonormal(q: Any) -> Any:
+def _planar_orthonormal(q: Vector) -> list[ScalarLike]:
     """Return the orthonormality constraints in the plane, Kinon et al. 2023, (73)."""
     d1, d2 = q[2:4], q[4:6]
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
-def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0), visual: Any = None) -> BodyElement:
+def planar_body(
+    name: str, mass: float, moment: float, centre: ArrayLike = (0.0, 0.0), visual: Sequence[Shape] | None = None
+) -> BodyElement:
     """Return a free body in the plane, parametrised by its centre of mass and two directors (Kinon et al. 2023, 5.2).
 
     Parameters

@@ -59,7 +59,7 @@ def _pin(a: int, b: int) -> ModelFunction:
     return constraints
 
 
-def _damper_dissipation(v: Any, k: Any) -> Any:
+def _damper_dissipation(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the Rayleigh dissipation of a damper from the ground to the right end of an upper bar.
 
     See Kinon et al. 2023, eq. 77.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from livens import math as m
 from livens.scene import shapes
@@ -18,7 +18,7 @@ def pendulum(x: Vector) -> list[Shape]:
     return [shapes.ground([0, 0]), shapes.rod([0, 0], x[:2]), shapes.sphere(x[:2], name="bob")]
 
 
-def spring_chain(x: Any, k: Any) -> list[Shape]:
+def spring_chain(x: Vector, k: ParameterNamespace) -> list[Shape]:
     """Return two carriages between two walls on three springs (Symank 2025, sketch of 7.2)."""
     end, w = k.r[0] + k.r[1] + k.r[2], 1.0
     return [

@@ -168,7 +168,7 @@ class QuasiVelocities:
         parameter_dofs = list(self.system.element_parameters[frame.element_index])
         return inertia_function(self.system, frame)(k[parameter_dofs])[1]
 
-    def accelerations(self, q: Any, u: Any, force: Any, k: Any, gyroscopic: bool) -> Any:
+    def accelerations(self, q: Expr, u: Expr, force: Expr, k: Expr | ca.DM, gyroscopic: bool) -> Expr:
         """Return ``M^-1 F`` for entries with constant diagonal mass, and F for all others, which need a solve."""
         constant_diagonal, masses = self.has_constant_diagonal_mass, self.diagonal_mass(k)
         accelerations = [
@@ -181,7 +181,7 @@ class QuasiVelocities:
             accelerations.append(solve_3x3(tensor, torque) if frame.dimension == 3 else torque / tensor)
         return ca.vertcat(*accelerations)
 
-    def explicit_rates(self, q: Any, force: Any, k: Any) -> Any:
+    def explicit_rates(self, q: Any, force: Expr, k: Any) -> Any:
         """Return `accelerations` without gyroscopic terms, but torques for bodies in space.
 
         The angular momentum of a body in space has the rate of change ``l' = tau``.
@@ -201,7 +201,7 @@ class QuasiVelocities:
         """Return the directors of a body as columns."""
         return ca.horzcat(*(q[list(d)] for d in frame.directors))
 
-    def momenta(self, q: Any, v: Any, k: Any) -> Any:
+    def momenta(self, q: Expr, v: Expr | ca.DM, k: Expr | ca.DM) -> Expr:
         """Return the momenta of all coordinates."""
         d = self._dynamics
         return ca.Function("p", [d.q, d.v, d.k], [ca.densify(d.fibre_derivative)])(q, v, k)

@@ -13,7 +13,7 @@ import casadi as ca
 from livens.types import Expr
 
 
-def quaternion_increment_rate(q0: Any, w: Any, h: Any) -> Any:
+def quaternion_increment_rate(q0: Expr, w: Expr, h: Expr | float) -> Expr:
     """Return ``(exp(h w/2) o q0 - q0)/h`` without cancellation, with a correction of the norm of q0.
 
     See Kinon and Betsch 2024, eq. 105.
@@ -38,11 +38,11 @@ def unit_norm_multiplier(q_m: Expr, r: Expr, h: Expr) -> Expr:
     return -ca.dot(q_m, r) / (h * ca.dot(q_m, q_m))
 
 
-def G(q: Any) -> Any:
+def G(q: Expr) -> Expr:
     """Return ``G(q)`` of Kinon and Betsch 2024, (35a): ``Omega = 2 G(q) v`` is the convective angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
 
 
-def E(q: Any) -> Any:
+def E(q: Expr) -> Any:
     """Return ``E(q)`` of Kinon and Betsch 2024, (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) + ca.skew(q[1:]))

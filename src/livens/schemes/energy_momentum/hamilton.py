@@ -203,7 +203,7 @@ class CoEnergy:
         return ca.solve(self._mass, t)
 
 
-def left_multiplication(q: Any) -> Any:
+def left_multiplication(q: Expr) -> Any:
     """Return the left multiplication matrix ``Q_l(q) = [q, G(q)^T]``, Kinon and Betsch 2024, (33a)."""
     G = ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
     return ca.horzcat(q, G.T)

@@ -76,7 +76,7 @@ class DiscreteGradient:
 
     # -- functions of two arguments: means over both ends of the frozen argument (Kinon and Betsch 2024, 129-131)
 
-    def kinetic_gradients(self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+    def kinetic_gradients(self, e: ElementFunctions, q0: Expr, Dq: Expr, v0: Expr, Dv: Expr) -> tuple[Expr, Expr]:
         """Return discrete gradients of T(q, v) in q and v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
         m = e.model
         if m.T.is_zero():
