@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -23,7 +22,7 @@ from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.spanning_tree import SpanningTree
 from livens.multibody.tree_velocities import tree_of, tree_velocity
-from livens.types import Expr
+from livens.types import Expr, ScalarLike, Vector
 
 #: Relative rank tolerance of singular values and least-squares solutions.
 _RANK_TOL = 1e-8
@@ -355,7 +354,7 @@ class Assembly:
         return np.asarray(jacobian / np.where(length > 0, length, 1.0))
 
 
-def _target_expression(target: InitialCondition, q: Any, v: Any) -> Any:
+def _target_expression(target: InitialCondition, q: Vector, v: Vector) -> list[ScalarLike]:
     component = target.component
     if isinstance(component, Coupling):
         return [sum(weight * value for value, (_, _, weight) in zip(component.values(q), component.terms, strict=True))]

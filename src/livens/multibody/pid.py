@@ -8,7 +8,7 @@ midpoint, and the control law uses the mean of z at both ends. Its work is part 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def integrator_constraint(a: Parametrisation, b: Parametrisation, reference: Law
     """Return the constraint ``z' = target - angle`` (within half a turn), or that of a displacement."""
     invariants_of = joint_invariants(a, b, rotational)
 
-    def rates(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
+    def rates(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         w = invariants_of(q[:-1], k)
         value = m.atan2(w[1], w[0]) if rotational else w[0]
         return [v[-1] - wrapped_error(reference(t) - value, rotational)]
