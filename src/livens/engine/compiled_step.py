@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import threading
 from collections.abc import Callable, Hashable
@@ -23,6 +22,7 @@ from livens.engine.codegen.step_kernels import (
     state_update_kernel,
 )
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.lru_cache import LruCache
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
@@ -74,7 +74,7 @@ class CompiledStep:
         self._code: dict[str, NativeCode] = {}
         self._newton: dict[PivotOrder, tuple[NativeCode, NativeCode | None]] = {}
         self._addresses: dict[PivotOrder | None, StepKernels] = {}
-        self._first_pivot_orders: collections.OrderedDict[Hashable, PivotOrder] = collections.OrderedDict()
+        self._first_pivot_orders: LruCache[Hashable, PivotOrder] = LruCache(_MAX_PIVOT_ORDERS)
         self.workspace_pool: list[Workspace] = []
         self._lock = threading.RLock()
         self._cache: dict[Hashable, Any] = {}
@@ -320,19 +320,14 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
-        key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
-        with self._lock:
-            order = self._first_pivot_orders.get(key)
-        if order is None:
+
+        def find_order() -> PivotOrder:
             try:
-                order = self.pivot_order_for(x, z, reference_inputs)
+                return self.pivot_order_for(x, z, reference_inputs)
             except SingularMatrixError:
-                order = self.pivot_order_for(x, z, c)
-            with self._lock:
-                self._first_pivot_orders[key] = order
-                while len(self._first_pivot_orders) > _MAX_PIVOT_ORDERS:
-                    self._first_pivot_orders.popitem(last=False)
-        return order
+                return self.pivot_order_for(x, z, c)
+
+        return self._first_pivot_orders.get_or_make((x.tobytes(), z.tobytes(), reference_inputs.tobytes()), find_order)
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -364,18 +359,10 @@ class CompiledStep:
         return self.stepper_type(tier).create(self, k, StepperOptions(order, control, n_threads))
 
 
-_compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()
-_lock = threading.RLock()
+_compiled: LruCache[Hashable, CompiledStep] = LruCache(_MAX_CACHED_STEPS)
 
 
 def compiled_step(model: Model, scheme: Scheme, removed_constraints: tuple[int, ...] = ()) -> CompiledStep:
     """Return the compiled step of a scheme for a model; models with equal fingerprints share one."""
-    key: Any = (model.fingerprint, scheme, removed_constraints)
-    with _lock:
-        step = _compiled.get(key)
-        if step is None:
-            step = _compiled[key] = CompiledStep(model, scheme, removed_constraints)
-        _compiled.move_to_end(key)
-        while len(_compiled) > _MAX_CACHED_STEPS:
-            _compiled.popitem(last=False)
-    return step
+    key = model.fingerprint, scheme, removed_constraints
+    return _compiled.get_or_make(key, lambda: CompiledStep(model, scheme, removed_constraints))

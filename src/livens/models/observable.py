@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from livens import math as m
@@ -10,9 +9,10 @@ from livens.errors import InputError, suggestion
 from livens.expressions.parameters import ParameterNamespace
 from livens.expressions.tracing import FunctionTracer
 from livens.models.base import Model
+from livens.types import ModelFunction
 
 
-def trace_observable(model: Model, function: Callable[..., Any]) -> tuple[Any, tuple[int, ...]]:
+def trace_observable(model: Model, function: ModelFunction) -> tuple[Any, tuple[int, ...]]:
     """Trace a user-defined observable; return its expression and the shape of its value."""
     view, shared = model.view, model.model_parameters
     reader = FunctionTracer(

@@ -21,6 +21,7 @@ from livens.multibody.body import Body
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
+from livens.types import Expr
 
 #: Relative rank tolerance of singular values and least-squares solutions.
 _RANK_TOL = 1e-8
@@ -156,7 +157,7 @@ class Assembly:
         Jacobian of rate targets, the mass matrix, and the Jacobian of all constraints by velocities."""
         return [np.array(x) for x in self._function(q, *self._rest)]
 
-    def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
+    def _expressions(self, q: Expr, v: Expr, rates: bool) -> Expr:
         """Return the measured quantities of the targets as expressions of the state."""
         index = {name: i for i, name in enumerate(self.system.coordinates)}
         expressions = []
@@ -348,7 +349,7 @@ def _target_expression(target: InitialCondition, q: Any, v: Any) -> Any:
     d = component.dimension
     if target.quantity == "omega":
         omega = angular_velocity(component.parametrisation, q, v)
-        return [omega] if d == 2 else list(omega)
+        return list(m.array(omega).ravel())
     return list((q if target.quantity == "position" else v)[:d])
 
 

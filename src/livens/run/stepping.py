@@ -13,6 +13,7 @@ from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
 from livens.expressions.state_layout import Layout
 from livens.run.plan import Plan
+from livens.types import FloatArray
 
 #: Largest number of secant iterations for the last step in fictive time, and tolerance of its end time relative to the
 #: larger of end time and remaining time.
@@ -117,7 +118,7 @@ class FixedStepping:
         self._n_since_origin -= steps.n_steps - taken
         self.n_steps -= steps.n_steps - taken
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._t_origin, "counted": self._n_since_origin}
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -201,7 +202,7 @@ class FictiveTimeStepping:
         self.n_steps -= steps.n_steps - taken
         self._n_since_origin -= steps.n_steps - taken
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._fictive_origin, "counted": self._n_since_origin}
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -267,7 +268,7 @@ class AdaptiveStepping:
         if taken:
             self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray | int]:
         return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy()}
 
     def restore(self, stored: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
 import hashlib
@@ -16,6 +15,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from livens.engine.codegen import code_cache
+from livens.engine.lru_cache import LruCache
 from livens.progress import report_item
 
 #: Number of functions compiled in this process (not loaded from the disk cache), for tests.
@@ -23,8 +23,8 @@ compilations = 0
 #: Machine code in memory by key, as long as it is referenced.
 _loaded: weakref.WeakValueDictionary[str, NativeCode] = weakref.WeakValueDictionary()
 #: Recently used code, kept alive so that a model that is built again reuses it.
-_recent: collections.OrderedDict[str, NativeCode] = collections.OrderedDict()
 _MAX_RECENT = 128
+_recent: LruCache[str, NativeCode] = LruCache(_MAX_RECENT)
 _lock = threading.RLock()
 #: LLVM IR by function name while it is recorded for another target, see `recorded_ir`; else None.
 _ir_record: ContextVar[dict[str, str] | None] = ContextVar("ir_record", default=None)
@@ -172,11 +172,7 @@ def _load(key_text: str, make_ir: Callable[[], str], name: str, opt_level: int, 
         code = _loaded.get(key)
         if code is None:
             code = _loaded[key] = NativeCode(_object_code(key, make_ir, opt_level, run_passes), name, opt_level)
-        _recent[key] = code
-        _recent.move_to_end(key)
-        while len(_recent) > _MAX_RECENT:
-            _recent.popitem(last=False)
-    return code
+        return _recent.put(key, code)
 
 
 def clear_memory_cache() -> None:

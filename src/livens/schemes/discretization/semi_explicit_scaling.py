@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import casadi as ca
@@ -12,6 +13,7 @@ from livens.models.system import System
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
 from livens.schemes.discretization.semi_explicit_step import ScalingFunction, force_split
 from livens.schemes.scaling import Scaling, StiffnessEstimate
+from livens.types import Expr, FloatArray
 
 #: Lower bound of squared displacements and stiffnesses, which prevents 0/0 at rest.
 _TINY_SQUARE = 1e-300
@@ -23,8 +25,8 @@ def scaling_function(system: System, scaling: Scaling | StiffnessEstimate, alpha
         return _estimated_scaling(system, scaling.min_omega2, alpha)
     velocities = quasi_velocities(system)
 
-    def evaluate(q: Any, u: Any, t: Any, last_h: Any, unit: Any, k: Any) -> Any:
-        def inverse_effective_mass(force: Any) -> Any:
+    def evaluate(q: Any, u: Expr, t: Any, last_h: Any, unit: Any, k: Any) -> Expr | None:
+        def inverse_effective_mass(force: Expr) -> Expr:
             """Return ``f.M^-1 f``, the inverse effective mass of a force of unit size."""
             generalized = velocities.generalized_force(q, force)
             return ca.dot(
@@ -44,7 +46,7 @@ def _estimated_scaling(system: System, min_omega2: float, alpha: float) -> Scali
     """
     forces, velocities = force_split(system), quasi_velocities(system)
 
-    def evaluate(q: Any, u: Any, t: Any, last_h: Any, unit: Any, k: Any) -> Any:
+    def evaluate(q: Any, u: Expr, t: Any, last_h: Any, unit: Any, k: Any) -> Expr:
         force_here = forces.evaluate(forces.expensive, q, u, t, k).force
         force_ahead = forces.evaluate(
             forces.expensive, velocities.retract(q, alpha * last_h * u), u, t + alpha * last_h, k
@@ -59,7 +61,13 @@ def _estimated_scaling(system: System, min_omega2: float, alpha: float) -> Scali
 
 
 def initial_scaling(
-    system: System, scale: ScalingFunction, scaling: Any, values: Any, t: float, h: float, k: Any
+    system: System,
+    scale: ScalingFunction,
+    scaling: Any,
+    values: Mapping[str, FloatArray],
+    t: float,
+    h: float,
+    k: FloatArray,
 ) -> float:
     """Return the scaling before the first step; an estimate uses the evaluation point of the longest step."""
     last_h = h * scaling.min_omega2**-0.5 if isinstance(scaling, StiffnessEstimate) else h
