@@ -41,6 +41,7 @@ from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.taylor_equations import TaylorEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
@@ -145,8 +146,8 @@ class CompiledStep:
         from livens.engine.trees.arrays import TreeModel
 
         tree, model = self.tree_or_reason, self.model
-        assert not isinstance(tree, str) and isinstance(model, System)
-        tree_model = TreeModel(model, tree, self.layout, self.scheme.force_scheme().gradient.inner)
+        assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
+        tree_model = TreeModel(model, tree, self.layout, self.scheme)
         tree_model.set_parameters(k)
         return tree_model
 

@@ -329,7 +329,8 @@ class System(SystemProperties, Model):
 
     def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         energies = ("generalized_energy", "hamiltonian", "total_energy")
-        return next((name for name in energies if name in conserved), "total_energy")
+        invariant = "total_energy" if self.homogeneous_kinetic_energy else "generalized_energy"
+        return next((name for name in energies if name in conserved), invariant)
 
     def energy_scale(self) -> Expr:
         return self.view.observable("kinetic_energy")

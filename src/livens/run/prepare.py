@@ -407,7 +407,7 @@ def prepare(
         Treatment of redundant constraints.
     control : StepControl, optional
         Step-size control.
-    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
+    tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
         Tier of the engine, see `livens.simulate`.
     threads : int, default 1
         Number of threads of the assembled tier.

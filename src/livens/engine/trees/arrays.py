@@ -10,12 +10,14 @@ import numpy as np
 from livens.engine.aligned import aligned
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.trees import records as r
+from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
 from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays
-from livens.engine.trees.spanning_tree import SpanningTree, TreeJoint, joint_type_name
+from livens.engine.trees.spanning_tree import BodyForce, SpanningTree, TreeJoint, joint_type_name
 from livens.models.director_bodies import inertia_function
 from livens.models.system import System
 from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.gradients import DiscreteGradient
 
 if TYPE_CHECKING:
@@ -48,12 +50,17 @@ class _Node:
 class TreeModel:
     """Tree of a system with the kernels of its force laws; parameters are set by `set_parameters`."""
 
-    def __init__(self, system: System, tree: SpanningTree, layout: Layout, gradient: DiscreteGradient) -> None:
+    def __init__(self, system: System, tree: SpanningTree, layout: Layout, scheme: RigidBodyScheme) -> None:
         self.system, self.tree, self.layout = system, tree, layout
         self._nodes = _nodes(tree)
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
         n = len(self._nodes)
-        self._set_laws(gradient, node_of_body)
+        self._set_laws(scheme.force_scheme().gradient.inner, node_of_body)
+        self._force_codes = [
+            force_kernels(scheme, system.element_types[force.element_index], self._local_dofs(force))
+            for force in tree.forces
+        ]
+        force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
         sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
         tails, last = [], n - 1
         for i in reversed(range(n)):
@@ -78,6 +85,13 @@ class TreeModel:
             law_inputs=np.zeros(sum(self._law_sizes) + 1),
             law_records=aligned((len(self._law_ptr)) * r.LAW_STRIDE),
             n_laws=len(self._codes),
+            n_forces=len(tree.forces),
+            force_body=np.array([node_of_body[force.body] for force in tree.forces], dtype=np.int64),
+            force_kernel=np.array([code.address for code, _ in self._force_codes], dtype=np.int64),
+            force_work_kernel=np.array([code.address for _, code in self._force_codes], dtype=np.int64),
+            force_inputs_ptr=np.cumsum([0, *force_sizes], dtype=np.int64),
+            force_inputs=np.zeros(sum(force_sizes) + 1),
+            force_outputs=aligned(64),
         )
         self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
         self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
@@ -104,6 +118,11 @@ class TreeModel:
             law_kernels(types[law.element_index], gradient) for law in self._laws
         ]
         self._law_sizes = [2 + len(self.system.element_parameters[law.element_index]) for law in self._laws]
+
+    def _local_dofs(self, force: BodyForce) -> tuple[int, ...]:
+        """Return the coordinates of a force element within those of its body."""
+        coordinates = self.system.frames[force.body].coordinates
+        return tuple(coordinates.index(i) for i in self.system.element_dofs[force.element_index])
 
     # -- parameters --------------------------------------------------------------------------------------------------
     def _named(self, element_index: int, k: np.ndarray) -> dict[str, np.ndarray]:
@@ -158,11 +177,16 @@ class TreeModel:
             _set_matrix(floats[j], 12, geometry["B"])
 
     def set_law_parameters(self, k: np.ndarray) -> None:
-        """Set the parameters of the force laws, such as the commands of controllers."""
-        starts = self.arrays.law_inputs_ptr
-        for i, law in enumerate(self._laws):
-            indices = list(self.system.element_parameters[law.element_index])
-            self.arrays.law_inputs[starts[i] + 2 : starts[i] + 2 + len(indices)] = k[indices]
+        """Set the parameters of force laws and forces, such as the commands of controllers."""
+        t = self.arrays
+        laws, forces = (
+            (self._laws, t.law_inputs_ptr, t.law_inputs),
+            (self.tree.forces, t.force_inputs_ptr, t.force_inputs),
+        )
+        for members, starts, inputs in (laws, forces):
+            for member, start in zip(members, starts.tolist(), strict=False):
+                indices = list(self.system.element_parameters[member.element_index])
+                inputs[start + 2 : start + 2 + len(indices)] = k[indices]
 
     def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
         X, Y, A, B = (geometry[name] for name in "XYAB")

@@ -9,6 +9,7 @@ from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.trees.elimination import transmit_wrench
+from livens.engine.trees.forces import add_wrenches, begin_forces, force_potential
 from livens.engine.trees.laws import begin_laws, law_potential
 from livens.engine.trees.monitor import monitor_state
 from livens.engine.trees.records import (
@@ -164,10 +165,12 @@ def expand_rows(
         load_state(t, states + s * width)
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
+        begin_forces(t, h, t_origin + (step0 + s) * h)
         load_unknowns(t, X + (s + HISTORY) * t.n_unknowns, 0.5 * h)
         for i in range(t.n_bodies):
             move_body(t, i)
             balance_body(t.records + i * STRIDE, hh)
+        add_wrenches(t)
         for i in range(t.n_bodies - 1, -1, -1):
             transmit_wrench(t, i, h)
         for i in range(o.n_multipliers):
@@ -185,7 +188,8 @@ def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64A
     load_state(t, state)
     begin_step(t, 1.0)
     begin_laws(t, 1.0, time)
-    monitor_state(t, law_potential(t), row)
+    begin_forces(t, 1.0, time)
+    monitor_state(t, law_potential(t) + force_potential(t), row)
 
 
 compile_unit(advance_tree, expand_rows, monitor_compact_state)

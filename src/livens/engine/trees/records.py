@@ -79,3 +79,11 @@ class TreeArrays(Struct):
     law_inputs: F64Array
     law_records: F64Array
     n_laws: int
+    # forces on single bodies
+    n_forces: int
+    force_body: I64Array
+    force_kernel: I64Array
+    force_work_kernel: I64Array
+    force_inputs_ptr: I64Array
+    force_inputs: F64Array
+    force_outputs: F64Array

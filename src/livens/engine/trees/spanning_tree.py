@@ -43,13 +43,22 @@ class JointLaw:
     rotational: bool
 
 
+@dataclass(frozen=True)
+class BodyForce:
+    """Force element on the coordinates of one body, such as ground contact or a spring to the ground."""
+
+    element_index: int
+    body: int
+
+
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
-    """Tree joints in topological order, weight elements by body, and force laws."""
+    """Tree joints in topological order, weight elements by body, force laws in joints, and forces on single bodies."""
 
     joints: tuple[TreeJoint, ...]
     weights: dict[int, int] = field(default_factory=dict)
     laws: tuple[JointLaw, ...] = ()
+    forces: tuple[BodyForce, ...] = ()
 
     @property
     def n_dof(self) -> int:
@@ -106,7 +115,22 @@ def spanning_tree(system: System) -> SpanningTree:
         elif _contributes(system.element_types[index]):
             others.append(index)
     tree = _traverse(len(system.frames), joints)
-    return SpanningTree(tuple(tree), weights, tuple(_law(system, index, tree) for index in others))
+    laws, forces = list[JointLaw](), list[BodyForce]()
+    for index in others:
+        force = _body_force(system, index)
+        if force is None or isinstance(system.elements[index].joint, Joint):
+            laws.append(_law(system, index, tree))
+        else:
+            forces.append(force)
+    return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces))
+
+
+def _body_force(system: System, index: int) -> BodyForce | None:
+    """Return the force of an element without constraints on the coordinates of one body, or None."""
+    dofs = set(system.element_dofs[index])
+    if system.element_types[index].m:
+        return None
+    return next((BodyForce(index, i) for i, frame in enumerate(system.frames) if dofs <= set(frame.coordinates)), None)
 
 
 def _is_weight(element: Element) -> bool:
@@ -127,6 +151,7 @@ def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[
     for index, joint, first, second in joints:
         neighbours.setdefault(first, []).append((index, joint, second, False))
         neighbours.setdefault(second, []).append((index, joint, first, True))
+    _check_for_loops(joints)
     seconds = {second for _, _, _, second in joints}
     used, reached, tree = set[int](), set[int](), list[TreeJoint]()
     # roots of floating components: bodies that are not the second body of a joint first
@@ -143,8 +168,6 @@ def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[
                 if index in used:
                     continue
                 used.add(index)
-                if body in reached:
-                    raise NotATreeError(f"the joint '{joint.name}' closes a loop")
                 if is_reversed and joint.type_name not in _REVERSIBLE:
                     raise NotATreeError(
                         f"the {joint.type_name} joint '{joint.name}' leads from the body to its parent: "
@@ -156,13 +179,29 @@ def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[
     return tree
 
 
+def _check_for_loops(joints: list[tuple[int, Joint, int, int]]) -> None:
+    """Raise an error at the first joint whose bodies are connected by earlier joints."""
+    root: dict[int, int] = {}
+
+    def find(body: int) -> int:
+        while root.setdefault(body, body) != body:
+            body = root[body]
+        return body
+
+    for _, joint, first, second in joints:
+        a, b = find(first), find(second)
+        if a == b:
+            raise NotATreeError(f"the joint '{joint.name}' closes a loop")
+        root[a] = b
+
+
 def _law(system: System, index: int, tree: list[TreeJoint]) -> JointLaw:
     """Return the force law of an element, if it acts on the coordinate of a tree joint."""
     element = system.elements[index]
     name = element.name or f"element {index}"
     owner = next((joint for joint in tree if joint.joint is element.joint and joint.joint is not None), None)
     if owner is None or owner.joint is None:
-        raise NotATreeError(f"the element '{name}' does not act on the coordinate of a tree joint")
+        raise NotATreeError(f"the element '{name}' acts on several bodies")
     joint = owner.joint
     if len(element.coordinates) != len(joint.coordinates) or not element.functions.keys() <= {
         "potential",

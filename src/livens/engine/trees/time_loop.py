@@ -7,6 +7,7 @@ from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.trees.elimination import apply_correction, correct_body, eliminate_body, transmit_wrench
+from livens.engine.trees.forces import add_force_work, add_wrenches_and_blocks, begin_forces
 from livens.engine.trees.laws import add_work, begin_laws
 from livens.engine.trees.monitor import MONITOR_WIDTH, monitor_state
 from livens.engine.trees.records import (
@@ -144,6 +145,7 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
             move_body(t, i)
             balance_body(b, hh)
             linearize_body(b)
+        add_wrenches_and_blocks(t)
         for i in range(t.n_bodies - 1, -1, -1):
             transmit_wrench(t, i, h)
             eliminate_body(t, i)
@@ -249,6 +251,7 @@ def advance_tree(
     for s in range(done, n_steps):
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
+        begin_forces(t, h, t_origin + (step0 + s) * h)
         x = X + (s + HISTORY) * n
         predict(t, x, X + (s + HISTORY - PREDICTOR_POINTS) * n, n_history + s - done)
         load_unknowns(t, x, 0.5 * h)
@@ -262,6 +265,7 @@ def advance_tree(
         for i in range(t.n_bodies):
             move_body(t, i)
         add_work(t, h, work + 3 * s)
+        add_force_work(t, work + 3 * s)
         finish_step(t, h)
         newton_iterations[s] = n_iterations
         store_unknowns(t, x, 0.5 * h)

@@ -37,7 +37,13 @@ class ModelBase:
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
-        self.gravity = None if gravity is None else np.atleast_1d(check_array("gravity", gravity))[: self.dimension]
+        acceleration = None if gravity is None else np.atleast_1d(check_array("gravity", gravity))
+        if planar and acceleration is not None and acceleration.shape == (3,) and acceleration[2]:
+            raise InputError(
+                f"a planar mechanism moves in the x-y plane: gravity {gravity!r} has a component along z, which has no "
+                "effect. Give gravity in the plane, such as [0, -9.81]"
+            )
+        self.gravity = None if acceleration is None else acceleration[: self.dimension]
         if self.gravity is not None and self.gravity.shape != (self.dimension,):
             raise InputError(f"gravity must be a vector of {self.dimension} numbers, got {gravity!r}")
         self.redundant = redundant
