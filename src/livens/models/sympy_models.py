@@ -202,9 +202,9 @@ def _generalized_forces(method: Any) -> list[Any]:
     """Return the generalized forces of the forces and torques of a LagrangesMethod."""
     sp, mechanics = sympy_module(), sympy_module().physics.mechanics
     forces = [sp.S.Zero] * len(method.q)
-    for place, load in method.forcelist or []:
-        is_point = isinstance(place, mechanics.Point)
-        velocity = place.vel(method.inertial) if is_point else place.ang_vel_in(method.inertial)
+    for target, load in method.forcelist or []:
+        is_point = isinstance(target, mechanics.Point)
+        velocity = target.vel(method.inertial) if is_point else target.ang_vel_in(method.inertial)
         for i, q in enumerate(method.q):
             partial_velocity = velocity.diff(sp.Derivative(q, _time()), method.inertial, var_in_dcm=False)
             forces[i] += partial_velocity.dot(load)
