@@ -148,6 +148,10 @@ class Stepper(Protocol):
         """Take at most `n_steps` steps; `controller_state` is updated by adaptive steps."""
         ...
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Use other parameter values from the next step on."""
+        ...
+
     def checkpoint(self) -> dict[str, Any]:
         """Return the private state that is needed to continue bit for bit."""
         ...
@@ -183,6 +187,12 @@ class WorkspaceManager:
         if self._workspace is not None and len(self._pool) < _POOL_SIZE:
             self._pool.append(self._workspace)
         self._workspace = None
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Set the parameters of the following steps."""
+        self._k = k
+        if self._workspace is not None:
+            self._workspace.c[2:] = k
 
     def _from_pool(self) -> Workspace | None:
         """Return a workspace of the pool with parameters set and `work` zeroed, or None."""

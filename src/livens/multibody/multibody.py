@@ -26,6 +26,7 @@ from livens.multibody.builder.contacts import ContactMethods
 from livens.multibody.builder.control import ControlMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.builder.plates import PlateMethods
+from livens.multibody.inputs import register_angle_branches, register_inputs, set_initial_branches
 from livens.multibody.joint import Joint
 from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
@@ -255,6 +256,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         return system, Assembly(system, list(self.bodies.values()), list(self._initial_conditions))
 
     def _build_system(self) -> System:
+        unused = [declared.name for declared in self._inputs.values() if not declared.uses]
+        if unused:
+            raise InputError(f"the input '{unused[0]}' is not used: pass it to a motor, drive, wrench or controller")
+        set_initial_branches(self._angle_branches, self._initial_conditions)
         bodies = list(self.bodies.values())
         if not bodies:
             raise InputError("a mechanism needs at least one body")
@@ -286,6 +291,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
 
             system.external_force = build_detected_contacts(system, self)
         system.redundancy_policy = self.redundant
+        register_inputs(system, self._inputs)
+        register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)
         if self._sampled_controllers:
             system.quantities |= register_controllers(system, self._sampled_controllers)

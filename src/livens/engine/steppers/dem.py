@@ -307,6 +307,9 @@ class DemStepper:
         _advance_fixed(self._arrays, w.Z, n_steps, policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), w, self._compiled.layout)
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
+
     def checkpoint(self) -> dict[str, Any]:
         return {}
 

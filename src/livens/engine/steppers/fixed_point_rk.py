@@ -213,6 +213,10 @@ class FixedPointStepper:
     def close(self) -> None:
         self._workspaces.release()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        self._workspaces.set_parameters(k)
+
     def checkpoint(self) -> dict[str, Any]:
         return {}
 

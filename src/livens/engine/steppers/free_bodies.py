@@ -186,6 +186,9 @@ class FreeBodiesStepper:
         advance_bodies(self._arrays, self._neighbours.arrays, w.Z, 0, n_steps, policy.h, policy.t_origin, policy.step0)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), w, self._compiled.layout)
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
+
     def checkpoint(self) -> dict[str, Any]:
         return {}
 

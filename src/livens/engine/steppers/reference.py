@@ -231,6 +231,9 @@ class ReferenceStepper:
     def close(self) -> None:
         self._workspaces.release()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._workspaces.set_parameters(k)
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:

@@ -82,6 +82,9 @@ class TaylorStepper:
     def close(self) -> None:
         self._arrays = None
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k, self._constants = k, self._code.constant_values(k)
+
     def checkpoint(self) -> dict[str, Any]:
         return {}
 

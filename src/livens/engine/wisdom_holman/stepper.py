@@ -11,6 +11,7 @@ import numpy as np
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, StepperStatistics, truncate_at_nonfinite
 from livens.engine.wisdom_holman.kernel import lane_count, row_names, wisdom_holman_kernel
+from livens.errors import InputError
 from livens.schemes.splitting.kepler_maps import jacobi_coefficients
 from livens.schemes.splitting.wisdom_holman import WisdomHolmanEquations, to_array
 
@@ -60,6 +61,9 @@ class WisdomHolmanStepper:
 
     def close(self) -> None:
         """Do nothing: there is no pooled workspace."""
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
 
     def checkpoint(self) -> dict[str, Any]:
         return {}
