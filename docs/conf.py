@@ -24,6 +24,7 @@ extensions = [
     "sphinx-mathjax-offline",
     "sphinxcontrib.bibtex",
     "gallery",
+    "catalogue",
     "command_line",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]

@@ -15,7 +15,7 @@ system:
   kinetic: 0.5*m*(v_x**2 + v_y**2)
   potential: m*g*y
   constraints: {length of the rod: 0.5*(r2 - l**2)}
-start: {x: -l, y: 0, v_x: 0, v_y: 0}
+initial: {x: -l, y: 0, v_x: 0, v_y: 0}
 h: 1e-3
 t_end: 1
 """
@@ -41,7 +41,7 @@ system:
   forces:
     phi: push
     r: -0.1*v_r*abs(v_r)
-start: {r: 1, phi: pi/6, v_r: 0, v_phi: 1/2, s: 0, v_s: 0.1}
+initial: {r: 1, phi: pi/6, v_r: 0, v_phi: 1/2, s: 0, v_s: 0.1}
 scheme: livens-midpoint
 t0: 0
 h: 0.01

@@ -1,4 +1,6 @@
-"""Rotations by unit quaternions, scalar first: ``q = (q0, q1, q2, q3)`` (S004 sect. 3 and appendix C).
+"""Rotations by unit quaternions, scalar first: ``q = (q0, q1, q2, q3)``.
+
+See Kinon and Betsch 2024, sect. 3 and appendix C.
 
 ``R(q) = E(q) G(q)^T`` maps convective (body-fixed) components to spatial ones; the angular velocity is
 ``Omega = 2 G(q) v`` in the body frame and ``omega = 2 E(q) v`` in space, where v is the time derivative of q.

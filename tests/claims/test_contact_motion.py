@@ -62,7 +62,7 @@ LOSSY = dict(
 )
 def test_isolated_pairs_keep_momenta_and_the_balance_of_energy(kind, losses):
     run = colliding(kind, **losses).simulate(t_end=0.4, h=1e-3)
-    assert run["blow.normal"].max() > 50 and run["blow.normal"][-1] == 0  # they have met, and parted
+    assert run["blow.normal_force"].max() > 50 and run["blow.normal_force"][-1] == 0  # they have met, and parted
     for momentum in ("linear_momentum", "angular_momentum"):
         values = run.observe(momentum)
         assert np.abs(values - values[0]).max() < 1e-12  # of sizes between 0.3 and 2.5

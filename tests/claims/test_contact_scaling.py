@@ -101,7 +101,7 @@ def test_joints_and_penalties_stay_where_they_are():
     mb.contact(bob, contacts.HalfSpace(mb.ground, at=[-0.02, 0, 0], normal="x"), stiffness=1e6, name="wall")
     run = mb.simulate(t_end=0.6, h=0.02, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smoothing_length=1e-3))
     assert np.abs(run["hinge.violation"]).max() < 1e-12
-    assert run["wall.normal"].max() > 100 and np.diff(run.t)[:-1].min() < 0.2 * np.diff(run.t).max()
+    assert run["wall.normal_force"].max() > 100 and np.diff(run.t)[:-1].min() < 0.2 * np.diff(run.t).max()
     assert run.summary.max_energy_drift < 2e-3
 
 

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GENERATED = {DOCS / "gallery", DOCS / "reference" / "api" / "generated"}
+GENERATED = {DOCS / "gallery", DOCS / "reference" / "schemes", DOCS / "reference" / "api" / "generated"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

@@ -178,7 +178,7 @@ def force_error(scheme, h):
     """Of the force between the first ball and the outer race, over its maximum, at times of the reference."""
     curve = np.array(REFERENCE["axial"]["curves_every_5_us"]["Q_outer_ball0"])
     result = lv.simulate(bearing(), scheme=scheme, h=h, t_end=6e-4, every=round(5e-6 / h))
-    return np.abs(np.asarray(result["ball1-outer.normal"]) - curve).max() / curve.max()
+    return np.abs(np.asarray(result["ball1-outer.normal_force"]) - curve).max() / curve.max()
 
 
 def test_order_with_friction():
@@ -209,10 +209,10 @@ def test_radial_load():
     """The largest inner load is Stribeck's within a few percent; the cage slips where balls carry nothing."""
     result = run("radial", t_end=0.03, every=20)
     late = result.t >= 0.015
-    largest = max(result[f"ball{i}-inner.normal"][late].max() for i in range(1, 10))
+    largest = max(result[f"ball{i}-inner.normal_force"][late].max() for i in range(1, 10))
     assert largest == pytest.approx(558, rel=0.02)
     assert result["cage.speed"][late].mean() == pytest.approx(REFERENCE["radial_cage_speed"], rel=1e-3)
-    carried = sum(result[f"ball{i}-inner.normal"][0] for i in range(1, 10))
+    carried = sum(result[f"ball{i}-inner.normal_force"][0] for i in range(1, 10))
     assert carried > 1000
 
 
@@ -271,7 +271,8 @@ def test_an_oval_inner_race():
     run = lv.simulate(problem, scheme="semi-explicit-2:0.5", h=0.25e-6, t_end=t_end, every=100)
     assert run.v[-1][:18] == pytest.approx(v[:18], abs=1e-2)
     pressed = [
-        lv.simulate(bearing(**FEW, **more), t_end=t_end)["ball1-inner.normal"] for more in ({}, dict(ovality=2e-6))
+        lv.simulate(bearing(**FEW, **more), t_end=t_end)["ball1-inner.normal_force"]
+        for more in ({}, dict(ovality=2e-6))
     ]
     assert np.ptp(pressed[1]) > 5 * np.ptp(pressed[0])
 
@@ -328,7 +329,7 @@ def test_elastic_parts_need_a_beta_of_one_half():
 
     def force(model, h):
         run = lv.simulate(model, q0=problem.q0, v0=problem.v0, scheme=SCHEME, h=h, t_end=6e-4, every=round(1e-6 / h))
-        return np.asarray(run["ball1-outer.normal"])
+        return np.asarray(run["ball1-outer.normal_force"])
 
     exact = force(problem.model, 0.0625e-6)
     size = exact.max()
@@ -349,10 +350,10 @@ def test_forces_on_a_ball_hold_it_on_its_orbit():
     assert across == pytest.approx([0.0, mass * speed**2 / rho], abs=2 * mass * 9.81)
     assert mass * speed**2 / rho == pytest.approx(7.0, rel=0.01)
     for other in ("outer", "inner"):
-        force, normal = run[f"ball1-{other}.force"][0], run[f"ball1-{other}.normal"][0]
+        force, normal = run[f"ball1-{other}.force"][0], run[f"ball1-{other}.normal_force"][0]
         assert np.linalg.norm(force) == pytest.approx(normal, rel=1.3e-3)  # Coulomb: at most sqrt(1 + mu^2) times
         apart = contact_force(run, other)
-        assert apart == pytest.approx(np.asarray(run[f"ball1-{other}.normal"][0]), rel=2e-3)
+        assert apart == pytest.approx(np.asarray(run[f"ball1-{other}.normal_force"][0]), rel=2e-3)
 
 
 def contact_force(run, other):

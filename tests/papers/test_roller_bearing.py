@@ -112,7 +112,7 @@ def test_rollers_go_around_as_theory_says():
     run = lv.simulate(problem(), t_end=3e-4, every=10)
     assert run["rollers.speed"] == pytest.approx(RollerBearing().orbit_rate, rel=5e-3)
     assert np.abs(run["roller4.skew"]).max() < 0.01
-    assert run["roller4-inner.normal"].min() > 50  # it carries all the time
+    assert run["roller4-inner.normal_force"].min() > 50  # it carries all the time
     assert run["inner.position"].shape == (len(run.t), 3)
 
 

@@ -286,10 +286,10 @@ WRONG = [
         changed("  let:", "  forces: [1]\n  let:"),
         ["line 4, system.forces: must be 2 expressions, one for every", "got 1"],
     ),
-    (changed("x: -l", "x: -y"), ["line 8, start.x: start cannot use the coordinate 'y'; it may use parameters"]),
-    (changed("x: -l, ", ""), ["line 8, start: the value of the coordinate 'x' is missing"]),
-    (changed("v_x: 0", "w_x: 0"), ["line 8, start.w_x: unknown name 'w_x'; did you mean 'v_x'?"]),
-    (changed("x: -l", "x: sqrt(-l)"), ["line 8, start.x: this is nan, not a finite number"]),
+    (changed("x: -l", "x: -y"), ["line 8, initial.x: initial cannot use the coordinate 'y'; it may use parameters"]),
+    (changed("x: -l, ", ""), ["line 8, initial: the value of the coordinate 'x' is missing"]),
+    (changed("v_x: 0", "w_x: 0"), ["line 8, initial.w_x: unknown name 'w_x'; did you mean 'v_x'?"]),
+    (changed("x: -l", "x: sqrt(-l)"), ["line 8, initial.x: this is nan, not a finite number"]),
     # ready problems
     (
         "problem: double-fourbar\n",
@@ -422,7 +422,7 @@ def test_random_bytes(tmp_path_factory, content):
 
 
 FIELDS = st.sampled_from(
-    "system problem start options h t_end t0 every out project redundant scheme coordinates parameters let kinetic "
+    "system problem initial options h t_end t0 every out project redundant scheme coordinates parameters let kinetic "
     "potential constraints dissipation forces x y v_x m".split()
 )
 

@@ -21,7 +21,7 @@ from torture.strings import damaged, nonsense
 #: Commands that are quick even if nothing is wrong with what they are given.
 QUICK = ("run", "run", "run", "run", "list", "init", "report")
 #: Commands that would take long: they always get a word that cannot be right.
-LONG = ("compare", "converge", "workprecision", "sweep", "plot", "view", "reproduce", "bench", "walk")
+LONG = ("compare", "converge", "work-precision", "sweep", "plot", "view", "reproduce", "bench", "walk")
 WRONG = ("--no-such-option", "no-such-problem", "--h=nan", "--scheme=no-such", "--set=l", "absent.h5", "--rounds=0")
 PROBLEMS = (
     "simple-pendulum",

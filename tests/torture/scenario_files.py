@@ -80,7 +80,7 @@ def valid(chance: random.Random, number: int) -> str:
     h, t0 = chance.choice((1e-1, 1e-2, 1e-3, 1e-5)), chance.choice((0, 0, 1, -3.5))
     return (
         text.format(**numbers)
-        + f"start: {{{', '.join(start)}}}\nscheme: {chance.choice(schemes)}\n"
+        + f"initial: {{{', '.join(start)}}}\nscheme: {chance.choice(schemes)}\n"
         + f"t0: {t0}\nh: {h!r}\nt_end: {t0 + 100 * h!r}\n"
         + chance.choice(("", "every: 3\n", "project: true\n"))
     )

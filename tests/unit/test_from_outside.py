@@ -259,7 +259,7 @@ def test_a_shape_that_touches():
     run = mb.simulate(t_end=2.0, h=1e-3)
     exact = np.stack([around * np.cos(3 * run.t), around * np.sin(3 * run.t), 0 * run.t + height], axis=1)
     assert np.abs(run["ball.position"] - exact).max() < 1e-4 * around
-    assert run["wall.normal"] == pytest.approx(0.5 * 9.81 / np.cos(0.5), rel=1e-5)
+    assert run["wall.normal_force"] == pytest.approx(0.5 * 9.81 / np.cos(0.5), rel=1e-5)
     assert run.summary.max_energy_drift < 1e-13 and "wall.slope" in mb.system.parameters
     turning = run.observe("angular_momentum")[:, -1]
     assert np.abs(turning - turning[0]).max() < 1e-13

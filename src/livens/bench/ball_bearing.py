@@ -47,7 +47,7 @@ class BallBearing:
         times = np.linspace(0, _T_END, 101)
         codes = _codes(problem, times)
         exact = _forces(problem, codes["SciPy LSODA"](1e-9))
-        ours = np.interp(times, short.t, np.asarray(short["ball1-outer.normal"]))
+        ours = np.interp(times, short.t, np.asarray(short["ball1-outer.normal_force"]))
         self._check("livens", ours, exact)
         for name, tolerance in (("SciPy LSODA", _LSODA), ("CVODES through CasADi", _CVODES)):
             log(name)
@@ -121,7 +121,7 @@ def _forces(problem: Any, states: np.ndarray) -> np.ndarray:
     system = problem.system
     q, u = ca.SX.sym("q", system.n), ca.SX.sym("u", states.shape[1] - system.n)
     k = ca.SX(ca.DM(system.parameter_vector()))
-    normal = system.quantities["ball1-outer.normal"].expression(
+    normal = system.quantities["ball1-outer.normal_force"].expression(
         q, quasi_velocities(system).to_qdot(q, u), None, ca.SX(0), k
     )
     function = ca.Function("Q", [q, u], [normal])

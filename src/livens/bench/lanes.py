@@ -115,7 +115,7 @@ def _taylor(model: Model, start: dict[str, Any], t_end: float) -> Loop:
     session = prepare(model, "taylor").start(**start, h=1.0)
     compiled = session._compiled
     step_control = StepControl(tolerance=compiled.scheme.tolerance).taylor_control(t_end)
-    stepper: Stepper = compiled.make_stepper("fused", model.parameter_vector(), taylor_control=step_control)
+    stepper: Stepper = compiled.make_stepper("fused", model.parameter_vector(), control=step_control)
     policy = StepPolicy(True, 0.0, 0.0, 0, t_end=t_end)
     return lambda: stepper.advance(session._state, 10_000, policy, initial_controller_state(0.0))
 

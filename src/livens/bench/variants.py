@@ -1,4 +1,4 @@
-"""Elimination variants of one scheme: cost with different numbers of unknowns (S004 Fig. 9)."""
+"""Elimination variants of one scheme: cost with different numbers of unknowns (Kinon and Betsch 2024, Fig. 9)."""
 
 from __future__ import annotations
 

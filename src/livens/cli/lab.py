@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 
 def lab(
     port: Annotated[int, typer.Option(help="Port to listen on; default: a free one.", min=0, max=65535)] = 0,
-    seconds: Annotated[float, typer.Option(help="Time limit of a run in seconds.", min=1.0)] = 60.0,
+    timeout: Annotated[float, typer.Option(help="Time limit of a run in seconds.", min=1.0)] = 60.0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """Open the lab: choose a problem, a scheme and parameters in the browser, and watch the animation of the run.
@@ -28,7 +28,7 @@ def lab(
 
     from livens.lab.server import Lab
 
-    server = Lab(Path.cwd(), port=port, seconds=seconds)
+    server = Lab(Path.cwd(), port=port, timeout=timeout)
     typer.echo(f"the lab is at {server.link}\nCtrl-C stops it")
     if browser:
         webbrowser.open(server.link)

@@ -25,9 +25,12 @@ def register(app: typer.Typer) -> None:
 def list_(
     topic: Annotated[str, typer.Argument(help="problems or schemes; default: both.")] = "",
     name: Annotated[str, typer.Argument(help="Name of a problem or scheme, to describe it in detail.")] = "",
+    show_all: Annotated[bool, typer.Option("--all", help="Print the tables of both lists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
     """List the built-in problems, and the schemes with their properties.
+
+    Without a topic only names are printed, by section; with a topic or --all, tables with descriptions.
 
     Example: livens list schemes gauss-2
     """
@@ -43,11 +46,36 @@ def list_(
     if as_json:
         typer.echo(json.dumps({key: objects(name) for key, (_, _, objects) in chosen.items()}))
         return
-    for show_all, show_one, _ in chosen.values():
+    if not topic and not show_all:
+        _names()
+        return
+    for show_table, show_one, _ in chosen.values():
         if name:
             show_one(name)
         else:
-            show_all()
+            show_table()
+
+
+def _names() -> None:
+    """Print the names of all problems by section and of all schemes by group."""
+    from livens import problems
+    from livens.problems.sections import by_section
+    from livens.schemes.core.catalogue import all_rows
+
+    groups: dict[str, list[str]] = {}
+    for row in all_rows():
+        groups.setdefault(row.group, []).append(row.name)
+    for heading, listed in {
+        "Problems": by_section(entry.name for entry in problems.all()),
+        "Schemes": groups,
+    }.items():
+        typer.echo(heading.upper())
+        for title, names in listed.items():
+            typer.echo(f"  {title}")
+            for line in textwrap.wrap(", ".join(names), width=92, break_long_words=False, break_on_hyphens=False):
+                typer.echo(f"      {line}")
+        typer.echo("")
+    typer.echo("Descriptions: livens list problems, livens list schemes. Details of one of them: livens show NAME")
 
 
 def _problem_objects(name: str = "") -> list[dict[str, Any]]:
@@ -64,8 +92,10 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
                     "summary": entry.summary,
                     "source": entry.source,
                     "options": dict(entry.options),
-                    "kind": problem.model.type_label,
+                    "type": problem.model.type_label,
                     "scheme": problem.scheme,
+                    "h": problem.h,
+                    "t_end": problem.t_end,
                     "schemes": schemes.compatible(problem.model),
                 }
             )
@@ -81,12 +111,18 @@ def _scheme_objects(name: str = "") -> list[dict[str, Any]]:
 
 def _problems() -> None:
     from livens import problems
+    from livens.problems.sections import by_section
 
-    table = _table("problem", "description", "default scheme")
-    for entry in problems.all():
-        table.add_row(entry.name, entry.summary, entry.scheme)
+    entries = {entry.name: entry for entry in problems.all()}
+    width = max(map(len, entries))
     out = _console()
-    out.print(table)
+    for title, names in by_section(entries).items():
+        table = _table("problem", "description", "default scheme")
+        table.columns[0].min_width = width  # aligns the columns of all tables
+        for name in names:
+            table.add_row(name, entries[name].summary, entries[name].scheme)
+        out.print(f"[bold]{title}[/]")
+        out.print(table)
     out.print("Options, applicable schemes and a picture: livens show NAME\n")
 
 
@@ -95,11 +131,13 @@ def describe_problem(name: str) -> None:
     from livens.schemes.core.catalogue import group_names
 
     info = _problem_objects(name)[0]
-    typer.echo(f"{info['name']}\n    {info['summary']} ({info['source']})")
-    typer.echo(f"    type          {info['kind']}")
+    typer.echo(f"{info['name']}\n    {info['summary']}")
+    if info["source"]:
+        typer.echo(f"    source        {info['source']}")
+    typer.echo(f"    type          {info['type']}")
     options = "  ".join(f"{option}={_format_value(value)}" for option, value in info["options"].items())
     typer.echo(f"    options       {options or 'none'}")
-    typer.echo(f"    default       {info['scheme']}")
+    typer.echo(f"    default run   scheme {info['scheme']}, h = {info['h']:g} s, until t = {info['t_end']:g} s")
     typer.echo("    applicable schemes")
     for group, names in group_names(info["schemes"]).items():
         typer.echo(f"        {group}")
@@ -154,6 +192,8 @@ def describe_scheme(name: str) -> None:
         "needs": "; ".join([r.description for r in first_member.requires] + scaling)
         if is_single
         else table_row.requirements,
+        "use": first_member.when_to_use,
+        "avoid if": first_member.when_to_avoid,
         "own error": f"estimated, of order {first_member.error_order}"
         if is_single and first_member.error_order
         else "",

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def plot(
     file: Annotated[Path, typer.Argument(help="A result file.")],
-    what: Annotated[
+    plots: Annotated[
         str | None, typer.Option(help="Names of plots, comma-separated; default: all applicable plots.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the plots; for a single plot its file.")] = Path(),
@@ -29,24 +29,24 @@ def plot(
     Plots: energy, balance, energy_increments, constraints, momenta, multipliers, algebraic, coordinates,
     phase_portrait, newton, step_sizes, trajectory, snapshots.
 
-    Example: livens plot double-four-bar.h5 --what energy,constraints --out figures
+    Example: livens plot double-four-bar.h5 --plots energy,constraints --out figures
     """
     import livens as lv
     from livens.errors import InputError
     from livens.plot import PLOTS, check_names, save_all
     from livens.plot.style import check_suffix, save
 
-    names = check_names(what) if what is not None else None
+    names = check_names(plots) if plots is not None else None
     suffix = out.suffix.removeprefix(".").lower()
     single = suffix in _PICTURE_SUFFIXES and not out.is_dir()
     if single:
         check_suffix(suffix)
     if single and (names is None or len(names) != 1):
-        raise InputError(f"'{out}' is a single plot: select it with --what, or give a folder")
+        raise InputError(f"'{out}' is a single plot: select it with --plots, or give a folder")
     result = lv.load(file)
     paths = [save(PLOTS[names[0]].draw(result), out)] if single and names else save_all(result, out, names)
     if as_json:
-        typer.echo(json.dumps({"pictures": [str(path) for path in paths]}))
+        typer.echo(json.dumps({"plots": [str(path) for path in paths]}))
         return
     for path in paths:
         typer.echo(str(path))

@@ -21,6 +21,7 @@ def reproduce(
         str, typer.Argument(help="S000, S001, S002, S003 or S004; default: all of them in one report.")
     ] = "all",
     out: Annotated[Path | None, typer.Option(help="Folder for figures and report; default: reproduce-SOURCE.")] = None,
+    list_figures: Annotated[bool, typer.Option("--list", help="List the figures instead of drawing them.")] = False,
     only: Annotated[str | None, typer.Option(help="Numbers of figures, comma-separated; default: all.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -40,6 +41,9 @@ def reproduce(
 
     progress = False if quiet or as_json else None
     all_sources = source.lower() == "all"
+    if list_figures:
+        _list(None if all_sources else source)
+        return
     if all_sources and only is not None:
         raise InputError("--only needs a single source, because figure numbers belong to one source")
     if all_sources:
@@ -54,6 +58,17 @@ def reproduce(
             _print(report)
     if not all(report.holds for report in reports):
         raise typer.Exit(1)
+
+
+def _list(source: str | None) -> None:
+    """Print the numbers and titles of the figures of one source or of all."""
+    from livens.reproduce import figures
+    from livens.reproduce.core import SOURCES, source_of
+
+    for paper in SOURCES.values() if source is None else [source_of(source)]:
+        typer.echo(f"{paper.name}: {paper.citation}")
+        for entry in figures(paper.name):
+            typer.echo(f"    {entry.number:<8} {entry.title}")
 
 
 def _print(report: Report) -> None:

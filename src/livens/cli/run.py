@@ -47,7 +47,9 @@ def run(
     every: Annotated[int | None, typer.Option(help="Store every n-th step; default: 1.")] = None,
     store: Annotated[str | None, typer.Option(help="Variables to store, such as q,v; default: all.")] = None,
     compress: Annotated[bool, typer.Option("--compress", help="Compress the file, which takes longer.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume the run of a result file.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume the run of a result file; with --out, start it if there is none.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
     tier: Annotated[str | None, typer.Option(help="auto (by size), fused, assembled or reference (slow).")] = None,
     threads: Annotated[
@@ -72,6 +74,8 @@ def run(
     from livens.errors import InputError
 
     progress = False if quiet or as_json else None
+    if resume and out is not None:  # the command that started the run, repeated
+        problem, out, resume = _file_to_resume(problem, out)
     if resume:
         fixed = {
             "--scheme": scheme,
@@ -130,6 +134,22 @@ def run(
         from livens.analysis.report import print_report
 
         print_report(result, accuracy=estimate or False)
+
+
+def _file_to_resume(problem: str, out: Path) -> tuple[str, Path | None, bool]:
+    """Return the arguments ``problem, out, resume`` of ``livens run PROBLEM --out FILE --resume``.
+
+    An existing file is resumed if it belongs to the problem. Otherwise the run starts.
+    """
+    import livens as lv
+    from livens.errors import InputError
+
+    if not out.exists():
+        return problem, out, False
+    stored = lv.load(out).info.problem
+    if stored not in (problem, Path(problem).stem) and Path(problem).resolve() != out.resolve():
+        raise InputError(f"cannot resume '{out}': the file contains a run of '{stored}', not of '{problem}'")
+    return str(out), None, True
 
 
 def resolve_run(name: str, changes: dict[str, Any], excluded: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""``livens compare``, ``converge`` and ``workprecision``: studies of several runs."""
+"""``livens compare``, ``converge`` and ``work-precision``: studies of several runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from livens.analysis.study.comparison import Comparison
     from livens.analysis.study.convergence import Convergence, Curve
     from livens.models.problem import Problem
+    from livens.schemes.core.scheme import Scheme
 
 T = TypeVar("T")
 
 ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, or a scenario FILE.yaml.")]
 Schemes = Annotated[str | None, typer.Option(help="Names of schemes, comma-separated; default: all applicable ones.")]
+FewSchemes = Annotated[
+    str | None,
+    typer.Option(
+        "--schemes",
+        help="Names of schemes, comma-separated, or all; default: five applicable ones of different families.",
+    ),
+]
 Steps = Annotated[
     str | None, typer.Option("--h", help="Step sizes, comma-separated, or 0.01:5 for 0.01 and four halvings of it.")
 ]
@@ -36,7 +44,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors."
 def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
     app.command("converge")(converge)
-    app.command("workprecision")(workprecision)
+    app.command("work-precision")(work_precision)
 
 
 def compare(
@@ -74,7 +82,7 @@ def compare(
 
 def converge(
     problem: ProblemName,
-    schemes: Schemes = None,
+    schemes: FewSchemes = None,
     h: Steps = None,
     t_end: End = None,
     set_: Settings = None,
@@ -97,9 +105,9 @@ def converge(
 
     check_figure(out)
     steps = None if h is None else parse_step_sizes(h)
-    study = handle_interrupt(
-        lambda: study_of(load_problem(problem, set_), schemes, steps, t_end, progress=_progress(as_json, quiet))
-    )
+    loaded = load_problem(problem, set_)
+    chosen = _few_schemes(loaded, schemes)
+    study = handle_interrupt(lambda: study_of(loaded, chosen, steps, t_end, progress=_progress(as_json, quiet)))
     if as_json:
         typer.echo(json.dumps(study.as_object()))
     elif not quiet:
@@ -112,9 +120,9 @@ def converge(
     _finish(failures, all(curve.as_guaranteed for curve in study.curves))
 
 
-def workprecision(
+def work_precision(
     problem: ProblemName,
-    schemes: Schemes = None,
+    schemes: FewSchemes = None,
     h: Steps = None,
     t_end: End = None,
     set_: Settings = None,
@@ -128,16 +136,16 @@ def workprecision(
     The time is that of the steps, without derivation and compilation. Evaluations are those of the equations of a
     step: every Newton iteration takes two, the residual with its Jacobian, and the residual after the update.
 
-    Example: livens workprecision simple-pendulum --h 0.01:6 --out work.png
+    Example: livens work-precision simple-pendulum --h 0.01:6 --out work.png
     """
     from livens.analysis.study import work_precision
     from livens.analysis.study.step_lists import parse_step_sizes
 
     check_figure(out)
     steps, progress = None if h is None else parse_step_sizes(h), _progress(as_json, quiet)
-    study = handle_interrupt(
-        lambda: work_precision(load_problem(problem, set_), schemes, steps, t_end, repeats=repeats, progress=progress)
-    )
+    loaded = load_problem(problem, set_)
+    chosen = _few_schemes(loaded, schemes)
+    study = handle_interrupt(lambda: work_precision(loaded, chosen, steps, t_end, repeats=repeats, progress=progress))
     if as_json:
         typer.echo(json.dumps(study.as_object()))
     elif not quiet:
@@ -163,6 +171,15 @@ def load_problem(name: str, set_: list[str] | None) -> Problem:
         )
         problem = dataclasses.replace(problem, q0=consistent["q"], v0=consistent["v"])
     return problem
+
+
+def _few_schemes(problem: Problem, names: str | None) -> str | list[Scheme] | None:
+    """Return the requested schemes; None for all, five of different families by default."""
+    from livens.analysis.study.step_lists import representative_schemes
+
+    if names is None:
+        return representative_schemes(problem)
+    return None if names == "all" else names
 
 
 def check_figure(out: Path | None) -> None:

@@ -36,7 +36,7 @@ def view(
     check_frames(frames)
     main_run, *others = [_run(name) for name in sources]
     path = main_run.view(*others, frames=frames).path if out is None else main_run.animate(out, *others, frames=frames)
-    typer.echo(json.dumps({"film": str(path)}) if as_json else str(path))
+    typer.echo(json.dumps({"animation": str(path)}) if as_json else str(path))
 
 
 def _run(name: str) -> Result:

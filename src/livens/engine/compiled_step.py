@@ -26,16 +26,11 @@ from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
-from livens.engine.stepper import Stepper
-from livens.engine.steppers.dem import DemStepper
-from livens.engine.steppers.explicit import ExplicitStepper
-from livens.engine.steppers.fixed_point_rk import FixedPointStepper
-from livens.engine.steppers.free_bodies import FreeBodiesStepper
-from livens.engine.steppers.fused import FusedStepper
+from livens.engine.stepper import Stepper, StepperOptions
+from livens.engine.stepper_registry import fused_stepper_type
 from livens.engine.steppers.neighbour_list import NeighbourList
-from livens.engine.steppers.reference import ReferenceStepper
-from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl, TaylorStepper
-from livens.engine.wisdom_holman.stepper import WisdomHolmanStepper
+from livens.engine.steppers.reference import ReferenceSolver, ReferenceStepper
+from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
 from livens.expressions.state_layout import Layout
@@ -45,10 +40,6 @@ from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
-from livens.schemes.discretization.fixed_point_stages import FixedPointStages
-from livens.schemes.discretization.granular_step import GranularEquations
-from livens.schemes.discretization.independent_bodies import IndependentBodyEquations
-from livens.schemes.splitting.wisdom_holman import WisdomHolmanEquations
 from livens.schemes.taylor_equations import TaylorEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
@@ -107,26 +98,13 @@ class CompiledStep:
     @property
     def has_dedicated_code(self) -> bool:
         """True for steps with dedicated native code and no unknowns; their equations as one graph are rarely needed."""
-        return isinstance(
-            self.equations, TaylorEquations | WisdomHolmanEquations | GranularEquations | IndependentBodyEquations
-        )
-
-    @property
-    def uses_fixed_point(self) -> bool:
-        """True if stages are solved by fixed-point iteration: no elimination and no pivots."""
-        return isinstance(self.equations, FixedPointStages)
+        return self.equations.n_unknowns == 0
 
     @functools.cached_property
     def size(self) -> int:
         """Number of unknowns of a step."""
-        if isinstance(self.equations, FixedPointStages):
-            return self.equations.size
-        return 0 if self.has_dedicated_code else self.flat_equations.size
-
-    @property
-    def loops_over_bodies(self) -> bool:
-        """True if steps loop over bodies and cells, without one graph of all equations."""
-        return isinstance(self.equations, GranularEquations | IndependentBodyEquations)
+        n_unknowns = self.equations.n_unknowns
+        return self.flat_equations.size if n_unknowns is None else n_unknowns
 
     @property
     def has_dense_output(self) -> bool:
@@ -177,12 +155,12 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
-        avoids_flat_graph = self.model.uses_sparse_path or self.has_dedicated_code or self.uses_fixed_point
+        avoids_flat_graph = self.model.uses_sparse_path or self.equations.n_unknowns is not None
         return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
 
     def matches_fingerprint(self, fingerprint: str) -> bool:
         """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
-        if fingerprint == self.fingerprint or self.loops_over_bodies:
+        if fingerprint == self.fingerprint or self.equations.loops_over_bodies:
             return fingerprint == self.fingerprint
         return self.model.uses_sparse_path and fingerprint == self.flat_equations.fingerprint
 
@@ -273,10 +251,8 @@ class CompiledStep:
                 return plan.initial_guess(z, substep_inputs, lambda x: bench.residual(x, z, history, substep_inputs))
 
             return np.concatenate([guess_substep(weight) for weight in plan.substep_weights])
-        if (
-            self.uses_fixed_point and tier == "fused"
-        ):  # the iteration starts from the stage derivatives at the initial state
-            return np.zeros(self.size)
+        if tier == "fused" and self.equations.n_unknowns is not None:
+            return np.zeros(self.size)  # dedicated code computes its own initial guess
         return self._initial_guess(z, c)[0].ravel() if self.size else np.zeros(0)
 
     def initial_history(self, z: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -323,39 +299,29 @@ class CompiledStep:
         return order
 
     # -- steppers -----------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def reference_solver(self) -> ReferenceSolver:
+        """Reference solver, for steps that other steppers cannot solve."""
+        return ReferenceSolver(self.flat_equations)
+
+    def stepper_type(self, tier: str) -> type[Stepper]:
+        """Return the stepper class of a tier."""
+        if tier == "assembled":
+            from livens.engine.assembled.stepper import AssembledStepper
+
+            return AssembledStepper
+        return ReferenceStepper if tier == "reference" else fused_stepper_type(self)
+
     def make_stepper(
         self,
         tier: str,
         k: np.ndarray,
         order: PivotOrder | None = None,
-        control: StepSizeController | None = None,
-        taylor_control: TaylorStepControl | None = None,
+        control: StepSizeController | TaylorStepControl | None = None,
         n_threads: int = 1,
     ) -> Stepper:
-        """Return the stepper of a tier for one run with the parameters k.
-
-        `taylor_control` is for schemes with their own step-size control, `n_threads` for the assembled tier.
-        """
-        if tier == "assembled":
-            from livens.engine.assembled.stepper import AssembledStepper
-
-            return AssembledStepper(self, k, control, n_threads)
-        if isinstance(self.equations, IndependentBodyEquations) and tier == "fused":
-            return FreeBodiesStepper(self, k)
-        if self.loops_over_bodies and tier == "fused":
-            return DemStepper(self, k)
-        if tier == "reference":
-            return ReferenceStepper(self.flat_equations, k)
-        if self.uses_taylor_series:
-            return TaylorStepper(self, k, taylor_control)
-        if self.has_dedicated_code:
-            return WisdomHolmanStepper(self, k)
-        if self.uses_fixed_point:
-            return FixedPointStepper(self, k)
-        if not self.flat_equations.size:
-            return ExplicitStepper(self, k)
-        assert order is not None
-        return FusedStepper(self, k, order, control)
+        """Return the stepper of a tier for one run with the parameters k; `n_threads` is for the assembled tier."""
+        return self.stepper_type(tier).create(self, k, StepperOptions(order, control, n_threads))
 
 
 _compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()

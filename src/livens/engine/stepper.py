@@ -1,15 +1,23 @@
-"""The `Stepper` protocol and the data it exchanges: integrator state, step chunk, failure, statistics."""
+"""The `Stepper` base class and the data it exchanges: integrator state, step chunk, failure, statistics."""
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.time_loop import StepPolicy, all_finite, fill_time_grid
 from livens.engine.newton.workspace_layout import newton_offsets
+from livens.expressions.state_layout import Layout
+
+if TYPE_CHECKING:
+    from livens.engine.codegen.unrolled_lu import PivotOrder
+    from livens.engine.compiled_step import CompiledStep
+    from livens.engine.newton.step_size_control import StepSizeController
+    from livens.engine.taylor.stepper import TaylorStepControl
 
 
 def step_inputs(h: float, t: float, k: np.ndarray) -> np.ndarray:
@@ -137,36 +145,10 @@ class StepperStatistics:
     compile_s: float = 0.0  # compilation time during the run, in seconds
 
 
-class Stepper(Protocol):
-    """Protocol of all steppers. All steppers solve the same equations to the same round-off level."""
-
-    statistics: StepperStatistics
-
-    def advance(
-        self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
-    ) -> StepChunk:
-        """Take at most `n_steps` steps; `controller_state` is updated by adaptive steps."""
-        ...
-
-    def set_parameters(self, k: np.ndarray) -> None:
-        """Use other parameter values from the next step on."""
-        ...
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Return the private state that is needed to continue bit for bit."""
-        ...
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Restore a checkpoint."""
-        ...
-
-    def close(self) -> None:
-        """Return the workspace to the pool, for reuse by the next run."""
-        ...
-
-
 #: Maximum number of workspaces in the pool of a compiled step.
 _POOL_SIZE = 2
+#: Group sizes of steps without unknowns.
+_NO_GROUPS = np.zeros(0, dtype=np.int64)
 
 
 class WorkspaceManager:
@@ -176,7 +158,11 @@ class WorkspaceManager:
     """
 
     def __init__(
-        self, k: np.ndarray, group_sizes: np.ndarray, estimate_size: int = 0, pool: list[Workspace] | None = None
+        self,
+        k: np.ndarray,
+        group_sizes: np.ndarray = _NO_GROUPS,
+        estimate_size: int = 0,
+        pool: list[Workspace] | None = None,
     ) -> None:
         self._k, self._group_sizes, self._estimate_size = k, group_sizes, estimate_size
         self._pool = [] if pool is None else pool
@@ -248,6 +234,63 @@ class WorkspaceManager:
         return self._workspace
 
 
+@dataclass(frozen=True)
+class StepperOptions:
+    """Options of a stepper for one run, other than the parameters."""
+
+    pivot_order: PivotOrder | None = None  # initial pivot order of the fused tier
+    control: StepSizeController | TaylorStepControl | None = None  # None for fixed steps
+    n_threads: int = 1  # threads of the assembled tier
+
+
+class Stepper(abc.ABC):
+    """Base class of all steppers. All steppers solve the same equations to the same round-off level.
+
+    A stepper without private state overrides `advance` only. A stepper of one type of step equations is entered in
+    `livens.engine.stepper_registry`.
+    """
+
+    #: True if the stepper requires `StepperOptions.pivot_order`.
+    needs_pivot_order: ClassVar[bool] = False
+
+    def __init__(self, layout: Layout, workspaces: WorkspaceManager | None = None) -> None:
+        """Create a stepper for states of this layout; `workspaces` returns to its pool when the run ends."""
+        self.statistics = StepperStatistics()
+        self._layout = layout
+        self._workspaces = WorkspaceManager(np.zeros(0)) if workspaces is None else workspaces
+
+    @classmethod
+    def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> Self:
+        """Return the stepper of a compiled step for one run with the parameters k."""
+        return cls(compiled, k)  # type: ignore[arg-type]  # subclasses with another constructor override `create`
+
+    @abc.abstractmethod
+    def advance(
+        self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
+    ) -> StepChunk:
+        """Take at most `n_steps` steps; `controller_state` is updated by adaptive steps."""
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Use other parameter values from the next step on."""
+        self._workspaces.set_parameters(k)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Return the private state that is needed to continue bit for bit; empty if `IntegratorState` is complete."""
+        return {}
+
+    def restore(self, stored: dict[str, Any]) -> None:  # noqa: B027  # optional: most steppers have no private state
+        """Restore a checkpoint; nothing to restore if `IntegratorState` is complete."""
+
+    def close(self) -> None:
+        """Return the workspace to the pool, for reuse by the next run."""
+        self._workspaces.release()
+
+    def _count_rejections(self, controller_state: np.ndarray) -> None:
+        """Copy the counters of rejected steps from the controller state into the statistics."""
+        self.statistics.rejected = int(controller_state[0]["failures"])
+        self.statistics.newton_failures = int(controller_state[0]["unsolved"])
+
+
 def chunk_from_workspace(
     w: Workspace,
     initial: IntegratorState,
@@ -286,7 +329,17 @@ def chunk_from_workspace(
     )
 
 
-def truncate_at_nonfinite(chunk: StepChunk, w: Any, layout: Any) -> StepChunk:
+def nonfinite_failure(z: np.ndarray, layout: Layout, h: float) -> StepFailure | None:
+    """Return the failure of a step of size h with the final state z, or None if z is finite."""
+    is_finite = np.isfinite(z)
+    if is_finite.all():
+        return None
+    return StepFailure(
+        np.inf, 0.0, layout.entry_label(int(np.argmin(is_finite))), "the state is not finite any more", h
+    )
+
+
+def truncate_at_nonfinite(chunk: StepChunk, layout: Layout) -> StepChunk:
     """Truncate a chunk before its first non-finite state.
 
     All states are tested: a derived entry such as a multiplier may be infinite in one state and finite in the next.
@@ -295,8 +348,5 @@ def truncate_at_nonfinite(chunk: StepChunk, w: Any, layout: Any) -> StepChunk:
     if not chunk.n_steps or all_finite(states, states.shape[1], states.size):
         return chunk
     n_finite = int(np.argmin(np.isfinite(chunk.end_states).all(axis=1)))
-    entry = int(np.argmin(np.isfinite(chunk.end_states[n_finite])))
-    reason = "the state is not finite any more"
-    return chunk.truncated(
-        n_finite, StepFailure(np.inf, 0.0, layout.entry_label(entry), reason, float(chunk.step_sizes[n_finite]))
-    )
+    failure = nonfinite_failure(chunk.end_states[n_finite], layout, float(chunk.step_sizes[n_finite]))
+    return chunk.truncated(n_finite, failure)

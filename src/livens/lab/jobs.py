@@ -34,7 +34,7 @@ class Job:
     folder: Path
     status: str = "waiting"  # then "running" and "done"
     version: int = 0  # of the animation data
-    frame: str = ""
+    animation: str = ""
     reports: list[str] = field(default_factory=list)
     error: str = ""
     files: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Job:
             "status": self.status,
             "version": self.version,
             "reports": self.reports,
-            "trouble": self.error,
+            "error": self.error,
             "files": self.files,
         }
 
@@ -58,8 +58,8 @@ class JobQueue:
     The process can be killed at any time; a new one is started when needed.
     """
 
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self.folder, self.seconds = folder, seconds
+    def __init__(self, folder: Path, timeout: float) -> None:
+        self.folder, self.timeout = folder, timeout
         self.by_number: dict[int, Job] = {}
         self._numbers = itertools.count(1)
         self._queue: deque[Job] = deque()
@@ -75,7 +75,7 @@ class JobQueue:
         parent_end, child_end = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
         self._process = context.Process(
-            target=run_worker, args=(child_end, str(self.folder), self.seconds), daemon=True
+            target=run_worker, args=(child_end, str(self.folder), self.timeout), daemon=True
         )
         self._process.start()
         child_end.close()
@@ -155,25 +155,25 @@ class JobQueue:
                 return
             number, content = payload
             job = self.by_number.get(number)
-            if message_type == "over":
+            if message_type == "done":
                 self._running = None
             if job is None:
                 return
-            if message_type == "picture":
-                job.frame, job.version = content, job.version + 1
+            if message_type == "animation":
+                job.animation, job.version = content, job.version + 1
             elif message_type == "report":
                 job.reports.append(content)
-            elif message_type == "trouble":
+            elif message_type == "error":
                 job.error = content
-            elif message_type == "kept":
+            elif message_type == "files":
                 job.files = content
             else:
                 job.status = "done"
 
     def _check_timeout(self) -> None:
         job = self._running
-        if job is not None and time.monotonic() - job.started > 2 * self.seconds + _GRACE:
-            self._restart_worker(f"the run exceeded the time limit of {self.seconds:g} s of the lab and was stopped")
+        if job is not None and time.monotonic() - job.started > 2 * self.timeout + _GRACE:
+            self._restart_worker(f"the run exceeded the time limit of {self.timeout:g} s of the lab and was stopped")
 
     def _restart_worker(self, reason: str) -> None:
         """Kill the worker, report the reason in its job, and start another worker."""

@@ -54,7 +54,7 @@ def _assets() -> dict[str, tuple[str, str]]:
 class Lab:
     """Web application and server of the lab, on 127.0.0.1 at a free port unless one is given."""
 
-    def __init__(self, folder: Path, *, port: int = 0, seconds: float = 60.0) -> None:
+    def __init__(self, folder: Path, *, port: int = 0, timeout: float = 60.0) -> None:
         self.folder = folder.resolve()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,7 +66,7 @@ class Lab:
             raise InputError(f"the lab cannot listen on port {port}: {error.strerror or error}") from None
         self.port: int = self._socket.getsockname()[1]
         self.token = secrets.token_urlsafe(24)
-        self._seconds = seconds
+        self._timeout = timeout
         self._assets = _assets()
         self._jobs: JobQueue | None = None
         self._server: Any = None
@@ -100,7 +100,7 @@ class Lab:
             Route("/api/runs", self._submit, methods=post),
             Route("/api/runs/{number:int}", self._run, methods=get),
             Route("/api/runs/{number:int}/stop", self._stop, methods=post),
-            Route("/api/runs/{number:int}/picture", self._picture, methods=get),
+            Route("/api/runs/{number:int}/animation", self._animation, methods=get),
             Route("/api/runs/{number:int}/python", self._python, methods=get),
             Route("/api/runs/{number:int}/scenario", self._scenario, methods=get),
             Route("/api/runs/{number:int}/files/{name}", self._download, methods=get),
@@ -111,7 +111,7 @@ class Lab:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncIterator[None]:
-        self._jobs = JobQueue(self.folder, self._seconds)
+        self._jobs = JobQueue(self.folder, self._timeout)
         try:
             yield
         finally:
@@ -142,7 +142,9 @@ class Lab:
     # -- pages --------------------------------------------------------------------------------------------------------
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(
-            _read_asset("lab.html").replace("{{film}}", asset("film.html")).replace("{{data}}", as_json({"runs": []}))
+            _read_asset("lab.html")
+            .replace("{{animation}}", asset("animation.html"))
+            .replace("{{data}}", as_json({"runs": []}))
         )
 
     async def _gallery(self, request: Request) -> Response:
@@ -198,8 +200,8 @@ class Lab:
         self.jobs.stop(self._job(request))
         return JSONResponse(self._job(request).as_dict())
 
-    async def _picture(self, request: Request) -> Response:
-        return Response(self._job(request).frame or '{"runs":[]}', media_type="application/json")
+    async def _animation(self, request: Request) -> Response:
+        return Response(self._job(request).animation or '{"runs":[]}', media_type="application/json")
 
     async def _python(self, request: Request) -> Response:
         return _file(self._job(request).request.as_python(), "run.py")
@@ -220,8 +222,8 @@ def _file(text: str, name: str) -> Response:
 
 
 async def _livens_error(request: Request, error: Exception) -> Response:
-    return JSONResponse({"trouble": str(error)}, 400)
+    return JSONResponse({"error": str(error)}, 400)
 
 
 async def _http_error(request: Request, error: Any) -> Response:
-    return JSONResponse({"trouble": str(error.detail)}, error.status_code)
+    return JSONResponse({"error": str(error.detail)}, error.status_code)

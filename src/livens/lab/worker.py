@@ -20,7 +20,7 @@ _FRAMES = 300
 Send = Callable[..., None]
 
 
-def run_worker(pipe: Connection, folder: str, seconds: float) -> None:
+def run_worker(pipe: Connection, folder: str, timeout: float) -> None:
     """Execute jobs until the pipe is closed. A job is a run request with its output folder."""
     try:
         warm_up()
@@ -35,14 +35,14 @@ def run_worker(pipe: Connection, folder: str, seconds: float) -> None:
                 pipe.send((message_type, (number, content)))
 
             try:
-                Worker(pipe, send, Path(folder), seconds).execute(RunRequest(**request), Path(output_folder))
+                Worker(pipe, send, Path(folder), timeout).execute(RunRequest(**request), Path(output_folder))
             except LivensError as error:
-                send("trouble", str(error))
+                send("error", str(error))
             except MemoryError:
-                send("trouble", "not enough memory")
+                send("error", "not enough memory")
             except Exception as error:  # the worker survives any failure of a job
-                send("trouble", f"{type(error).__name__}: {error}")
-            send("over")
+                send("error", f"{type(error).__name__}: {error}")
+            send("done")
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return
 
@@ -62,8 +62,8 @@ def warm_up() -> None:
 class Worker:
     """Execution of one job."""
 
-    def __init__(self, pipe: Connection, send: Send, folder: Path, seconds: float) -> None:
-        self._pipe, self._send, self._folder, self._seconds = pipe, send, folder, seconds
+    def __init__(self, pipe: Connection, send: Send, folder: Path, timeout: float) -> None:
+        self._pipe, self._send, self._folder, self._timeout = pipe, send, folder, timeout
         self._finished_frames: list[dict[str, Any]] = []  # animation data of the finished runs of the job
         self._stopped = False
 
@@ -80,11 +80,11 @@ class Worker:
                 if not self._stopped:
                     results.append(self._run(plan))
                     self._finished_frames.append(self._frame(results[-1]))
-        self._send("picture", json.dumps({"runs": self._finished_frames, "waiting": False}))
+        self._send("animation", json.dumps({"runs": self._finished_frames, "running": False}))
         for i, result in enumerate(results):
             if not request.file.endswith(RESULTS):
                 result.save(output_folder / f"{result.info.problem or 'run'}{'-other' if i else ''}.h5", force=True)
-        self._send("kept", sorted(path.name for path in output_folder.iterdir()))
+        self._send("files", sorted(path.name for path in output_folder.iterdir()))
         for result in results:
             report = result.report(accuracy=result.status == "complete" and not self._stop_requested())
             self._send("report", report._repr_html_())
@@ -98,16 +98,16 @@ class Worker:
         def on_progress(partial_result: Callable[[], Any]) -> bool:
             nonlocal next_frame_time
             now = time.monotonic()
-            if now - t_start > self._seconds or self._stop_requested():
+            if now - t_start > self._timeout or self._stop_requested():
                 self._stopped = True
                 return False
             if now >= next_frame_time:
                 payload = {
                     "runs": [*self._finished_frames, self._frame(partial_result(), _FRAMES)],
-                    "waiting": True,
-                    "until": plan.t_end,
+                    "running": True,
+                    "t_end": plan.t_end,
                 }
-                self._send("picture", json.dumps(payload))
+                self._send("animation", json.dumps(payload))
                 next_frame_time = time.monotonic() + max(
                     _MIN_FRAME_INTERVAL, (time.monotonic() - now) / _MAX_FRAME_TIME_RATIO
                 )
@@ -118,16 +118,16 @@ class Worker:
         except Interrupted as stop:
             if stop.result is None:
                 raise
-            if time.monotonic() - t_start > self._seconds:
+            if time.monotonic() - t_start > self._timeout:
                 message = (
-                    f"stopped at t = {stop.result.t[-1]:.6g}: time limit of {self._seconds:g} s of the lab reached"
+                    f"stopped at t = {stop.result.t[-1]:.6g}: time limit of {self._timeout:g} s of the lab reached"
                 )
-                self._send("trouble", message)
+                self._send("error", message)
             return stop.result
         except IntegrationError as error:
             if error.result is None or len(error.result.t) < 2:
                 raise
-            self._send("trouble", str(error))
+            self._send("error", str(error))
             return error.result
 
     def _stop_requested(self) -> bool:

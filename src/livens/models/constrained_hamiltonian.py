@@ -1,4 +1,4 @@
-"""Constrained Hamiltonian systems with a general H(q, p) (S002 sect. 3.1 and 6.2)."""
+"""Constrained Hamiltonian systems with a general H(q, p) (Symank 2025, sect. 3.1 and 6.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index test of multibody equations by the regularity of ``G Z M^-1 Z^T G^T`` (S002 theorem 2.2)."""
+"""Index test of multibody equations by the regularity of ``G Z M^-1 Z^T G^T`` (Symank 2025 theorem 2.2)."""
 
 from __future__ import annotations
 

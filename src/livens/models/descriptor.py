@@ -32,7 +32,7 @@ class Descriptor:
     """Descriptor system ``residual(t, x, x', k) = 0`` and the terms of its power balance.
 
     All fields are expressions of the symbols x, xdot, t, k, with the inputs inserted. Along solutions
-    ``d/dt stored = supplied - dissipated`` (S002 thm. 4.2).
+    ``d/dt stored = supplied - dissipated`` (Symank 2025, thm. 4.2).
     """
 
     x: Any
@@ -215,7 +215,7 @@ class DescriptorModel(Model):
         """Return whether a scheme is guaranteed to conserve an observable, by name or as a quadratic invariant.
 
         Schemes with "quadratic_invariants" conserve every invariant that is quadratic in x. They also preserve the
-        energy balance of a quadratic Hamiltonian, with supplied and dissipated power (S002 thm. 4.2).
+        energy balance of a quadratic Hamiltonian, with supplied and dissipated power (Symank 2025, thm. 4.2).
         """
         if super().is_guaranteed_by(scheme, name, k):
             return True

@@ -14,6 +14,7 @@ from livens.errors import ModelError
 from livens.expressions.evaluate import BatchEvaluator
 from livens.expressions.probe import Probe
 from livens.models.element import ElementType
+from livens.models.mass import is_pure_quadratic
 
 if TYPE_CHECKING:
     from livens.models.system import System
@@ -142,7 +143,11 @@ def _check_rigid_body_mass(system: System, frame: DirectorBodyDofs) -> None:
     weights = ca.densify(M[corner, corner])
     weights[0, 1:], weights[1:, 0] = 0, 0  # the centre of mass is not coupled to the directors
     residual = M[flat, flat] - ca.kron(weights, ca.SX.eye(frame.dimension))
-    if ca.depends_on(M, ca.vertcat(model.q, model.v)) or Probe([model.k], seed=5).is_zero(residual, 1) is False:
+    if (
+        ca.depends_on(M, ca.vertcat(model.q, model.v))
+        or Probe([model.k], seed=5).is_zero(residual, 1) is False
+        or not is_pure_quadratic(model)
+    ):
         raise ModelError(
             f"{_element_label(system, frame.element_index)} has not the kinetic energy of a rigid body about its centre"
         )

@@ -38,8 +38,8 @@ def of_invariants(invariants: ModelFunction, energy: ModelFunction) -> Invariant
     """Define an energy, or forces, as a function of invariants that are at most quadratic in (q, v).
 
     Energy-momentum schemes use the equivariant discrete gradient for such energies: the momentum maps of all symmetries
-    of the invariants are conserved exactly (S004 eqs. 87-92). Elements with many coordinates and few invariants, such
-    as a motor between two bodies, have small derivatives.
+    of the invariants are conserved exactly (Kinon and Betsch 2024, eqs. 87-92). Elements with many coordinates and few
+    invariants, such as a motor between two bodies, have small derivatives.
 
     Parameters
     ----------

@@ -202,7 +202,9 @@ class EquationsOfMotion(SymbolicState):
 
     @functools.cached_property
     def augmented_mass(self) -> Any:
-        """Mass matrix plus ``a q q^T`` for every unit quaternion: regular for rigid bodies (S004 eq. 140).
+        """Mass matrix plus ``a q q^T`` for every unit quaternion: regular for rigid bodies.
+
+        See Kinon and Betsch 2024, eq. 140.
 
         a is half the trace of the quaternion's block at the identity, which is 2 tr J.
         """

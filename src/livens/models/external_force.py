@@ -23,7 +23,7 @@ class ExternalForce:
     boundary.
 
     Only schemes that evaluate expensive forces once per step without derivatives accept it:
-    `semi-explicit:<alpha>,<beta>` and `semi-explicit-2:<beta>` (S003 paper V and sect. 4.2).
+    `semi-explicit:<alpha>,<beta>` and `semi-explicit-2:<beta>` (Modin 2009, paper V and sect. 4.2).
 
     Parameters
     ----------

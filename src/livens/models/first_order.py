@@ -42,8 +42,8 @@ class FirstOrder(DescriptorModel):
     visual : callable, optional
         Function of ``x t k`` that returns shapes, see `livens.shapes`.
     partition : str or sequence of str, default ()
-        Names of the states in the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (S002
-        def. 6.1). Pairs of methods then apply, such as ``lobatto-iiia-iiib-3`` or `partitioned:<method>,<other>`.
+        Names of the states in the second part of a partitioned system, ``x' = f(x, y)`` and ``y' = g(x, y)`` (Symank
+        2025 def. 6.1). Pairs of methods then apply, such as ``lobatto-iiia-iiib-3`` or `partitioned:<method>,<other>`.
 
     Raises
     ------

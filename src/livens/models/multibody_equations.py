@@ -32,7 +32,7 @@ _RCOND_MIN = 1e-8
 
 
 class MultibodyEquations:
-    """Multibody equations with quasi-velocities and auxiliary variables (S002 def. 2.1).
+    """Multibody equations with quasi-velocities and auxiliary variables (Symank 2025, def. 2.1).
 
     The equations are ``q' = Z(q) v``, ``M(q) v' = f - Z^T G^T lam``, ``0 = c(q, s)``, ``0 = g(q, s)``, where G is the
     total derivative of g with respect to q. They follow from d'Alembert's principle in Hamel's form, with gyroscopic
@@ -51,7 +51,7 @@ class MultibodyEquations:
         Potential energy, a function of ``q t k``, in joules.
     forces : callable, optional
         Forces on the quasi-velocities, with power ``v.f``. They may depend on the multipliers ``lam``, as friction does
-        (S002 eq. 6.11).
+        (Symank 2025, eq. 6.11).
     velocities : str, sequence of str or int, optional
         Names of the quasi-velocities. Default: ``v_`` and the name of the coordinate.
     kinematics : callable, optional
@@ -206,7 +206,7 @@ class MultibodyEquations:
         return equations
 
     def with_coordinate_velocities(self) -> MultibodyEquations:
-        """Return the equations with ``w = q' = Z(q) v`` instead of quasi-velocities (S002 eq. 2.22).
+        """Return the equations with ``w = q' = Z(q) v`` instead of quasi-velocities (Symank 2025, eq. 2.22).
 
         The mass matrix becomes ``Z^-T M Z^-1``, which depends on q even if M is constant. Forces become ``Z^-T f``, and
         constraint forces act along G. The transformation is valid where Z is regular.
@@ -246,7 +246,7 @@ class MultibodyEquations:
         return equations
 
     def index_test(self, q: Any, t: float = 0.0, **changes: Any) -> IndexTest:
-        """Return the index test at a configuration: index 3 if ``G Z M^-1 Z^T G^T`` is regular (S002 thm. 2.2).
+        """Return the index test at a configuration: index 3 if ``G Z M^-1 Z^T G^T`` is regular (Symank 2025, thm. 2.2).
 
         Parameters
         ----------
@@ -316,9 +316,10 @@ class MultibodyEquations:
         ----------
         formulation : str, default "index-3"
             "index-3" imposes g, "index-2" its time derivative, "index-1" its second time derivative. "ggl" imposes g
-            and its time derivative, with multipliers mu of ``q' = Z v + G^T mu`` (S002 def. 2.3). "ggl-principle" does
-            so by the GGL principle, ``M q' = M v + G^T mu`` and the force ``- sum_k mu_k D^2 g_k v`` (S001 eq. 28). Its
-            equations are Hamiltonian and require a constant mass matrix and scleronomic constraints.
+            and its time derivative, with multipliers mu of ``q' = Z v + G^T mu`` (Symank 2025, def. 2.3).
+            "ggl-principle" does so by the GGL principle, ``M q' = M v + G^T mu`` and the force ``- sum_k mu_k D^2 g_k
+            v`` (Kinon et al. 2023, eq. 28). Its equations are Hamiltonian and require a constant mass matrix and
+            scleronomic constraints.
 
         Returns
         -------

@@ -20,7 +20,9 @@ from livens.validation import check_vector
 
 
 class Nambu(DescriptorModel):
-    """Nambu system with n - 1 Hamiltonians: ``x_i' = eps_ijk... dH_1/dx_j dH_2/dx_k...`` (S003 paper IV, eq. 1.1).
+    """Nambu system with n - 1 Hamiltonians on an n-dimensional state space.
+
+    The equations are ``x_i' = eps_ijk... dH_1/dx_j dH_2/dx_k...`` (Modin 2009, paper IV, eq. 1.1).
 
     In space the equations are ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All
     Hamiltonians are conserved, and the flow preserves volume.
@@ -130,7 +132,7 @@ class Nambu(DescriptorModel):
     def bracket(self, *functions: Any) -> Any:
         """Return the Nambu bracket ``det(grad f_1, .., grad f_n)``.
 
-        In R^3, ``{H_1, H_2, f}`` is the time derivative of f (S003 eq. 2.54a).
+        In R^3, ``{H_1, H_2, f}`` is the time derivative of f (Modin 2009, eq. 2.54a).
 
         Parameters
         ----------
@@ -219,7 +221,7 @@ class Nambu(DescriptorModel):
     def is_divergence_free_componentwise(self) -> bool:
         """Whether ``df_i/dx_i = 0`` for every component, as for Hamiltonians that are sums of functions of one state.
 
-        The flow of every single component is then linear in time, as are the parts of `nambu-mt` (S003 4.1).
+        The flow of every single component is then linear in time, as are the parts of `nambu-mt` (Modin 2009, 4.1).
         """
         return not any(ca.depends_on(self.vector_field[i], self.x[i]) for i in range(self.n))
 
@@ -242,7 +244,7 @@ class Nambu(DescriptorModel):
         return ca.vertcat(*rows)
 
     def reversible(self, state: int | str) -> bool:
-        """Return whether ``x_i -> -x_i`` reverses the motion (S003 paper IV, def. 1.2).
+        """Return whether ``x_i -> -x_i`` reverses the motion (Modin 2009, paper IV, def. 1.2).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Penalty contact elements: the contact force is a function of the penetration depth (S003 paper II, 3.1)."""
+"""Penalty contact elements: the contact force is a function of the penetration depth (Modin 2009, paper II, 3.1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PenaltyContact(Element):
     ``damping depth^e`` times the time derivative of the depth, which is continuous at contact and separation.
     """
 
-    #: Collision detection dominates the cost of models with many contacts (S003 4.1.1).
+    #: Collision detection dominates the cost of models with many contacts (Modin 2009, 4.1.1).
     expensive = True
 
     def __init__(
@@ -67,8 +67,8 @@ class PenaltyContact(Element):
     def stiffness(self, gap: Any, k: Any, smooth: float) -> Any:
         """Return the derivative of the force with respect to the depth, smoothed over a length around first contact.
 
-        This is the first term of S003 paper II, eq. 28: ``V'' D'^2`` with the smoothed depth D. It is nonnegative; the
-        complete second derivative of the smoothed energy is negative just outside of the contact.
+        This is the first term of Modin 2009, paper II, eq. 28: ``V'' D'^2`` with the smoothed depth D. It is
+        nonnegative; the complete second derivative of the smoothed energy is negative just outside of the contact.
         """
         depth = -gap
         smoothed_step = smoothed_step_function(depth, smooth)
@@ -101,7 +101,7 @@ def _hunt_crossley_dissipation(invariants: ModelFunction, gaps: ModelFunction, e
 def smoothed_ramp(depth: Any, c: float) -> Any:
     """Return the smoothed ramp ``max(0, depth)`` with length c: the integral of `smoothed_step_function`.
 
-    It is S003 paper II, eq. 29, used for step size selection only, not for forces.
+    It is Modin 2009, paper II, eq. 29, used for step size selection only, not for forces.
     >>> round(float(smoothed_ramp(1.0, 1e-9)), 6), float(smoothed_ramp(0.0, 0.1))
     (1.0, 0.0)
     """

@@ -101,7 +101,10 @@ class SystemProperties:
 
     @functools.cached_property
     def regular_augmented_mass(self) -> bool:
-        """Whether the mass matrix plus ``q q^T`` of every unit quaternion has full rank (S004 eq. 140)."""
+        """Whether the mass matrix plus ``q q^T`` of every unit quaternion has full rank.
+
+        See Kinon and Betsch 2024, eq. 140.
+        """
         return mass_rank(self._system, augmented=True) == self.n
 
     @functools.cached_property

@@ -30,7 +30,7 @@ _MAX_STEP = 0.25
 _CLOSURE_TOL, _TARGET_TOL = 1e-11, 1e-9
 #: Number of twist coordinates from which a model counts as large.
 _LARGE_MODEL = 150
-_VELOCITY_LEVEL = ("rate", "speed", "velocity", "omega")
+_VELOCITY_LEVEL = ("rate", "velocity", "omega")
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,7 @@ def _target_expression(target: InitialCondition, q: Any, v: Any) -> Any:
         return [sum(weight * value for value, (_, _, weight) in zip(component.values(q), component.terms, strict=True))]
     if isinstance(component, Joint):
         coordinates = {"angle": component.angle, "position": component.displacement}
-        rates = {"rate": component.angle_rate, "speed": component.displacement_rate}
+        rates = {"rate": component.angle_rate, "velocity": component.displacement_rate}
         value = coordinates[target.quantity](q) if target.quantity in coordinates else rates[target.quantity](q, v)
         return [value] if not isinstance(value, np.ndarray) or value.ndim == 0 else list(value)
     d = component.dimension

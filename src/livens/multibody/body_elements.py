@@ -185,7 +185,7 @@ def coordinates(bodies: Sequence[BodyElement]) -> list[str]:
 
 # -- quaternions ------------------------------------------------------------------------------------------------------
 # The kinetic energy is a function of the convective angular velocity, which is invariant under rotations of space
-# (S004 eq. 54): energy-momentum schemes then conserve angular momentum (87)-(92).
+# (Kinon and Betsch 2024, eq. 54): energy-momentum schemes then conserve angular momentum (87)-(92).
 def _rotational_energy(w: Any, k: Any) -> Any:
     return 0.5 * m.dot(w, k.inertia @ w)
 
@@ -206,7 +206,8 @@ def _unit(q: Any) -> Any:
 def fixed_point_body(name: str, inertia: Inertia, visual: Any = None) -> BodyElement:
     """Return a body with a point fixed at the origin of space, parametrised by a unit quaternion.
 
-    The fixed point is the origin of the body frame. The mass matrix ``4 G(q)^T J G(q)`` is singular (S004 eq. 46).
+    The fixed point is the origin of the body frame. The mass matrix ``4 G(q)^T J G(q)`` is singular (Kinon and Betsch
+    2024, eq. 46).
 
     Parameters
     ----------
@@ -304,20 +305,22 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, visu
 
 # -- directors --------------------------------------------------------------------------------------------------------
 def _director_energy(v: Any, k: Any) -> Any:
-    """Return the kinetic energy S001 (60), for directors that need not be principal axes."""
+    """Return the kinetic energy Kinon et al. 2023, (60), for directors that need not be principal axes."""
     rates = v[3:12].reshape(3, 3)
     rotational = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
     return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * rotational
 
 
 def _orthonormal(q: Any) -> Any:
-    """Return the orthonormality constraints of the directors, S001 (61)."""
+    """Return the orthonormality constraints of the directors, Kinon et al. 2023, (61)."""
     d1, d2, d3 = q[3:6], q[6:9], q[9:12]
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
 def director_body(name: str, inertia: Inertia, visual: Any = None, rotor: bool = False) -> BodyElement:
-    """Return a free body parametrised by its centre of mass and three directors; constant mass matrix (S001 5.1).
+    """Return a free body parametrised by its centre of mass and three directors; constant mass matrix.
+
+    See Kinon et al. 2023, 5.1.
 
     Parameters
     ----------
@@ -377,18 +380,18 @@ def _symmetric(name: str, inertia: Inertia) -> None:
 
 
 def _planar_energy(v: Any, k: Any) -> Any:
-    """Return the planar kinetic energy S001 (71): half the moment of inertia belongs to each director."""
+    """Return the planar kinetic energy Kinon et al. 2023, (71): half the moment of inertia belongs to each director."""
     return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:6], v[2:6])
 
 
 def _planar_orthonormal(q: Any) -> Any:
-    """Return the orthonormality constraints in the plane, S001 (73)."""
+    """Return the orthonormality constraints in the plane, Kinon et al. 2023, (73)."""
     d1, d2 = q[2:4], q[4:6]
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
 def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0), visual: Any = None) -> BodyElement:
-    """Return a free body in the plane, parametrised by its centre of mass and two directors (S001 5.2).
+    """Return a free body in the plane, parametrised by its centre of mass and two directors (Kinon et al. 2023, 5.2).
 
     Parameters
     ----------

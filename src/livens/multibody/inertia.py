@@ -78,7 +78,9 @@ class Inertia:
 
     @property
     def euler_tensor(self) -> np.ndarray:
-        """Euler tensor ``integral X X^T dm`` about the centre of mass: the inertia of the directors (S001 eq. 60).
+        """Euler tensor ``integral X X^T dm`` about the centre of mass: the inertia of the directors.
+
+        See Kinon et al. 2023, eq. 60.
 
         Returns
         -------

@@ -4,8 +4,8 @@ An impact changes velocities instantaneously, by impulses in the joints and at t
 satisfy the joints and ``rate+ = -e rate-``, it selects the change of least kinetic energy (Gauss principle). The
 dissipated energy is ``(1 - e^2)/2 rate-^2`` times the effective inertia at the stop.
 
-Successive bounces become shorter. When a flight would last only a few steps, the joint comes to rest on a spring, which
-is active while the joint is in contact with the stop.
+Successive bounces become shorter. When a flight would last a small fraction of a step, the joint comes to rest on a
+spring, which is active while the joint is in contact with the stop.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import numpy as np
 
 from livens import math as m
 from livens.models.equations_of_motion import equations_of_motion
-from livens.models.guarded_event import GuardedEvent
+from livens.models.guarded_event import GuardedEvent, min_rebound_velocity
 from livens.models.system import System
 from livens.multibody.assembly import TwistCoordinates, min_energy_velocity_jump
 from livens.multibody.joint import Joint
 
-#: Shortest flight in steps; tolerance in m or rad within which an active stop is not released.
-_MIN_FLIGHT_STEPS, _RELEASE_TOL = 4, 1e-3
+#: Tolerance in m or rad within which an active stop is not released.
+_RELEASE_TOL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class JointStop:
     """Joint stop: one limit of a joint; `sign` is +1 for the upper limit.
 
-    When a flight would last less than a few steps, the joint comes to rest on the spring of the `limit`.
+    When a flight would last a small fraction of a step, the joint comes to rest on the spring of the `limit`.
     """
 
     name: str
@@ -102,7 +102,7 @@ class JointStopImpact:
         return ca.Function("impact", [d.q, d.v, d.t, d.k], [ca.densify(term) for term in terms])
 
     def apply_impact(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
-        """Apply the impact law; the contact becomes persistent if the next flight would last only a few steps."""
+        """Apply the impact law; the contact becomes persistent if the next flight would be too short."""
         rate_jacobian, mass, G, matrix, right, velocity_term = (
             np.array(term) for term in self._impact_terms(q, v, t, k)
         )
@@ -114,7 +114,7 @@ class JointStopImpact:
         closing_acceleration = float(
             (rate_jacobian @ np.linalg.lstsq(matrix, right, rcond=1e-12)[0][: q.size] + velocity_term).item()
         )
-        closes = 2 * rebound_rate < _MIN_FLIGHT_STEPS * h * closing_acceleration
+        closes = rebound_rate < min_rebound_velocity(closing_acceleration, h)
         N = self.twist.kinematic_matrix(q)
         target = np.append(np.zeros(len(G)), -rate - (0.0 if closes else rebound_rate))
         change = {"v": v + N @ min_energy_velocity_jump(np.vstack([G, rate_jacobian]) @ N, target, N.T @ mass @ N)}
@@ -145,6 +145,6 @@ def joint_stop_events(system: System, stops: Sequence[JointStop]) -> tuple[Guard
     """Return two guarded events for each stop: impact and release."""
     events = []
     for impact in joint_stop_impacts(system, stops):
-        events.append(GuardedEvent(impact.stop.name, impact.impact_guard, 1, impact.apply_impact))
+        events.append(GuardedEvent(impact.stop.name, impact.impact_guard, 1, impact.apply_impact, may_accumulate=True))
         events.append(GuardedEvent(f"{impact.stop.name} left", impact.release_guard, -1, impact.release))
     return tuple(events)

@@ -19,7 +19,7 @@ from livens.validation import check_array, check_choice
 @functools.cache
 def gravity_potential(parametrisation: Parametrisation) -> ModelFunction:
     """Return the gravitational potential: at most quadratic in q, so its discrete gradient keeps the symmetry about
-    the vertical (S004 eq. 115)."""
+    the vertical (Kinon and Betsch 2024, eq. 115)."""
     return lambda q, k: -k.mass * m.dot(k.gravity, parametrisation.point(q, k.X))
 
 

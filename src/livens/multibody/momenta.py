@@ -46,7 +46,9 @@ def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
 
 
 def angular_momentum(bodies: Sequence[BodyElement], axis: Any = None) -> Callable[[Any], Any]:
-    """Return the generator of rotations of all bodies about the axes through the origin (S004 eq. 65).
+    """Return the generator of rotations of all bodies about the axes through the origin.
+
+    See Kinon and Betsch 2024, eq. 65.
 
     Parameters
     ----------

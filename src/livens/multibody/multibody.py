@@ -199,7 +199,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         required : bool, default True
             Whether the values must be met exactly. Values that are not required are met in the least-squares sense.
         **targets : float or array_like
-            For joints: ``angle`` (rad), ``rate`` (rad/s), ``position`` (m), ``speed`` (m/s). For bodies:
+            For joints: ``angle`` (rad), ``rate`` (rad/s), ``position`` (m), ``velocity`` (m/s). For bodies:
             ``position`` (m) and ``velocity`` (m/s) of the centre of mass, ``omega`` (rad/s); components in space.
 
         Raises
@@ -208,11 +208,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
             If the joint or body does not have the quantity, or if an angle is implausibly large for radians.
         """
         if isinstance(component, Joint):
-            self._check_joint("a start", component)
+            self._check_joint("an initial value", component)
         else:
-            self._check_body("a start", component)
+            self._check_body("an initial value", component)
         known = (
-            {"angle", "rate", "position", "speed"}
+            {"angle", "rate", "position", "velocity"}
             if isinstance(component, Joint)
             else {"position", "velocity", "omega"}
         )
@@ -221,7 +221,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
                 raise InputError(f"{component.name}: there is no initial value '{name}'{suggestion(name, known)}")
             if isinstance(component, Joint):
                 self._require_coordinate(
-                    f"start of {component.name}", component, "angle" if name in ("angle", "rate") else "slide"
+                    f"initial value of {component.name}", component, "angle" if name in ("angle", "rate") else "slide"
                 )
             values = check_array(f"{component.name}: {name}", value)
             size = 1 if isinstance(component, Joint) or (name == "omega" and self.dimension == 2) else self.dimension

@@ -172,7 +172,9 @@ def _coupling_outputs(coupling: Coupling, multiplier: int, i: list[int]) -> dict
 def _rigid_contact_outputs(name: str, multiplier: int) -> dict[str, Quantity]:
     """Return the normal force of a rigid contact, the multiplier of the gap constraint; zero while it is open."""
     description = f"normal force of {name}"
-    return dict(normal=Quantity(description, "N", lambda q, v, lam, t, k: -lam[multiplier], from_multipliers=True))
+    return dict(
+        normal_force=Quantity(description, "N", lambda q, v, lam, t, k: -lam[multiplier], from_multipliers=True)
+    )
 
 
 def _link_tension(link: Element, multiplier: int, length: int) -> Quantity:
@@ -229,7 +231,7 @@ def _joint_outputs(joint: Joint, i: list[int]) -> dict[str, Quantity]:
         outputs["rate"] = Quantity(f"rate of {name}", "rad/s", local(joint.angle_rate))
     if joint.joint_type.slide:
         outputs["position"] = Quantity(f"position of {name}", "m", local(lambda q, v: joint.displacement(q)))
-        outputs["speed"] = Quantity(f"speed of {name}", "m/s", local(joint.displacement_rate))
+        outputs["velocity"] = Quantity(f"velocity of {name}", "m/s", local(joint.displacement_rate))
     return outputs
 
 

@@ -104,7 +104,9 @@ class GroundParametrisation(Parametrisation):
 
 @dataclass(frozen=True)
 class DirectorParametrisation(Parametrisation):
-    """Director parametrisation: reference point and body-fixed vectors, ``x = phi + X_i d_i`` (S001 eq. 58).
+    """Director parametrisation: reference point and body-fixed vectors, ``x = phi + X_i d_i``.
+
+    See Kinon et al. 2023, eq. 58.
 
     A particle has no directors.
     """
@@ -175,7 +177,10 @@ class DirectorParametrisation(Parametrisation):
 
 @dataclass(frozen=True)
 class QuaternionParametrisation(Parametrisation):
-    """Euler parameters: ``x = phi + R(q) X`` with a unit quaternion, or ``x = R(q) X`` (S004 3.3, 5.5)."""
+    """Euler parameters: ``x = phi + R(q) X`` with a unit quaternion, or ``x = R(q) X``.
+
+    See Kinon and Betsch 2024, 3.3, 5.5.
+    """
 
     fixed: bool = False
 

@@ -1,4 +1,4 @@
-"""Penalty joints: the constraints of a joint replaced by stiff springs and dampers (S003 4.1.1)."""
+"""Penalty joints: the constraints of a joint replaced by stiff springs and dampers (Modin 2009, 4.1.1)."""
 
 from __future__ import annotations
 

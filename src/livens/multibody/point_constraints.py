@@ -21,7 +21,7 @@ def _coincidence_constraint(a: Parametrisation, b: Parametrisation) -> ModelFunc
 
 
 def spherical_joint(point_a: Any, point_b: Any) -> Element:
-    """Return a spherical joint: two points coincide (S004 eq. 125); a pin in the plane.
+    """Return a spherical joint: two points coincide (Kinon and Betsch 2024, eq. 125); a pin in the plane.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Inextensible in-plane bending modes of thin rings: S003 4.3, cases 1b and 3.
+"""Inextensible in-plane bending modes of thin rings: Modin 2009, 4.3, cases 1b and 3.
 
 With the angle theta around a ring, points move outwards by ``w = sum a_n cos(n theta) + b_n sin(n theta)`` and along it
 by u with ``u' = -w``, so that its length is constant. Modes begin with n = 2, since n = 1 is a rigid motion. They are

@@ -1,4 +1,4 @@
-"""Deep-groove ball bearing: balls on races, cage and drive (S003, paper V and chapter 4)."""
+"""Deep-groove ball bearing: balls on races, cage and drive (Modin 2009, paper V and chapter 4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INITIAL_LOAD_FRACTION = 0.1
 @problem(
     "ball-bearing",
     summary="a deep-groove ball bearing: nine balls on races and in a cage, driven and loaded",
-    source="S003 paper V, 6.3; S003 4.3",
+    source="Modin 2009, paper V, 6.3; Modin 2009, 4.3",
     scheme="semi-explicit:0.5,0.8",
 )
 def ball_bearing(

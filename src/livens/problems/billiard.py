@@ -1,4 +1,4 @@
-"""Four elastic balls in a box (S003 paper II, example 3.3)."""
+"""Four elastic balls in a box (Modin 2009, paper II, example 3.3)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _gap(w: Any, k: Any) -> Any:
 @problem(
     "billiard",
     summary="four elastic balls in a box, one of which moves",
-    source="S003 paper II, 3.3",
+    source="Modin 2009, paper II, 3.3",
     scheme="livens-em",
 )
 def billiard(smooth: float = 1e-4) -> Problem:

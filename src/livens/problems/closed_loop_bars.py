@@ -1,4 +1,6 @@
-"""Closed loop of four bars with spherical joints, loaded by a force and a torque for one second (S004 5.5).
+"""Closed loop of four bars with spherical joints, loaded by a force and a torque for one second.
+
+See Kinon and Betsch 2024, 5.5.
 
 The loop is formulated with quaternions, as in the source, and with directors. After the load, both formulations
 conserve energy and linear momentum to round-off; only directors conserve angular momentum. With quaternions the joints
@@ -69,7 +71,7 @@ def _bar_loop(
 @problem(
     "closed-loop-bars",
     summary="closed loop of four bars with spherical joints, quaternions: 28 coordinates, 16 constraints",
-    source="S004 5.5",
+    source="Kinon and Betsch 2024, 5.5",
     scheme="livens-em",
 )
 def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741
@@ -82,7 +84,7 @@ def closed_loop_bars(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m:
 @problem(
     "closed-loop-bars-directors",
     summary="closed loop of four bars with directors, angular momentum conserved: 48 coordinates, 36 constraints",
-    source="S004 5.5",
+    source="Kinon and Betsch 2024, 5.5",
     scheme="livens-em",
 )
 def closed_loop_bars_directors(

@@ -1,4 +1,7 @@
-"""Closed loop of four bars (S004 5.5) built with `Multibody`; `closed-loop-bars` has the published formulation."""
+"""Closed loop of four bars (Kinon and Betsch 2024, 5.5) built with `Multibody`.
+
+`closed-loop-bars` has the published formulation.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def bars_mechanism(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: f
 @problem(
     "closed-loop-bars-multibody",
     summary="closed loop of four bars with spherical joints, built with Multibody",
-    source="S004 5.5",
+    source="Kinon and Betsch 2024, 5.5",
     scheme="lie-em",
 )
 def closed_loop_bars_multibody(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: float = 100.0) -> Problem:  # noqa: E741

@@ -1,4 +1,4 @@
-"""Double pendulum of S002 7.3 in Cartesian coordinates; with viscosity, either mass may be zero."""
+"""Double pendulum of Symank 2025, 7.3 in Cartesian coordinates; with viscosity, either mass may be zero."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _massless_end_reference(mass: float, l1: float, l2: float, g: float, u1: flo
 @problem(
     "double-pendulum",
     summary="two point masses on rigid rods, in Cartesian coordinates: 4 coordinates, 2 constraints",
-    source="S002 7.3",
+    source="Symank 2025, 7.3",
     scheme="livens-em",
 )
 def double_pendulum(

@@ -1,4 +1,4 @@
-"""Euler top: free rotation of a rigid body in the body frame (S003 paper IV, 4.1)."""
+"""Euler top: free rotation of a rigid body in the body frame (Modin 2009, paper IV, 4.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.schemes.scaling import speed
 @problem(
     "euler-top",
     summary="free rotation of a rigid body as a Nambu system",
-    source="S003 paper IV, 4.1",
+    source="Modin 2009, paper IV, 4.1",
     scheme="nambu-t",
 )
 def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.2) -> Problem:  # noqa: E741

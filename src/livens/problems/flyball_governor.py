@@ -39,7 +39,7 @@ def governor_mechanism(stiffness: float = 8e5, viscosity: float = 4e4, speed: fl
     mb.initial(spin, rate=speed)
     mb.initial(mb.joints["right hinge"], rate=0.0)
     mb.initial(mb.joints["left hinge"], rate=0.0)
-    mb.initial(mb.joints["sleeve"], speed=0.0)
+    mb.initial(mb.joints["sleeve"], velocity=0.0)
     return mb
 
 

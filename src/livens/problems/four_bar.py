@@ -1,4 +1,4 @@
-"""Row of N four-bar linkages (IFToMM A02; N = 2 is the example of S001 5.2).
+"""Row of N four-bar linkages (IFToMM A02; N = 2 is the example of Kinon et al. 2023, 5.2).
 
 Bars are planar rigid bodies, described by the position of the centre and two directors: six coordinates
 ``(x, y, d1x, d1y, d2x, d2y)`` each. N + 1 lower bars stand on the ground at distance l, N upper bars join their tops.
@@ -55,7 +55,9 @@ def _pin(a: int, b: int) -> Callable[..., Any]:
 
 
 def _damper_dissipation(v: Any, k: Any) -> Any:
-    """Return the Rayleigh dissipation of a damper from the ground to the right end of an upper bar (S001 eq. 77).
+    """Return the Rayleigh dissipation of a damper from the ground to the right end of an upper bar.
+
+    See Kinon et al. 2023, eq. 77.
 
     The other end is fixed, so the damper acts on the absolute velocity; its matrix is symmetric positive semidefinite.
     """
@@ -184,7 +186,7 @@ def _problem(
 @problem(
     "double-four-bar",
     summary="five planar bars passing singular configurations: 30 coordinates, 29 constraints",
-    source="S001 5.2, IFToMM A02",
+    source="Kinon et al. 2023, 5.2, IFToMM A02",
     scheme="livens-em",
 )
 def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: float = 1.0) -> Problem:  # noqa: E741
@@ -195,7 +197,7 @@ def double_four_bar(m: float = 1.0, l: float = 1.0, g: float = 9.81, speed: floa
 @problem(
     "double-four-bar-damped",
     summary="double four-bar linkage with two dampers, from P1 to P5 and from P2 to P6",
-    source="S001 5.2 (77)",
+    source="Kinon et al. 2023, 5.2 (77)",
     scheme="livens-em",
 )
 def double_four_bar_damped(

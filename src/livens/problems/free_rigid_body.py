@@ -1,4 +1,4 @@
-"""Free rotation of a rigid body with a unit quaternion (S004 5.3)."""
+"""Free rotation of a rigid body with a unit quaternion (Kinon and Betsch 2024, 5.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.problems import problem
 @problem(
     "free-rigid-body",
     summary="free rotation of a rigid body with a unit quaternion: singular, configuration-dependent mass matrix",
-    source="S004 5.3",
+    source="Kinon and Betsch 2024, 5.3",
     scheme="livens-em",
 )
 def free_rigid_body(

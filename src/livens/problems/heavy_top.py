@@ -1,6 +1,7 @@
 """Heavy symmetric top: cone on its tip in steady precession.
 
-The same motion with a unit quaternion about the tip (S004 5.4) and with directors at the centre of mass (S001 5.1).
+The same motion with a unit quaternion about the tip (Kinon and Betsch 2024, 5.4) and with directors at the centre of
+mass (Kinon et al. 2023, 5.1).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class _Cone:
 @problem(
     "heavy-top",
     summary="steady precession of a heavy top with a unit quaternion about its tip",
-    source="S004 5.4",
+    source="Kinon and Betsch 2024, 5.4",
     scheme="livens-em",
 )
 def heavy_top(
@@ -84,13 +85,13 @@ def heavy_top(
 @problem(
     "gyroscopic-top",
     summary="steady precession of a heavy top with directors: 12 coordinates, 9 constraints, constant mass matrix",
-    source="S001 5.1",
+    source="Kinon et al. 2023, 5.1",
     scheme="ggl-variational",
 )
 def gyroscopic_top(
     rho: float = 2700.0, a: float = 0.1, g: float = 9.81, theta0: float = np.pi / 3, omega_p: float = 10.0
 ) -> Problem:
-    """Build `heavy-top` with directors; a spherical joint fixes the tip (S001 eq. 64)."""
+    """Build `heavy-top` with directors; a spherical joint fixes the tip (Kinon et al. 2023, eq. 64)."""
     cone = _Cone(rho, a, g, theta0, omega_p)
     top = bodies.director_body("top", cone.inertia, visual=cone.visual)
 

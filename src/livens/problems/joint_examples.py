@@ -31,7 +31,7 @@ def prismatic() -> Multibody:
     body = mb.body("body", **_BODY)
     joint = mb.prismatic("joint", mb.ground, body, axis=along)
     mb.motor(joint, force=_spring_force, name="spring")
-    mb.initial(joint, position=0.1, speed=0.3)
+    mb.initial(joint, position=0.1, velocity=0.3)
     return mb
 
 
@@ -44,7 +44,7 @@ def cylindrical() -> Multibody:
     mb = Multibody(gravity=_G)
     body = mb.body("body", position=[0.3, 0.16, -0.12], **_BODY)
     joint = mb.cylindrical("joint", mb.ground, body, at=[0, 0, 0], axis=[0, 0.6, 0.8])
-    mb.initial(joint, speed=1.0, rate=2.0)
+    mb.initial(joint, velocity=1.0, rate=2.0)
     return mb
 
 

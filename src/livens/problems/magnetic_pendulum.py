@@ -1,4 +1,4 @@
-"""Pendulum repelled by a magnet (S003 paper III, example 4)."""
+"""Pendulum repelled by a magnet (Modin 2009, paper III, example 4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _visual(q: Any, k: Any) -> list[shapes.Shape]:
 @problem(
     "magnetic-pendulum",
     summary="pendulum repelled by a magnet beside its path",
-    source="S003 paper III, 4",
+    source="Modin 2009, paper III, 4",
     scheme="stormer-verlet",
 )
 def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> Problem:

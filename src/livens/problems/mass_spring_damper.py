@@ -1,4 +1,4 @@
-"""Two masses between two walls on three springs, with dampers and a constant force (S002 7.2)."""
+"""Two masses between two walls on three springs, with dampers and a constant force (Symank 2025, 7.2)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _exact_motion(
 @problem(
     "mass-spring-damper",
     summary="two masses on three springs with dampers and a constant force: a linear system",
-    source="S002 7.2",
+    source="Symank 2025, 7.2",
     scheme="livens-em",
 )
 def mass_spring_damper(
@@ -129,7 +129,7 @@ def mass_spring_damper(
 @problem(
     "vanishing-mass",
     summary="two masses on three springs, the second mass vanishing",
-    source="S002 7.2.3",
+    source="Symank 2025, 7.2.3",
     scheme="radau-iia-3",
 )
 def vanishing_mass(m2: float = 0.0, d2: float = 1e-4, p0: tuple[float, float] = (4.275, 15.0)) -> Problem:

@@ -1,4 +1,7 @@
-"""Two masses and two springs in redundant coordinates: a singular mass matrix (S000 6.1, S004 5.1)."""
+"""Two masses and two springs in redundant coordinates: a singular mass matrix.
+
+See Kinon and Betsch 2023, 6.1, Kinon and Betsch 2024, 5.1.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def _visual(q: Any, k: Any) -> list[shapes.Shape]:
 @problem(
     "mass-spring-redundant",
     summary="two masses and two springs in redundant coordinates: singular mass matrix",
-    source="S000 6.1, S004 5.1",
+    source="Kinon and Betsch 2023, 6.1, Kinon and Betsch 2024, 5.1",
     scheme="livens-em",
 )
 def mass_spring_redundant(

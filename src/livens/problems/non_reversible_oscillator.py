@@ -1,4 +1,4 @@
-"""Non-reversible oscillator between two repelling walls (S003 paper III, 2 and 3)."""
+"""Non-reversible oscillator between two repelling walls (Modin 2009, paper III, 2 and 3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _visual(q: Any) -> list[shapes.Shape]:
 @problem(
     "non-reversible-oscillator",
     summary="oscillator whose kinetic energy is not even in the momentum: not reversible",
-    source="S003 paper III, 2 and 3",
+    source="Modin 2009, paper III, 2 and 3",
     scheme="stormer-verlet",
 )
 def non_reversible_oscillator(eps: float = 0.01) -> Problem:

@@ -1,4 +1,4 @@
-"""Pendulum in its angle, with unit length and weight (S003 1.1 and 2.9.6)."""
+"""Pendulum in its angle, with unit length and weight (Modin 2009, 1.1 and 2.9.6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _visual(q: Any) -> list[shapes.Shape]:
 @problem(
     "nonlinear-pendulum",
     summary="pendulum in its angle: one coordinate, no constraint",
-    source="S003 2.9.6",
+    source="Modin 2009, 2.9.6",
     scheme="livens-em",
 )
 def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:

@@ -1,4 +1,4 @@
-"""Pendulum of S002 7.3: the pendulum of the IFToMM library, released on the right side."""
+"""Pendulum of Symank 2025, 7.3: the pendulum of the IFToMM library, released on the right side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MIRROR = np.array([-1.0, 1.0])
 @problem(
     "pendulum",
     summary="point mass on a rigid rod, released on the right, for 240 s",
-    source="S002 7.3",
+    source="Symank 2025, 7.3",
     scheme="livens-em",
 )
 def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741

@@ -1,4 +1,4 @@
-"""Pendulum with a penalty spring instead of a rigid rod (S003 paper V, 6.2)."""
+"""Pendulum with a penalty spring instead of a rigid rod (Modin 2009, paper V, 6.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from livens.scene import shapes
 @problem(
     "pendulum-penalty",
     summary="pendulum on a stiff spring, with fast oscillations",
-    source="S003 paper V, 6.2",
+    source="Modin 2009, paper V, 6.2",
     scheme="semi-explicit:0.5,0.5",
 )
 def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:

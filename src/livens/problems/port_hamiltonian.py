@@ -30,7 +30,7 @@ def _problem(
 @problem(
     "viscous-pendulum",
     summary="pendulum in a viscous airflow, as a port-Hamiltonian system of index 2",
-    source="S002 4.4.2",
+    source="Symank 2025, 4.4.2",
     scheme="gauss-3",
 )
 def viscous_pendulum(
@@ -53,7 +53,7 @@ def viscous_pendulum(
 @problem(
     "spring-chain",
     summary="two masses on three springs with dampers and a constant force, as a port-Hamiltonian system",
-    source="S002 7.2.2",
+    source="Symank 2025, 7.2.2",
     scheme="gauss-2",
 )
 def spring_chain(
@@ -86,7 +86,7 @@ def spring_chain(
 @problem(
     "rlc-circuit",
     summary="generator, line and load by Kirchhoff's laws: three differential equations, two algebraic",
-    source="S002 sect. 4, an electrical circuit",
+    source="Symank 2025, sect. 4, an electrical circuit",
     scheme="gauss-2",
 )
 def rlc_circuit(
@@ -109,7 +109,7 @@ def rlc_circuit(
 @problem(
     "motor-slider-crank",
     summary="DC motor on a slider-crank mechanism: circuit and constrained mechanism in one system",
-    source="S002 4.2.4, an interconnection",
+    source="Symank 2025, 4.2.4, an interconnection",
     scheme="gauss-3",
 )
 def motor_slider_crank(
@@ -123,7 +123,7 @@ def motor_slider_crank(
 @problem(
     "loudspeaker",
     summary="voice coil on a membrane with hardening stiffness, alternating voltage",
-    source="S002 4.2.4, an interconnection",
+    source="Symank 2025, 4.2.4, an interconnection",
     scheme="gauss-2",
 )
 def loudspeaker(constant: float = 5.0, amplitude: float = 1.0, frequency: float = 50.0) -> Problem:

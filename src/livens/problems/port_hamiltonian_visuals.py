@@ -15,7 +15,7 @@ def pendulum(x: Any) -> list[Shape]:
 
 
 def spring_chain(x: Any, k: Any) -> list[Shape]:
-    """Return two carriages between two walls on three springs (S002, sketch of 7.2)."""
+    """Return two carriages between two walls on three springs (Symank 2025, sketch of 7.2)."""
     end, w = k.r[0] + k.r[1] + k.r[2], 1.0
     return [
         shapes.path([[0, -1.5 * w], [0, 2.5 * w]]),

@@ -1,4 +1,4 @@
-"""Unbalanced rotor near resonance (S003 2.1.3 and paper I): linear, with a time-dependent load."""
+"""Unbalanced rotor near resonance (Modin 2009, 2.1.3 and paper I): linear, with a time-dependent load."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _visual(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
 @problem(
     "rotor",
     summary="unbalanced rotor in an elastic bearing, near resonance",
-    source="S003 2.1.3, paper I",
+    source="Modin 2009, 2.1.3, paper I",
     scheme="livens-midpoint",
 )
 def rotor(mass: float = 1.0, k: float = 1.0, Omega: float = 1.02, eps: float = 0.1) -> Problem:

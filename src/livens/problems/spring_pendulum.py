@@ -1,4 +1,7 @@
-"""Elastic pendulum in space without gravity, in spherical and Cartesian coordinates (S000 6.2, S004 5.2)."""
+"""Elastic pendulum in space without gravity, in spherical and Cartesian coordinates.
+
+See Kinon and Betsch 2023, 6.2, Kinon and Betsch 2024, 5.2.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def _spherical_visual(q: Any) -> list[shapes.Shape]:
 @problem(
     "spring-pendulum-spherical",
     summary="point mass on an elastic string in spherical coordinates: configuration-dependent mass matrix",
-    source="S000 6.2, S004 5.2",
+    source="Kinon and Betsch 2023, 6.2, Kinon and Betsch 2024, 5.2",
     scheme="livens-em",
 )
 def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:
@@ -54,7 +57,7 @@ def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 
 @problem(
     "spring-pendulum",
     summary="point mass on an elastic string in Cartesian coordinates",
-    source="S000 6.2, S004 5.2",
+    source="Kinon and Betsch 2023, 6.2, Kinon and Betsch 2024, 5.2",
     scheme="livens-em",
 )
 def spring_pendulum(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:

@@ -1,4 +1,4 @@
-"""Two coupled oscillators with a stiff, strongly damped coupling (S003 paper V, 6.1)."""
+"""Two coupled oscillators with a stiff, strongly damped coupling (Modin 2009, paper V, 6.1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _visual(q: Any) -> list[shapes.Shape]:
 @problem(
     "two-oscillators",
     summary="two masses with a soft spring and a stiff damped coupling",
-    source="S003 paper V, 6.1",
+    source="Modin 2009, paper V, 6.1",
     scheme="semi-explicit:0.5,0.8",
 )
 def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2) -> Problem:

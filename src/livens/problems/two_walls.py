@@ -1,4 +1,4 @@
-"""Particle between a soft and a stiff elastic wall (S003 paper II, example 3.2)."""
+"""Particle between a soft and a stiff elastic wall (Modin 2009, paper II, example 3.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _visual(q: Any) -> list[shapes.Shape]:
 @problem(
     "two-walls",
     summary="particle between a soft and a stiff elastic wall",
-    source="S003 paper II, 3.2",
+    source="Modin 2009, paper II, 3.2",
     scheme="livens-em",
 )
 def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem:

@@ -14,6 +14,7 @@ from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import StepSizeController
 from livens.engine.stepper import IntegratorState, Stepper, step_inputs
 from livens.engine.steppers.variable_order_radau import VariableOrderRadauStepper
+from livens.engine.taylor.stepper import TaylorStepControl
 from livens.errors import IntegrationError
 from livens.models.base import InitialState
 from livens.run.plan import Plan
@@ -70,15 +71,16 @@ def chunk_size(tier: str, n_values: int) -> int:
 
 def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> Stepper:
     """Return the stepper of the plan's tier, with a pivot order chosen for the first step."""
-    control, order, taylor_control = None, None, None
+    control: StepSizeController | TaylorStepControl | None = None
+    order: PivotOrder | None = None
     if plan.control and compiled.uses_taylor_series:
-        taylor_control = plan.control.taylor_control(plan.t_end - plan.t0)
+        control = plan.control.taylor_control(plan.t_end - plan.t0)
     elif plan.control:
         estimated = compiled.error_estimate(plan.tier) if plan.control.has_tolerance else None
         control = plan.control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
-    if control is not None and isinstance(plan.scheme, Radau):
+    if isinstance(control, StepSizeController) and isinstance(plan.scheme, Radau):
         return _variable_order_stepper(plan, compiled, state, control)
-    if plan.tier == "fused" and compiled.size and not compiled.uses_fixed_point:
+    if compiled.stepper_type(plan.tier).needs_pivot_order:
         c = step_inputs(plan.h, plan.t0, plan.k)
         reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
         try:
@@ -89,7 +91,7 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
                 f"the first step cannot be solved: {error}; {null_space}. "
                 "If this is a singular configuration, start slightly away from it"
             ) from None
-    return compiled.make_stepper(plan.tier, plan.k, order, control, taylor_control, plan.threads)
+    return compiled.make_stepper(plan.tier, plan.k, order, control, plan.threads)
 
 
 def _variable_order_stepper(

@@ -36,7 +36,7 @@ class StepControl:
     below ``tolerance * |x| + absolute`` in every variable, and `h` is the first step only (optional).
 
     Without a `tolerance`, only steps that cannot be solved are repeated with smaller steps, and no step is larger than
-    `h` unless `largest` is set (S002 sect. 7.1).
+    `h` unless `largest` is set (Symank 2025, sect. 7.1).
 
     Parameters
     ----------

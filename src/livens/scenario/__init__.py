@@ -7,7 +7,7 @@
 ...   parameters: {m: 2.0, g: 9.81}
 ...   kinetic: m/2*v_z**2
 ...   potential: m*g*z
-... start: {z: 10}
+... initial: {z: 10}
 ... h: 1e-2
 ... t_end: 1
 ... ''')

@@ -131,13 +131,13 @@ class ExpressionSystem:
             if name not in self.coordinates and name not in velocities:
                 known = [*self.coordinates, *velocities]
                 reason = f"unknown name '{quoted(name)}'{suggestion(name[:60], known)}"
-                raise self._document.error(("start", name), reason)
-            parsed = self._parse(text, "start", ("start", name))
+                raise self._document.error(("initial", name), reason)
+            parsed = self._parse(text, "initial", ("initial", name))
             with self._located_errors(parsed.path):
                 values[name] = float(evaluate(parsed.tree, self.parameters, text))
         for name in self.coordinates:
             if name not in values:
-                raise self._document.error(("start",), f"the value of the coordinate '{name}' is missing")
+                raise self._document.error(("initial",), f"the value of the coordinate '{name}' is missing")
         q0, v0 = [values[name] for name in self.coordinates], [values.get(name, 0.0) for name in velocities]
         return np.array(q0), np.array(v0)
 

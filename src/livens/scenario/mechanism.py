@@ -51,11 +51,11 @@ _POINTS = ("a", "b", "at", "at_second", "position", "origin")
 _AXES = ("axis", "second_axis", "normal", "lateral")
 _VECTORS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
 _STRINGS = ("frame",)
-_BOOLEANS = ("crossed", "hold", "rotor")
+_BOOLEANS = ("crossed", "required", "rotor")
 _TIME_ONLY = ("t",)
 #: Arguments that are expressions, by element type, with the variables the expressions may use.
 _EXPRESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
-    "motor": {"torque": ("t", "angle", "rate"), "force": ("t", "position", "speed")},
+    "motor": {"torque": ("t", "angle", "rate"), "force": ("t", "position", "velocity")},
     "drive": dict.fromkeys(("angle", "position", "rate", "velocity"), _TIME_ONLY),
     "pd": dict.fromkeys(("reference", "reference_rate", "feedforward"), _TIME_ONLY),
     "pid": dict.fromkeys(("reference", "reference_rate", "feedforward"), _TIME_ONLY),
@@ -116,11 +116,11 @@ class Mechanism:
             self._add_element(name, definition, ("joints", name), JOINTS)
         for name, definition in fields.forces.items():
             self._add_element(name, definition, ("forces", name), FORCES)
-        for name, definition in fields.start.items():
-            self._add_initial_values(name, definition, ("start", name))
+        for name, definition in fields.initial.items():
+            self._add_initial_values(name, definition, ("initial", name))
         for name, definition in fields.sensors.items():
             self._sensor(name, definition, ("sensors", name))
-        with self._located_errors(("start",) if fields.start else ("joints",)):
+        with self._located_errors(("initial",) if fields.initial else ("joints",)):
             _ = mb.assembly.state
         return mb
 
@@ -165,10 +165,10 @@ class Mechanism:
         points = definition.get("points") or {}
         if not isinstance(points, Mapping):
             raise self._document.error((*path, "points"), "must be names with points (name: [x, y, z])")
-        rest = {key: value for key, value in definition.items() if key not in ("shape", "points", "look")}
+        rest = {key: value for key, value in definition.items() if key not in ("shape", "points", "visual")}
         arguments = self._arguments(shape, rest, path)
-        if "look" in definition:
-            arguments["shape"] = self._visual(shape, definition["look"], (*path, "look"))
+        if "visual" in definition:
+            arguments["shape"] = self._visual(shape, definition["visual"], (*path, "visual"))
         with self._located_errors(path):
             part = getattr(self._mb, shape)(name, **arguments)
         for point, at in points.items():
@@ -256,9 +256,7 @@ class Mechanism:
             raise self._document.error(path, f"unknown body or joint '{quoted(name)}'{suggestion(name[:60], known)}")
         is_joint = not isinstance(element, Body)
         values = {
-            "required" if key == "hold" else key: self._value(
-                key, value, (*path, key), number=is_joint and key != "hold"
-            )
+            key: self._value(key, value, (*path, key), number=is_joint and key != "required")
             for key, value in definition.items()
         }
         with self._located_errors(path):

@@ -9,6 +9,7 @@ from livens.errors import InputError
 from livens.models.problem import Problem
 from livens.results.record import RunInfo
 from livens.results.result import Result
+from livens.results.storage.former_names import present_description
 from livens.scene.scene import Scene, build_scene, default_visuals
 
 #: Problem name of systems defined in a scenario; result files contain the description that rebuilds them.
@@ -22,7 +23,7 @@ def restore_problem(info: RunInfo) -> Problem | None:
     if info.problem == SCENARIO_NAME:
         from livens.scenario.scenario import described  # slow import, not needed for built-in problems
 
-        return described(info.problem_options["description"]).problem()
+        return described(present_description(info.problem_options["description"])).problem()
     return problems.load(info.problem, **info.problem_options)
 
 

@@ -115,7 +115,7 @@ class Scenario:
     @cached_property
     def _expression_system(self) -> ExpressionSystem:
         assert isinstance(self.fields, SystemScenario)
-        return ExpressionSystem(self.fields.system, self.fields.start, self._document)
+        return ExpressionSystem(self.fields.system, self.fields.initial, self._document)
 
     @cached_property
     def mechanism(self) -> Multibody:

@@ -201,7 +201,7 @@ class SystemScenario(RunFields):
     """System defined by expressions, with initial values."""
 
     system: SystemFields = Field(description="coordinates, parameters, energies and constraints")
-    start: Table = Field(description="a value for every coordinate; velocities are 0 by default")
+    initial: Table = Field(description="a value for every coordinate; velocities are 0 by default")
     h: Positive = Field(description="the step size")
     t_end: Number = Field(description="the end time")
 
@@ -231,7 +231,7 @@ class MechanismScenario(RunFields):
     bodies: ElementTables = Field(description="names of bodies with their shapes, positions and masses")
     joints: ElementTables = {}
     forces: ElementTables = {}
-    start: ElementTables = {}
+    initial: ElementTables = {}
     sensors: ElementTables = {}
     h: Positive = Field(description="the step size")
     t_end: Number = Field(description="the end time")

@@ -18,7 +18,7 @@ system:
   # dissipation: 0.1/2*(v_x**2 + v_y**2)  # Rayleigh function: its velocity derivatives are the friction forces
   # forces: {{x: 0.5*sin(2*t)}}             # applied forces, on any of the coordinates
 
-start: {{x: -l, y: 0, v_x: 0, v_y: 0}}    # initial values; velocities are 0 by default
+initial: {{x: -l, y: 0, v_x: 0, v_y: 0}}    # initial values; velocities are 0 by default
 # project: true                         # project the initial values onto the constraints
 
 scheme: livens-em                       # see: livens list schemes
@@ -64,7 +64,7 @@ joints:
 forces:
   motor: {{type: motor, joint: hinge, torque: c*sin(3*t) - 0.1*rate}}
 
-start:                                  # known initial values; the others are solved for
+initial:                                  # known initial values; the others are solved for
   hinge: {{angle: 45*deg, rate: 3}}
 
 sensors:

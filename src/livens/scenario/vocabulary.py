@@ -23,7 +23,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "forces": ("coordinate", "velocity", "time", "parameter"),
     "let": ("coordinate", "velocity", "time", "parameter"),
     "parameters": ("parameter",),
-    "start": ("parameter",),
+    "initial": ("parameter",),
 }
 _PLURAL = {"coordinate": "coordinates", "velocity": "velocities", "time": "the time t", "parameter": "parameters"}
 

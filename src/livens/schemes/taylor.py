@@ -41,6 +41,8 @@ class Taylor(Scheme):
     group = "Taylor series"
     summary = "Taylor series of order 20 that chooses its steps: to the last digit"
     source = "Jorba and Zou (2005)"
+    when_to_use = "Smooth problems without constraints, more than six digits, dense output."
+    when_to_avoid = "The problem is stiff, has constraints or contact, or costs many operations per evaluation."
     formulations = ("elements", "phase space", "descriptor")
     implicit = False
     selects_step_size = True
@@ -69,6 +71,8 @@ class TaylorOfOrder(Taylor):
     """Taylor series method of a given order."""
 
     family = "taylor:<order>"
+    when_to_use = "You want a fixed order of the Taylor series."
+    when_to_avoid = "You want the order for full precision: use `taylor`."
     examples = ((4,), (8,))
 
     def __init__(self, order: int) -> None:

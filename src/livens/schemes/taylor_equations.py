@@ -36,6 +36,10 @@ class TaylorEquations(StepEquations):
     algebraic: ca.Function | None = None  # (x, t, k) -> algebraic part of the state
     algebraic_slots: tuple[int, ...] = ()  # indices of the algebraic part in the state
 
+    @property
+    def n_unknowns(self) -> int:
+        return 0
+
     @functools.cached_property
     def field(self) -> VectorFieldGraph:
         """Vector field as a list of elementary operations."""

@@ -58,7 +58,7 @@ def page(
         "page.html",
         title=html.escape(f"{title}: livens"),
         style=asset("viewer.css"),
-        film=asset("film.html"),
+        animation=asset("animation.html"),
         three=asset("three.min.js"),
         script=script(),
         data=as_json(payload),

@@ -87,17 +87,17 @@ def run_payload(
         "shapes": shapes,
         "meshes": [mesh.to_json() for mesh in scene.meshes],
         "forces": [_force_entry(force, tracks) for force in forces],
-        "force": _force_scale(forces),
+        "force_scale": _force_scale(forces),
         "values": tracks.values,
-        "far": tracks.n_raw,
+        "n_raw": tracks.n_raw,
         "tracks": tracks.packed(),
-        "low": low.tolist(),
-        "high": high.tolist(),
+        "bounds_min": low.tolist(),
+        "bounds_max": high.tolist(),
         "size": size,
-        "flies": bool(np.linalg.norm(high - low) > _FOLLOW_RATIO * size),
-        "speed": fastest,
+        "camera_follows": bool(np.linalg.norm(high - low) > _FOLLOW_RATIO * size),
+        "velocity_scale": fastest,
         "curves": curves_of(sampled, curves),
-        "offered": optional_curves(sampled, forces) if include_optional else [],
+        "optional_plots": optional_curves(sampled, forces) if include_optional else [],
     }
 
 
@@ -113,14 +113,14 @@ def _force_scale(forces: Sequence[PointForce]) -> float:
 def _force_entry(force: PointForce, tracks: KeyframeSeries) -> dict[str, Any]:
     return {
         "name": force.name,
-        "at": [tracks.add(column) for column in force.point.T],
+        "point": [tracks.add(column) for column in force.point.T],
         "vector": [tracks.add(column) for column in force.force.T],
     }
 
 
 def _shape_entry(shape: SceneShape, pose: ScenePose, tracks: KeyframeSeries) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "kind": shape.shape_type,
+        "type": shape.shape_type,
         "name": shape.name,
         "points": [[tracks.entry(pose, i) for i in point] for point in shape.points],
         "sizes": {name: pose.size(shape, name, 0.0) for name in shape.sizes},
@@ -129,7 +129,7 @@ def _shape_entry(shape: SceneShape, pose: ScenePose, tracks: KeyframeSeries) -> 
     if shape.mesh is not None:
         entry["mesh"] = shape.mesh
     if shape.frame:
-        entry["turn"] = [tracks.add(column) for column in quaternions([pose.values(i) for i in shape.frame])]
+        entry["quaternion"] = [tracks.add(column) for column in quaternions([pose.values(i) for i in shape.frame])]
     return entry
 
 

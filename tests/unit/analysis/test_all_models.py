@@ -500,7 +500,7 @@ def test_commands(livens, tmp_path):
     assert lv.load(tmp_path / "a.h5").info.control["tolerance"] == 1e-6
     done = livens("report", "a.h5")
     assert done.returncode == 0 and "rejected" in done.stdout and "hamiltonian (balance)" in done.stdout
-    done = livens("plot", "a.h5", "--what", "balance,step-sizes")
+    done = livens("plot", "a.h5", "--plots", "balance,step-sizes")
     assert done.stdout.split() == ["a-balance.png", "a-step-sizes.png"]
     done = livens("run", "magnetic-pendulum", "--scheme", "sundman", "--h", "1e-3", "--t-end", "2", "--json")
     assert set(json.loads(done.stdout)["final"]) == {"q", "v", "p"}
@@ -546,4 +546,4 @@ def test_lists_show_families(capsys):
     facts = json.loads(capsys.readouterr().out)
     families = {scheme["name"]: scheme["family"] for scheme in facts["schemes"]}
     assert families["gauss-2"] == "gauss-<s>" and families["livens-em"] is None
-    assert {problem["kind"] for problem in facts["problems"]} >= {"System", "Hamiltonian", "PortHamiltonian", "Nambu"}
+    assert {problem["type"] for problem in facts["problems"]} >= {"System", "Hamiltonian", "PortHamiltonian", "Nambu"}

@@ -481,14 +481,14 @@ def test_converge_command(tmp_path):
     assert table.returncode == 0 and "the exact solution" in table.stdout and "fitted" in table.stdout
 
 
-def test_compare_and_workprecision_commands(tmp_path):
+def test_compare_and_work_precision_commands(tmp_path):
     common = ["simple-pendulum", "--schemes", "livens-em,livens-midpoint", "--t-end", "1", "--set", "l=2"]
     done = livens("compare", *common, "--h", "0.01", "--out", "energy.svg", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "livens-midpoint" in done.stdout and "energy.svg" in done.stdout and (tmp_path / "energy.svg").exists()
     found = json.loads(livens("compare", *common, "--json", cwd=tmp_path).stdout)
     assert list(found["schemes"]) == ["livens-em", "livens-midpoint"] and found["h"] == 1e-3
-    done = livens("workprecision", *common, "--h", "0.1,0.05,0.025", "--out", "work.pdf", cwd=tmp_path)
+    done = livens("work-precision", *common, "--h", "0.1,0.05,0.025", "--out", "work.pdf", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "evaluations" in done.stdout and (tmp_path / "work.pdf").exists()
     assert livens("compare", *common, "--quiet", cwd=tmp_path).stdout == ""
@@ -595,7 +595,7 @@ def test_ctrl_c_with_processes(tmp_path):
         (["compare", "simple-pendulum", "--h", "-1"], "h must be greater than 0"),
         (["compare", "mass-spring-redundant", "--schemes", "ggl-classic"], "needs"),
         (["compare", "simple-pendulum", "--set", "length=1"], "has no option 'length'"),
-        (["workprecision", "simple-pendulum", "--repeats", "0"], "repeats"),
+        (["work-precision", "simple-pendulum", "--repeats", "0"], "repeats"),
         (["sweep", "simple-pendulum"], "--vary"),
         (["sweep", "simple-pendulum", "--vary", "l"], "--vary must look like"),
         (["sweep", "simple-pendulum", "--vary", "l=1:2"], "a range is first:last:count"),
@@ -613,7 +613,7 @@ def test_bad_input(tmp_path, arguments, words):
     assert words in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["report", "compare", "converge", "workprecision", "sweep"])
+@pytest.mark.parametrize("command", ["report", "compare", "converge", "work-precision", "sweep"])
 def test_help_has_an_example(tmp_path, command):
     done = livens(command, "--help", cwd=tmp_path)
     assert done.returncode == 0 and f"livens {command} " in done.stdout and "Example" in done.stdout

@@ -147,3 +147,45 @@ def test_problems_have_the_scheme_that_is_declared():
     assert len(ours) > 80
     for entry in ours:
         assert entry.default_scheme == lv.problems.load(entry.name).scheme, entry.name
+
+
+def test_list_without_a_topic_names_all_problems_and_scheme_families_by_section(tmp_path):
+    from livens.problems.sections import REMAINING, SECTIONS, by_section
+
+    names = {entry.name for entry in lv.problems.all()}
+    assert {name for listed in SECTIONS.values() for name in listed.split()} <= names
+    assert len(by_section(names).get(REMAINING, [])) < 20  # new problems belong to a section
+    short = livens("list", cwd=tmp_path).stdout
+    assert len(short.splitlines()) < 100 and all(name in short for name in ("Start here", "kepler", "gauss-<s>"))
+    described = livens("list", "--all", cwd=tmp_path).stdout
+    assert "planet on an ellipse" in described and "conserves exactly" in described
+
+
+def test_show_states_source_and_default_run_of_a_problem_and_advice_on_a_scheme(tmp_path):
+    shown = livens("show", "kepler", cwd=tmp_path).stdout
+    assert "Modin 2009" in shown and "scheme livens-em, h = 0.002 s, until t = 62.8319 s" in shown
+    shown = livens("show", "lie-em", cwd=tmp_path).stdout
+    assert "use           Mechanisms of rigid bodies" in shown and "avoid if" in shown
+
+
+def test_converge_takes_five_schemes_of_different_families_by_default():
+    from livens.analysis.study.step_lists import representative_schemes
+
+    chosen = representative_schemes(lv.problems.load("simple-pendulum"))
+    families = {scheme.traits.family or scheme.name for scheme in chosen}
+    assert len(chosen) == len(families) == 5 and chosen[0].name == "livens-em"
+    assert all(scheme.group != "Methods for comparison" for scheme in chosen)
+
+
+def test_run_with_out_and_resume_starts_a_run_and_resumes_it_later(tmp_path):
+    command = ("run", "simple-pendulum", "--out", "run.h5", "--resume", "--quiet")
+    assert livens(*command, "--t-end", "0.5", cwd=tmp_path).returncode == 0
+    assert livens(*command, "--t-end", "1", cwd=tmp_path).returncode == 0
+    assert lv.load(tmp_path / "run.h5").t[-1] == 1.0
+    refused = livens("run", "kepler", "--out", "run.h5", "--resume", cwd=tmp_path)
+    assert refused.returncode == 2 and "a run of 'simple-pendulum', not of 'kepler'" in refused.stderr
+
+
+def test_reproduce_lists_the_figures_of_a_paper(tmp_path):
+    listed = livens("reproduce", "S000", "--list", cwd=tmp_path).stdout
+    assert "Energies of the two masses" in listed and not list(tmp_path.iterdir())

@@ -19,7 +19,7 @@ def lab(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("lab")
     (folder / "own.yaml").write_text("problem: simple-pendulum\noptions: {l: 2.0}\nh: 0.01\nt_end: 1\n")
-    found = Lab(folder, seconds=3600.0)  # nothing is to be stopped because the machine is busy
+    found = Lab(folder, timeout=3600.0)  # nothing is to be stopped because the machine is busy
     thread = threading.Thread(target=found.serve, daemon=True)
     thread.start()
     yield found

@@ -36,7 +36,7 @@ def folder(tmp_path):
 def lab(tmp_path_factory):
     from livens.lab.server import Lab
 
-    found = Lab(tmp_path_factory.mktemp("lab"), seconds=3600.0)
+    found = Lab(tmp_path_factory.mktemp("lab"), timeout=3600.0)
     thread = threading.Thread(target=found.serve, daemon=True)
     thread.start()
     yield found
@@ -132,7 +132,7 @@ def test_no_other_file_is_given_out(lab, path):
 )
 def test_what_is_wrong_gets_a_sentence(lab, body, words):
     status, text, _ = request(lab, "/api/runs", "POST", body)
-    assert status == 400 and words in json.loads(text)["trouble"]
+    assert status == 400 and words in json.loads(text)["error"]
 
 
 def test_a_long_request_is_refused(lab):
@@ -217,11 +217,11 @@ LONG = dict(problem="double-four-bar", h=1e-5, t_end=49.0)
 def test_a_run_is_seen_while_it_is_computed_and_can_be_stopped(jobs):
     job = jobs.submit(RunRequest.parse(LONG, jobs.folder))
     until(jobs, lambda: job.version)
-    first = json.loads(job.frame)
-    assert job.status == "running" and first["waiting"] and first["until"] == 49.0
+    first = json.loads(job.animation)
+    assert job.status == "running" and first["running"] and first["t_end"] == 49.0
     jobs.stop(job)
     until(jobs, lambda: job.status == "done")
-    assert not json.loads(job.frame)["waiting"] and job.files == ["double-four-bar.h5"]
+    assert not json.loads(job.animation)["running"] and job.files == ["double-four-bar.h5"]
     kept = lv.load(job.folder / "double-four-bar.h5")
     assert kept.status == "interrupted" and 0 < kept.t[-1] < 49.0
     # the next one takes the place of one that is under way, and a process that is lost is replaced
@@ -257,8 +257,8 @@ def test_a_run_that_takes_too_long_is_stopped(folder, tmp_path):
         worker = Worker(there, lambda what, content: told.append((what, content)), folder, -1.0)
         worker.execute(RunRequest.parse(LONG, folder), kept)
     said = dict(told)
-    assert "time limit of" in said["trouble"] and said["kept"] == ["double-four-bar.h5"]
-    assert "stopped by the user" in said["report"] and not json.loads(said["picture"])["waiting"]
+    assert "time limit of" in said["error"] and said["files"] == ["double-four-bar.h5"]
+    assert "stopped by the user" in said["report"] and not json.loads(said["animation"])["running"]
 
 
 def test_thumbnails_are_of_problems_that_there_are():

@@ -90,7 +90,7 @@ def in_slide(attach, law, name, *, start=(0.1, 0.5), more=(), shown="force", **o
         box = mb.box("box", at=[0, 0, 0], size=[0.1, 0.2, 0.3], mass=2)
         guide = mb.prismatic("guide", mb.ground, box, axis=ALONG)
         attach(mb, guide)
-        mb.initial(guide, position=start[0], speed=start[1])
+        mb.initial(guide, position=start[0], velocity=start[1])
         return mb
 
     def rhs(t, y):
@@ -107,7 +107,7 @@ def in_slide(attach, law, name, *, start=(0.1, 0.5), more=(), shown="force", **o
 def of_slide(name, position, speed, acceleration):
     across = 2 * G * (np.array([0, 0, 1]) - 0.8 * ALONG)  # what the guide carries
     force = np.tile(across, (len(position), 1))
-    found = {"guide.position": position, "guide.speed": speed, "guide.force": force}
+    found = {"guide.position": position, "guide.velocity": speed, "guide.force": force}
     return found | {name: 2 * (acceleration + 0.8 * G)}
 
 

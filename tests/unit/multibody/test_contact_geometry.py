@@ -68,7 +68,7 @@ def checked(mb, contact, depth, normal, point):
     assert torque[0] == pytest.approx(np.cross(point, push), abs=1e-7)
     assert torque.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
     assert seen.quantity("force") == pytest.approx(-push, abs=1e-7)
-    assert seen.quantity("normal")[0] == pytest.approx(K * max(depth, 0.0), abs=1e-7)
+    assert seen.quantity("normal_force")[0] == pytest.approx(K * max(depth, 0.0), abs=1e-7)
 
 
 def unit(random):
@@ -259,7 +259,7 @@ def test_corners_of_boxes_and_points_of_meshes(seed):
         name = f"{shape.label} one"
         seen = Looked(mb, mb.contact(shape, contacts.HalfSpace(b, origin, n), stiffness=K, name=name))
         assert seen.depth == pytest.approx(0.03)
-        assert seen.quantity("normal")[0] == pytest.approx(K * depths.sum())
+        assert seen.quantity("normal_force")[0] == pytest.approx(K * depths.sum())
         assert seen.quantity("force") == pytest.approx(-push.sum(axis=0), abs=1e-9)
     force, torque = seen.slope()  # both contacts act
     assert force[0] == pytest.approx(2 * push.sum(axis=0), abs=1e-8)

@@ -110,7 +110,7 @@ def test_a_law_of_ones_own():
     mb.contact(ball, mb.ground, law=law)
     run = mb.simulate(t_end=0.2, h=1e-3)
     depth = np.maximum(run["ball-ground.depth"], 0)
-    assert run["ball-ground.normal"] == pytest.approx(1e4 * depth + 4e9 * depth**3, rel=1e-9, abs=1e-9)
+    assert run["ball-ground.normal_force"] == pytest.approx(1e4 * depth + 4e9 * depth**3, rel=1e-9, abs=1e-9)
     assert depth.max() > 1e-3 and run.summary.max_energy_drift < 1e-12
     stiffer = mb.simulate(t_end=0.2, h=1e-3, parameters={"ball-ground.c": 1e6})
     assert stiffer["ball-ground.depth"].max() < depth.max() / 2

@@ -22,7 +22,7 @@ def test_a_bouncing_ball_leaves_every_time_as_hunt_and_crossley_say():
     damping = 0.1
     run = bouncing_ball_mechanism(height=0.3, damping=damping, friction=0.0, speed=0.0).simulate(t_end=1.2, h=2e-4)
     closed(run)
-    touching, speed = run["floor.normal"] > 0, run["ball.velocity"][:, 2]
+    touching, speed = run["floor.normal_force"] > 0, run["ball.velocity"][:, 2]
     begins = np.flatnonzero(touching[1:] & ~touching[:-1])
     ends = np.flatnonzero(~touching[1:] & touching[:-1]) + 1
     assert len(begins) >= 3
@@ -36,7 +36,7 @@ def test_a_bouncing_ball_leaves_every_time_as_hunt_and_crossley_say():
 def test_as_many_balls_of_the_cradle_fly_off_as_came():
     run = lv.simulate(lv.problems.load("newtons-cradle", raised=2), t_end=0.6)
     closed(run)
-    first = [float(run.t[np.argmax(run[f"blow{i}.normal"] > 0)]) for i in (2, 3, 4)]
+    first = [float(run.t[np.argmax(run[f"blow{i}.normal_force"] > 0)]) for i in (2, 3, 4)]
     assert first == sorted(first) and first[0] > 0.2  # one after the other, from the left
     heights = [run[f"ball{i}.position"][:, 1] + cradle.LENGTH for i in range(1, 6)]
     top = cradle.LENGTH * (1 - np.cos(0.6))
@@ -71,8 +71,8 @@ def test_a_stack_of_boxes_comes_to_rest_and_every_level_carries_what_is_above():
     run = stack_mechanism(count=2).simulate(t_end=1.0, h=5e-4)
     closed(run)
     weights = [9.81 * 100 * (0.2 * 0.85**i) ** 2 for i in range(2)]
-    assert run["floor.normal"][-1] == pytest.approx(sum(weights), rel=1e-4)
-    assert run["level1.normal"][-1] == pytest.approx(weights[1], rel=1e-4)
+    assert run["floor.normal_force"][-1] == pytest.approx(sum(weights), rel=1e-4)
+    assert run["level1.normal_force"][-1] == pytest.approx(weights[1], rel=1e-4)
     assert np.abs(run["box2.velocity"][-1]).max() < 2e-3  # below this, friction is smooth
 
 
@@ -80,7 +80,7 @@ def test_a_stack_of_boxes_comes_to_rest_and_every_level_carries_what_is_above():
 def test_dominoes_fall_one_after_the_other():
     run = lv.simulate(lv.problems.load("dominoes"))
     closed(run)
-    hits = [float(run.t[np.argmax(run[f"hit{i}.normal"] > 0)]) for i in (1, 2, 3)]
+    hits = [float(run.t[np.argmax(run[f"hit{i}.normal_force"] > 0)]) for i in (1, 2, 3)]
     assert 0.1 < hits[0] < hits[1] < hits[2]
     for i in range(1, 5):
         assert run[f"domino{i}.rotation"][-1, 1, 1] < 0.5, "it lies, or leans on the next"

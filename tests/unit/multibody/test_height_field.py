@@ -47,7 +47,7 @@ def test_a_ball_rolls_over_hills_and_the_energy_is_accounted_for():
         ball, hills, stiffness=2e4, friction=contacts.Friction(0.4, slip_tolerance=1e-2), dissipation=0.5, name="hill"
     )
     run = mb.simulate(t_end=0.5, h=5e-4)
-    assert run["hill.normal"].max() > 5 and run.summary.max_energy_drift < 1e-12
+    assert run["hill.normal_force"].max() > 5 and run.summary.max_energy_drift < 1e-12
     assert np.diff(run.dissipated_energy).min() >= 0
     assert run["ball.position"][-1, 0] < 0.1  # it has rolled downhill
 
@@ -58,7 +58,7 @@ def test_in_the_plane_and_along_another_normal():
     road = contacts.HeightField(mb.ground, lambda x: 0.05 * m.sin(3 * x))
     mb.contact(contacts.Sphere(disc, radius=0.1), road, stiffness=1e4, dissipation=1.0, name="road")
     run = mb.simulate(t_end=0.4, h=1e-3)
-    assert run.summary.max_energy_drift < 1e-12 and run["road.normal"].max() > 5
+    assert run.summary.max_energy_drift < 1e-12 and run["road.normal_force"].max() > 5
     assert depth(lambda y, z: 0.0 * y, [0.02, 3.0, -2.0], normal="x") == pytest.approx(0.03, abs=1e-14)
 
 

@@ -132,7 +132,7 @@ def test_motion_is_mujocos(name):
     motion = reference["motion"]
     for joint, rate in STARTS[name].items():
         one = mb.joints[joint]
-        mb.initial(one, **{"rate" if one.joint_type.angle else "speed": rate})
+        mb.initial(one, **{"rate" if one.joint_type.angle else "velocity": rate})
     end, errors = motion["times"][-1], []
     steps = [end / count for count in (16, 32, 64, 128)]
     for h in steps:

@@ -65,7 +65,7 @@ def test_the_base_floats_if_asked_to(tmp_path):
 def test_followers_follow_from_wherever_the_leader_starts():
     """``<mimic>`` is a coupling: it holds at the start, whatever is asked for, and along the run."""
     mb = lv.Multibody.from_urdf(FOLDER / "gripper.urdf")
-    mb.initial(mb.joints["jaw"], position=0.02, speed=0.3)
+    mb.initial(mb.joints["jaw"], position=0.02, velocity=0.3)
     run = mb.simulate(t_end=0.02, h=2e-3, tier="reference")
     jaw = run["jaw.position"]
     assert abs(jaw[0] - 0.02) < 1e-12 and np.ptp(jaw) > 1e-3

@@ -147,7 +147,7 @@ def test_a_ring_meets_a_wall():
     mb.contact(lv.contacts.PointCloud(hoop, points), mb.ground, stiffness=2e3, dissipation=0.2, name="floor")
     run = mb.simulate(t_end=0.25, h=2e-4, scheme="semi-explicit-2:0.5", every=5)
     bent = np.abs(run.q[:, 12:14]).max()
-    assert bent > 1e-3 and run["floor.normal"].max() > 0
+    assert bent > 1e-3 and run["floor.normal_force"].max() > 0
     assert run["hoop.position"][:, 2].min() < 0.1 - bent / 2
 
 

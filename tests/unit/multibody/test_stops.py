@@ -37,6 +37,25 @@ def test_a_box_bounces_as_in_the_textbook_and_comes_to_rest(bouncing):
     assert run["rail.position"].min() > -1 - 1e-4
 
 
+@pytest.mark.parametrize("contact", ["joint stop", "rigid contact"])
+@pytest.mark.parametrize("h", [0.02, 0.005])
+def test_all_contacts_close_at_the_end_of_their_bounces_by_one_rule(contact, h):
+    """A contact with restitution e closes ``e/(1 - e)`` shortest flights, of a thousandth of a step, before the limit
+    of its impact times, ``fall (1 + e)/(1 - e)``."""
+    restitution = 0.5
+    if contact == "joint stop":
+        run = box(restitution).simulate(t_end=2.0, h=h)
+        impacts = [event for event in run.events if event.name == "floor lower"]
+    else:
+        mb = lv.Multibody(gravity=[0, 0, -G])
+        ball = mb.sphere("ball", at=[0, 0, 1.1], radius=0.1, mass=2)
+        events = mb.rigid_contact(ball, mb.ground, restitution=restitution)
+        run = mb.simulate(t_end=2.0, h=h, events=events)
+        impacts = [event for event in run.events if "touching" in str(event.changes)]
+    limit = np.sqrt(2 / G) * (1 + restitution) / (1 - restitution)
+    assert -2e-3 * h < impacts[-1].t - limit <= 1e-9
+
+
 def test_a_run_with_stops_goes_on_as_if_it_had_not_stopped(bouncing, tmp_path):
     mb, whole = bouncing
     mb.simulate(t_end=2.0, h=0.01, out=tmp_path / "bounce.h5")

@@ -42,7 +42,7 @@ def zoo():
     comet = mb.box("comet", at=[2, 2, 2], size=[0.1, 0.2, 0.3], mass=1)
     mb.spring("spring", comet, bob, stiffness=30, free_length=1.0)
     mb.torsion_spring("coil", axle, stiffness=4, rest_angle=0.3)
-    mb.initial(sleeve, angle=0.4, speed=0.3)
+    mb.initial(sleeve, angle=0.4, velocity=0.3)
     mb.initial(yoke, omega=[0.5, -0.3, 0.2], required=False)
     mb.initial(bob, omega=[1.0, 2.0, -1.0])
     mb.initial(puck, velocity=[0.3, -0.2, 0.0], omega=[0, 0, 3.0])
@@ -83,7 +83,7 @@ def test_mujoco_finds_the_same_energies(drawn, tmp_path):
     mujoco.mj_forward(model, data)
     mujoco.mj_energyPos(model, data)
     mujoco.mj_energyVel(model, data)
-    q, v = mb.started
+    q, v = mb.initial_state
     k = mb.system.parameter_vector()
     d = equations_of_motion(mb.system)
     potential, kinetic = (float(np.squeeze(d.evaluator(x)(q, v, 0.0, k)[0])) for x in (d.V, d.T))
@@ -92,7 +92,7 @@ def test_mujoco_finds_the_same_energies(drawn, tmp_path):
     assert np.abs(data.efc_pos[: data.ne]).max(initial=0.0) < 1e-12
     assert np.abs(data.efc_vel[: data.ne]).max(initial=0.0) < 1e-10
     for name, joint in mb.joints.items():
-        if joint.kind.angle and joint.what == "revolute" and mujoco.mj_name2id(model, 3, name) >= 0:
+        if joint.type_name == "revolute" and mujoco.mj_name2id(model, 3, name) >= 0:
             own = q[[mb.system.coordinates.index(str(c)) for c in joint.coordinates]]
             assert abs(data.joint(name).qpos[0] - float(joint.angle(own))) < 1e-12
 

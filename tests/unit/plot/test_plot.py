@@ -430,17 +430,17 @@ def test_command_line(folder):
     lines = done.stdout.split()
     assert lines[0] == "figures/swing-energy.png" and len(lines) == 9
     assert all((folder / line).is_file() for line in lines)
-    done = livens("plot", "swing.h5", "--what", "energy,constraints", "--out", "some", cwd=folder)
+    done = livens("plot", "swing.h5", "--plots", "energy,constraints", "--out", "some", cwd=folder)
     assert done.stdout.split() == ["some/swing-energy.png", "some/swing-constraints.png"]
-    done = livens("plot", "swing.h5", "--what", "phase-portrait", "--out", "phase.pdf", cwd=folder)
+    done = livens("plot", "swing.h5", "--plots", "phase-portrait", "--out", "phase.pdf", cwd=folder)
     assert done.stdout.split() == ["phase.pdf"] and (folder / "phase.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["swing.h5", "--what", "enrgy"], "did you mean 'energy'"),
-        (["swing.h5", "--out", "one.png"], "select it with --what"),
+        (["swing.h5", "--plots", "enrgy"], "did you mean 'energy'"),
+        (["swing.h5", "--out", "one.png"], "select it with --plots"),
         (["missing.h5"], "there is no file 'missing.h5'"),
     ],
 )
@@ -456,7 +456,7 @@ def test_bad_input_is_a_sentence(folder, arguments, words):
         ("", ".", "known: algebraic, balance, constraints"),
         ("energy,nothing-like-it", ".", "unknown plot 'nothing_like_it'"),
         ("momenta", ".", "no symmetries"),
-        ("energy,newton", "one.pdf", "select it with --what"),
+        ("energy,newton", "one.pdf", "select it with --plots"),
         ("energy", "one.jpg", "cannot be written as 'jpg'"),
         ("energy", "nowhere/one.png", "cannot write the figure"),
         (None, "swing.h5", "cannot create the folder"),
@@ -471,7 +471,7 @@ def test_other_bad_input(folder, monkeypatch, what, out, words):
 def test_a_missing_screen_does_not_matter(folder):
     environment = {"PATH": "/usr/bin", "MPLBACKEND": "tkagg", "HOME": str(folder)}
     done = subprocess.run(
-        [*PROGRAM, "plot", "swing.h5", "--what", "energy"], cwd=folder, env=environment, capture_output=True, text=True
+        [*PROGRAM, "plot", "swing.h5", "--plots", "energy"], cwd=folder, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0 and done.stdout.split() == ["swing-energy.png"]
 

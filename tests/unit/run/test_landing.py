@@ -54,9 +54,9 @@ def test_it_lands_after_the_geometric_series(restitution):
         assert -1e-12 < left_out[-1] < 1e-3 * h / (1 - restitution)
         resting = run.t > run.events[-1].t
         assert np.abs(run["ball.position"][resting, 2] - 0.1).max() < 1e-15
-        assert run["ball-ground bounce.normal"][resting] == pytest.approx(0.3 * G, rel=1e-12)
+        assert run["ball-ground bounce.normal_force"][resting] == pytest.approx(0.3 * G, rel=1e-12)
         flying = run.t < run.events[-1].t
-        assert run["ball-ground bounce.normal"][flying] == pytest.approx(0.0, abs=1e-12)
+        assert run["ball-ground bounce.normal_force"][flying] == pytest.approx(0.0, abs=1e-12)
         assert run.supplied_energy[-1] == pytest.approx(-0.3 * G, rel=1e-12)  # all that it had
         assert balance(run) < 1e-13
     assert left_out == sorted(left_out, reverse=True)
@@ -88,7 +88,7 @@ def test_down_an_incline(friction, way):
     assert np.diff(speed) / np.diff(t) == pytest.approx(expected, rel=1e-9)
     assert (np.abs(speed - 0.1 * spin).max() < 1e-12) == (way == "rolls")
     assert np.abs(run["ball.position"][down, 2] - 0.1).max() < 1e-14
-    assert run["ball-ground bounce.normal"][down] == pytest.approx(0.5 * G * np.cos(angle), rel=1e-9)
+    assert run["ball-ground bounce.normal_force"][down] == pytest.approx(0.5 * G * np.cos(angle), rel=1e-9)
     assert balance(run) < 1e-13
     lost = run.observe("dissipated_energy", by="element")
     if way == "slides":
@@ -166,7 +166,7 @@ def test_it_is_lifted_off_and_falls_back():
     )
     assert height == pytest.approx(0.0, abs=1e-4)
     assert names(run).count("ball-ground bounce left") == 2  # a period of the force later
-    assert run["ball-ground bounce.normal"].min() > -1e-9
+    assert run["ball-ground bounce.normal_force"].min() > -1e-9
     assert run["ball.position"][:, 2].min() > 0.1 - 1e-7  # where a blow is found within a step
     assert balance(run) < 1e-12
 
@@ -184,7 +184,7 @@ def test_it_leaves_a_hill_where_it_has_fallen_by_a_third():
         errors.append(abs(place[2] - 2 / 3 * np.cos(start)))
         on = run.t <= run.events[0].t
         assert np.abs(np.linalg.norm(run["ball.position"][on], axis=1) - 1).max() < 1e-14
-        assert run["ball-ground bounce.normal"][run.t < run.events[0].t - h].min() > 0
+        assert run["ball-ground bounce.normal_force"][run.t < run.events[0].t - h].min() > 0
         assert balance(run) < 1e-12
     assert measured_order(sizes, errors) > 1.7 and errors[-1] < 1e-5
 
@@ -220,10 +220,10 @@ def test_two_balls_come_to_rest_on_each_other():
     run = mb.simulate(t_end=1.5, h=0.01, events=events)
     assert run["a.position"][-1] == pytest.approx([0, 0, 0.1], abs=1e-12)
     assert run["b.position"][-1] == pytest.approx([0, 0, 0.3], abs=1e-12)
-    assert run["a-ground bounce.normal"][-1] == pytest.approx(1.5 * G, rel=1e-9)
-    assert run["a-b bounce.normal"][-1] == pytest.approx(0.5 * G, rel=1e-9)
+    assert run["a-ground bounce.normal_force"][-1] == pytest.approx(1.5 * G, rel=1e-9)
+    assert run["a-b bounce.normal_force"][-1] == pytest.approx(0.5 * G, rel=1e-9)
     for one in ("a-ground", "a-b"):
-        assert run[f"{one} bounce.normal"].min() > -1e-9
+        assert run[f"{one} bounce.normal_force"].min() > -1e-9
     assert run["a.position"][:, 2].min() > 0.1 - 1e-12
     assert (run["b.position"] - run["a.position"])[:, 2].min() > 0.2 - 1e-12
     assert balance(run) < 1e-12
@@ -244,7 +244,7 @@ def test_two_free_bodies_keep_their_momenta(friction):
     landed = run.t > 4.0
     gap = np.linalg.norm(run["b.position"] - run["a.position"], axis=1) - 0.3
     assert gap.min() > -1e-6 and np.abs(gap[landed]).max() < 1e-12  # the former where blows are found within steps
-    assert run["a-b bounce.normal"][landed].min() > 0.1
+    assert run["a-b bounce.normal_force"][landed].min() > 0.1
     linear, angular = run.observe("linear_momentum"), run.observe("angular_momentum")
     assert np.abs(linear - linear[0]).max() < 1e-12
     assert np.abs(angular - angular[0]).max() < 1e-4 * np.abs(angular[0]).max()  # the gap is not quadratic: order 2
@@ -474,7 +474,7 @@ def test_kicks_one_after_the_other(kicks):
     up = heights(run.t, list(zip(times, [one[0] for one in kicks], strict=True)), 0.5, 0.01)
     assert run["ball.position"][:, 2] - 0.1 == pytest.approx(up, abs=1e-7)
     assert run["ball.velocity"][-1, 0] == pytest.approx(sum(along for _, along in kicks), abs=1e-12)
-    assert run["ball-ground bounce.normal"].min() > -1e-9
+    assert run["ball-ground bounce.normal_force"].min() > -1e-9
     assert balance(run) < 1e-11
 
 
@@ -539,7 +539,7 @@ def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_nobody_knows_how(walls)
     run = mb.simulate(t_end=0.2, h=0.01, events=events)
     assert np.abs(run["ball.position"]).max() < 1e-15 and not run.events
     for i in range(walls):
-        assert run[f"wall {i}.normal"] == pytest.approx(G / 3 / np.sqrt(0.75), rel=1e-12)
+        assert run[f"wall {i}.normal_force"] == pytest.approx(G / 3 / np.sqrt(0.75), rel=1e-12)
 
 
 @pytest.mark.parametrize(("friction", "speed"), [(0.3, 1.0), (0.3, -1.0), (2.0, 1.0), (2.0, -1.0)])
@@ -558,5 +558,5 @@ def test_a_stick_that_is_pushed_along_and_one_that_wedges(friction, speed):
             mb.simulate(t_end=0.01, h=1e-4, events=events)
         return
     run = mb.simulate(t_end=0.01, h=1e-4, events=events)
-    assert run["stick-ground bounce.normal"][1] == pytest.approx(G / share, rel=1e-3)
+    assert run["stick-ground bounce.normal_force"][1] == pytest.approx(G / share, rel=1e-3)
     assert balance(run) < 1e-12

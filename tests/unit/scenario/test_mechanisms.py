@@ -15,7 +15,7 @@ gravity: [0, 0, -9.81]
 bodies:
   arm: {shape: rod, a: [0, 0, 0], b: [1, 0, 0], mass: 1, points: {eye: [0.5, 0, 0]}}
   wheel: {shape: cylinder, at: [2, 0, 0], axis: y, length: 0.1, radius: 0.2, mass: 1}
-  block: {mass: 2, inertia: [0.1, 0.1, 0.1], position: [3, 0, 0], look: {box: [0.2, 0.2, 0.2]}}
+  block: {mass: 2, inertia: [0.1, 0.1, 0.1], position: [3, 0, 0], visual: {box: [0.2, 0.2, 0.2]}}
   bead: {shape: particle, at: [4, 0, 0], mass: 1}
   load: {shape: sphere, at: [1.5, 0, -1], radius: 0.1, mass: 0.5}
 joints:
@@ -33,7 +33,7 @@ forces:
   dry: {type: friction, joint: slide, force: 0.1}
   rope: {type: cable, through: [arm.b, [1.5, 0, 0.5], load], stiffness: 500}
   push: {type: wrench, body: block, force: ["0.2*sin(t)", 0, 0]}
-start:
+initial:
   bead: {velocity: [1, 0, 0]}
 h: 0.01
 t_end: 0.3
@@ -104,7 +104,7 @@ def without(text, old, new=""):
         (without(CRANK, "mass: 0.5", "mess: 1"), "a box has no 'mess'; did you mean 'mass'"),
         (without(CRANK, ", mass: 0.5", ""), "the field 'mass' of a box is missing"),
         (without(CRANK, "0.1*rate", "0.1*rat"), "unknown name 'rat'; did you mean 'rate'"),
-        (without(CRANK, "angle: 45*deg", "angle: 90"), "start.hinge: .*In degrees"),
+        (without(CRANK, "angle: 45*deg", "angle: 90"), "initial.hinge: .*In degrees"),
         (without(CRANK, "angle: 45*deg", "angel: 1"), "did you mean 'angle'"),
         (without(CRANK, "  hinge: {angle", "  hinges: {angle"), "unknown body or joint 'hinges'; did you mean 'hinge'"),
         (without(CRANK, "axis: x", "axis: [0, 0, 0]"), "not all zero"),
@@ -115,7 +115,7 @@ def without(text, old, new=""):
         (without(CRANK, "parameters: {c: 0.5}", "parameters: {deg: 0.5}"), "'deg' cannot be the name"),
         (without(MUCH, "ratio: -2", "ratio: 0"), "is zero"),
         (without(MUCH, 'curve: ["z - (x - 4)**2", y]', "curve: z"), "must return 2 numbers"),
-        (without(MUCH, "look: {box: [0.2, 0.2, 0.2]}", "look: {bax: [1]}"), "not a shape with 1 sizes"),
+        (without(MUCH, "visual: {box: [0.2, 0.2, 0.2]}", "visual: {bax: [1]}"), "not a shape with 1 sizes"),
         (without(MUCH, "axis: y, length", "axis: y, crossed: maybe, length"), "has no 'crossed'"),
     ],
 )
@@ -133,3 +133,16 @@ def test_init_writes_a_mechanism_that_runs(tmp_path, monkeypatch):
     outcome = CliRunner().invoke(app, ["init", "crank.yaml", "--mechanism"])
     assert outcome.exit_code == 0, outcome.output
     assert lv.scenario.load(tmp_path / "crank.yaml").mechanism.check().redundant == 1
+
+
+def test_descriptions_in_files_of_earlier_versions_use_former_names():
+    from livens.results.storage.former_names import present_description
+
+    former = {
+        "bodies": {"block": {"mass": "1", "look": {"box": [1, 1, 1]}}},
+        "start": {"guide": {"speed": "0.1", "hold": "false"}, "block": {"velocity": [1, 0, 0]}},
+    }
+    assert present_description(former) == {
+        "bodies": {"block": {"mass": "1", "visual": {"box": [1, 1, 1]}}},
+        "initial": {"guide": {"velocity": "0.1", "required": "false"}, "block": {"velocity": [1, 0, 0]}},
+    }

@@ -158,7 +158,7 @@ def test_changed_values_survive_in_the_file(tmp_path):
 def test_a_long_model_fits_into_a_file(tmp_path):
     """More than 64 kB, the limit of small attributes of HDF5."""
     lets = "".join(f"    a{i}: {' + '.join(['x'] * 2000)}\n" for i in range(9))
-    text = f"system:\n  coordinates: x\n  let:\n{lets}  kinetic: v_x**2/2\nstart: {{x: 1}}\nh: 1\nt_end: 2\n"
+    text = f"system:\n  coordinates: x\n  let:\n{lets}  kinetic: v_x**2/2\ninitial: {{x: 1}}\nh: 1\nt_end: 2\n"
     assert len(text) > 65536
     lv.scenario.parse(text).run(out=tmp_path / "a.h5")
     assert lv.load(tmp_path / "a.h5").observe("total_energy").shape == (3,)

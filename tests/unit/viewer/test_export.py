@@ -74,10 +74,10 @@ def test_tracks_are_the_run_to_one_part_in_65536(linkage):
     rows = select_rows(linkage.t, 1, 40)
     packed = base64.b64decode(data["tracks"])
     bar = next(shape for shape in data["shapes"] if shape["name"] == "upper0")
-    found, step = read_track(data["values"], packed, data["far"], 40, bar["path"][1])
+    found, step = read_track(data["values"], packed, data["n_raw"], 40, bar["path"][1])
     y = linkage.q[rows, linkage.info.coordinates.index("upper0.y")]
     assert np.abs(found - y).max() <= 0.52 * step
-    found, step = read_track(data["values"], packed, data["far"], 40, bar["velocity"][1])
+    found, step = read_track(data["values"], packed, data["n_raw"], 40, bar["velocity"][1])
     rate = linkage.v[rows, linkage.info.coordinates.index("upper0.y")]
     assert np.abs(found - rate).max() <= 0.52 * step + 1e-6 * np.abs(rate).max()
 
@@ -169,7 +169,7 @@ def test_a_file_without_its_model_can_be_viewed(tmp_path):
     )
     lv.simulate(system, q0=[0, 0], v0=[1, 0], h=0.1, t_end=1.0).save(tmp_path / "mine.h5")
     (run,) = content(page([lv.load(tmp_path / "mine.h5")]))["runs"]
-    assert run["shapes"][0]["kind"] == "rod" and run["curves"] == []
+    assert run["shapes"][0]["type"] == "rod" and run["curves"] == []
 
 
 def test_strip_and_film(linkage, top, tmp_path):
@@ -329,7 +329,7 @@ def test_command_line(linkage, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     linkage.save("run.h5")
     view(["run.h5"], out=tmp_path / "film.html", frames=10, as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"film": str(tmp_path / "film.html")}
+    assert json.loads(capsys.readouterr().out) == {"animation": str(tmp_path / "film.html")}
     view(["simple-pendulum", "run.h5"], out=tmp_path / "two.html", frames=10)
     assert len(content((tmp_path / "two.html").read_text())["runs"]) == 2
     with pytest.raises(lv.InputError, match=r"there is no file 'missing\.h5'"):

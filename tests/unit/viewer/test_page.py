@@ -183,14 +183,14 @@ def test_forces_of_contacts_are_drawn_where_bodies_touch(shown):
     run = lv.simulate(lv.problems.load("bouncing-ball"), t_end=0.4)
     page = shown(run, frames=2001)
     page.keyboard.press("j")
-    hardest = int(np.argmax(np.abs(run["floor.normal"])))
+    hardest = int(np.argmax(np.abs(run["floor.normal_force"])))
     page.evaluate("t => livens.seek(t)", run.t[hardest])
     ((name, at, vector),) = page.evaluate("livens.arrows('forces')")
     assert name == "floor"
     # below the centre, halfway into the floor, which pushes the ball up: the sensor has the force on the floor
     assert np.allclose(at, [run["ball.x"][hardest], 0.0, -run["floor.depth"][hardest] / 2], atol=1e-5)
     assert np.allclose(at, run["floor.point"][hardest], atol=1e-5)
-    assert vector[2] == pytest.approx(run["floor.normal"][hardest], rel=1e-3)
+    assert vector[2] == pytest.approx(run["floor.normal_force"][hardest], rel=1e-3)
     assert np.allclose(vector, -np.asarray(run["floor.force"][hardest]), atol=1e-3 * vector[2])
 
 

@@ -1,4 +1,4 @@
-"""Stability limit of the step size of schemes that evaluate expensive forces once per step (S003 paper V)."""
+"""Stability limit of the step size of schemes that evaluate expensive forces once per step (Modin 2009, paper V)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from livens import problems
 from livens import schemes as all_schemes
 from livens.errors import InputError
 from livens.models.problem import Problem
+from livens.schemes.core.registry import PREFERRED
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_number, check_positive
 
@@ -46,6 +47,20 @@ def chosen_schemes(problem: Problem, names: str | Sequence[str | Scheme] | None)
     for scheme in unique.values():
         all_schemes.check_compatible(scheme, problem.model)
     return list(unique.values())
+
+
+def representative_schemes(problem: Problem, count: int = 5) -> list[Scheme]:
+    """Return at most `count` schemes of different families: the default scheme of the problem, then by preference.
+
+    Schemes of the group "Methods for comparison" are left out.
+    """
+    applicable = {scheme.name: scheme for scheme in chosen_schemes(problem, None)}
+    families: dict[str, Scheme] = {}
+    for name in dict.fromkeys([problem.scheme, *PREFERRED, *applicable]):
+        scheme = applicable.get(name) or (all_schemes.get(name) if name == problem.scheme else None)
+        if scheme is not None and scheme.group != "Methods for comparison":
+            families.setdefault(scheme.traits.family or scheme.name, scheme)
+    return list(families.values())[:count]
 
 
 def _is_applicable(problem: Problem, scheme: Scheme) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,13 +35,20 @@ from livens.engine.newton.step_size_control import (
     on_reject,
 )
 from livens.engine.newton.time_loop import StepPolicy
-from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, StepperStatistics, truncate_at_nonfinite
+from livens.engine.stepper import (
+    IntegratorState,
+    StepChunk,
+    StepFailure,
+    Stepper,
+    StepperOptions,
+    truncate_at_nonfinite,
+)
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
 
-class AssembledStepper:
+class AssembledStepper(Stepper):
     """Stepper for large systems: element kernels over index maps, and elimination by front classes.
 
     Steps that static pivots do not solve are solved by SuperLU with pivoting; otherwise the failure is reported.
@@ -50,7 +57,8 @@ class AssembledStepper:
     def __init__(
         self, compiled: CompiledStep, k: np.ndarray, control: StepSizeController | None = None, threads: int = 1
     ) -> None:
-        self._compiled, self.statistics = compiled, StepperStatistics()
+        super().__init__(compiled.layout)
+        self._compiled = compiled
         self._control = FIXED_STEP if control is None else control
         self._k = k
         assembly, elimination = compiled.assembly, compiled.elimination
@@ -120,15 +128,14 @@ class AssembledStepper:
         )
 
     # -- stepper protocol ---------------------------------------------------------------------------------------------
+    @classmethod
+    def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> AssembledStepper:
+        assert options.control is None or isinstance(options.control, StepSizeController)
+        return cls(compiled, k, options.control, options.n_threads)
+
     def set_parameters(self, k: np.ndarray) -> None:
         self._workspace.set_parameters(k, np.flatnonzero(k != self._k))
         self._k = k
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Restore nothing: the integrator state is complete."""
 
     def close(self) -> None:
         """Keep the chunk workspaces for later runs."""
@@ -242,7 +249,7 @@ class AssembledStepper:
             reached_end,
             stepper_states=M,
         )
-        return truncate_at_nonfinite(chunk, w, self._compiled.layout)
+        return truncate_at_nonfinite(chunk, self._layout)
 
     # -- single steps and substeps ------------------------------------------------------------------------------------
     def _solve_with_fallback(self, w: ChunkWorkspace, r: int) -> StepFailure | None:
@@ -297,10 +304,7 @@ class AssembledStepper:
             if t_next is not None:
                 times.append(t_next)
                 n_done += 1
-        self.statistics.rejected, self.statistics.newton_failures = (
-            int(controller_state[0]["failures"]),
-            int(controller_state[0]["unsolved"]),
-        )
+        self._count_rejections(controller_state)
         return self._chunk(state, w, n_done, np.array(times[1:]), np.diff(times), failure, reached_end)
 
     def _adaptive_step(

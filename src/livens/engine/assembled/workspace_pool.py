@@ -1,31 +1,78 @@
 """Pool of chunk workspaces: the end of a chunk is the start of the next one.
 
 States and unknowns are written once and not changed, so that nothing is copied between chunks. When a workspace is
-full, another one without remaining references is used.
+full, another one is used. A workspace is leased: it is reused when no array that views it exists any more.
 """
 
 from __future__ import annotations
 
 import contextlib
-import sys
+import dataclasses
+import weakref
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from livens.engine.assembled.time_loop import ChunkWorkspace
 from livens.engine.stepper import IntegratorState
 
 #: Size in bytes up to which a workspace has capacity for two chunks, and up to which it is kept for later runs.
 _MAX_SPARE_BYTES = 64_000_000
-#: Reference count of an unshared array: its workspace, two references of the loop over arrays, and `getrefcount`.
-_UNSHARED_REFCOUNT = 4
+
+
+class _Lease:
+    """Token of a leased workspace. It exists as long as an array that views the workspace exists."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _LeasedBuffer:
+    """Memory of an array together with the token of its lease: base object of all views of the memory."""
+
+    def __init__(self, array: np.ndarray, lease: _Lease) -> None:
+        self._array, self._lease = array, lease
+        self.__array_interface__: dict[str, Any] = array.__array_interface__
+
+
+class LeasedWorkspace:
+    """Chunk workspace whose arrays are lent to one user at a time."""
+
+    def __init__(self, workspace: ChunkWorkspace) -> None:
+        self._workspace = workspace
+        self._lease: weakref.ref[_Lease] | None = None
+
+    @property
+    def is_leased(self) -> bool:
+        """True while an array that views the leased memory exists."""
+        return self._lease is not None and self._lease() is not None
+
+    @property
+    def n_steps(self) -> int:
+        """Capacity in steps."""
+        return len(self._workspace.newton_iterations)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size in bytes."""
+        return int(self._workspace.Z.nbytes + self._workspace.X.nbytes + self._workspace.M.nbytes)
+
+    def lease(self) -> ChunkWorkspace:
+        """Return the workspace for a new user. Its former contents are lost."""
+        assert not self.is_leased, "the workspace is in use"
+        lease, w = _Lease(), self._workspace
+        self._lease = weakref.ref(lease)
+        Z, X, M = (np.asarray(_LeasedBuffer(buffer, lease)) for buffer in (w.Z, w.X, w.M))
+        return dataclasses.replace(w, Z=Z, X=X, M=M)
 
 
 class WorkspacePool:
     """Pool of workspaces for chunks of steps."""
 
-    def __init__(self, allocate: Callable[[int], ChunkWorkspace], spare: list[ChunkWorkspace]) -> None:
+    def __init__(self, allocate: Callable[[int], ChunkWorkspace], spare: list[LeasedWorkspace]) -> None:
         """Create a pool; `allocate` returns a workspace for n steps, `spare` contains workspaces of earlier runs."""
         self._allocate, self._spare = allocate, spare
-        self._workspaces: list[ChunkWorkspace] = []
+        self._workspaces: list[LeasedWorkspace] = []
         with contextlib.suppress(IndexError):  # concurrent runs may empty the list
             while True:
                 self._workspaces.append(spare.pop())
@@ -35,16 +82,17 @@ class WorkspacePool:
 
     def acquire(self, state: IntegratorState, n_steps: int) -> tuple[ChunkWorkspace, bool]:
         """Return a workspace for steps from a state, and whether it already contains the history of the state."""
-        workspace, end, self._end = self._current, self._end, None
+        end, self._end = self._end, None
         if (
-            workspace is not None
+            self._current is not None
             and end is not None
             and end[0] is state
-            and end[1] + n_steps <= len(workspace.newton_iterations)
+            and end[1] + n_steps <= len(self._current.newton_iterations)
         ):
             self._chunk_start = end[1]
-            return workspace.view_from(self._chunk_start), True
-        self._current, self._chunk_start = self._unused(n_steps), 0
+            return self._current.view_from(self._chunk_start), True
+        self._current = None  # ends its lease, unless states of the last chunk are in use
+        self._current, self._chunk_start = self._unused(n_steps).lease(), 0
         return self._current.view_from(0), False
 
     def mark_end(self, state: IntegratorState, n_steps: int) -> None:
@@ -54,22 +102,17 @@ class WorkspacePool:
     def release(self) -> None:
         """Return workspaces of moderate size to the spare list: new memory is slower than reuse."""
         self._current = self._end = None
-        self._spare += [workspace for workspace in self._workspaces if _n_bytes(workspace) <= _MAX_SPARE_BYTES]
+        self._spare += [workspace for workspace in self._workspaces if workspace.n_bytes <= _MAX_SPARE_BYTES]
         self._workspaces = []
 
-    def _unused(self, n_steps: int) -> ChunkWorkspace:
-        """Return a workspace whose arrays have no views, or allocate a new one."""
-        self._workspaces = [workspace for workspace in self._workspaces if len(workspace.newton_iterations) >= n_steps]
+    def _unused(self, n_steps: int) -> LeasedWorkspace:
+        """Return a workspace that is not leased, or allocate a new one."""
+        self._workspaces = [workspace for workspace in self._workspaces if workspace.n_steps >= n_steps]
         for workspace in self._workspaces:
-            if all(sys.getrefcount(array) == _UNSHARED_REFCOUNT for array in (workspace.Z, workspace.X, workspace.M)):
+            if not workspace.is_leased:
                 return workspace
-        workspace_new = self._allocate(n_steps)
-        if 2 * _n_bytes(workspace_new) <= _MAX_SPARE_BYTES:
-            workspace_new = self._allocate(2 * n_steps)
-        self._workspaces.append(workspace_new)
-        return workspace_new
-
-
-def _n_bytes(workspace: ChunkWorkspace) -> int:
-    """Return the size of a workspace in bytes."""
-    return int(workspace.Z.nbytes + workspace.X.nbytes + workspace.M.nbytes)
+        allocated = LeasedWorkspace(self._allocate(n_steps))
+        if 2 * allocated.n_bytes <= _MAX_SPARE_BYTES:
+            allocated = LeasedWorkspace(self._allocate(2 * n_steps))
+        self._workspaces.append(allocated)
+        return allocated

@@ -24,6 +24,8 @@ MAX_GROWTH, REPIVOT_AFTER, MODERATE_GROWTH = 1e8, 5, 1e3
 #: the Newton update, through the curvature of the equations, lifts the residual above its bound. The residual is
 #: accepted if the curvature explains it and the iteration stagnates.
 MAX_CURVATURE_RESIDUAL = 1e6
+#: Residual at which a stagnating iteration is converged, relative to the largest round-off bound of all equations.
+STAGNATION_FLOOR = 1e-14
 #: Number of past steps used by the predictor of the unknowns.
 HISTORY = 5
 #: Acceptance thresholds of the predictor: largest second difference relative to the last increment, or (near turning
@@ -171,6 +173,21 @@ def within_curvature_bound(
 
 
 @lowered
+def within_rounding_of_all_equations(r: F64Array, inv_roundoff: F64Array, n: int) -> bool:
+    """Accept a stagnating residual below the relative floor `STAGNATION_FLOOR` of the largest round-off bound.
+
+    Redundant constraints of a system at rest keep residuals caused by rounded multipliers, although their own terms,
+    and with them their own round-off bounds, all vanish.
+    """
+    largest_bound, largest_excess = 0.0, 0.0
+    for i in range(n):
+        bound = 1.0 / inv_roundoff[i]
+        largest_bound = max(largest_bound, bound)
+        largest_excess = max(largest_excess, abs(r[i]) - bound)
+    return largest_excess <= STAGNATION_FLOOR * largest_bound
+
+
+@lowered
 def newton_solve(
     kernels: StepKernels, w: Workspace, x: F64Array, z: F64Array, repivot_after: int, already_corrected: bool
 ) -> int:
@@ -202,6 +219,8 @@ def newton_solve(
             norm = scaled_max_norm(r, inv_roundoff, n)
             stagnated = n_stalls > 1 and norm <= MAX_CURVATURE_RESIDUAL
             if stagnated and within_curvature_bound(kernels.residual, x, z, c, r, dx, inv_roundoff, n, w.scratch):
+                return CONVERGED
+            if n_stalls > 1 and within_rounding_of_all_equations(r, inv_roundoff, n):
                 return CONVERGED
         if already_corrected and iteration == 2 and SAFE_FRACTION < norm <= 1.0:
             # the residual norm of the initial guess is needed to test for quadratic convergence

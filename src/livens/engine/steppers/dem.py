@@ -14,13 +14,14 @@ from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
-    StepperStatistics,
+    Stepper,
     WorkspaceManager,
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
 from livens.errors import InputError
 from livens.models.granular_box import GranularParameters
+from livens.schemes.discretization.granular_step import GranularEquations
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -283,20 +284,22 @@ def contact_forces(t: DemArrays, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarr
     return forces, float(t.power_and_energy[0]), float(t.power_and_energy[1])
 
 
-class DemStepper:
+class DemStepper(Stepper):
     """Stepper of spheres with contact (discrete element method)."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
-        equations: Any = compiled.equations
-        self.statistics = StepperStatistics()
-        self._compiled = compiled
+        equations = compiled.equations
+        assert isinstance(equations, GranularEquations)
         self._arrays = dem_arrays(
             equations.granular_box.granular_parameters(k),
             compiled.layout,
             equations.alpha,
             equations.extrapolate_velocity,
         )
-        self._workspaces = WorkspaceManager(k, np.zeros(0, dtype=np.int64), pool=compiled.workspace_pool)
+        super().__init__(compiled.layout, WorkspaceManager(k, pool=compiled.workspace_pool))
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
@@ -305,16 +308,4 @@ class DemStepper:
             raise InputError("a GranularBox requires fixed steps: adaptive steps and fictive time are not supported")
         w = self._workspaces.prepare(state, n_steps)
         _advance_fixed(self._arrays, w.Z, n_steps, policy.h)
-        return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), w, self._compiled.layout)
-
-    def set_parameters(self, k: np.ndarray) -> None:
-        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
-
-    def close(self) -> None:
-        self._workspaces.release()
+        return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), self._layout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
-    StepFailure,
-    StepperStatistics,
+    Stepper,
     WorkspaceManager,
     chunk_from_workspace,
+    nonfinite_failure,
     truncate_at_nonfinite,
 )
 from livens.engine.steppers.neighbour_list import bind_contacts
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
 
-class ExplicitStepper:
+class ExplicitStepper(Stepper):
     """Stepper of schemes without unknowns; `simd`: vectorise isomorphic parts of the step, if that is faster."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, simd: bool = True) -> None:
         assert compiled.flat_equations.size == 0
-        self.statistics = StepperStatistics()
-        self._compiled, self._neighbours = compiled, compiled.neighbour_list(k)
+        self._neighbours = compiled.neighbour_list(k)
         self._k, self._h = k, np.nan
         self._simd: SimdStep | None = None
         if simd and compiled.flat_equations.external_force is None:
@@ -43,12 +42,7 @@ class ExplicitStepper:
             no_kernels = dict.fromkeys(kernel_names(), 0)
             self._kernels = StepKernels(**{**no_kernels, "update_state": self._simd.code.address})
             parameters = np.concatenate([k, np.zeros(self._simd.constants.nnz_out(0))])
-        self._workspaces = WorkspaceManager(
-            parameters, compiled.flat_equations.block_size_array, pool=compiled.workspace_pool if simd else None
-        )
-
-    def close(self) -> None:
-        self._workspaces.release()
+        super().__init__(compiled.layout, WorkspaceManager(parameters, pool=compiled.workspace_pool if simd else None))
 
     def set_parameters(self, k: np.ndarray) -> None:
         if self._neighbours is not None:
@@ -64,23 +58,15 @@ class ExplicitStepper:
         if self._simd is not None:
             w.c[2 + self._k.size :] = self._invariants(self._simd, policy.h)
         status, n_taken = time_loop.advance(self._kernels, policy, FIXED_STEP, controller_state, w, 0, n_steps, 0)
-        layout = self._compiled.layout
-        if status == END_REACHED and not np.isfinite(w.Z[n_taken + 1]).all() and np.isfinite(w.Z[n_taken]).all():
-            entry = int(np.argmin(np.isfinite(w.Z[n_taken + 1])))
-            reason = "the state is not finite any more"
-            failure = StepFailure(np.inf, 0.0, layout.entry_label(entry), reason, policy.h)
-            return chunk_from_workspace(w, state, n_taken, policy, failure)
+        if status == END_REACHED and np.isfinite(w.Z[n_taken]).all():
+            failure = nonfinite_failure(w.Z[n_taken + 1], self._layout, policy.h)
+            if failure is not None:
+                return chunk_from_workspace(w, state, n_taken, policy, failure)
         return truncate_at_nonfinite(
-            chunk_from_workspace(w, state, n_taken, policy, reached_end=status == END_REACHED), w, layout
+            chunk_from_workspace(w, state, n_taken, policy, reached_end=status == END_REACHED), self._layout
         )
 
     def _invariants(self, simd: SimdStep, h: float) -> np.ndarray:
         if h != self._h:
             self._h, self._invariant_values = h, simd.invariant_values(h, self._k)
         return self._invariant_values
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""

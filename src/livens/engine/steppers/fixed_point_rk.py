@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -23,12 +23,12 @@ from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
     StepFailure,
-    StepperStatistics,
+    Stepper,
     WorkspaceManager,
     chunk_from_workspace,
+    nonfinite_failure,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.reference import ReferenceSolver
 from livens.schemes.discretization.fixed_point_stages import FixedPointStages
 from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.families import gauss_weight_residuals
@@ -197,31 +197,21 @@ def advance_fixed_point(
     return CONVERGED
 
 
-class FixedPointStepper:
+class FixedPointStepper(Stepper):
     """Stepper of implicit Runge-Kutta schemes in fictive time, by fixed-point iteration."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         e = compiled.equations
         assert isinstance(e, FixedPointStages)
-        self.statistics = StepperStatistics()
+        super().__init__(compiled.layout, WorkspaceManager(k, pool=compiled.workspace_pool))
         self._compiled, self._e, self._k = compiled, e, k
         self._codes = compiled.cached(
             "swept", lambda: (_iteration_kernel(e), _stage_extrapolation_kernel(e), _velocity_kernel(e))
         )
-        self._workspaces = WorkspaceManager(k, np.zeros(0, dtype=np.int64), pool=compiled.workspace_pool)
-
-    def close(self) -> None:
-        self._workspaces.release()
 
     def set_parameters(self, k: np.ndarray) -> None:
         self._k = k
-        self._workspaces.set_parameters(k)
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
+        super().set_parameters(k)
 
     def _stage_workspace(self, state: IntegratorState, n_steps: int) -> StageWorkspace:
         e, width, n = self._e, lane_count(self._e.tableau.s), self._e.n_variables
@@ -265,7 +255,9 @@ class FixedPointStepper:
             status = advance_fixed_point(r, w, policy.h, h_prev, policy.stop_entry, policy.stop_value, done, n_steps)
             done, reached_end = int(w.counters[N_STEPS]), status == END_REACHED
             if status == DIVERGED:
-                failure = self._fallback_step(w, done)
+                initial_guess = self._compiled.flat_equations.initial_guess_function(w.Z[done], w.c).full().ravel()
+                failure = self._compiled.reference_solver.take_step(initial_guess, w, done)
+                self.statistics.fallback_steps += failure is None
                 reached_end = (
                     failure is None
                     and policy.stop_entry >= 0
@@ -274,29 +266,15 @@ class FixedPointStepper:
                 r.compensation[:], h_prev = 0.0, policy.h
                 r.step_states[done, -1] = h_prev
                 done += failure is None and not reached_end
-        if reached_end and not np.isfinite(w.Z[done + 1]).all() and np.isfinite(w.Z[done]).all():
-            entry = int(np.argmin(np.isfinite(w.Z[done + 1])))
-            reason = "the state is not finite any more"
-            reached_end, failure = False, StepFailure(np.inf, 0.0, self._e.layout.entry_label(entry), reason, policy.h)
+        if reached_end and np.isfinite(w.Z[done]).all():
+            failure = nonfinite_failure(w.Z[done + 1], self._layout, policy.h)
+            reached_end = failure is None
         chunk = chunk_from_workspace(w, state, done, policy, failure, reached_end)
         stepper_state = r.step_states[done - 1].copy() if done else state.stepper_state
         chunk = replace(
             chunk, final=replace(chunk.final, stepper_state=stepper_state), stepper_states=r.step_states[:done]
         )
-        return truncate_at_nonfinite(chunk, w, self._e.layout)
-
-    def _fallback_step(self, w: Workspace, done: int) -> StepFailure | None:
-        """Solve a step by Newton iteration if the fixed-point iteration does not converge."""
-        solver: ReferenceSolver = self._compiled.cached(
-            "reference", lambda: ReferenceSolver(self._compiled.flat_equations)
-        )
-        initial_guess = self._compiled.flat_equations.initial_guess_function(w.Z[done], w.c).full().ravel()
-        x, n_iterations, failure, _, _ = solver.solve(initial_guess, w.Z[done], w.c)
-        if failure is None:
-            self.statistics.fallback_steps += 1
-            w.X[done + HISTORY], w.newton_iterations[done] = x, n_iterations
-            w.Z[done + 1] = self._compiled.flat_equations.evaluate_final_state(x, w.Z[done], w.c)
-        return failure
+        return truncate_at_nonfinite(chunk, self._layout)
 
 
 # -- native code ------------------------------------------------------------------------------------------------------

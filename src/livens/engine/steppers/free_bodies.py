@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
-    StepperStatistics,
+    Stepper,
     WorkspaceManager,
     chunk_from_workspace,
     truncate_at_nonfinite,
@@ -164,15 +164,20 @@ def _offsets(rows: list[np.ndarray]) -> np.ndarray:
     return np.cumsum([0, *(len(row) for row in rows[:-1])], dtype=np.int64)
 
 
-class FreeBodiesStepper:
+class FreeBodiesStepper(Stepper):
     """Stepper of free bodies coupled by contact only."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
-        equations: Any = compiled.equations
-        self.statistics, self._compiled = StepperStatistics(), compiled
+        equations = compiled.equations
+        assert isinstance(equations, IndependentBodyEquations)
         self._arrays, self._codes = free_body_arrays(equations, k)
-        self._neighbours = NeighbourList(equations.system.external_force, k)
-        self._workspaces = WorkspaceManager(k, np.zeros(0, dtype=np.int64), pool=compiled.workspace_pool)
+        contacts = equations.system.external_force
+        assert isinstance(contacts, DetectedContacts)
+        self._neighbours = NeighbourList(contacts, k)
+        super().__init__(compiled.layout, WorkspaceManager(k, pool=compiled.workspace_pool))
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
@@ -184,16 +189,4 @@ class FreeBodiesStepper:
             )
         w = self._workspaces.prepare(state, n_steps)
         advance_bodies(self._arrays, self._neighbours.arrays, w.Z, 0, n_steps, policy.h, policy.t_origin, policy.step0)
-        return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), w, self._compiled.layout)
-
-    def set_parameters(self, k: np.ndarray) -> None:
-        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
-
-    def close(self) -> None:
-        self._workspaces.release()
+        return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), self._layout)

@@ -26,13 +26,13 @@ from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
     StepFailure,
-    StepperStatistics,
+    Stepper,
+    StepperOptions,
     WorkspaceManager,
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
 from livens.engine.steppers.neighbour_list import bind_contacts
-from livens.engine.steppers.reference import ReferenceSolver
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -42,20 +42,28 @@ if TYPE_CHECKING:
 _MAX_PIVOT_ORDERS = 8
 
 
-class FusedStepper:
+class FusedStepper(Stepper):
     """Newton stepper with unrolled LU in a static pivot order, which is chosen anew if pivots grow."""
+
+    needs_pivot_order = True
 
     def __init__(
         self, compiled: CompiledStep, k: np.ndarray, order: PivotOrder, control: StepSizeController | None = None
     ) -> None:
-        self._compiled, self.statistics = compiled, StepperStatistics()
-        self._neighbours = compiled.neighbour_list(k)
+        self._compiled, self._neighbours = compiled, compiled.neighbour_list(k)
         self._control = FIXED_STEP if control is None else control
         estimate_size = compiled.error_estimate_size if self._control.atol.size else 0
-        self._workspaces = WorkspaceManager(
-            k, compiled.flat_equations.block_size_array, estimate_size, compiled.workspace_pool
+        super().__init__(
+            compiled.layout,
+            WorkspaceManager(k, compiled.flat_equations.block_size_array, estimate_size, compiled.workspace_pool),
         )
         self.order = order
+
+    @classmethod
+    def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> FusedStepper:
+        assert options.pivot_order is not None
+        assert options.control is None or isinstance(options.control, StepSizeController)
+        return cls(compiled, k, options.pivot_order, options.control)
 
     @property
     def order(self) -> PivotOrder:
@@ -67,24 +75,10 @@ class FusedStepper:
         self._kernels = bind_contacts(self._compiled.kernels(order), self._neighbours)
         self._order = order
 
-    @property
-    def reference(self) -> ReferenceSolver:
-        """Reference solver, created at first use: most runs never need it."""
-        return self._compiled.cached("reference", lambda: ReferenceSolver(self._compiled.flat_equations))
-
-    def checkpoint(self) -> dict[str, Any]:
-        return dict(zip(("row_order", "column_order"), self.order, strict=True))
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        self.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
-
-    def close(self) -> None:
-        self._workspaces.release()
-
     def set_parameters(self, k: np.ndarray) -> None:
         if self._neighbours is not None:
             self._neighbours.require_parameters(k)
-        self._workspaces.set_parameters(k)
+        super().set_parameters(k)
 
     def advance_once(
         self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
@@ -101,6 +95,12 @@ class FusedStepper:
         history = w.X[n_steps : n_steps + HISTORY].copy()
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
+
+    def checkpoint(self) -> dict[str, Any]:
+        return dict(zip(("row_order", "column_order"), self.order, strict=True))
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        self.order = tuple(map(int, stored["row_order"])), tuple(map(int, stored["column_order"]))
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
@@ -129,24 +129,20 @@ class FusedStepper:
                 if status == NEEDS_REPIVOT and repivot_after <= MAX_NEWTON_ITERATIONS:
                     stop, repivot_after = done + 1, MAX_NEWTON_ITERATIONS + 1
                     continue
-                failure = self._fallback_step(w, done)
+                failure = self._compiled.reference_solver.take_step(w.X[done + HISTORY - 1], w, done)
                 if failure is None:
+                    self.statistics.fallback_steps += 1
                     reached_end = policy.stop_entry >= 0 and not w.Z[done + 1, policy.stop_entry] <= policy.stop_value
                     done += not reached_end
                     stop, repivot_after, tried_orders = n_steps, REPIVOT_AFTER, {self.order}
         if policy.adaptive:
-            self.statistics.rejected, self.statistics.newton_failures = (
-                int(controller_state[0]["failures"]),
-                int(controller_state[0]["unsolved"]),
-            )
-        return truncate_at_nonfinite(
-            chunk_from_workspace(w, state, done, policy, failure, reached_end), w, self._compiled.layout
-        )
+            self._count_rejections(controller_state)
+        return truncate_at_nonfinite(chunk_from_workspace(w, state, done, policy, failure, reached_end), self._layout)
 
     def _reset_newton(self, w: Workspace, done: int) -> np.ndarray:
         """Reset Newton update and round-off bounds; return the last converged unknowns."""
         x = w.X[done + HISTORY - 1]
-        w.newton_update[:], w.inv_roundoff[:] = 0.0, self.reference.inv_roundoff(x, w.Z[done], w.c)
+        w.newton_update[:], w.inv_roundoff[:] = 0.0, self._compiled.reference_solver.inv_roundoff(x, w.Z[done], w.c)
         return x
 
     def _repivot(self, x: np.ndarray, w: Workspace, done: int, tried_orders: set[PivotOrder]) -> bool:
@@ -164,19 +160,6 @@ class FusedStepper:
         self.statistics.compile_s += time.perf_counter() - t_start
         return True
 
-    def _fallback_step(self, w: Workspace, done: int) -> StepFailure | None:
-        x, n_iterations, failure, dx, inv_roundoff = self.reference.solve(w.X[done + HISTORY - 1], w.Z[done], w.c)
-        if failure is None:
-            self.statistics.fallback_steps += 1
-            w.X[done + HISTORY], w.newton_iterations[done], w.newton_update[:], w.inv_roundoff[:] = (
-                x,
-                n_iterations,
-                dx,
-                inv_roundoff,
-            )
-            w.Z[done + 1] = self._compiled.flat_equations.evaluate_final_state(x, w.Z[done], w.c)
-        return failure
-
     def _size_failure(self, w: Workspace, done: int, status: int) -> StepFailure:
         """Return why no step size succeeded: Newton failure, or an error estimate above the tolerance."""
         h = w.c[0]
@@ -190,4 +173,5 @@ class FusedStepper:
             )
             return StepFailure(0.0, 0.0, error.names[index], reason, h)
         reason = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
-        return self.reference.describe_failure(w.X[done + HISTORY], w.Z[done], w.c, w.newton_update, reason)
+        solver = self._compiled.reference_solver
+        return solver.describe_failure(w.X[done + HISTORY], w.Z[done], w.c, w.newton_update, reason)

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from livens.engine.codegen.step_kernels import inv_roundoff_function
 from livens.engine.newton.convergence import converged_to_roundoff
-from livens.engine.newton.iteration import HISTORY, MAX_CURVATURE_RESIDUAL, predict_unknowns
+from livens.engine.newton.iteration import (
+    HISTORY,
+    MAX_CURVATURE_RESIDUAL,
+    Workspace,
+    predict_unknowns,
+    within_rounding_of_all_equations,
+)
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
     StepFailure,
-    StepperStatistics,
+    Stepper,
+    StepperOptions,
     WorkspaceManager,
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
 from livens.schemes.core.step_equations import StepGraph
+
+if TYPE_CHECKING:
+    from livens.engine.compiled_step import CompiledStep
 
 #: Maximum number of Newton iterations.
 _MAX_ITERATIONS = 50
@@ -107,10 +117,9 @@ class ReferenceSolver:
             if converged_to_roundoff(norm, norm_prev, norm_guess if n_iterations == 2 else norm_prev2, n_iterations):
                 return x, n_iterations, None, dx, inv_roundoff
             n_stalls += norm > 0.5 * norm_prev
-            if (
-                n_stalls > 1
-                and norm <= MAX_CURVATURE_RESIDUAL
-                and self._within_curvature_bound(x, z, c, dx, inv_roundoff)
+            if n_stalls > 1 and (
+                (norm <= MAX_CURVATURE_RESIDUAL and self._within_curvature_bound(x, z, c, dx, inv_roundoff))
+                or within_rounding_of_all_equations(self.residual(x, z, c), inv_roundoff, x.size)
             ):
                 return x, n_iterations, None, dx, inv_roundoff
             norm_prev2, norm_prev = norm_prev, norm
@@ -119,6 +128,14 @@ class ReferenceSolver:
             x, n_further, dx = solution
             return x, n_iterations + n_further, None, dx, self.inv_roundoff_after(x, z, c, dx)
         return x, n_iterations, self.describe_failure(x, z, c, dx, reason), dx, inv_roundoff
+
+    def take_step(self, initial_guess: np.ndarray, w: Workspace, s: int) -> StepFailure | None:
+        """Solve step s of a workspace and write its unknowns and final state; return the failure, if any."""
+        x, n_iterations, failure, dx, inv_roundoff = self.solve(initial_guess, w.Z[s], w.c)
+        if failure is None:
+            w.X[s + HISTORY], w.Z[s + 1] = x, self.equations.evaluate_final_state(x, w.Z[s], w.c)
+            w.newton_iterations[s], w.newton_update[:], w.inv_roundoff[:] = n_iterations, dx, inv_roundoff
+        return failure
 
     def _minimum_norm_newton(
         self, initial_guess: np.ndarray, z: np.ndarray, c: np.ndarray
@@ -220,19 +237,16 @@ class ReferenceSolver:
         return StepFailure(float(residual[index]), roundoff_bound, self.row_name(index), reason, float(c[0]))
 
 
-class ReferenceStepper:
+class ReferenceStepper(Stepper):
     """Stepper in Python, one step at a time."""
 
     def __init__(self, equations: StepGraph, k: np.ndarray) -> None:
-        self.equations, self.statistics = equations, StepperStatistics()
-        self._workspaces = WorkspaceManager(k, equations.block_size_array)
-        self._solver = ReferenceSolver(equations)
+        super().__init__(equations.layout, WorkspaceManager(k, equations.block_size_array))
+        self.equations, self._solver = equations, ReferenceSolver(equations)
 
-    def close(self) -> None:
-        self._workspaces.release()
-
-    def set_parameters(self, k: np.ndarray) -> None:
-        self._workspaces.set_parameters(k)
+    @classmethod
+    def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> ReferenceStepper:
+        return cls(compiled.flat_equations, k)
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
@@ -249,24 +263,11 @@ class ReferenceStepper:
             for initial_guess in (
                 (w.X[s + HISTORY].copy(), scheme_guess) if predictor_ok else (scheme_guess, w.X[s + HISTORY - 1])
             ):
-                x, n_iterations, failure, dx, inv_roundoff = self._solver.solve(initial_guess, w.Z[s], w.c)
-                w.newton_iterations[s], w.newton_update[:], w.inv_roundoff[:] = n_iterations, dx, inv_roundoff
+                failure = self._solver.take_step(initial_guess, w, s)
                 if failure is None:
                     break
             if failure is not None:
-                return truncate_at_nonfinite(
-                    chunk_from_workspace(w, state, s, policy, failure), w, self.equations.layout
-                )
-            w.X[s + HISTORY] = x
-            w.Z[s + 1] = self.equations.evaluate_final_state(x, w.Z[s], w.c)
+                return truncate_at_nonfinite(chunk_from_workspace(w, state, s, policy, failure), self._layout)
             if policy.stop_entry >= 0 and w.Z[s + 1, policy.stop_entry] > policy.stop_value:
-                return truncate_at_nonfinite(
-                    chunk_from_workspace(w, state, s, policy, reached_end=True), w, self.equations.layout
-                )
-        return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), w, self.equations.layout)
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
+                return truncate_at_nonfinite(chunk_from_workspace(w, state, s, policy, reached_end=True), self._layout)
+        return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), self._layout)

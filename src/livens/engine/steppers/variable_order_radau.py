@@ -13,7 +13,7 @@ from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.step_size_control import SAFETY, StepSizeController
 from livens.engine.newton.time_loop import StepPolicy
-from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, StepperStatistics, step_inputs
+from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, step_inputs
 from livens.engine.steppers.fused import FusedStepper
 from livens.errors import IntegrationError
 from livens.models.descriptor import DescriptorModel
@@ -39,7 +39,7 @@ _MAX_OPERATIONS = 20_000
 _HEADER = 3
 
 
-class VariableOrderRadauStepper:
+class VariableOrderRadauStepper(Stepper):
     """Stepper that delegates to one fused stepper per number of stages.
 
     The complete state is in `IntegratorState.stepper_state`, so that a resumed run continues bit for bit. Callers
@@ -54,7 +54,7 @@ class VariableOrderRadauStepper:
         step_of_stages: Callable[[int], CompiledStep],
         pivot_order_for: Callable[[CompiledStep, np.ndarray, np.ndarray], PivotOrder],
     ) -> None:
-        self.statistics = StepperStatistics()
+        super().__init__(compiled.layout)
         self._compiled, self._k, self._control = compiled, k, control
         self._step_of_stages, self._pivot_order_for = step_of_stages, pivot_order_for
         self._steppers: dict[int, FusedStepper] = {}
@@ -178,10 +178,7 @@ class VariableOrderRadauStepper:
         for name in ("repivots", "fallback_steps", "compile_s"):
             setattr(self.statistics, name, sum(getattr(cost, name) for cost in statistics))
         if policy.adaptive:
-            self.statistics.rejected, self.statistics.newton_failures = (
-                int(controller_state[0]["failures"]),
-                int(controller_state[0]["unsolved"]),
-            )
+            self._count_rejections(controller_state)
 
     # -- selection of the number of stages ----------------------------------------------------------------------------
     def _select_order(self, state: IntegratorState, chunk: StepChunk, controller_state: np.ndarray) -> IntegratorState:

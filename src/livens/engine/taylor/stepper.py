@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -16,7 +16,8 @@ from livens.engine.stepper import (
     IntegratorState,
     StepChunk,
     StepFailure,
-    StepperStatistics,
+    Stepper,
+    StepperOptions,
     step_inputs,
     truncate_at_nonfinite,
 )
@@ -61,13 +62,13 @@ class DependentVariables:
         Z[:, self._indices] = out
 
 
-class TaylorStepper:
+class TaylorStepper(Stepper):
     """Stepper by Taylor series, with adaptive or fixed steps."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, step_control: TaylorStepControl | None) -> None:
         equations = compiled.equations
         assert isinstance(equations, TaylorEquations)
-        self.statistics = StepperStatistics()
+        super().__init__(compiled.layout)
         self._equations, self._step_control = equations, step_control
         self._code: TaylorCode = compiled.cached("series", lambda: step_code(equations))
         self._call = ctypes.CFUNCTYPE(_INT64, *[_POINTER] * 6, _INT64, _INT64)(self._code.code.address)
@@ -79,17 +80,16 @@ class TaylorStepper:
         self._constant_entries = [i for i in range(equations.layout.size) if i not in variable_entries]
         self._arrays: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
+    @classmethod
+    def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> TaylorStepper:
+        assert options.control is None or isinstance(options.control, TaylorStepControl)
+        return cls(compiled, k, options.control)
+
     def close(self) -> None:
         self._arrays = None
 
     def set_parameters(self, k: np.ndarray) -> None:
         self._k, self._constants = k, self._code.constant_values(k)
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
 
     def _buffers(self, state: IntegratorState, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self._arrays is None or len(self._arrays[1]) <= n_steps:
@@ -143,7 +143,7 @@ class TaylorStepper:
             status == END_REACHED,
             stepper_states=M[:n_taken],
         )
-        return truncate_at_nonfinite(chunk, None, self._equations.layout)
+        return truncate_at_nonfinite(chunk, self._layout)
 
     def _loop_args(self, policy: StepPolicy) -> LoopArgs:
         if not policy.adaptive:

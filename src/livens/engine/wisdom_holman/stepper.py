@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
-from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, StepperStatistics, truncate_at_nonfinite
+from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, truncate_at_nonfinite
 from livens.engine.wisdom_holman.kernel import lane_count, row_names, wisdom_holman_kernel
 from livens.errors import InputError
 from livens.schemes.splitting.kepler_maps import jacobi_coefficients
@@ -31,13 +31,13 @@ class _JacobiState(NamedTuple):
     h: float  # step size of the map
 
 
-class WisdomHolmanStepper:
+class WisdomHolmanStepper(Stepper):
     """Stepper of the Wisdom-Holman map with fixed steps."""
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
         equations = compiled.equations
         assert isinstance(equations, WisdomHolmanEquations)
-        self.statistics = StepperStatistics()
+        super().__init__(compiled.layout)
         self._e, self._n, self._d = equations, equations.n_planets, equations.dimension
         self._lanes = lane_count(self._n)
         self._code = compiled.cached("planets", lambda: wisdom_holman_kernel(self._n, self._d))
@@ -58,18 +58,6 @@ class WisdomHolmanStepper:
     def _pad(self, values: Any, repeat_first: bool) -> list[float]:
         padded = [float(value) for value in values]
         return padded + [padded[0] if repeat_first else 0.0] * (self._lanes - self._n)
-
-    def close(self) -> None:
-        """Do nothing: there is no pooled workspace."""
-
-    def set_parameters(self, k: np.ndarray) -> None:
-        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Do nothing: the integrator state is complete."""
 
     # -- coordinates --------------------------------------------------------------------------------------------------
     def _part(self, z: np.ndarray, name: str) -> np.ndarray:
@@ -117,6 +105,9 @@ class WisdomHolmanStepper:
         return int(self._rows(a[0], a[1], between, a[2], len(last), a[3], a[4], a[5], state.size, steps))
 
     # -- stepper protocol ---------------------------------------------------------------------------------------------
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:
@@ -157,7 +148,7 @@ class WisdomHolmanStepper:
             failure,
             stepper_states=M[:n_taken],
         )
-        return truncate_at_nonfinite(chunk, None, self._e.layout)
+        return truncate_at_nonfinite(chunk, self._layout)
 
     def _write_states(self, Z: np.ndarray, out: np.ndarray, jacobi: _JacobiState, t_nodes: np.ndarray) -> None:
         """Write positions, velocities and momenta of all bodies into the states Z."""

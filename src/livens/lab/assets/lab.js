@@ -10,7 +10,7 @@
   async function ask(path, options) {
     const answer = await fetch(path, { credentials: "same-origin", ...options });
     const found = (answer.headers.get("content-type") || "").includes("json") ? await answer.json() : await answer.text();
-    if (!answer.ok) throw new Error(found.trouble || String(found));
+    if (!answer.ok) throw new Error(found.error || String(found));
     return found;
   }
   function say(sentence) {
@@ -143,7 +143,7 @@
       if (job.run !== number) return;
       if (told.version > version) {
         version = told.version;
-        const content = await ask("/api/runs/" + number + "/picture");
+        const content = await ask("/api/runs/" + number + "/animation");
         if (job.run !== number) return;
         window.livens.load(content, !first);
         if (first) {
@@ -151,9 +151,9 @@
           window.livens.play(true);
         }
         first = false;
-        document.documentElement.dataset.pictures = String(version);
+        document.documentElement.dataset.updates = String(version);
       }
-      if (told.trouble) say(told.trouble);
+      if (told.error) say(told.error);
       for (; reports < told.reports.length; reports++) {
         const box = document.createElement("div");
         box.innerHTML = told.reports[reports]; // from the server, with all names escaped

@@ -26,7 +26,7 @@ from livens.validation import check_number, check_vector
 
 @dataclass(frozen=True)
 class Force:
-    """Force of a Hamiltonian system with hints for splitting schemes (S003 4.2).
+    """Force of a Hamiltonian system with hints for splitting schemes (Modin 2009, 4.2).
 
     Parameters
     ----------
@@ -307,12 +307,12 @@ class Hamiltonian(PhaseSpaceModel):
 
     @functools.cached_property
     def explicit_force(self) -> Any:
-        """Sum A of the expensive forces, treated explicitly: a function of q, v, t, k (S003 paper V, eq. 2)."""
+        """Sum A of the expensive forces, treated explicitly: a function of q, v, t, k (Modin 2009, paper V, eq. 2)."""
         return ca.densify(self.terms.F_expensive - ca.gradient(self.terms.V_expensive, self.q))
 
     @functools.cached_property
     def implicit_force(self) -> Any:
-        """Sum B of the cheap forces, treated implicitly: ``p' = A + B`` (S003 paper V, eq. 2)."""
+        """Sum B of the cheap forces, treated implicitly: ``p' = A + B`` (Modin 2009, paper V, eq. 2)."""
         if self.terms.V_cheap is None:
             raise ModelError("forces can be split by cost only if H is given as kinetic and potential energy")
         return ca.densify(self.terms.F_cheap - ca.gradient(self.terms.V_cheap, self.q))

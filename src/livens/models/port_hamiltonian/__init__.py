@@ -1,6 +1,6 @@
 """Port-Hamiltonian systems of differential-algebraic equations, whose structure contains the power balance.
 
-    E(t, x) x' + r(t, x) = (J - R) z + (B - P) u,      y = (B + P)^T z + (S - N) u        (S002 def. 4.1)
+    E(t, x) x' + r(t, x) = (J - R) z + (B - P) u,      y = (B + P)^T z + (S - N) u        (Symank 2025, def. 4.1)
 
 `PortHamiltonian` is the model. `interconnect` couples two models by relations between their ports, `interconnect_all`
 any number by the names of the ports. `from_system` converts a mechanical system, `autonomous` makes time a state, and

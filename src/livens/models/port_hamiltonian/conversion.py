@@ -25,14 +25,16 @@ Directions = str | Sequence[str] | Callable[..., Any]
 
 
 def from_system(system: System, inputs: Directions | None = None, outputs: Directions | None = None) -> PortHamiltonian:
-    """Return the port-Hamiltonian form of a system: ``x = (q, v, lam)``, constraints at velocity level (S002 4.4).
+    """Return the port-Hamiltonian form of a system: ``x = (q, v, lam)``, constraints at velocity level.
+
+    See Symank 2025, 4.4.
 
         [I 0 0] [q  ]'   [ 0   I     0  ] [dH/dq]   [0]
         [0 M 0] [v  ]  = [-I  J22-C -G^T] [  v  ] + [B] u,     H = v.dT/dv - T + V,   y = B^T v
         [0 0 0] [lam]    [ 0   G     0  ] [ lam ]   [0]
 
     M is never inverted and may be singular. If it depends on q, ``J22 = (D mu)^T - D mu`` with ``mu = dT/dv`` contains
-    the gyroscopic forces, which do no work; S002 omits them. The momentum is not a state: the gradient of
+    the gyroscopic forces, which do no work; Symank 2025 omits them. The momentum is not a state: the gradient of
     ``p.v - T + V`` in v equals that of E^T z only where ``p = dT/dv``.
 
     Forces of the system become ports ``F_<coordinate>`` with these forces as input. Rheonomic constraints become ports

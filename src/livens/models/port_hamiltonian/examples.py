@@ -30,10 +30,10 @@ def pendulum(
     kappa: float = 0.1,
     alpha: float = 2.0,
 ) -> Example:
-    """Return the pendulum of S002 4.4.2 with viscosity kappa and an airflow force ``alpha m`` along x.
+    """Return the pendulum of Symank 2025, 4.4.2 with viscosity kappa and an airflow force ``alpha m`` along x.
 
     The airflow is an input ("port") or part of the Hamiltonian ("potential"): the same motion with two power balances.
-    The last row of the structure matrix is ``[0, G, 0]`` (S002 has ``[G, 0, 0]``, which is not skew-symmetric).
+    The last row of the structure matrix is ``[0, G, 0]`` (Symank 2025 has ``[G, 0, 0]``, which is not skew-symmetric).
 
     >>> pendulum().model, pendulum("potential").model.ports
     (<livens.PortHamiltonian: states x y v_x v_y lam, ports f_x f_y>, ())
@@ -75,7 +75,7 @@ def mass_spring_damper(
     alpha: float = 3.0,
     initial_positions: Sequence[float] = (6.0, 24.0),
 ) -> Example:
-    """Return a chain of masses between two walls with a constant force alpha on the first mass (S002 7.2).
+    """Return a chain of masses between two walls with a constant force alpha on the first mass (Symank 2025, 7.2).
 
     For n masses there are n + 1 springs. The distance of the walls is the sum of the rest lengths. Each mass is damped
     against the ground. Masses may be zero.

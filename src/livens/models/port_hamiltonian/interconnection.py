@@ -1,4 +1,4 @@
-"""Interconnection of two port-Hamiltonian systems by linear relations between their ports (S002 4.2.4)."""
+"""Interconnection of two port-Hamiltonian systems by linear relations between their ports (Symank 2025, 4.2.4)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MatrixLike = Callable[..., Any] | Sequence[Any] | np.ndarray
 
 
 class PortHamiltonian(DescriptorModel):
-    """Port-Hamiltonian descriptor system (pH-DAE, S002 def. 4.1).
+    """Port-Hamiltonian descriptor system (pH-DAE, Symank 2025, def. 4.1).
 
     The equations are ``E x' + r = (J - R) z + (B - P) u`` with the output ``y = (B + P)^T z + (S - N) u``. Matrices and
     vectors are numbers, or functions of any of ``x t k`` (states, time, parameters) by argument name.

@@ -1,4 +1,4 @@
-"""Structure of a port-Hamiltonian system and the check of its defining conditions (S002 def. 4.1)."""
+"""Structure of a port-Hamiltonian system and the check of its defining conditions (Symank 2025, def. 4.1)."""
 
 from __future__ import annotations
 

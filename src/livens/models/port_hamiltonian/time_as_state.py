@@ -11,11 +11,11 @@ from livens.models.port_hamiltonian.structure import PHStructure
 
 
 def autonomous(model: PortHamiltonian) -> PortHamiltonian:
-    """Return the autonomous form of a system: time is the last state, with ``t' = 1`` (S002 4.2.3).
+    """Return the autonomous form of a system: time is the last state, with ``t' = 1`` (Symank 2025, 4.2.3).
 
     The time flow r becomes a column of the flow matrix, and a port with the constant input 1 drives the clock. Its
-    effort is zero, so it supplies no power. (S002 has a 1 in the last entry of P as well: the clock would then stand
-    still, and W would be indefinite. The 1 belongs to B only.)
+    effort is zero, so it supplies no power. (Symank 2025 has a 1 in the last entry of P as well: the clock would then
+    stand still, and W would be indefinite. The 1 belongs to B only.)
 
     Parameters
     ----------

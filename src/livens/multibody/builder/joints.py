@@ -42,7 +42,7 @@ class JointMethods(ModelBase):
 
         The joint coordinates are zero in the reference configuration. Results: ``name.force`` (N) and ``name.torque``
         (N m) on the second body in space, ``name.violation``, and, depending on the type, ``name.angle`` (rad),
-        ``name.rate`` (rad/s), ``name.position`` (m), ``name.speed`` (m/s).
+        ``name.rate`` (rad/s), ``name.position`` (m), ``name.velocity`` (m/s).
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class JointMethods(ModelBase):
     def prismatic(self, name: str, body_a: Body, body_b: Body, *, axis: Any, **location: Any) -> Joint:
         """Add a prismatic joint: translation along one axis.
 
-        Results: ``name.position`` (m) and ``name.speed`` (m/s).
+        Results: ``name.position`` (m) and ``name.velocity`` (m/s).
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ therefore conserve energy, linear and angular momentum in energy-momentum scheme
 >>> ball = mb.sphere("ball", at=[0, 0, 0.2], radius=0.1, mass=1.0)
 >>> contact = mb.contact(ball, mb.ground, stiffness=1e4)
 >>> run = mb.simulate(t_end=0.5, h=1e-3)
->>> bool(run["ball-ground.normal"].max() > 100), bool(run.summary.max_energy_drift < 1e-12)
+>>> bool(run["ball-ground.normal_force"].max() > 100), bool(run.summary.max_energy_drift < 1e-12)
 (True, True)
 """
 

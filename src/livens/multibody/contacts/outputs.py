@@ -108,7 +108,7 @@ def _contact_outputs(
     outputs = {
         "force": Quantity(f"force of {name} on {body_name}, in space", "N", force, shape=(d,), applied=application),
         "point": Quantity(f"point of application of the force of {name}, in space", "m", point, shape=(d,)),
-        "normal": Quantity(
+        "normal_force": Quantity(
             f"normal force of {name}, summed over its contact points",
             "N",
             lambda q, v, lam, t, k: sum(point_force(q, v, k)[4] for point_force in point_forces()),

@@ -34,12 +34,12 @@ class ContactElement(Element):
 
     def __init__(self, *arguments: Any, expensive: bool = True, **functions: Any) -> None:
         super().__init__(*arguments, **functions)
-        #: Contact detection is the most expensive part of models with many contacts (S003 4.1.1).
+        #: Contact detection is the most expensive part of models with many contacts (Modin 2009, 4.1.1).
         self.expensive = expensive
 
 
 class NormalForceElement(ContactElement):
-    """Normal-force element; its stiffness can control the step size (S003 paper II)."""
+    """Normal-force element; its stiffness can control the step size (Modin 2009, paper II)."""
 
     def __init__(
         self, *arguments: Any, pair: tuple[PairGeometry, NormalLaw, Parametrisation, Parametrisation], **functions: Any

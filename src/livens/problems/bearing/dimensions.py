@@ -16,8 +16,8 @@ from livens.multibody.ring_modes import RingModes
 class Bearing:
     """Deep-groove ball bearing similar to type 6205, in SI units: x is its axis, gravity acts along -z.
 
-    S003 gives the speed, the load, nine balls, a stiffness of about 1e8 N/m and balls of about 0.01 kg (`scale` = 1.7
-    in `ball-bearing`); all other data are those of a 6205 or of steel.
+    Modin 2009 gives the speed, the load, nine balls, a stiffness of about 1e8 N/m and balls of about 0.01 kg (`scale`
+    = 1.7 in `ball-bearing`); all other data are those of a 6205 or of steel.
     """
 
     balls: int = 9

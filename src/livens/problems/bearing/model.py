@@ -163,7 +163,9 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
             name, surface = f"ball{i}-{other}", other if other == "cage" else f"{other} race"
             normal, force, point = (element_function(system, element_index[name], function) for function in functions)
             acting = AppliedForce(on=f"ball{i}", by=other, at=point)
-            quantities[f"{name}.normal"] = Quantity(f"normal force between ball {i} and the {surface}", "N", normal)
+            quantities[f"{name}.normal_force"] = Quantity(
+                f"normal force between ball {i} and the {surface}", "N", normal
+            )
             quantities[f"{name}.force"] = Quantity(
                 f"force of the {surface} on ball {i}, in space", "N", force, shape=(3,), applied=acting
             )

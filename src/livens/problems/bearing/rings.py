@@ -15,7 +15,7 @@ from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.models.system import System
 
-#: Theta weight (beta) of penalty elements within a step: see S003 4.2 and docs/howto/bearing.md.
+#: Theta weight (beta) of penalty elements within a step: see Modin 2009, 4.2 and docs/howto/bearing.md.
 PENALTY_BETA = 0.8
 
 

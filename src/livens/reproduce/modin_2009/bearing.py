@@ -26,8 +26,8 @@ from livens.reproduce.modin_2009.runs import with_title
 
 _EXACT = 1e-10
 _AXIS_LABELS = {
-    "ball1-outer.normal": "ball 1, outer race (N)",
-    "ball7-cage.normal": "ball 7, cage (N)",
+    "ball1-outer.normal_force": "ball 1, outer race (N)",
+    "ball7-cage.normal_force": "ball 7, cage (N)",
     "cage.speed": "cage (rad/s)",
 }
 
@@ -78,7 +78,7 @@ def contact_forces() -> tuple[Figure, list[Claim]]:
 
 
 def _force_claims(exact: Curves) -> list[Claim]:
-    proposed, outer, cage = semi_explicit("axial", 1e-6), "ball1-outer.normal", "cage.speed"
+    proposed, outer, cage = semi_explicit("axial", 1e-6), "ball1-outer.normal_force", "cage.speed"
     sizes = [0.5e-6, 0.25e-6, 0.125e-6, 0.0625e-6]
     errors = [semi_explicit("axial", h).error(exact, outer) for h in sizes]
     second_order_errors = [semi_explicit("axial", h, "semi-explicit-2:0.5").error(exact, outer) for h in sizes]

@@ -21,9 +21,9 @@ from livens.schemes.discretization.semi_explicit_step import force_split
 T_END = 6e-4
 #: Times in s at which curves are compared, 5 microseconds apart.
 TIMES = np.linspace(0.0, T_END, 121)
-BALL_OUTPUTS = ("ball1-outer.normal", "ball7-cage.normal", "cage.speed")
+BALL_OUTPUTS = ("ball1-outer.normal_force", "ball7-cage.normal_force", "cage.speed")
 #: Outputs of the roller bearing, which has no cage: the codes are tuned on the orbit rate.
-ROLLER_OUTPUTS = ("roller4-outer.normal", "rollers.speed")
+ROLLER_OUTPUTS = ("roller4-outer.normal_force", "rollers.speed")
 #: Evaluations per Jacobian computed body by body, and additional ones per elastic state (paper V, 6.3).
 EVALUATIONS_PER_JACOBIAN, EVALUATIONS_PER_ELASTIC_STATE = 12, 2
 

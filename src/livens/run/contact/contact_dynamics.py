@@ -20,14 +20,13 @@ from livens import math as m
 from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.guarded_event import min_rebound_velocity
 from livens.models.system import System
 from livens.multibody.contacts.geometry.pair_geometry import slip_velocity
 from livens.multibody.contacts.rigid_contact import SLIP_TOLERANCE, RigidContact, regularised_slip_direction, tangents
 from livens.run.events.event import GAP_TOLERANCE, StateAndParameters
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
 
-#: Shortest flight between impacts, relative to the step size; shorter flights close the contact.
-_MIN_FLIGHT_FRACTION = 1e-3
 #: Slip velocity below which a contact sticks (m/s); events are localised slightly beyond zero.
 _STICK_VELOCITY = 10 * SLIP_TOLERANCE
 #: A slip that friction stops within this fraction of a step has stopped: states within a step are not more accurate.
@@ -221,7 +220,7 @@ class ContactDynamics:
             i
             for i in active
             if relative_velocities[self.normal_rows[i]]
-            <= max(10 * velocity_tolerance, _MIN_FLIGHT_FRACTION * h / 2 * closing_accelerations[i])
+            <= max(10 * velocity_tolerance, min_rebound_velocity(closing_accelerations[i], h))
         ]
         closed = [
             i
@@ -309,7 +308,7 @@ class ContactDynamics:
                 return impulses
             slice_ = self.slices[i]
             rebound_velocity = -self.contacts[i].restitution * relative_velocities[slice_.start]
-            closes = 2 * rebound_velocity < _MIN_FLIGHT_FRACTION * h * self._closing_acceleration(s, i, active)
+            closes = rebound_velocity < min_rebound_velocity(self._closing_acceleration(s, i, active), h)
             mu = float(k[self.parameter_indices[i]["friction"][0]])
             impact = impact_impulse(
                 s.delassus[slice_, slice_],

@@ -310,7 +310,7 @@ class _StepInterpolant:
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             self.evaluate = compiled.assembly.plan.dense_output
             return
-        if compiled.loops_over_bodies:
+        if compiled.equations.loops_over_bodies:
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             return

@@ -82,7 +82,12 @@ class Event:
 
 @dataclass(frozen=True)
 class ModelEvent(Event):
-    """Guarded event of a model: a function of q and all parameters; the action also receives the step size."""
+    """Guarded event of a model: a function of q and all parameters; the action also receives the step size.
+
+    Impacts before a contact closes accumulate within a step (Zeno behaviour) if `may_accumulate` is True.
+    """
+
+    may_accumulate: bool = False
 
     def expression(self, view: Any) -> Any:
         """Return the event function in the symbols of a model."""
@@ -123,12 +128,10 @@ class ContactResolver(Protocol):
 class ContactEvent(ModelEvent):
     """Event of a persistent contact: a function of q, v, t and all parameters.
 
-    Impacts before a contact closes accumulate within a step (Zeno behaviour) if `may_accumulate` is True. At the start
-    of a run and after actions of other events, `resolver` determines the contact modes, see
+    At the start of a run and after actions of other events, `resolver` determines the contact modes, see
     `livens.run.contact.contact_dynamics`.
     """
 
-    may_accumulate: bool = False
     resolver: ContactResolver | None = None
 
     def expression(self, view: Any) -> Any:
@@ -137,7 +140,7 @@ class ContactEvent(ModelEvent):
 
 def may_accumulate(event: Event) -> bool:
     """Return True if occurrences of the event may accumulate (Zeno behaviour) before the contact closes."""
-    return isinstance(event, ContactEvent) and event.may_accumulate
+    return isinstance(event, ModelEvent) and event.may_accumulate
 
 
 def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
@@ -148,7 +151,7 @@ def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
 def model_events(model: Any) -> tuple[Event, ...]:
     """Return the guarded events of a model, such as joint stops."""
     return tuple(
-        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action)
+        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action, stop.may_accumulate)
         for stop in getattr(model, "model_events", ())
     )
 

@@ -49,6 +49,10 @@ class Traits:
         Short description.
     source : str
         Publication.
+    when_to_use : str
+        Problems for which the scheme is recommended.
+    when_to_avoid : str
+        Problems for which another scheme is better, with its name.
     order : int
         Order of convergence.
     symplectic : bool
@@ -77,6 +81,8 @@ class Traits:
     group: str
     summary: str
     source: str
+    when_to_use: str
+    when_to_avoid: str
     order: int
     symplectic: bool
     symmetric: bool
@@ -123,6 +129,9 @@ class Scheme:
     conserves: tuple[str, ...] = ()
     summary: str = ""
     source: str = ""
+    #: One sentence each for the scheme catalogue.
+    when_to_use: str = ""
+    when_to_avoid: str = ""
     group: str = "Other schemes"
     formulations: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()

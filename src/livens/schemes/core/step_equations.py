@@ -33,6 +33,16 @@ class StepEquations:
         raise NotImplementedError
 
     @property
+    def n_unknowns(self) -> int | None:
+        """Number of unknowns of a step with a stepper of its own; None if the equations are compiled as one graph."""
+        return None
+
+    @property
+    def loops_over_bodies(self) -> bool:
+        """True if steps loop over bodies and cells, without one graph of all equations."""
+        return False
+
+    @property
     def n_assembled_unknowns(self) -> int:
         """Number of unknowns of the assembly plan; 0 if there is none."""
         return 0

@@ -1,4 +1,7 @@
-"""Runge-Kutta methods on models in descriptor form, ``residual(t, x, x') = 0`` at every stage (S002 sect. 5.3)."""
+"""Runge-Kutta methods on models in descriptor form, ``residual(t, x, x') = 0`` at every stage.
+
+See Symank 2025, sect. 5.3.
+"""
 
 from __future__ import annotations
 

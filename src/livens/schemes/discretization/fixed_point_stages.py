@@ -34,8 +34,7 @@ class FixedPointStages(StepEquations):
         return 2 * len(self.coordinates)
 
     @property
-    def size(self) -> int:
-        """Number of unknowns of a step."""
+    def n_unknowns(self) -> int:
         return self.tableau.s * self.n_variables
 
     @functools.cached_property
@@ -56,7 +55,7 @@ class FixedPointStages(StepEquations):
     def to_single_graph(self) -> StepGraph:
         """Return the step graph for Newton's method."""
         T, layout, m = self.tableau, self.layout, self.n_variables
-        x, z = ca.SX.sym("x", self.size), ca.SX.sym("z", layout.size)
+        x, z = ca.SX.sym("x", self.n_unknowns), ca.SX.sym("z", layout.size)
         c = ca.SX.sym("c", 2 + self.vector_field.nnz_in(2))
         h, k, y0, H0 = c[0], c[2:], z[list(self.state_indices)], z[layout["start_energy"]]
         stage_derivatives = [x[i * m : (i + 1) * m] for i in range(T.s)]

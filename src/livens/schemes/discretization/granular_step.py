@@ -17,7 +17,7 @@ from livens.schemes.core.step_equations import StepEquations, StepGraph
 
 @dataclass(frozen=True, eq=False)
 class GranularEquations(StepEquations):
-    """Scheme (5) of S003 paper V with all contacts in A and the constant weight in B.
+    """Scheme (5) of Modin 2009, paper V with all contacts in A and the constant weight in B.
 
     The state contains the accelerations of A at the end of the previous step, and the power dissipated by contacts.
     """
@@ -29,6 +29,14 @@ class GranularEquations(StepEquations):
     @functools.cached_property
     def layout(self) -> Layout:  # type: ignore[override]  # declared as attribute in the base class
         return self.granular_box.layout.extended(A=self.granular_box.n + 1)
+
+    @property
+    def n_unknowns(self) -> int:
+        return 0
+
+    @property
+    def loops_over_bodies(self) -> bool:
+        return True
 
     def to_single_graph(self) -> StepGraph:
         raise InputError(

@@ -154,6 +154,14 @@ class IndependentBodyEquations(StepEquations):
             A=cached_force_size(self.system), asked=2 * n + 1, box=n + external_force.n_energy_terms
         )
 
+    @property
+    def n_unknowns(self) -> int:
+        return 0
+
+    @property
+    def loops_over_bodies(self) -> bool:
+        return True
+
     def to_single_graph(self) -> StepGraph:
         return self.system_graph()
 

@@ -1,4 +1,7 @@
-"""Murua's method on index-2 models in descriptor form: ``x' = f(x, z)``, ``0 = g(x)`` (S002 def. 6.5, thm. 6.7)."""
+"""Murua's method on index-2 models in descriptor form: ``x' = f(x, z)``, ``0 = g(x)``.
+
+See Symank 2025, def. 6.5, thm. 6.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lobatto pair on a Hamiltonian H(q, p) with holonomic constraints (S002 def. 6.2)."""
+"""Lobatto pair on a Hamiltonian H(q, p) with holonomic constraints (Symank 2025, def. 6.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Partitioned Runge-Kutta methods on first-order systems: ``x' = f(x, y)``, ``y' = g(x, y)`` (S002 def. 6.1)."""
+"""Partitioned Runge-Kutta methods on first-order systems: ``x' = f(x, y)``, ``y' = g(x, y)``.
+
+See Symank 2025, def. 6.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitioned Runge-Kutta methods on Hamilton's equations (S002 def. 6.1, 6.2)."""
+"""Partitioned Runge-Kutta methods on Hamilton's equations (Symank 2025, def. 6.1, 6.2)."""
 
 from __future__ import annotations
 

@@ -110,13 +110,20 @@ class QuasiVelocities:
 
     @functools.cached_property
     def has_constant_diagonal_mass(self) -> tuple[bool, ...]:
-        """Mask of the entries of u with a constant, decoupled mass or inertia tensor."""
-        d, M, count = self._dynamics, self._mass, len(self.translational)
+        """Mask of the entries of u with a constant, decoupled mass or inertia tensor, and without inertial forces.
+
+        Terms of the kinetic energy that are linear in v, or of q alone, are inertial forces at constant mass.
+        """
+        d, M = self._dynamics, self._mass
+        count = len(self.translational)
         mass_dependence = ca.jacobian_sparsity(ca.vec(ca.densify(M)), ca.vertcat(d.q, d.v))
         changing, is_constant_diagonal = set(mass_dependence.get_triplet()[0]), [True] * self.size
         for i, j in zip(*M.sparsity().get_triplet(), strict=True):
             if i != j or j * count + i in changing:
                 is_constant_diagonal[i] = is_constant_diagonal[j] = False
+        if not self.system.homogeneous_kinetic_energy:
+            for i in self._inertial_force.sparsity().row():
+                is_constant_diagonal[i] = False
         return tuple(is_constant_diagonal)
 
     def diagonal_mass(self, k: Any) -> Any:
@@ -132,18 +139,31 @@ class QuasiVelocities:
 
     def inertial_force(self, q: Any, v: Any, k: Any) -> Any:
         """Return ``dT/dq - (dT/dv)'`` without acceleration terms, of translational coordinates."""
+        d = self._dynamics
+        return ca.Function("c", [d.q, d.v, d.k], [ca.densify(self._inertial_force)])(q, v, k)
+
+    @functools.cached_property
+    def _inertial_force(self) -> Any:
+        """Inertial forces of translational coordinates, in the symbols of the system's dynamics."""
         d, i = self._dynamics, list(self.translational)
-        force = ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v)
-        return ca.Function("c", [d.q, d.v, d.k], [ca.densify(force[i])])(q, v, k)
+        return ca.sparsify((ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v))[i])
 
     def inertia_tensor(self, frame: DirectorBodyDofs, q: Any, k: Any) -> Any:
         """Return the spatial inertia tensor; a scalar in the plane."""
-        parameter_dofs = list(self.system.element_parameters[frame.element_index])
-        _, euler = inertia_function(self.system, frame)(k[parameter_dofs])
+        euler = self._euler_tensor(frame, k)
         if frame.dimension == 2:
             return ca.trace(euler)
-        D = ca.horzcat(*(q[list(d)] for d in frame.directors))
+        D = self.directors(frame, q)
         return ca.trace(euler) * ca.SX.eye(3) - D @ euler @ D.T
+
+    def body_inertia_tensor(self, frame: DirectorBodyDofs, k: Any) -> Any:
+        """Return the inertia tensor of a body in space, in the frame of its directors."""
+        euler = self._euler_tensor(frame, k)
+        return ca.trace(euler) * ca.SX.eye(3) - euler
+
+    def _euler_tensor(self, frame: DirectorBodyDofs, k: Any) -> Any:
+        parameter_dofs = list(self.system.element_parameters[frame.element_index])
+        return inertia_function(self.system, frame)(k[parameter_dofs])[1]
 
     def accelerations(self, q: Any, u: Any, force: Any, k: Any, gyroscopic: bool) -> Any:
         """Return ``M^-1 F`` for entries with constant diagonal mass, and F for all others, which need a solve."""
@@ -157,6 +177,26 @@ class QuasiVelocities:
                 torque = torque - cross(u[block], tensor @ u[block])
             accelerations.append(solve_3x3(tensor, torque) if frame.dimension == 3 else torque / tensor)
         return ca.vertcat(*accelerations)
+
+    def explicit_rates(self, q: Any, force: Any, k: Any) -> Any:
+        """Return `accelerations` without gyroscopic terms, but torques for bodies in space.
+
+        The angular momentum of a body in space has the rate of change ``l' = tau``.
+        """
+        rates = ca.SX(self.accelerations(q, ca.SX.zeros(self.size), force, k, gyroscopic=False))
+        for _, block in self.spatial_blocks():
+            rates[block] = force[block]
+        return rates
+
+    def spatial_blocks(self) -> Iterator[tuple[DirectorBodyDofs, slice]]:
+        """Yield the rotating bodies in space with the slices of their angular velocities in u."""
+        for frame, block in self.rotational_blocks():
+            if frame.dimension == 3:
+                yield frame, block
+
+    def directors(self, frame: DirectorBodyDofs, q: Any) -> Any:
+        """Return the directors of a body as columns."""
+        return ca.horzcat(*(q[list(d)] for d in frame.directors))
 
     def momenta(self, q: Any, v: Any, k: Any) -> Any:
         """Return the momenta of all coordinates."""

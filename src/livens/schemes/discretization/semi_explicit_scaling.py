@@ -37,7 +37,7 @@ def scaling_function(system: System, scaling: Scaling | StiffnessEstimate, alpha
 
 
 def _estimated_scaling(system: System, min_omega2: float, alpha: float) -> ScalingFunction:
-    """Return eq. 15 of S003 paper V with the norm of the mass matrix, which makes metres and radians comparable.
+    """Return eq. 15 of Modin 2009, paper V with the norm of the mass matrix, which makes metres and radians comparable.
 
     ``s = (|A(q + alpha h v, v) - A(q, v)|/(alpha h |v|) + limit)^(-1/2)`` with ``|f|^2 = f.M^-1 f`` and
     ``|v|^2 = v.M v``.

@@ -1,8 +1,9 @@
 """Semi-explicit (IMEX) step of Systems: expensive forces A once per step, cheap forces B implicitly.
 
-Scheme (5) of S003 paper V, for the systems of chapter 4.2 of S003: rotating bodies, configuration-dependent mass
-matrix, constraints with multipliers, and for every cheap force the evaluation point `beta` in the step. Unknowns are
-mean velocities, restricted to those with implicit forces or constraints.
+Scheme (5) of Modin 2009, paper V, for the systems of chapter 4.2 of Modin 2009: rotating bodies,
+configuration-dependent mass matrix, constraints with multipliers, and for every cheap force
+the evaluation point `beta` in the step. Unknowns are mean velocities, restricted to those
+with implicit forces or constraints.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from livens.models.element import Element, ElementType
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.system import System
 from livens.schemes.core.step_equations import ExternalForceSlot, StepGraph
+from livens.schemes.discretization import free_rotation
 from livens.schemes.discretization.phase_space_map import StepExpressions, map_step_graph
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
 
@@ -104,13 +106,17 @@ class ForceSplit:
             },
         )
         implicit_coordinates: set[int] = set()
+        director_dofs = {i for frame in self.velocities.rotating_bodies for d in frame.directors for i in d}
         for i_element in self.cheap:
             model, element = system.element_types[i_element], system.elements[i_element]
             force = model.F - ca.gradient(model.R, model.v) - ca.gradient(model.V, model.q)
-            if (self.beta_of(element, beta) if uses_element_beta else beta) and ca.depends_on(
-                force, ca.vertcat(model.q, model.v)
-            ):
-                implicit_coordinates |= set(system.element_dofs[i_element])
+            dofs = system.element_dofs[i_element]
+            if not (self.beta_of(element, beta) if uses_element_beta else beta):
+                continue
+            if ca.depends_on(force, ca.vertcat(model.q, model.v)):
+                implicit_coordinates |= set(dofs)
+            else:  # the torque of a constant force depends on the orientation
+                implicit_coordinates |= {i for j, i in enumerate(dofs) if i in director_dofs and not force[j].is_zero()}
         for multipliers, index in zip(system.element_constraints, system.element_dofs, strict=True):
             if any(i in enforced for i in range(multipliers.start, multipliers.stop)):
                 implicit_coordinates |= set(index)
@@ -151,18 +157,24 @@ class ExplicitPoint:
 
     alpha: float
     extrapolate_velocity: bool = False
-    gyroscopic: bool = True
+    #: Bodies in space have torques in A, not angular accelerations.
+    torques: bool = True
 
     def __call__(self, forces: ForceSplit, q: Any, u: Any, change: Any, t: Any, h: Any, k: Any) -> Any:
         """Return A for a step of size h from (q, u), after a step that changed u by `change`.
 
-        Entries with constant diagonal mass are accelerations.
+        Entries with constant diagonal mass are accelerations; bodies in space have torques.
         """
         q_eval = forces.velocities.retract(q, self.alpha * h * u) if self.alpha else q
         u_eval = u + self.alpha * change if self.extrapolate_velocity else u
         terms = forces.evaluate(forces.expensive, q_eval, u_eval, t + self.alpha * h, k)
-        accelerations = forces.velocities.accelerations(q_eval, u_eval, terms.force, k, self.gyroscopic)
-        return ca.vertcat(accelerations, terms.stacked[forces.velocities.size :])
+        tw = forces.velocities
+        rates = (
+            tw.explicit_rates(q_eval, terms.force, k)
+            if self.torques
+            else tw.accelerations(q_eval, u_eval, terms.force, k, gyroscopic=False)
+        )
+        return ca.vertcat(rates, terms.stacked[tw.size :])
 
     def query_point(self, forces: ForceSplit, q: Any, u: Any, change: Any, t: Any, h: Any) -> Any:
         """Return the query point of an external force for a step: coordinates, velocities, and time."""
@@ -218,10 +230,9 @@ class SemiExplicitStep:
         if self.system.external_force is None:
             return A
         tw, n = self.velocities, self.system.n
-        q_query, v_query = old.asked[:n], old.asked[n : 2 * n]
+        q_query = old.asked[:n]
         force = tw.generalized_force(q_query, old.box[:n])
-        accelerations = tw.accelerations(q_query, tw.from_qdot(q_query, v_query), force, k, gyroscopic=False)
-        return A + ca.vertcat(accelerations, force, 0, dissipated_power(old.box[n:]))
+        return A + ca.vertcat(tw.explicit_rates(q_query, force, k), force, 0, dissipated_power(old.box[n:]))
 
     def build_step(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> StepExpressions:
         f, tw, size = self.forces, self.velocities, self.velocities.size
@@ -238,13 +249,17 @@ class SemiExplicitStep:
             self._implicit_force(elements, b, old, u0, u_trial, t, h, k) for b, elements in f.by_beta(self.beta).items()
         ]
         acceleration = sum((term[0] for term in implicit_terms), explicit_acceleration)
-        u = u0 + h / 2 * acceleration
-        u[implicit] = x.mean_velocity
-        reaction, constraint_residual, rheonomic_power = self._constraint_terms(old, x, u, t, h, k)
-        residual = self._residual(old, u0, u, acceleration, reaction, h, k)
-        q = tw.orthonormalize(tw.retract(old.q, h * u))
         u1 = u0 + h * acceleration
+        u_free = free_rotation.angular_velocities(tw, old.q, u0, h * acceleration, h, k)
+        for _, block in tw.spatial_blocks():
+            u1[block] = u_free[block]
+        u = (u0 + u1) / 2
+        u[implicit] = x.mean_velocity
         u1[implicit] = 2 * u[implicit] - u0[implicit]
+        reaction, constraint_residual, rheonomic_power = self._constraint_terms(old, x, u0, u, t, h, k)
+        q = free_rotation.configuration(tw, old.q, u0, u, h, 1)
+        residual = self._residual(old, u0, u, acceleration, reaction, q, h, k)
+        q = tw.orthonormalize(ca.SX(q))
         v = tw.to_qdot(q, u1)
         nonconservative = A[size : 2 * size] + sum(
             (term[1].nonconservative for term in implicit_terms), ca.SX.zeros(size)
@@ -276,27 +291,32 @@ class SemiExplicitStep:
     def _implicit_force(self, elements: list[int], b: float, old: Any, u0: Any, u: Any, t: Any, h: Any, k: Any) -> Any:
         """Return ``B((1-b) z0 + b z1)`` of these elements, as accelerations for constant diagonal mass."""
         tw = self.velocities
-        q_eval, u_eval = tw.retract(old.q, b * h * u), u0 + 2 * b * (u - u0)
+        q_eval, u_eval = free_rotation.configuration(tw, old.q, u0, u, h, b), u0 + 2 * b * (u - u0)
         terms = self.forces.evaluate(elements, q_eval, u_eval, t + b * h, k)
-        return tw.accelerations(q_eval, u_eval, terms.force, k, gyroscopic=False), terms
+        return tw.explicit_rates(q_eval, terms.force, k), terms
 
-    def _constraint_terms(self, old: Any, x: Any, u: Any, t: Any, h: Any, k: Any) -> tuple[Any, Any, Any]:
+    def _constraint_terms(self, old: Any, x: Any, u0: Any, u: Any, t: Any, h: Any, k: Any) -> tuple[Any, Any, Any]:
         """Return ``-G(q_m)^T lam`` on u, the constraints at t + h, and the power of rheonomic constraints."""
         tw = self.velocities
         if not self.enforced:
             return ca.SX.zeros(tw.size), ca.SX(0, 1), ca.SX(0)
-        q_m = tw.retract(old.q, h / 2 * u)
+        q_m, q_1 = (free_rotation.configuration(tw, old.q, u0, u, h, b) for b in (0.5, 1))
         _, G, g_t = self.forces.constraint_terms(self.enforced, q_m, t + h / 2, k)
         reaction = tw.generalized_force(q_m, -G.T @ x.lam)
-        g, _, _ = self.forces.constraint_terms(self.enforced, tw.retract(old.q, h * u), t + h, k)
-        return tw.accelerations(q_m, u, reaction, k, gyroscopic=False), g / h, ca.dot(g_t, x.lam)
+        g, _, _ = self.forces.constraint_terms(self.enforced, q_1, t + h, k)
+        return tw.explicit_rates(q_m, reaction, k), g / h, ca.dot(g_t, x.lam)
 
-    def _residual(self, old: Any, u0: Any, u: Any, acceleration: Any, reaction: Any, h: Any, k: Any) -> list[Any]:
+    def _residual(
+        self, old: Any, u0: Any, u: Any, acceleration: Any, reaction: Any, q_1: Any, h: Any, k: Any
+    ) -> list[Any]:
         """Return the residual of the mean velocities: velocities for constant diagonal mass, else momenta."""
         tw = self.velocities
         if not self.implicit_dofs:
             return []
         residual = u - u0 - h / 2 * (acceleration + reaction)
+        momentum_residual = free_rotation.momentum_residual(tw, old.q, u0, q_1, u, h * (acceleration + reaction), k)
+        for _, block in tw.spatial_blocks():
+            residual[block] = momentum_residual[block]
         if not all(tw.has_constant_diagonal_mass):
             q_m, mass_coupled = (
                 tw.retract(old.q, h / 2 * u),

@@ -1,4 +1,4 @@
-"""Linear stability limit of the step size for explicit forces: theorem 3 of S003 paper V for all velocities."""
+"""Linear stability limit of the step size for explicit forces: theorem 3 of Modin 2009, paper V for all velocities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _BISECTIONS = 12
 
 def force_jacobians(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return ``-K`` and ``-C``: Jacobians of the accelerations by expensive forces in positions and velocities."""
-    if isinstance(model, System) and not ("phase space" in model.formulations and model.constant_mass):
+    if isinstance(model, System) and not (
+        "phase space" in model.formulations and model.constant_mass and model.separable
+    ):
         forces, velocities = force_split(model), quasi_velocities(model)
         displacement, u, q_ref = ca.SX.sym("way", velocities.size), ca.SX.sym("u", velocities.size), ca.DM(q)
         q_displaced = velocities.retract(q_ref, displacement)

@@ -28,7 +28,7 @@ def nonzero_stages(A: np.ndarray) -> list[int]:
 class StageElimination:
     """Stage relations of two methods, A for coordinates and `A_p` for momenta, with common weights b and nodes c.
 
-    S002 def. 6.1: ``Q_i = q0 + h sum_j a_ij V_j`` and ``P_i = p0 + h sum_j abar_ij F_j``. Unknowns are
+    Symank 2025, def. 6.1: ``Q_i = q0 + h sum_j a_ij V_j`` and ``P_i = p0 + h sum_j abar_ij F_j``. Unknowns are
     ``D_i = (Q_i - q0)/h - r_i v0`` of the stages in `position_stages`, and ``V_i - v0`` of the stages in
     `velocity_stages`. The equations for momenta are solved for the forces::
 

@@ -12,7 +12,10 @@ import casadi as ca
 
 
 def quaternion_increment_rate(q0: Any, w: Any, h: Any) -> Any:
-    """Return ``(exp(h w/2) o q0 - q0)/h`` without cancellation, S004 (105), with a correction of the norm of q0."""
+    """Return ``(exp(h w/2) o q0 - q0)/h`` without cancellation, with a correction of the norm of q0.
+
+    See Kinon and Betsch 2024, eq. 105.
+    """
     square = ca.dot(w, w) * h**2  # theta^2
     is_small = square < 1e-4
     angle = ca.sqrt(ca.if_else(is_small, 1, square))
@@ -34,10 +37,10 @@ def unit_norm_multiplier(q_m: Any, r: Any, h: Any) -> Any:
 
 
 def G(q: Any) -> Any:
-    """Return ``G(q)`` of S004 (35a): ``Omega = 2 G(q) v`` is the convective angular velocity."""
+    """Return ``G(q)`` of Kinon and Betsch 2024, (35a): ``Omega = 2 G(q) v`` is the convective angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
 
 
 def E(q: Any) -> Any:
-    """Return ``E(q)`` of S004 (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
+    """Return ``E(q)`` of Kinon and Betsch 2024, (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) + ca.skew(q[1:]))

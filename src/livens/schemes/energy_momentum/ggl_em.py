@@ -8,24 +8,19 @@ from typing import Any
 import casadi as ca
 
 from livens.models.system import System
-from livens.schemes.core.scheme import Requirement
 from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.element_scheme import ElementContribution, ElementFunctions, MechanicalState
 from livens.schemes.discretization.element_step import ElementEquations
 from livens.schemes.energy_momentum.base import EnergyMomentum
-from livens.schemes.symplectic.ggl import SCLERONOMIC, hidden_constraints
+from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY, SCLERONOMIC, hidden_constraints
 from livens.schemes.symplectic.livens_variational import MASS_REGULAR_ON_NULLSPACE
-
-QUADRATIC_KINETIC_ENERGY = Requirement(
-    "homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities"
-)
 
 
 class GGLEnergyMomentum(EnergyMomentum):
     """Energy-momentum scheme on the GGL principle: position and velocity constraints hold at the end of every step.
 
-    The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (S001 eq. 30), discretised with
-    discrete gradients (derived in docs/theory/ggl-em.md)::
+    The GGL Hamiltonian ``H + lam.g(q) + gam.g^v(q, p)`` with ``g^v = G(q) M^-1 p`` (Kinon et al. 2023, eq. 30),
+    discretised with discrete gradients (derived in docs/theory/ggl-em.md)::
 
         q1 - q0 = h M^-1 p_m + h sum_k gam_k DG_p g^v_k
         p1 - p0 = -h DG V - h sum_k lam_k DG g_k - h sum_k gam_k DG_q g^v_k + h F_m
@@ -43,7 +38,11 @@ class GGLEnergyMomentum(EnergyMomentum):
     symmetric = True
     conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "energy-momentum scheme on the GGL principle, both constraint levels at the end of the step"
-    source = "outlook of S001; docs/theory/ggl-em.md"
+    source = "outlook of Kinon et al. 2023; docs/theory/ggl-em.md"
+    when_to_use = "Positions and velocities both have to satisfy the constraints, and energy has to be exact."
+    when_to_avoid = (
+        "The kinetic energy is no quadratic form of the velocities, or constraints depend on time: use `livens-em`."
+    )
     requires = (QUADRATIC_KINETIC_ENERGY, MASS_REGULAR_ON_NULLSPACE, SCLERONOMIC)
     unknowns = ("u_m", "s")
     multipliers = ("lam", "gam")

@@ -14,6 +14,7 @@ from livens.schemes.discretization.element_scheme import (
     MechanicalState,
 )
 from livens.schemes.energy_momentum.base import EnergyMomentum
+from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY
 
 REGULAR_AUGMENTED_MASS = Requirement(
     "regular_augmented_mass", "a regular mass matrix (or unit quaternions, for which it is made regular)"
@@ -21,7 +22,7 @@ REGULAR_AUGMENTED_MASS = Requirement(
 
 
 class AugmentedKinetic:
-    """Augmented kinetic energy ``T + 1/2 sum a (q.v)^2`` over the unit quaternions, S004 (140)-(141).
+    """Augmented kinetic energy ``T + 1/2 sum a (q.v)^2`` over the unit quaternions, Kinon and Betsch 2024, (140)-(141).
 
     ``a = 2 tr J``: half the trace of the quaternion's mass matrix ``4 G^T J G`` at the identity.
     """
@@ -46,7 +47,7 @@ class AugmentedKinetic:
 
 
 class HamiltonMidpoint(ElementScheme):
-    """Midpoint rule for Hamilton's equations, constraints at the end of the step, S004 (133)::
+    """Midpoint rule for Hamilton's equations, constraints at the end of the step, Kinon and Betsch 2024, (133)::
 
         q1 - q0 = h M(q_m)^-1 p_m
         p1 - p0 = -h dT*/dq(q_m, p_m) - h DV(q_m) - h G(q_m)^T lam + h F_m
@@ -64,7 +65,9 @@ class HamiltonMidpoint(ElementScheme):
     symmetric = True
     conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule for Hamilton's equations (MPH)"
-    source = "S004 (133)"
+    source = "Kinon and Betsch 2024, (133)"
+    when_to_use = "You compare the midpoint rule for Hamilton's equations with `livens-midpoint`."
+    when_to_avoid = "The mass matrix is singular: use `livens-midpoint`."
     requires = (REGULAR_AUGMENTED_MASS,)
     unknowns = ("v_m", "v1")
     multipliers = ("lam",)
@@ -99,7 +102,7 @@ class HamiltonMidpoint(ElementScheme):
 
 
 class HamiltonEM(EnergyMomentum):
-    """Energy-momentum scheme for Hamilton's equations of bodies with unit quaternions, S004 (138)-(146)::
+    """Energy-momentum scheme for Hamilton's equations with unit quaternions (Kinon and Betsch 2024, 138-146)::
 
         q1 - q0 = h (dt/dp(q_m))^T DT*(t_m)                            t = Q_l(q)^T p
         p1 - p0 = -h (dt/dq(p_m))^T DT*(t_m) - h DG V - h sum_k lam_k DG g_k + h F_m
@@ -117,10 +120,13 @@ class HamiltonEM(EnergyMomentum):
     symmetric = True
     conserves = ("hamiltonian", "constraint")
     summary = "energy-momentum scheme for Hamilton's equations with unit quaternions (EMH)"
-    source = "S004 (138)-(146)"
+    source = "Kinon and Betsch 2024, (138)-(146)"
+    when_to_use = "You compare Livens' principle with Hamilton's equations for bodies with unit quaternions."
+    when_to_avoid = "The mass matrix is singular: use `livens-em`."
     requires = (
         REGULAR_AUGMENTED_MASS,
         Requirement("left_invariant_mass", "a left-invariant mass matrix, one body per element (unit quaternions)"),
+        QUADRATIC_KINETIC_ENERGY,
     )
     unknowns = ("u", "p_m", "v1")
     multipliers = ("lam",)
@@ -196,6 +202,6 @@ class CoEnergy:
 
 
 def left_multiplication(q: Any) -> Any:
-    """Return the left multiplication matrix ``Q_l(q) = [q, G(q)^T]``, S004 (33a)."""
+    """Return the left multiplication matrix ``Q_l(q) = [q, G(q)^T]``, Kinon and Betsch 2024, (33a)."""
     G = ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
     return ca.horzcat(q, G.T)

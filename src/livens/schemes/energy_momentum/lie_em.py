@@ -44,6 +44,8 @@ class LieEM(RigidBodyScheme, Scheme):
     conserves: tuple[str, ...] = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme for rigid bodies: rotations by a Cayley map, body angular momenta"
     source = "docs/howto/build-mechanisms.md"
+    when_to_use = "Mechanisms of rigid bodies, with joints, contact, beams and controllers: the default of `Multibody`."
+    when_to_avoid = "The model has no rigid bodies in director coordinates: use `livens-em`."
     requires: tuple[Requirement, ...] = (DIRECTOR_BODIES, REGULAR_INERTIA)
     body_step = LieGroupStep
     rotor_step: type[RigidBodyStep] | None = RotorStep

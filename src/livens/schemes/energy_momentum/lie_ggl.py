@@ -29,6 +29,8 @@ class LieGGL(LieEM):
     name = "lie-ggl"
     conserves = ("total_energy", "constraint", "velocity_constraint")
     summary = "lie-em with both constraint levels at the end of the step"
+    when_to_use = "Mechanisms with moving constraints or velocity drives, whose velocities have to be exact as well."
+    when_to_avoid = "Bodies are rotors, or joints are not quadratic in the coordinates: use `lie-em`."
     requires = (
         DIRECTOR_BODIES,
         REGULAR_INERTIA,
@@ -52,7 +54,8 @@ class LieGGL(LieEM):
         if not _is_rheonomic(e):
             return h * constraint_hessian_force(e, q_m, v_mean, gam), hidden_constraints(e, q1, v1), 0.0
         constraints = rheonomic_constraints(e)
-        # in (q, v) the mean over both times, in time over both ends: the sum is the change of S, S004 (129)-(131)
+        # mean over both times in (q, v), over both ends in time: the sum is the change of S
+        # (Kinon and Betsch 2024, 129-131)
         hessian_force = sum(constraints.gradient(q_m, v_mean, gam, time) for time in (t, t + h)) / 2
         end_states = ((q, v), (q1, v1))
         work = (

@@ -20,7 +20,7 @@ from livens.schemes.gradients import DiscreteGradient
 
 
 class LivensEM(EnergyMomentum, MidpointVelocity):
-    """Energy-momentum scheme, S000 (28) and S004 (72), with partitioned discrete gradients (129)-(131)::
+    """Energy-momentum scheme with partitioned discrete gradients (Kinon and Betsch 2023, 28; 2024, 72, 129-131)::
 
         q1 - q0     = h v_m
         p1 - p0     = h DG_q L - h sum_k lam_k DG g_k + h F_m
@@ -42,7 +42,13 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
     symmetric = True
     conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle (EML)"
-    source = "S000 (28), S004 (72)"
+    source = "Kinon and Betsch 2023, (28), Kinon and Betsch 2024, (72)"
+    when_to_use = (
+        "Long runs of mechanical systems with constraints, singular or configuration-dependent mass: the default."
+    )
+    when_to_avoid = (
+        "You need more than order 2, or the hidden constraints exactly: see `lobatto-iiia-iiib-<s>` and `ggl-em`."
+    )
     supports_velocity_constraints = True
 
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
@@ -96,6 +102,8 @@ class LivensEMWithGradient(LivensEM):
     """`livens-em` with the discrete gradient of its name, as ``livens-em:mean-value``."""
 
     family = "livens-em:<gradient>"
+    when_to_use = "You compare discrete gradients."
+    when_to_avoid = "You want order 2 with every gradient: `itoh-abe` is of order 1."
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = (("mean-value",), ("itoh-abe",))
 
     def __init__(self, gradient: DiscreteGradient | str) -> None:

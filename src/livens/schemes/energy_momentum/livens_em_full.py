@@ -13,9 +13,10 @@ from livens.schemes.energy_momentum.livens_em import LivensEM
 
 
 class LivensEMFull(EnergyMomentum):
-    """`livens-em` without any elimination, S004 (72): unknowns are ``(q1-q0)/h``, v1, p1 and lam.
+    """`livens-em` without any elimination, Kinon and Betsch 2024, (72): unknowns are ``(q1-q0)/h``, v1, p1 and lam.
 
-    The trajectory is the same. The scheme shows the effect of the elimination of v1 and p1 (S004 Fig. 9).
+    The trajectory is the same. The scheme shows the effect of the elimination of v1 and p1 (Kinon and Betsch 2024,
+    Fig. 9).
     """
 
     name = "livens-em-full"
@@ -25,7 +26,9 @@ class LivensEMFull(EnergyMomentum):
     symmetric = True
     conserves = ("generalized_energy", "constraint")
     summary = "energy-momentum scheme on Livens' principle, nothing eliminated"
-    source = "S004 (72)"
+    source = "Kinon and Betsch 2024, (72)"
+    when_to_use = "You study the elimination of velocities and momenta; the trajectory is that of `livens-em`."
+    when_to_avoid = "You want a fast run: use `livens-em`."
     unknowns = ("v_m", "v1", "p1")
     multipliers = ("lam",)
     momentum_block = "v1"  # the momentum balance is the second equation
@@ -66,7 +69,7 @@ class LivensEMFull(EnergyMomentum):
 
 
 class LivensEMReduced(LivensEM):
-    """`livens-em` with v1 and p1 eliminated, S004 (101)-(103): unknowns are ``(q1-q0)/h`` and lam.
+    """`livens-em` with v1 and p1 eliminated, Kinon and Betsch 2024, (101)-(103): unknowns are ``(q1-q0)/h`` and lam.
 
     This is the form in which `livens-em` is solved; the name is for comparison with `livens-em-full`.
     """
@@ -74,4 +77,6 @@ class LivensEMReduced(LivensEM):
     name = "livens-em-reduced"
     aliases = ("REML",)
     summary = "energy-momentum scheme on Livens' principle, v1 and p1 eliminated (REML): the same as livens-em"
-    source = "S004 (101)-(103)"
+    source = "Kinon and Betsch 2024, (101)-(103)"
+    when_to_use = "You reproduce published results of the reduced scheme; the trajectory is that of `livens-em`."
+    when_to_avoid = "There is no reason to avoid the scheme; `livens-em` is the same."

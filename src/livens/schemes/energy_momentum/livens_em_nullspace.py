@@ -14,7 +14,7 @@ from livens.schemes.energy_momentum.livens_em import LivensEM
 
 
 class LivensEMNullspace(LivensEM):
-    """`livens-em` for unit quaternions with the discrete null space method, S004 rem. 4.11.
+    """`livens-em` for unit quaternions with the discrete null space method, Kinon and Betsch 2024, rem. 4.11.
 
     For every quaternion, the unknown is the incremental rotation vector ``theta = h w`` with
 
@@ -28,7 +28,9 @@ class LivensEMNullspace(LivensEM):
     name = "livens-em-nullspace"
     aliases = ("Null-EML",)
     summary = "energy-momentum scheme on Livens' principle with a discrete null space for unit quaternions (Null-EML)"
-    source = "S004 rem. 4.11"
+    source = "Kinon and Betsch 2024, rem. 4.11"
+    when_to_use = "You study discrete null spaces of unit quaternions."
+    when_to_avoid = "The model has other coordinates: use `livens-em`."
     requires = (Requirement("has_quaternions", "coordinates that are unit quaternions"),)
 
     momentum_block = ""  # the unit-norm multiplier is eliminated

@@ -12,7 +12,7 @@ from livens.schemes.discretization.velocity_constraints import velocity_constrai
 
 
 class LivensMidpoint(MidpointVelocity):
-    """Midpoint rule for the Livens equations, constraints at the end of the step, S004 (132)::
+    """Midpoint rule for the Livens equations, constraints at the end of the step, Kinon and Betsch 2024, (132)::
 
         q1 - q0     = h v_m
         p1 - p0     = h dL/dq(q_m, v_m) - h G(q_m)^T lam + h F_m
@@ -31,7 +31,9 @@ class LivensMidpoint(MidpointVelocity):
     symmetric = True
     conserves = ("constraint", "momentum_maps")
     summary = "midpoint rule on Livens' principle (MPL)"
-    source = "S004 (132)"
+    source = "Kinon and Betsch 2024, (132)"
+    when_to_use = "Angular momentum matters more than energy, or the kinetic energy is no quadratic form."
+    when_to_avoid = "Energy has to be exact: use `livens-em`."
     supports_velocity_constraints = True
 
     def element_contribution(

@@ -73,7 +73,8 @@ class DiscreteGradient:
         """
         raise NotImplementedError
 
-    # -- functions of two arguments: means over both ends of the frozen argument, S004 (129)-(131) ------------------
+    # -- functions of two arguments: means over both ends of the frozen argument (Kinon and Betsch 2024, 129-131)
+
     def kinetic_gradients(self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
         """Return discrete gradients of T(q, v) in q and v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
         m = e.model

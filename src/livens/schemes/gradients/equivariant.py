@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Equivariant(DiscreteGradient):
-    """G-equivariant discrete gradient of ``f(q) = F(pi(q))`` (`livens.of_invariants`), S004 (87)-(89).
+    """G-equivariant discrete gradient of ``f(q) = F(pi(q))`` (`livens.of_invariants`).
+
+    See Kinon and Betsch 2024, eqs. 87-89.
 
     It is ``Dpi(q_m)^T DG F(pi_0, pi_1)``. `inner` is the discrete gradient of F, and of all functions without
     invariants. As the invariants pi are at most quadratic, ``Dpi(q_m, v_m)`` maps the increments of q and v exactly to
@@ -26,7 +28,7 @@ class Equivariant(DiscreteGradient):
     name = "equivariant"
     momenta = ("cyclic", "translations", "rotations")  # of energies that are functions of invariants
     summary = "discrete gradient in the invariants of an energy, if it has any"
-    source = "Gonzalez 1996; S004 (87)-(89)"
+    source = "Gonzalez 1996; Kinon and Betsch 2024, (87)-(89)"
 
     def __init__(self, inner: DiscreteGradient | None = None) -> None:
         self.inner = Gonzalez() if inner is None else inner

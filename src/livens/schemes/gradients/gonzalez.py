@@ -1,4 +1,7 @@
-"""Gonzalez' discrete gradient, regular at zero increment (S000 def. 5.1, S004 sect. 4.1 and app. A)."""
+"""Gonzalez' discrete gradient, regular at zero increment.
+
+See Kinon and Betsch 2023, def. 5.1, Kinon and Betsch 2024, sect. 4.1 and app. A.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Gonzalez(DiscreteGradient):
     symmetric = True
     momenta = ("cyclic",)
     summary = "the midpoint gradient and a correction along the increment"
-    source = "Gonzalez 1996; S000 def. 5.1"
+    source = "Gonzalez 1996; Kinon and Betsch 2023, def. 5.1"
 
     def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
         z = x + w / 2

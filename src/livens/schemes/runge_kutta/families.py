@@ -97,39 +97,49 @@ class RungeKutta(Scheme):
 
 
 class Gauss(RungeKutta):
-    """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (S002 5.2)."""
+    """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (Symank 2025, 5.2)."""
 
     family, make = "gauss-<s>", tableaus.gauss
     examples = ((1,), (2,), (3,))
-    summary, source = "collocation at Gauss nodes", "S002 sect. 5.2"
+    summary, source = "collocation at Gauss nodes", "Symank 2025, sect. 5.2"
+    when_to_use = "Smooth problems without constraints, order 2s; ODEs with quadratic invariants."
+    when_to_avoid = "The problem is stiff or has algebraic variables: use `radau-iia-<s>`."
 
 
 class RadauIA(RungeKutta):
     """Radau IA method, with a node at the beginning of the step."""
 
     family, make = "radau-ia-<s>", tableaus.radau_ia
-    summary, source = "at Radau nodes with the beginning of the step", "S002 sect. 5.2"
+    summary, source = "at Radau nodes with the beginning of the step", "Symank 2025, sect. 5.2"
+    when_to_use = "You compare the two Radau families on ordinary differential equations."
+    when_to_avoid = "The problem has constraints: use `radau-iia-<s>`."
 
 
 class RadauIIA(RungeKutta):
     """Radau IIA collocation method, with a node at the end of the step: stiffly accurate."""
 
     family, make = "radau-iia-<s>", tableaus.radau_iia
-    summary, source = "collocation at Radau nodes, stiffly accurate", "S002 sect. 5.2"
+    summary, source = "collocation at Radau nodes, stiffly accurate", "Symank 2025, sect. 5.2"
+    when_to_use = "Stiff problems and DAEs of any index, with step-size control."
+    when_to_avoid = "Energy has to be conserved over long times: the method dissipates."
 
 
 class LobattoIIIA(RungeKutta):
     """Lobatto IIIA collocation method."""
 
     family, make = "lobatto-iiia-<s>", tableaus.lobatto_iiia
-    summary, source = "collocation at Lobatto nodes", "S002 sect. 6.2"
+    summary, source = "collocation at Lobatto nodes", "Symank 2025, sect. 6.2"
+    when_to_use = "Smooth boundary-like problems, symmetric collocation with both ends of the step."
+    when_to_avoid = "The problem has constraints: use the pair `lobatto-iiia-iiib-<s>`."
 
 
 class LobattoIIIB(RungeKutta):
     """Lobatto IIIB method, conjugate to Lobatto IIIA."""
 
     family, make = "lobatto-iiib-<s>", tableaus.lobatto_iiib
-    summary, source = "conjugate to Lobatto IIIA", "S002 sect. 6.2"
+    summary, source = "conjugate to Lobatto IIIA", "Symank 2025, sect. 6.2"
+    when_to_use = "You study the partner method of Lobatto IIIA."
+    when_to_avoid = "You want one method for all variables: use `gauss-<s>`."
 
     def __init__(self, s: int) -> None:
         super().__init__(s)
@@ -141,18 +151,24 @@ class LobattoIIIC(RungeKutta):
     """Lobatto IIIC method: stiffly accurate, R(inf) = 0."""
 
     family, make = "lobatto-iiic-<s>", tableaus.lobatto_iiic
-    summary, source = "Lobatto nodes, stiffly accurate", "S002 sect. 5.2"
+    summary, source = "Lobatto nodes, stiffly accurate", "Symank 2025, sect. 5.2"
+    when_to_use = "Very stiff problems, stiffly accurate at both ends of the step."
+    when_to_avoid = "Energy has to be conserved over long times."
 
 
 class LobattoIIID(RungeKutta):
     """Lobatto IIID method, the average of Lobatto IIIC and its conjugate: symplectic and symmetric."""
 
     family, make = "lobatto-iiid-<s>", tableaus.lobatto_iiid
-    summary, source = "Lobatto nodes, symplectic", "S002 sect. 5.2"
+    summary, source = "Lobatto nodes, symplectic", "Symank 2025, sect. 5.2"
+    when_to_use = "Symplectic methods with nodes at both ends of the step."
+    when_to_avoid = "You want the highest order per stage: use `gauss-<s>`."
 
 
 class LobattoIIIE(RungeKutta):
     """Lobatto IIIE method, the average of Lobatto IIIA and IIIB: symplectic and symmetric."""
 
     family, make = "lobatto-iiie-<s>", tableaus.lobatto_iiie
-    summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "S002 sect. 6.2"
+    summary, source = "Lobatto nodes, between IIIA and IIIB, symplectic", "Symank 2025, sect. 6.2"
+    when_to_use = "Symplectic methods with nodes at both ends of the step."
+    when_to_avoid = "You want the highest order per stage: use `gauss-<s>`."

@@ -38,7 +38,7 @@ KNOWN_VELOCITIES = Requirement(
 
 
 class Murua(Scheme):
-    """M-PRK, S002 def. 6.5 and (6.9)-(6.14), in Livens form: order 2s, constraints on velocity level (index 2)::
+    """M-PRK (Symank 2025, def. 6.5, 6.9-6.14) in Livens form: order 2s, constraints on velocity level (index 2)::
 
         Q_i    = q0 + h sum_k a_ik V_k              dT/dv(Q_i, V_i)       = p0 + h sum_k a_ik F_k       Gauss nodes
         Qbar_i = q0 + h sum_k abar_ik V_k           dT/dv(Qbar_i, Vbar_i) = p0 + h sum_k abar_ik F_k    Lobatto nodes
@@ -59,7 +59,12 @@ class Murua(Scheme):
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((1,), (2,), (3,))
     symplectic, symmetric = False, True
     conserves: tuple[str, ...] = ("velocity_constraint",)
-    summary, source = "Murua's method: Gauss nodes for motion, Lobatto nodes for hidden constraints", "S002 def. 6.5"
+    summary, source = (
+        "Murua's method: Gauss nodes for motion, Lobatto nodes for hidden constraints",
+        "Symank 2025, def. 6.5",
+    )
+    when_to_use = "Index-2 problems in which a symmetric method of order 2s matters."
+    when_to_avoid = "Position constraints have to be exact: use `murua-ggl-<s>`."
     requires = (KNOWN_VELOCITIES,)
     stabilised: ClassVar[bool] = False
 
@@ -85,7 +90,7 @@ class Murua(Scheme):
 
 
 class MuruaGGL(Murua):
-    """M-PRK on the GGL equations (S002 def. 2.3): ``q' = v + G^T mu`` enforces ``g(q) = 0`` as well.
+    """M-PRK on the GGL equations (Symank 2025, def. 2.3): ``q' = v + G^T mu`` enforces ``g(q) = 0`` as well.
 
     At Gauss nodes ``Q'_k = V_k + G(Q_k)^T Mu_k``, at Lobatto nodes ``0 = g(Qbar_i)`` and ``0 = G(Qbar_i) Vbar_i``.
     The mu vanish with the step size.
@@ -95,7 +100,9 @@ class MuruaGGL(Murua):
     formulations = ("elements",)
     aliases = ("M-PRK-GGL-<s>",)
     conserves = ("constraint", "velocity_constraint")
-    summary, source = "Murua's method on the GGL equations: no drift", "S002 sect. 6.3.3"
+    summary, source = "Murua's method on the GGL equations: no drift", "Symank 2025, sect. 6.3.3"
+    when_to_use = "Constraints on both levels with order 2s."
+    when_to_avoid = "Stiff damping: use `radau-iia-<s>`."
     stabilised = True
 
 

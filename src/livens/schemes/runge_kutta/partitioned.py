@@ -18,7 +18,7 @@ from livens.schemes.tableaus import PartitionedTableau
 
 
 class Partitioned(Scheme):
-    """Partitioned Runge-Kutta method (S002 def. 6.1): one method for ``x' = f(x, y)``, another for ``y' = g(x, y)``.
+    """Partitioned Runge-Kutta method (Symank 2025, 6.1): one method for ``x' = f(x, y)``, another for ``y' = g(x, y)``.
 
     On a `livens.Hamiltonian` the first is for coordinates, the second for momenta. A `livens.FirstOrder` declares its
     states of the second part as `partition`. Both methods must have the same nodes and weights; the order follows from
@@ -32,7 +32,9 @@ class Partitioned(Scheme):
     )
     group = "Runge-Kutta methods"
     formulations = ("phase space", "partitioned")
-    summary, source = "one Runge-Kutta method on one part of the states, one on the other", "S002 def. 6.1"
+    summary, source = "one Runge-Kutta method on one part of the states, one on the other", "Symank 2025, def. 6.1"
+    when_to_use = "You combine two Runge-Kutta methods for a system in two parts."
+    when_to_avoid = "You want a tested pair: use `lobatto-iiia-iiib-<s>`."
 
     def __init__(self, method_q: str, method_p: str) -> None:
         methods = [get(name) for name in (method_q, method_p)]

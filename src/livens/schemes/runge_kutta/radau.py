@@ -38,7 +38,9 @@ class Radau(Scheme):
     order = 2 * MAX_STAGES - 1
     conserves = ("constraint",)
     summary = "Radau IIA with 2 to 7 stages, chosen with the steps by a tolerance"
-    source = "Hairer and Wanner (1999); S002 sect. 5.2"
+    source = "Hairer and Wanner (1999); Symank 2025, sect. 5.2"
+    when_to_use = "Stiff problems and DAEs with tight tolerances: order and step size are both selected."
+    when_to_avoid = "The step size is prescribed: use `radau-iia-<s>`."
     formulations = ("descriptor",)
     error_order = INITIAL_STAGES
     selects_step_size = True

@@ -1,8 +1,8 @@
 """Scaling functions ``dt/dtau = g`` of time-transformed schemes: step size in time per unit of fictive time tau.
 
-A time-transformed scheme has a constant step ``eps`` in fictive time and steps of about ``eps g`` in time (S003 ch. 3).
-Some schemes need g as a function of the two energies, some as a function of the coordinates only. `Scaling.require`
-checks the arguments of a scaling.
+A time-transformed scheme has a constant step ``eps`` in fictive time and steps of about ``eps g`` in time (Modin 2009,
+ch. 3). Some schemes need g as a function of the two energies, some as a function of the coordinates only.
+`Scaling.require` checks the arguments of a scaling.
 
 >>> import livens as lv
 >>> kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))

@@ -45,7 +45,7 @@ class Scaling:
         raise NotImplementedError
 
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
-        """Return g of two expressions for the energies (S003 paper III, eq. 11).
+        """Return g of two expressions for the energies (Modin 2009, paper III, eq. 11).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Scaling functions of the kinetic and the potential energy (S003 paper III, 2.1.2)."""
+"""Scaling functions of the kinetic and the potential energy (Modin 2009, paper III, 2.1.2)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Potential(EnergyScaling):
 
 
 def potential(power: float = 1.5, sign: int = -1, offset: float = 0.0) -> Scaling:
-    """Return the scaling function ``(offset + sign V)^-power`` (S003 paper III, eq. 15).
+    """Return the scaling function ``(offset + sign V)^-power`` (Modin 2009, paper III, eq. 15).
 
     Steps are small near singularities of V. For Newtonian gravitation the power 3/2 resolves all close encounters
     equally well.

@@ -1,4 +1,7 @@
-"""Scaling functions of the stiffness: steps follow the frequency of the motion (S003 paper II, 3.2; paper V, 5.1)."""
+"""Scaling functions of the stiffness: steps follow the frequency of the motion.
+
+See Modin 2009, paper II, 3.2; paper V, 5.1.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Stiffness(Scaling):
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
         matrix = ca.hessian(_noncontact_potential(model), model.q)[0]
         for gap, contact_stiffness in self._contacts(model, unit):
-            # S003 paper II, eq. 28; `diagonal`: equal stiffness in all coordinates of the contact
+            # Modin 2009, paper II, eq. 28; `diagonal`: equal stiffness in all coordinates of the contact
             direction = ca.gradient(gap, model.q)
             shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.diagonal else direction @ direction.T
             matrix += contact_stiffness * shape
@@ -109,7 +112,7 @@ class Stiffness(Scaling):
 
 
 def stiffness(min_omega2: float, smoothing_length: float | None = None, diagonal: bool = False) -> Scaling:
-    """Return the scaling function ``(|M^-1 V''| + min_omega2)^(-1/2)`` (S003 paper II, 3.2).
+    """Return the scaling function ``(|M^-1 V''| + min_omega2)^(-1/2)`` (Modin 2009, paper II, 3.2).
 
     Steps follow the frequency of the motion. The norm is the Frobenius norm; steps in time are at most
     ``eps min_omega2^(-1/2)``.
@@ -179,7 +182,7 @@ def _noncontact_potential(model: Hamiltonian) -> Any:
 
 @dataclass(frozen=True)
 class StiffnessEstimate:
-    """Estimate of the stiffness of expensive forces along the trajectory (S003 paper V, eq. 15).
+    """Estimate of the stiffness of expensive forces along the trajectory (Modin 2009, paper V, eq. 15).
 
     It uses force values of the scheme. It is not a function of the state only, but depends on the last step and on the
     evaluation point of the expensive forces.
@@ -229,7 +232,7 @@ class StiffnessEstimate:
 
 
 def stiffness_estimate(min_omega2: float) -> StiffnessEstimate:
-    """Return the stiffness estimate (15) of S003 paper V, for schemes with an evaluation point ahead of the state.
+    """Return the stiffness estimate (15) of Modin 2009, paper V, for evaluation points ahead of the state.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Speed(Scaling):
 
 
 def speed(offset: float = 0.0) -> Scaling:
-    """Return the scaling function ``1/(|z'| + offset)`` (S003 paper IV, 4.1).
+    """Return the scaling function ``1/(|z'| + offset)`` (Modin 2009, paper IV, 4.1).
 
     Steps have about equal lengths in phase space.
 

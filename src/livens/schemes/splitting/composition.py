@@ -182,6 +182,8 @@ class Yoshida(Composition):
     family, method = "yoshida-<order>:<scheme>", "yoshida"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "stormer-verlet"), (6, "stormer-verlet"))
     source = "Yoshida 1990; order 8: Suzuki and Umeno 1993"
+    when_to_use = "Order 4, 6 or 8 from a symmetric scheme with the fewest stages."
+    when_to_avoid = "The system is damped: some stages go backwards in time."
 
 
 class TripleJump(Composition):
@@ -190,6 +192,8 @@ class TripleJump(Composition):
     family, method = "triple-jump-<order>:<scheme>", "triple-jump"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "implicit-midpoint"),)
     source = "Creutz and Gocksch 1989, Yoshida 1990"
+    when_to_use = "You compare with the oldest composition."
+    when_to_avoid = "You want efficiency: use `kahan-li-<order>:<scheme>`."
 
 
 class Suzuki(Composition):
@@ -198,6 +202,8 @@ class Suzuki(Composition):
     family, method = "suzuki-<order>:<scheme>", "suzuki"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((4, "stormer-verlet"),)
     source = "Suzuki 1990"
+    when_to_use = "Order 4 with small error constants: stages are shorter than with `yoshida-4`."
+    when_to_avoid = "You need order 6 or 8: the number of stages grows as a power of 5."
 
 
 class KahanLi(Composition):
@@ -206,6 +212,8 @@ class KahanLi(Composition):
     family, method = "kahan-li-<order>:<scheme>", "kahan-li"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((6, "stormer-verlet"), (8, "stormer-verlet"))
     source = "Kahan and Li 1997"
+    when_to_use = "Order 6 or 8 from a symmetric scheme with the smallest error constants."
+    when_to_avoid = "The system is damped: some stages go backwards in time."
 
 
 _METHODS = {composition.method: composition for composition in (Yoshida, TripleJump, Suzuki, KahanLi)}

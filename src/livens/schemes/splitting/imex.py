@@ -39,9 +39,9 @@ class Imex(MapScheme):
         p- = p+ + h B              p1 = p- + h/2 A(q1)
 
     The second kick uses the same A as the first kick of the next step: one evaluation per step, without derivatives.
-    Unlike scheme (5) of S003 paper V this is symplectic if all forces have potentials, as a composition of symplectic
-    maps. Stiff parts in B are not damped. Velocity-dependent forces in A use the velocity before the second kick, which
-    reduces the order to 1.
+    Unlike scheme (5) of Modin 2009, paper V this is symplectic if all forces have potentials, as a composition of
+    symplectic maps. Stiff parts in B are not damped. Velocity-dependent forces in A use the velocity before the second
+    kick, which reduces the order to 1.
 
     Rigid bodies rotate freely in the step with B: ``I(R_m) w`` is the mean of the spatial angular momenta at both ends,
     which is symmetric and conserves the angular momentum of a free body.
@@ -53,6 +53,8 @@ class Imex(MapScheme):
     conserves = ()
     formulations = ("phase space", "elements")
     summary, source = "kicks with expensive forces around the midpoint rule with cheap ones", "docs/howto/bearing.md"
+    when_to_use = "Expensive and cheap forces that all have potentials, over long times."
+    when_to_avoid = "Expensive forces depend on velocities: use `semi-explicit-2:<beta>`."
     implicit = True
 
     @property
@@ -148,8 +150,8 @@ class Imex(MapScheme):
         return self.scheme_state_of(model, q, p, t, k, h)
 
 
-#: Kicks are evaluated at the state; gyroscopic terms belong to the step between them.
-EXPLICIT_POINT = ExplicitPoint(0.0, gyroscopic=False)
+#: Kicks are evaluated at the state, as accelerations; gyroscopic terms belong to the step between them.
+EXPLICIT_POINT = ExplicitPoint(0.0, torques=False)
 
 
 class IMEXSystemStep:

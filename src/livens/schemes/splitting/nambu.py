@@ -22,7 +22,10 @@ Flow = Callable[[Any, Any], Any]
 
 
 class NambuSplitting(Scheme):
-    """Symmetric splitting: exact half-step flows, the last part for a full step, then back (S003 paper IV, 4.1)."""
+    """Symmetric splitting: exact half-step flows, the last part for a full step, then back.
+
+    See Modin 2009, paper IV, 4.1.
+    """
 
     group = "Nambu systems"
     formulations = ("nambu",)
@@ -124,7 +127,7 @@ class Shears(NambuSplitting):
 
 
 class TimeTransformedNambu(TimeTransformed, NambuSplitting):
-    """Time-transformed splitting with an additional Hamiltonian ``G = G1(x) + G2(xi)`` (S003 paper IV, 4.1).
+    """Time-transformed splitting with an additional Hamiltonian ``G = G1(x) + G2(xi)`` (Modin 2009, paper IV, 4.1).
 
     ``{M, T, G, .}`` moves x with ``G2'(xi) x'`` in fictive time, and the additional state xi with the rate of -G1. For
     a scaling g, G1 is chosen such that ``G2'(xi) = g`` on the initial level set of G. In the paper ``G2 = log xi``, so
@@ -162,23 +165,29 @@ class NambuT(Rotations):
 
     name = "nambu-t"
     conserves = ("first Hamiltonian",)
-    summary, source = "rotations: the second of two Hamiltonians is split", "S003 paper IV, 4.1"
+    summary, source = "rotations: the second of two Hamiltonians is split", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems in space: conserves the first Hamiltonian and volume."
+    when_to_avoid = "The second Hamiltonian has to be exact: use `nambu-m`."
 
 
 class NambuM(Rotations):
-    """Splitting of the first Hamiltonian; the second is conserved exactly (S003 paper IV, remark 4.3)."""
+    """Splitting of the first Hamiltonian; the second is conserved exactly (Modin 2009, paper IV, remark 4.3)."""
 
     name = "nambu-m"
     unsplit_index = 1
     conserves = ("second Hamiltonian",)
-    summary, source = "rotations: the first of two Hamiltonians is split", "S003 paper IV, remark 4.3"
+    summary, source = "rotations: the first of two Hamiltonians is split", "Modin 2009, paper IV, remark 4.3"
+    when_to_use = "Nambu systems in space: conserves the second Hamiltonian and volume."
+    when_to_avoid = "The first Hamiltonian has to be exact: use `nambu-t`."
 
 
 class NambuMT(Shears):
     """Splitting into shears along the axes, with equal steps."""
 
     name = "nambu-mt"
-    summary, source = "straight lines: all Hamiltonians are split", "S003 paper IV, 4.1"
+    summary, source = "straight lines: all Hamiltonians are split", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems whose single components have linear flows."
+    when_to_avoid = "One Hamiltonian has to be exact: use `nambu-t` or `nambu-m`."
 
 
 class NambuTG(TimeTransformedNambu, Rotations):
@@ -186,21 +195,30 @@ class NambuTG(TimeTransformedNambu, Rotations):
 
     name = "nambu-t-g"
     conserves = ("first Hamiltonian",)
-    summary, source = "rotations, in adaptive steps", "S003 paper IV, 4.1"
+    summary, source = "rotations, in adaptive steps", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems with adaptive steps that conserve the first Hamiltonian."
+    when_to_avoid = "Steps need not vary: use `nambu-t`."
 
 
 class NambuMG(TimeTransformedNambu, NambuM):
     """Splitting into rotations that conserves the second Hamiltonian, with adaptive steps."""
 
     name = "nambu-m-g"
-    summary, source = "rotations that conserve the second Hamiltonian, adaptive steps", "S003 paper IV, remark 4.3"
+    summary, source = (
+        "rotations that conserve the second Hamiltonian, adaptive steps",
+        "Modin 2009, paper IV, remark 4.3",
+    )
+    when_to_use = "Nambu systems with adaptive steps that conserve the second Hamiltonian."
+    when_to_avoid = "Steps need not vary: use `nambu-m`."
 
 
 class NambuMTG(TimeTransformedNambu, Shears):
     """Splitting into shears along the axes, with adaptive steps."""
 
     name = "nambu-mt-g"
-    summary, source = "straight lines, in adaptive steps", "S003 paper IV, 4.1"
+    summary, source = "straight lines, in adaptive steps", "Modin 2009, paper IV, 4.1"
+    when_to_use = "Nambu systems with adaptive steps and flows along straight lines."
+    when_to_avoid = "One Hamiltonian has to be exact: use `nambu-t-g`."
 
 
 class _PowerLawG2(TimeTransformedNambu):
@@ -217,7 +235,9 @@ class NambuTGPower(_PowerLawG2, NambuTG):
 
     family = "nambu-t-g:<power>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
-    summary, source = "rotations, in adaptive steps by another extra Hamiltonian", "S003 paper IV, 4.1"
+    summary, source = "rotations, in adaptive steps by another extra Hamiltonian", "Modin 2009, paper IV, 4.1"
+    when_to_use = "You study other extra Hamiltonians for the step size."
+    when_to_avoid = "You want the standard choice: use `nambu-t-g`."
 
 
 class NambuMTGPower(_PowerLawG2, NambuMTG):
@@ -225,4 +245,6 @@ class NambuMTGPower(_PowerLawG2, NambuMTG):
 
     family = "nambu-mt-g:<power>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((-1.0,), (2.0,))
-    summary, source = "straight lines, in adaptive steps by another extra Hamiltonian", "S003 paper IV, 4.1"
+    summary, source = "straight lines, in adaptive steps by another extra Hamiltonian", "Modin 2009, paper IV, 4.1"
+    when_to_use = "You study other extra Hamiltonians for the step size."
+    when_to_avoid = "You want the standard choice: use `nambu-mt-g`."

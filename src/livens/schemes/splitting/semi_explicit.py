@@ -51,8 +51,8 @@ from livens.schemes.symplectic.stormer_verlet import SEPARABLE
 def uses_element_path(model: Any) -> bool:
     """Return True if a model is stepped in element-wise form.
 
-    This is the case for rotating bodies, constraints, a configuration-dependent mass matrix, and element-wise values of
-    beta. All other models are in Hamiltonian form with a constant mass matrix.
+    This is the case for rotating bodies, constraints, a kinetic energy that depends on the configuration, and
+    element-wise values of beta. All other models are in Hamiltonian form with a constant mass matrix.
     """
     if not isinstance(model, System):
         return False
@@ -62,7 +62,7 @@ def uses_element_path(model: Any) -> bool:
     return (
         has_element_settings
         or bool(model.m or model.frames)
-        or not (model.constant_mass and "phase space" in model.formulations)
+        or not (model.constant_mass and model.separable and "phase space" in model.formulations)
     )
 
 
@@ -77,7 +77,7 @@ def constant_mass_requirement(model: Any) -> list[str]:
 
 
 class SemiExplicit(MapScheme):
-    """Semi-explicit scheme for ``M q'' = A + B`` with expensive forces A and cheap forces B (S003 paper V, eq. 5)::
+    """Semi-explicit scheme for ``M q'' = A + B`` with expensive forces A and cheap forces B (Modin 2009, V, 5)::
 
         A* = A(q0 + a h v0, v0, t0 + a h)          B* = B((1-b) z0 + b z1), z = (q, v, t)
         q1 = q0 + h v0 + h^2/2 M^-1 (A* + B*)      p1 = p0 + h (A* + B*)
@@ -87,10 +87,11 @@ class SemiExplicit(MapScheme):
     the A* of a full step, which does not reduce the order.) The unknown is the mean velocity ``(q1 - q0)/h``; without
     cheap forces, or with b = 0, the step is explicit. As A is not differentiated, it may be a `livens.ExternalForce`.
 
-    On Systems this is chapter 4.2 of S003: rigid bodies move on the rotation group (gyroscopic terms belong to A),
-    masses may depend on the configuration (inertial forces are evaluated at the midpoint), constraints have
-    multipliers, and every cheap element may have its own beta. Only velocities with forces B or constraints are
-    unknowns; linear springs and dampers on one coordinate each are solved in closed form.
+    On Systems this is chapter 4.2 of Modin 2009: rigid bodies move on the rotation group, masses may depend on the
+    configuration (inertial forces are evaluated at the midpoint), constraints have multipliers, and every cheap element
+    may have its own beta. Only velocities with forces B or constraints are unknowns; linear springs and dampers on one
+    coordinate each are solved in closed form. Bodies in space rotate freely around the kick of the torques, which is
+    symmetric (`discretization.free_rotation`); gyroscopic terms belong neither to A nor to B.
 
     Stable for ``b >= 1/2`` and any stiffness and damping in B, if those of A are in the region of theorem 3. Of order 2
     for ``a = b = 1/2`` if A does not depend on velocities, else of order 1. Symmetric for these values, so that it can
@@ -108,7 +109,9 @@ class SemiExplicit(MapScheme):
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.5, 0.5), (0.5, 0.6))
     symplectic = symmetric = False
     conserves = ()
-    summary, source = "expensive forces once per step, cheap ones implicit", "S003 paper V (5)"
+    summary, source = "expensive forces once per step, cheap ones implicit", "Modin 2009, paper V (5)"
+    when_to_use = "Expensive or externally compiled forces, evaluated once per step, beside stiff cheap forces."
+    when_to_avoid = "Energy has to be exact, or expensive forces are stiff."
 
     formulations = ("phase space", "elements", "crowd")
     supports_external_forces = True

@@ -23,6 +23,8 @@ class SemiExplicit2(SemiExplicit):
     family = "semi-explicit-2:<beta>"
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.5,),)
     summary, source = "semi-explicit with extrapolated velocities: order 2 with friction", "docs/howto/bearing.md"
+    when_to_use = "Expensive forces with friction, contact groups, external forces, order 2."
+    when_to_avoid = "Energy has to be exact: use `lie-em` with `mb.contact`."
 
     def __init__(self, beta: float) -> None:
         super().__init__(0.5, beta)

@@ -44,6 +44,10 @@ class WisdomHolman(Scheme):
     group = "Splitting and variational schemes, without constraints"
     summary = "planets on Kepler ellipses that kick each other"
     source = "Wisdom and Holman 1991"
+    when_to_use = "Planets about one dominant star, over millions of orbits."
+    when_to_avoid = (
+        "Planets have close encounters with each other, or no mass dominates: use `kahan-li-<order>:<scheme>`."
+    )
     formulations = ("elements",)
     requires = (N_BODY,)
     implicit = False
@@ -64,6 +68,8 @@ class CorrectedWisdomHolman(WisdomHolman):
     family = "wisdom-holman:<n>"
     examples = ((10,),)
     source = "Wisdom, Holman and Touma 1996; Wisdom 2006"
+    when_to_use = "The same with a symplectic corrector: errors of second order in the planet masses."
+    when_to_avoid = "You need the state in every step: corrections cost time at output."
     symmetric = False
 
     def __init__(self, n: float) -> None:
@@ -103,6 +109,10 @@ class WisdomHolmanEquations(StepEquations):
     def __init__(self, model: PointMasses, n_substeps: int, uses_corrector: bool) -> None:
         self.model, self.n_substeps, self.uses_corrector = model, n_substeps, uses_corrector
         self.layout = model.layout
+
+    @property
+    def n_unknowns(self) -> int:
+        return 0
 
     @property
     def n_planets(self) -> int:

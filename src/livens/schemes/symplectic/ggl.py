@@ -21,6 +21,9 @@ from livens.schemes.discretization.element_scheme import (
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
 REGULAR_MASS = Requirement("regular_mass", "a regular mass matrix")
 SCLERONOMIC = Requirement("scleronomic", "constraints that do not depend on time")
+QUADRATIC_KINETIC_ENERGY = Requirement(
+    "homogeneous_kinetic_energy", "a kinetic energy that is a quadratic form of the velocities"
+)
 
 
 def hidden_constraints(e: ElementFunctions, q: Any, u: Any) -> Any:
@@ -39,7 +42,7 @@ def constraint_hessian_force(e: ElementFunctions, q: Any, u: Any, gam: Any) -> A
 
 
 class GGLVariational(ElementScheme):
-    """Variational integrator of the GGL principle, S001 (41) and (57), with ``p1`` in (41b)::
+    """Variational integrator of the GGL principle, Kinon et al. 2023, (41) and (57), with ``p1`` in (41b)::
 
         q1 - q0       = h v + h M^-1 G(qb)^T gam                        qb = q0 + h v
         p1 - p0       = h D_1 L(q0, v) - h G(q0)^T lam - h sum_k gam_k D^2 g_k(qb) M^-1 p1 - h C(q0) v
@@ -57,8 +60,10 @@ class GGLVariational(ElementScheme):
     symmetric = False
     conserves = ("constraint", "momentum_maps")
     summary = "variational integrator of the GGL principle"
-    source = "S001 (41), (57)"
-    requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
+    source = "Kinon et al. 2023, (41), (57)"
+    when_to_use = "You reproduce the variational integrator of the GGL principle."
+    when_to_avoid = "You need order 2: use `livens-variational`."
+    requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
     unknowns = ("v", "u", "s")
     multipliers = ("lam", "gam")
 
@@ -95,7 +100,7 @@ class GGLVariational(ElementScheme):
 
 
 class GGLClassic(ElementScheme):
-    """One-step scheme on the original Gear-Gupta-Leimkuhler equations, S001 (21)::
+    """One-step scheme on the original Gear-Gupta-Leimkuhler equations, Kinon et al. 2023, (21)::
 
         q1 - q0 = h M^-1 p1 + h G(qb)^T gam                             qb = q0 + h M^-1 p1
         p1 - p0 = -h DV(q0) - h G(q0)^T lam - h C(q0) v
@@ -113,8 +118,10 @@ class GGLClassic(ElementScheme):
     symmetric = False
     conserves = ("constraint",)
     summary = "the classical Gear-Gupta-Leimkuhler stabilisation, stepped in the same way"
-    source = "S001 (21)"
-    requires = (CONSTANT_MASS, REGULAR_MASS, SCLERONOMIC)
+    source = "Kinon et al. 2023, (21)"
+    when_to_use = "Comparison with the Gear-Gupta-Leimkuhler stabilisation."
+    when_to_avoid = "Energy or symplecticity matters: use `ggl-em` or `ggl-variational`."
+    requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
     unknowns = ("v", "s")
     multipliers = ("lam", "gam")
 

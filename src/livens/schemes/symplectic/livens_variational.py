@@ -41,7 +41,9 @@ class LivensVariational(ElementScheme):
     symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
     summary = "variational integrator on Livens' principle (midpoint), for singular and non-constant mass"
-    source = "outlook of S004; docs/theory/livens-variational.md"
+    source = "outlook of Kinon and Betsch 2024; docs/theory/livens-variational.md"
+    when_to_use = "Long runs with constraints that have to be symplectic, also with singular or variable mass."
+    when_to_avoid = "Energy has to be exact in every step: use `livens-em`."
     requires = (MASS_REGULAR_ON_NULLSPACE,)
     unknowns = ("v", "v1")
     multipliers = ("lam", "mu")

@@ -38,7 +38,7 @@ REGULAR_MASS = Requirement(
 
 
 class LobattoPair(Scheme):
-    """J-PRK, S002 def. 6.2, in Livens form: order 2s - 2, symplectic, on constraints and hidden constraints::
+    """J-PRK, Symank 2025, def. 6.2, in Livens form: order 2s - 2, symplectic, on constraints and hidden constraints::
 
         Q_i = q0 + h sum_j a_ij V_j           dT/dv(Q_i, V_i) = p0 + h sum_j abar_ij F_j
         q1  = Q_s                             dT/dv(q1, v1)   = p0 + h sum_j b_j F_j
@@ -48,7 +48,7 @@ class LobattoPair(Scheme):
     enters p1 only. The reported multipliers are those of the accelerations at t + h.
 
     On a Hamiltonian H(q, p) with constraints (`livens.ConstrainedHamiltonian`) ``V_j = dH/dp(Q_j, P_j)``. On a
-    partitioned first-order model (S002 def. 6.1) the first method is for the first part.
+    partitioned first-order model (Symank 2025, def. 6.1) the first method is for the first part.
     """
 
     family = "lobatto-iiia-iiib-<s>"
@@ -58,7 +58,11 @@ class LobattoPair(Scheme):
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,), (4,))
     symplectic = symmetric = True
     conserves = ("constraint", "velocity_constraint", "momentum_maps")
-    summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "S002 def. 6.2"
+    summary, source = "Lobatto IIIA on positions, IIIB on momenta (J-PRK)", "Symank 2025, def. 6.2"
+    when_to_use = "Order 4 and more with constraints, symplectic, both constraint levels exact."
+    when_to_avoid = (
+        "The mass matrix is singular, or the forces are stiff and damped: use `livens-em` or `radau-iia-<s>`."
+    )
     formulations = ("elements", "phase space", "partitioned", "constrained phase space")
     requires = (REGULAR_MASS,)
 
@@ -143,7 +147,7 @@ def momentum_rate_and_gddot(e: ElementFunctions, q: Any, v: Any, a: Any, t: Any)
 
 
 class Rattle(ElementScheme):
-    """RATTLE, the J-PRK pair with s = 2 for a kinetic energy that depends on v only (S002 sect. 6.2)::
+    """RATTLE, the J-PRK pair with s = 2 for a kinetic energy that depends on v only (Symank 2025, sect. 6.2)::
 
         M v  = p0 + h/2 F(q0, v) - h/2 G(q0)^T lam          q1 = q0 + h v,  0 = g(q1)
         M v1 = M v + h/2 F(q1, v) - h/2 G(q1)^T mu          0 = G(q1) v1
@@ -156,7 +160,11 @@ class Rattle(ElementScheme):
     order = 2
     symplectic = symmetric = True
     conserves: tuple[str, ...] = ("constraint", "velocity_constraint", "momentum_maps")
-    summary, source = "RATTLE: half steps with multipliers for positions, then for velocities", "S002 sect. 6.2"
+    summary, source = "RATTLE: half steps with multipliers for positions, then for velocities", "Symank 2025, sect. 6.2"
+    when_to_use = (
+        "Constant mass, constraints, velocities on the constraints: the classical choice of molecular dynamics."
+    )
+    when_to_avoid = "Forces are stiff, or the mass matrix is singular: use `livens-em`."
     requires = (REGULAR_MASS, Requirement("separable", "a kinetic energy of velocities alone"))
     unknowns = ("v", "v1")
     multipliers: tuple[str, ...] = ("lam", "mu")
@@ -210,7 +218,9 @@ class Shake(Rattle):
     name = "shake"
     symmetric = False
     conserves = ("constraint", "momentum_maps")
-    summary, source = "SHAKE: positions of RATTLE, velocities not on the constraints", "S002 sect. 6.2"
+    summary, source = "SHAKE: positions of RATTLE, velocities not on the constraints", "Symank 2025, sect. 6.2"
+    when_to_use = "Positions are all you need, at the least cost per step."
+    when_to_avoid = "You use the velocities: use `rattle`."
     multipliers = ("lam",)
 
     def _end_multipliers(self, e: ElementFunctions, x: Any) -> Any:

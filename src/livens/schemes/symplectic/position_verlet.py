@@ -9,7 +9,7 @@ from livens.schemes.symplectic.stormer_verlet import SEPARABLE
 
 
 class PositionVerlet(MapScheme):
-    """Position Verlet: half drift, kick, half drift (S003 2.6.4 with q and p exchanged).
+    """Position Verlet: half drift, kick, half drift (Modin 2009, 2.6.4 with q and p exchanged).
 
     ``q_m = q0 + h/2 T'(p0)``, ``p1 = p0 + h f(q_m, t0 + h/2)``, ``q1 = q_m + h/2 T'(p1)`` with ``f = -V' + F``. The
     cost is that of `stormer-verlet`. For rapidly changing forces, such as gravitation, the errors of its compositions
@@ -19,7 +19,11 @@ class PositionVerlet(MapScheme):
     name, order, symplectic, symmetric = "position-verlet", 2, True, True
     aliases = ("drift-kick-drift",)
     conserves = ("momentum_maps",)
-    summary, source = "drift, kick, drift: explicit, symplectic", "S003 2.6.4"
+    summary, source = "drift, kick, drift: explicit, symplectic", "Modin 2009, 2.6.4"
+    when_to_use = (
+        "Bodies that attract each other: the drift comes first, and errors are smaller than with `stormer-verlet`."
+    )
+    when_to_avoid = "Forces are stiff or depend on velocities: use `implicit-midpoint`."
     requires = (SEPARABLE,)
     requires_velocity_independent_forces = True
 

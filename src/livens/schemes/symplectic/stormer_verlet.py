@@ -16,7 +16,7 @@ SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 
 
 class StormerVerlet(MapScheme):
-    """Stoermer-Verlet scheme: half kick, drift, half kick (S003 2.6.4).
+    """Stoermer-Verlet scheme: half kick, drift, half kick (Modin 2009, 2.6.4).
 
     ``p_m = p0 + h/2 f(q0, t0)``, ``q1 = q0 + h T'(p_m)``, ``p1 = p_m + h/2 f(q1, t1)`` with ``f = -V' + F``. The force
     at t + h is cached in the state for the next step, so that a step evaluates the force once.
@@ -24,7 +24,11 @@ class StormerVerlet(MapScheme):
 
     name, order, symplectic, symmetric = "stormer-verlet", 2, True, True
     conserves = ("momentum_maps",)
-    summary, source = "kick, drift, kick: explicit, symplectic", "S003 2.6.4"
+    summary, source = "kick, drift, kick: explicit, symplectic", "Modin 2009, 2.6.4"
+    when_to_use = "Separable Hamiltonians, one force evaluation per step; base of compositions."
+    when_to_avoid = (
+        "Forces are stiff or depend on velocities: use `implicit-midpoint` or `semi-explicit:<alpha>,<beta>`."
+    )
     requires = (SEPARABLE,)
     requires_velocity_independent_forces = True
 

@@ -15,7 +15,7 @@ _DEGREE = 6
 
 
 class Strang(MapScheme):
-    """Strang splitting: half drift, kick, half drift; time belongs to the drift (S003 paper I).
+    """Strang splitting: half drift, kick, half drift; time belongs to the drift (Modin 2009, paper I).
 
     ``q_m = q0 + h/2 T'(p0)``, ``p1 = p0 + h f(q_m, t0 + h/2)``, ``q1 = q_m + h/2 T'(p1)`` with ``f = -V' + F``. Both
     parts are exact flows, also for driven systems, as in the paper: ``x' = A x + f(t)``.
@@ -28,7 +28,9 @@ class Strang(MapScheme):
 
     name, order, symplectic, symmetric = "strang", 2, True, True
     conserves = ("momentum_maps",)
-    summary, source = "drift, kick, drift, for driven systems: explicit, symplectic", "S003 paper I"
+    summary, source = "drift, kick, drift, for driven systems: explicit, symplectic", "Modin 2009, paper I"
+    when_to_use = "Driven separable Hamiltonians, and rotors in rotating frames."
+    when_to_avoid = "Forces depend on velocities: use `implicit-midpoint`."
     requires_velocity_independent_forces = True
 
     def unmet_requirements(self, model: Any) -> list[str]:

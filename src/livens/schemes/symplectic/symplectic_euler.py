@@ -19,7 +19,7 @@ from livens.schemes.symplectic.variational import Variational
 
 
 class SymplecticEuler(ElementScheme):
-    """Variational integrator of the discrete Lagrangian ``h L(q0, (q1-q0)/h)``; S001 (41) with gam = 0::
+    """Variational integrator of the discrete Lagrangian ``h L(q0, (q1-q0)/h)``; Kinon et al. 2023, (41) with gam = 0::
 
         q1 - q0 = h v
         p1 - p0 = h D_1 L(q0, v) - h G(q0)^T lam + h F(q0, v)
@@ -37,7 +37,9 @@ class SymplecticEuler(ElementScheme):
     symmetric = False
     conserves = ("constraint", "momentum_maps")
     summary = "symplectic Euler, constraints on position level (index 3)"
-    source = "S001 (41) with gam = 0, S003 2.6.4"
+    source = "Kinon et al. 2023, (41) with gam = 0, Modin 2009, 2.6.4"
+    when_to_use = "Teaching, and long runs in which order 1 suffices."
+    when_to_avoid = "You need accuracy: use `livens-variational` or `lobatto-iiia-iiib-<s>`."
     requires = (Requirement("mass_or_damping_regular_on_nullspace", "mass or damping on the null space of G"),)
     unknowns = ("v",)
     multipliers = ("lam",)

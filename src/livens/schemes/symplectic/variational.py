@@ -1,4 +1,4 @@
-"""One-parameter variational integrators (S003 2.6.4)."""
+"""One-parameter variational integrators (Modin 2009, 2.6.4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, 
 
 
 class Variational(MapScheme):
-    """Variational integrator of ``h L((1-a) q0 + a q1, (q1 - q0)/h)`` (S003 eq. 2.29), written with H::
+    """Variational integrator of ``h L((1-a) q0 + a q1, (q1 - q0)/h)`` (Modin 2009, eq. 2.29), written with H::
 
         q_a = (1-a) q0 + a q1          p_a = a p0 + (1-a) p1          t_a = t0 + a h
         q1  = q0 + h dH/dp(q_a, p_a)   p1  = p0 + h f    f = -dH/dq(q_a, p_a) + F
@@ -26,7 +26,9 @@ class Variational(MapScheme):
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((0.0,), (0.25,), (1.0,))
     symplectic = True
     conserves = ("momentum_maps",)
-    summary, source = "variational, one point of evaluation; of order 2 for alpha = 1/2", "S003 (2.29)"
+    summary, source = "variational, one point of evaluation; of order 2 for alpha = 1/2", "Modin 2009, (2.29)"
+    when_to_use = "You study the variational family with one evaluation point."
+    when_to_avoid = "You want order 2: use `implicit-midpoint`."
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.name = alpha, f"variational:{format_number(alpha)}"
@@ -83,7 +85,9 @@ class ImplicitMidpoint(Variational):
     """Implicit midpoint rule: ``variational:0.5``. Quadratic invariants are conserved."""
 
     name = "implicit-midpoint"
-    summary, source = "implicit midpoint rule, in coordinates and momenta", "S003 2.6.4"
+    summary, source = "implicit midpoint rule, in coordinates and momenta", "Modin 2009, 2.6.4"
+    when_to_use = "Hamiltonian systems that are not separable, or stiff, with order 2."
+    when_to_avoid = "Constraints: use `livens-midpoint`."
 
     def __init__(self) -> None:
         super().__init__(0.5)
@@ -91,7 +95,7 @@ class ImplicitMidpoint(Variational):
 
 
 class SymmetricVariational(MapScheme):
-    """Symmetric variational integrator: mean of the discrete Lagrangians for a and 1 - a (S003 eq. 2.30).
+    """Symmetric variational integrator: mean of the discrete Lagrangians for a and 1 - a (Modin 2009, eq. 2.30).
 
     With ``v = (q1 - q0)/h``, points ``q_a = q0 + a h v``, ``q_b = q0 + (1-a) h v``, and one momentum at each point,
     ``v = dH/dp(q_a, p_A) = dH/dp(q_b, p_B)``::
@@ -108,7 +112,9 @@ class SymmetricVariational(MapScheme):
     order, symplectic, symmetric = 2, True, True
     evaluations_per_step = 2
     conserves = ("momentum_maps",)
-    summary, source = "variational, two points of evaluation", "S003 (2.30)"
+    summary, source = "variational, two points of evaluation", "Modin 2009, (2.30)"
+    when_to_use = "You study the symmetric variational family with two evaluation points."
+    when_to_avoid = "You want the explicit member: use `stormer-verlet`."
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.name = alpha, f"variational-sym:{format_number(alpha)}"

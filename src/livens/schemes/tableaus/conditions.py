@@ -63,7 +63,7 @@ def guaranteed_order(p: int, q: int, r: int, symmetric: bool) -> int:
 
 
 def symplecticity_defect(A: np.ndarray, b: np.ndarray, A_hat: np.ndarray, b_hat: np.ndarray) -> float:
-    """Return the maximum of ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (S002 6.5)."""
+    """Return the maximum of ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (Symank 2025, 6.5)."""
     return float(np.abs(b[:, None] * A_hat + b_hat[None, :] * A.T - np.outer(b, b_hat)).max())
 
 

@@ -211,7 +211,7 @@ def _lobatto_pair(s: int) -> PartitionedTableau:
 def lobatto_iiia_iiib(s: int) -> PartitionedTableau:
     """Return the Lobatto IIIA-IIIB pair: IIIA for coordinates, IIIB for momenta; order 2s-2, symplectic, symmetric.
 
-    See S002 6.2.
+    See Symank 2025, 6.2.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Murua's partitioned method for index-2 DAEs ``x' = f(x, z)``, ``g(x) = 0`` (S002 def. 6.5)."""
+"""Murua's partitioned method for index-2 DAEs ``x' = f(x, z)``, ``g(x) = 0`` (Symank 2025, def. 6.5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livens.schemes.tableaus.tableau import Tableau
 
 @dataclass(frozen=True, eq=False)
 class MuruaTableau:
-    """Tableau of Murua's method: derivatives at Gauss nodes, constraints at Lobatto nodes (S002 6.7).
+    """Tableau of Murua's method: derivatives at Gauss nodes, constraints at Lobatto nodes (Symank 2025, 6.7).
 
     x is one polynomial of degree s: ``X_i = x0 + h sum_k a_ik X'_k`` with ``X'_i = f(X_i, Z_i)`` at the nodes c of
     `gauss`, and ``Xbar_i = x0 + h sum_k abar_ik X'_k`` with ``g(Xbar_i) = 0`` at the nodes `c_bar`. The last node is
@@ -63,7 +63,9 @@ class MuruaTableau:
         return np.concatenate([[0.0], self.gauss.c])
 
     def residual_c_bar(self, k: int) -> float:
-        """Return the residual of the k-th part of Cbar: ``sum_j abar_ij c_j^(k-1) = cbar_i^k / k`` (S002 6.3.2).
+        """Return the residual of the k-th part of Cbar: ``sum_j abar_ij c_j^(k-1) = cbar_i^k / k``.
+
+        See Symank 2025, 6.3.2.
 
         Parameters
         ----------
@@ -84,7 +86,7 @@ class MuruaTableau:
 
     @property
     def order(self) -> int:
-        """Order of x: minimum of the orders of both quadratures (S002 thm. 6.7). The order of the ``Z_i`` is s."""
+        """Order of x: minimum of the orders of both quadratures (Symank 2025, thm. 6.7)."""
         lobatto = Interpolant.through(self.constraint_nodes)(1.0)
         return min(
             self.gauss.B,
@@ -125,7 +127,7 @@ class MuruaTableau:
 
 
 def murua(s: int) -> MuruaTableau:
-    """Return Murua's method with s Gauss nodes and s + 1 Lobatto nodes (M-PRK of S002).
+    """Return Murua's method with s Gauss nodes and s + 1 Lobatto nodes (M-PRK of Symank 2025).
 
     Parameters
     ----------

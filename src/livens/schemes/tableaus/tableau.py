@@ -15,7 +15,7 @@ from livens.schemes.tableaus.multiprecision import read_only
 
 @dataclass(frozen=True, eq=False)
 class Tableau:
-    """Butcher tableau: nodes c, matrix A and weights b of a Runge-Kutta method (S002 def. 5.1).
+    """Butcher tableau: nodes c, matrix A and weights b of a Runge-Kutta method (Symank 2025, def. 5.1).
 
     ``X_i = x0 + h sum_j a_ij X'_j``, ``X'_i = f(t0 + c_i h, X_i)``, ``x1 = x0 + h sum_i b_i X'_i``.
 
@@ -146,7 +146,7 @@ class Tableau:
 
     @property
     def stiffly_accurate(self) -> bool:
-        """True if the last stage is the final state, ``c_s = 1`` and ``a_sj = b_j`` (S002 def. 5.2)."""
+        """True if the last stage is the final state, ``c_s = 1`` and ``a_sj = b_j`` (Symank 2025, def. 5.2)."""
         return bool(
             abs(self.c[-1] - 1) < conditions.ROUNDOFF and np.all(abs(self.A[-1] - self.b) < conditions.ROUNDOFF)
         )
@@ -197,7 +197,7 @@ class Tableau:
 
 @dataclass(frozen=True, eq=False)
 class PartitionedTableau:
-    """Partitioned Runge-Kutta method: one tableau for coordinates, another for momenta (S002 def. 6.1).
+    """Partitioned Runge-Kutta method: one tableau for coordinates, another for momenta (Symank 2025, def. 6.1).
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class PartitionedTableau:
 
     @property
     def symplecticity_defect(self) -> float:
-        """Maximum of ``|b_i - bhat_i|`` and ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (S002 6.5)."""
+        """Maximum of ``|b_i - bhat_i|`` and ``|b_i ahat_ij + bhat_j a_ji - b_i bhat_j|`` (Symank 2025, 6.5)."""
         x, y = self.q, self.p
         return max(conditions.symplecticity_defect(x.A, x.b, y.A, y.b), float(np.abs(x.b - y.b).max()))
 

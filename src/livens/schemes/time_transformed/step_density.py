@@ -17,7 +17,7 @@ from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPA
 def density_step(
     density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]], power: float = -1.0
 ) -> tuple[Any, Any, Any, Any]:
-    """Return a step of a base scheme, with half a step of the density before and after it (S003 alg. 3.2.1).
+    """Return a step of a base scheme, with half a step of the density before and after it (Modin 2009, alg. 3.2.1).
 
     `rate` is that of the density before the step; `base` maps the time step to the state after the step and the rate
     there. The time step is h times a `power` of the density. Returns time step, state, density and rate.
@@ -29,7 +29,7 @@ def density_step(
 
 
 class StepDensity(TimeTransformed, MapScheme):
-    """SYMM: Stoermer-Verlet steps ``eps/rho``, where rho follows a step density Q (S003 alg. 3.2.1)::
+    """SYMM: Stoermer-Verlet steps ``eps/rho``, where rho follows a step density Q (Modin 2009, alg. 3.2.1)::
 
         rho += eps/2 xi(q, p);   h = eps/rho, one step of size h, t += h;   rho += eps/2 xi(q, p)
 
@@ -40,7 +40,9 @@ class StepDensity(TimeTransformed, MapScheme):
     name, order, symplectic, symmetric = "step-density", 2, False, True
     aliases = ("SYMM",)
     conserves = ("momentum_maps",)
-    summary, source = "Verlet with reversible adaptive steps: explicit", "S003 alg. 3.2.1"
+    summary, source = "Verlet with reversible adaptive steps: explicit", "Modin 2009, alg. 3.2.1"
+    when_to_use = "Reversible motions with adaptive, explicit steps."
+    when_to_avoid = "The motion is not reversible: energy drifts. Use `sundman` or `adaptive-variational:0.5,0.5`."
     requires = (SEPARABLE, CONSERVATIVE)
 
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:

@@ -17,7 +17,7 @@ from livens.schemes.time_transformed.step_density import density_step
 
 
 class StepDensityOver(TimeTransformed):
-    """`step-density` with any symmetric base scheme in place of Stoermer-Verlet (S003 alg. 3.2.1)::
+    """`step-density` with any symmetric base scheme in place of Stoermer-Verlet (Modin 2009, alg. 3.2.1)::
 
         rho += eps/2 xi(q, p);   one step of size eps/rho;   rho += eps/2 xi(q, p)
 
@@ -27,7 +27,9 @@ class StepDensityOver(TimeTransformed):
 
     family = "step-density:<scheme>"
     examples = (("gauss-2",), ("implicit-midpoint",))
-    source = "S003 sect. 3.2"
+    source = "Modin 2009, sect. 3.2"
+    when_to_use = "Reversible adaptive steps with a symmetric scheme of your choice."
+    when_to_avoid = "The motion is not reversible: energy drifts."
     formulations = ("phase space",)
     symmetric = True
 

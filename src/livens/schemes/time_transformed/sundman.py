@@ -14,7 +14,7 @@ from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPA
 
 
 class Sundman(TimeTransformedMap):
-    """SYMP(T,V): Verlet splitting with a scaling g of both energies (S003 paper III, eq. 11 and theorem 2).
+    """SYMP(T,V): Verlet splitting with a scaling g of both energies (Modin 2009, paper III, eq. 11 and theorem 2).
 
     On the level set of the initial energy H0, g is a function of p, ``S(p) = g(T, H0 - T)``, and a function of q,
     ``U(q) = g(H0 - V, V)``. Each scales one part of the motion::
@@ -28,7 +28,9 @@ class Sundman(TimeTransformedMap):
     name, order, symplectic, symmetric = "sundman", 2, True, True
     aliases = ("SYMP",)
     conserves: tuple[str, ...] = ("momentum_maps",)
-    summary, source = "kick, drift, kick in a fictive time: explicit, symplectic", "S003 paper III, 2.1"
+    summary, source = "kick, drift, kick in a fictive time: explicit, symplectic", "Modin 2009, paper III, 2.1"
+    when_to_use = "Separable Hamiltonians with close encounters: adaptive, explicit, symplectic, one force per step."
+    when_to_avoid = "The scaling is no function of the energies: use `adaptive-variational:0.5,0.5`."
     requires = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "energies"
 

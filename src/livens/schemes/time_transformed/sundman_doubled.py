@@ -12,7 +12,7 @@ from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPA
 
 
 class SundmanDoubled(TimeTransformedMap):
-    """SYMP(q): two copies of the motion, each with the scaling of the other (S003 paper III, 2.2).
+    """SYMP(q): two copies of the motion, each with the scaling of the other (Modin 2009, paper III, 2.2).
 
     The energy of both is ``K = G(q1) (H(q0, p0) - H0) + G(q0) (H(q1, p1) - H0)``. In the first part q1 is constant, in
     the second q0; each is split into kinetic and potential energy with exact flows::
@@ -26,7 +26,9 @@ class SundmanDoubled(TimeTransformedMap):
 
     name, order, symplectic, symmetric = "sundman-doubled", 2, True, False
     conserves = ()
-    summary, source = "two copies of the motion, symplectic together, explicit", "S003 paper III, 2.2"
+    summary, source = "two copies of the motion, symplectic together, explicit", "Modin 2009, paper III, 2.2"
+    when_to_use = "You study the doubling of phase space."
+    when_to_avoid = "The motion is chaotic or an eccentric Kepler orbit: the two copies separate."
     requires = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "q"
     evaluations_per_step = 2

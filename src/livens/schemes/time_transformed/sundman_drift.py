@@ -24,7 +24,9 @@ class SundmanDrift(Sundman):
     name = "sundman-drift"
     aliases = ("logarithmic-hamiltonian",)
     summary = "drift, kick, drift in a fictive time: explicit, symplectic"
-    source = "S003 paper III, 2.1; Mikkola and Tanikawa 1999; Preto and Tremaine 1999"
+    source = "Modin 2009, paper III, 2.1; Mikkola and Tanikawa 1999; Preto and Tremaine 1999"
+    when_to_use = "Few bodies with close encounters: exact on Kepler orbits up to a phase error."
+    when_to_avoid = "The scaling is no function of the energies: use `adaptive-variational:0.5,0.5`."
 
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:
         return TimeTransformedMap.extra_state(self, model)

@@ -38,6 +38,8 @@ class SundmanGauss(TimeTransformedMap):
     symplectic, symmetric, implicit = True, True, True
     conserves: tuple[str, ...] = ("momentum_maps",)
     source = "Hairer, Lubich, Wanner VIII.2 (time transformations), VIII.6 (fixed-point iteration)"
+    when_to_use = "Many digits with adaptive steps, for any H(q, p) and any scaling."
+    when_to_avoid = "Order 2 suffices: `sundman` costs a fraction."
 
     def __init__(self, s: int) -> None:
         if not 1 <= s <= _MAX_STAGES:

@@ -15,7 +15,7 @@ from livens.schemes.time_transformed.sundman import Sundman
 
 
 class SundmanHarmonic(Sundman):
-    """SYMP for a splitting ``H = H1 + H2`` with oscillators (S003 paper III, second remark after theorem 2).
+    """SYMP for a splitting ``H = H1 + H2`` with oscillators (Modin 2009, paper III, second remark after theorem 2).
 
     ``H1 = T(p) + sum_i k_i q_i^2/2`` are decoupled oscillators, ``H2`` is the remaining potential energy; k_i are the
     second derivatives at q = 0. The scaling g is a function of H1, in place of T, and of H2, in place of V. Each part
@@ -28,7 +28,9 @@ class SundmanHarmonic(Sundman):
     """
 
     name = "sundman-harmonic"
-    summary, source = "oscillators exactly, other forces as kicks, in a fictive time", "S003 paper III, 2.1"
+    summary, source = "oscillators exactly, other forces as kicks, in a fictive time", "Modin 2009, paper III, 2.1"
+    when_to_use = "Fast harmonic oscillators with soft couplings, in adaptive steps."
+    when_to_avoid = "There is no harmonic part: use `sundman`."
     conserves = ()
 
     def unmet_requirements(self, model: Any) -> list[str]:

@@ -12,7 +12,9 @@ from livens.schemes.time_transformed.variational import AdaptiveVariational
 
 
 class SymmetricAdaptiveVariational(TimeTransformedMap):
-    """Mean of the discrete Lagrangians of `adaptive-variational` for (a, b) and (1-a, 1-b) (S003 paper II, eq. 25).
+    """Mean of the discrete Lagrangians of `adaptive-variational` for (a, b) and (1-a, 1-b).
+
+    See Modin 2009, paper II, eq. 25.
 
     Each of the two has an evaluation point with a momentum, (q_A, p_A) and (q_B, p_B); both have the velocity w in
     fictive time. With ``D = H - E0``::
@@ -30,7 +32,9 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
     examples = ((0.0, 0.0), (0.25, 0.5))
     order, symplectic, symmetric = 2, True, True
     conserves = ()
-    summary, source = "symmetric variational integrator in a fictive time", "S003 paper II (25)"
+    summary, source = "symmetric variational integrator in a fictive time", "Modin 2009, paper II (25)"
+    when_to_use = "You study the symmetric family of scaled variational integrators."
+    when_to_avoid = "The scaling changes much within a step: use `adaptive-variational:0.5,0.5`."
     implicit = True
     evaluations_per_step = 2
 

@@ -13,7 +13,7 @@ from livens.schemes.discretization.time_transformation import TimeTransformedMap
 
 
 class AdaptiveVariational(TimeTransformedMap):
-    """Variational integrator in fictive time (S003 paper II, eqs. 21-25), for any energy ``H(q, p)``.
+    """Variational integrator in fictive time (Modin 2009, paper II, eqs. 21-25), for any energy ``H(q, p)``.
 
     With ``q_a = (1-a) q0 + a q1`` and the energy E0 of the initial state, the discrete Lagrangian is the stationary
     value over p_m of ``p_m.(q1 - q0) - eps l(q_b, p_m) D``, ``D = H(q_a, p_m) - E0``::
@@ -36,7 +36,9 @@ class AdaptiveVariational(TimeTransformedMap):
     member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"met1": (0.5, 0.5), "met2": (0.0, 0.0)}
     symplectic = True
     conserves = ()
-    source = "S003 paper II, eqs. 21-26"
+    source = "Modin 2009, paper II, eqs. 21-26"
+    when_to_use = "Adaptive steps without energy drift, any H(q, p) and any scaling of the coordinates."
+    when_to_avoid = "The Hamiltonian is separable and the scaling a function of the energies: `sundman` is explicit."
     implicit = True
 
     def __init__(self, alpha: float, beta: float) -> None:

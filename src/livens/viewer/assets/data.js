@@ -22,7 +22,7 @@ class Run {
     this.tracks = plain.values.map(() => null);
     const readable = (c) => ({ ...c, values: new Float32Array(bytes(c.values)) });
     this.curves = (plain.curves || []).map(readable);
-    this.offered = (plain.offered || []).map(readable);
+    this.optional_plots = (plain.optional_plots || []).map(readable);
     this.current = { i: 0, w: 0 };
   }
   // Value of a series in a frame; constant series are plain numbers.
@@ -37,7 +37,7 @@ class Run {
     const [, , place, near] = this.values[track], n = this.frames;
     if (!near) return (this.tracks[track] = new Uint16Array(this.packed, 2 * n * place, n));
     const all = new Uint8Array(this.packed), found = new Uint16Array(n), two = (i) => all[i] | (all[i + 1] << 8);
-    let at = 2 * n * this.far + place, x = two(at), d = two(at + 2);
+    let at = 2 * n * this.n_raw + place, x = two(at), d = two(at + 2);
     at += 4;
     found[0] = x;
     x = (x + d) & 0xffff;
@@ -70,7 +70,7 @@ class Run {
   }
   point(tracks, into) { return into.set(this.now(tracks[0]), this.now(tracks[1]), this.now(tracks[2])); }
   // Quaternions of adjacent frames are close: normalised linear interpolation is accurate enough.
-  turn(tracks, into) {
+  orientation(tracks, into) {
     if (!tracks) return into.identity();
     into.set(this.now(tracks[1]), this.now(tracks[2]), this.now(tracks[3]), this.now(tracks[0]));
     return into.normalize();
@@ -93,14 +93,14 @@ function read(content) {
   planar = runs.every((r) => r.dimension === 2);
   size = Math.max(...runs.map((r) => r.size)) || 1;
   low.set(Infinity, Infinity, Infinity); high.set(-Infinity, -Infinity, -Infinity);
-  for (const run of runs) { low.min(new T.Vector3(...run.low)); high.max(new T.Vector3(...run.high)); }
+  for (const run of runs) { low.min(new T.Vector3(...run.bounds_min)); high.max(new T.Vector3(...run.bounds_max)); }
   extent = high.distanceTo(low) || 1;
   middle.copy(low).add(high).multiplyScalar(0.5);
   traced = runs.reduce((n, r) => n + r.shapes.filter((s) => s.path).length, 0);
   // Playback speed: motions of 3 to 60 s in real time, shorter ones stretched to ten seconds; in long motions nothing
   // crosses the view in less than half a second.
-  const whole = (content.until === undefined ? end : content.until) - begin || 1;
-  const calm = Math.max(1, (2 * size) / Math.max(...runs.map((r) => r.speed || 1)));
+  const whole = (content.t_end === undefined ? end : content.t_end) - begin || 1;
+  const calm = Math.max(1, (2 * size) / Math.max(...runs.map((r) => r.velocity_scale || 1)));
   usual = whole < 3 ? whole / 10 : whole <= 60 ? 1 : Math.min(whole / 10, calm);
 }
 

@@ -50,7 +50,7 @@ function addPanel(name, pick, closable) {
 function offer(name) {
   wanted.add(name);
   if (panels.some((panel) => panel.name === name)) return;
-  const panel = addPanel(name, (run) => run.offered.filter((c) => c.panel === name), true);
+  const panel = addPanel(name, (run) => run.optional_plots.filter((c) => c.panel === name), true);
   if (panel) drawPanel(panel);
 }
 
@@ -61,7 +61,7 @@ function buildPanels() {
     addPanel(name, (run) => run.curves.filter((c) => c.panel === name), false);
   }
   wanted.forEach(offer);
-  const more = element("more"), names = [...new Set(runs.flatMap((r) => r.offered.map((c) => c.panel)))];
+  const more = element("more"), names = [...new Set(runs.flatMap((r) => r.optional_plots.map((c) => c.panel)))];
   more.replaceChildren(...["plot \u2026", ...names].map((name, i) => {
     const option = document.createElement("option");
     option.textContent = name; option.value = i ? name : "";

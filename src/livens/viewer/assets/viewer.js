@@ -114,7 +114,7 @@ function buildControls() {
     },
   };
   followable = [whole, ...worlds.flatMap((w) => w.run.shapes.filter((s) => s.path && s.item).slice(0, 200).map((shape) => ({
-    shape, world: w, name: (shape.name || shape.kind) + (runs.length > 1 ? " (" + (w.number + 1) + ")" : ""),
+    shape, world: w, name: (shape.name || shape.type) + (runs.length > 1 ? " (" + (w.number + 1) + ")" : ""),
     where: () => w.drawn(shape).add(w.group.position),
   })))].filter(() => traced > 0);
   element("follow").replaceChildren(option("", "follow nothing"), ...followable.map(({ name }, i) => option(i, "follow " + name)));
@@ -220,7 +220,7 @@ function load(content, same) {
   held = true;
   worlds.forEach((world) => world.dispose());
   read(content);
-  waiting = Boolean(content.waiting);
+  waiting = Boolean(content.running);
   worlds = runs.map((run, i) => new World(run, i));
   worlds.forEach((world) => scene.add(world.group));
   followed = null;
@@ -246,7 +246,7 @@ function load(content, same) {
   if (!same || !touched) home();
   seek(same ? was : begin);
   if (same && at >= 0) follow(at);
-  else if (runs.length === 1 && runs[0].flies && traced) follow(0);
+  else if (runs.length === 1 && runs[0].camera_follows && traced) follow(0);
   fit();
   panels.forEach(drawPanel);
   if (!same || !touched) home();

@@ -79,11 +79,11 @@ class World {
     this.arrows.velocities = this.buildArrows(moving.map((shape) => ({
       name: shape.name, unit: "m/s", colour: VELOCITY,
       at: (into) => run.point(shape.path, into), vector: (into) => run.velocity(shape, into),
-    })), run.speed);
+    })), run.velocity_scale);
     this.arrows.forces = this.buildArrows((run.forces || []).map((force) => ({
       name: force.name, unit: "N", colour: FORCE,
-      at: (into) => run.point(force.at, into), vector: (into) => run.point(force.vector, into),
-    })), run.force);
+      at: (into) => run.point(force.point, into), vector: (into) => run.point(force.vector, into),
+    })), run.force_scale);
   }
   dispose() {
     this.group.traverse((object) => { if (object.geometry) { object.geometry.dispose(); object.material.dispose(); } });
@@ -94,74 +94,74 @@ class World {
     return batch.add({ shape, colour, world: this, matrix: make });
   }
   add(shape, tint) {
-    const run = this.run, points = shape.points, given = shape.sizes, kind = shape.kind;
+    const run = this.run, points = shape.points, given = shape.sizes, type = shape.type;
     const first = (unit, colour, grown, geometry) => this.put(unit, shape, colour, (into) =>
-      into.compose(run.point(points[0], place), run.turn(shape.turn, quaternion), grown(scale)), geometry);
-    if (kind === "rod") {
+      into.compose(run.point(points[0], place), run.orientation(shape.quaternion, quaternion), grown(scale)), geometry);
+    if (type === "rod") {
       const w = given.width || 0.022 * size;
       shape.item = this.put("cylinder", shape, tint || STEEL, (into) => between(run, points, 0, 1, w, into));
       for (const end of [0, 1]) {
         this.put("knob", shape, DARK, (into) =>
           into.compose(run.point(points[end], place), quaternion.identity(), scale.setScalar(0.72 * w)));
       }
-    } else if (kind === "cylinder") {
+    } else if (type === "cylinder") {
       shape.item = this.put("cylinder", shape, tint || STEEL, (into) => between(run, points, 0, 1, 2 * given.radius, into));
-    } else if (kind === "cone") {
+    } else if (type === "cone") {
       // the unit cone points along y, with its tip at the far end: from the base to the tip
       const turned = [points[1], points[0]];
       shape.item = this.put("cone", shape, tint || STEEL, (into) => between(run, turned, 0, 1, given.radius, into));
       // a mark on the base makes spin visible
-      if (shape.turn) {
+      if (shape.quaternion) {
         const r = given.radius;
         this.put("sphere", shape, "#f2f2ee", (into) => {
-          run.point(points[1], place); run.turn(shape.turn, quaternion);
+          run.point(points[1], place); run.orientation(shape.quaternion, quaternion);
           place.add(along.set(0.75 * r, 0, 0).applyQuaternion(quaternion));
           return into.compose(place, quaternion.identity(), scale.setScalar(0.13 * r));
         });
       }
-    } else if (kind === "box") {
+    } else if (type === "box") {
       const depth = given.depth || 0.6 * Math.min(given.length, given.width);
       shape.item = first("box", tint || STEEL, (s) => s.set(given.length, given.width, depth));
-    } else if (kind === "sphere") {
+    } else if (type === "sphere") {
       const r = given.radius || (tint ? 0.03 : 0.018) * size;
       shape.item = first("sphere", tint || (given.radius ? "#E69F00" : DARK), (s) => s.setScalar(r));
-    } else if (kind === "ring") {
+    } else if (type === "ring") {
       shape.item = first("ring", tint || STEEL, (s) => s.setScalar(given.radius));
-    } else if (kind === "spring") {
+    } else if (type === "spring") {
       const w = given.width || 0.045 * size;
       shape.item = this.put("spring", shape, tint || SPRING, (into) => between(run, points, 0, 1, w, into));
-    } else if (kind === "damper") {
+    } else if (type === "damper") {
       const w = given.width || 0.03 * size;
       shape.item = this.put("cylinder", shape, tint || SPRING, (into) => between(run, points, 0, 0.55, w, into));
       this.put("cylinder", shape, STEEL, (into) => between(run, points, 0.55, 1, 0.35 * w, into));
-    } else if (kind === "ground" && given.size) {
+    } else if (type === "ground" && given.size) {
       // in the plane its second axis is upwards, in space the third
       if (planar) shape.item = this.put("slab", shape, "#c9cdd0", (into) =>
-        into.compose(run.point(points[0], place), run.turn(shape.turn, quaternion), scale.set(given.size, 0.02 * size, 0.1 * size)));
+        into.compose(run.point(points[0], place), run.orientation(shape.quaternion, quaternion), scale.set(given.size, 0.02 * size, 0.1 * size)));
       else shape.item = first("floor", "#c9cdd0", (s) => s.setScalar(given.size));
-    } else if (kind === "ground") {
+    } else if (type === "ground") {
       const down = planar ? new T.Quaternion() : new T.Quaternion().setFromUnitVectors(Y, new T.Vector3(0, 0, 1));
       if (planar) down.setFromAxisAngle(Y, Math.PI / 4);
       const h = 0.05 * size;
       shape.item = this.put("support", shape, DARK, (into) =>
         into.compose(run.point(points[0], place), down, scale.set(0.7 * h, h, 0.7 * h)));
-    } else if (kind === "axes") {
+    } else if (type === "axes") {
       const length = given.size || 0.12 * size;
       ["#d1495b", "#3d9b4f", "#3b6fd4"].forEach((colour, axis) => {
         shape.item = this.put("cylinder", shape, colour, (into) => {
-          run.turn(shape.turn, quaternion);
+          run.orientation(shape.quaternion, quaternion);
           along.set(+(axis === 0), +(axis === 1), +(axis === 2)).applyQuaternion(quaternion);
           run.point(points[0], place).addScaledVector(along, length / 2);
           quaternion.setFromUnitVectors(Y, along);
           return into.compose(place, quaternion, scale.set(0.06 * length, length, 0.06 * length));
         });
       });
-    } else if (kind === "mesh") {
+    } else if (type === "mesh") {
       shape.item = first("mesh" + shape.mesh, tint || STEEL, (s) => s.setScalar(given.scale || 1), () => this.solid(shape.mesh));
-    } else if (kind === "polygon") {
+    } else if (type === "polygon") {
       this.plate(shape, tint || "#b7c4cf");
     } else {
-      this.line(shape, kind === "cable" ? DARK : "#a0a5a9");
+      this.line(shape, type === "cable" ? DARK : "#a0a5a9");
     }
   }
   solid(mesh) {

@@ -1,4 +1,6 @@
-"""Spherical roller bearing: two rows of barrel rollers between a spherical race and an inner ring (S003 4.3, case 2).
+"""Spherical roller bearing: two rows of barrel rollers between a spherical race and an inner ring.
+
+See Modin 2009, 4.3, case 2.
 
 A roller is divided into slices. The rim of a slice touches the race at the point of greatest distance from the centre
 of curvature: the centre of the sphere, or the nearest point of the circle of section centres of the inner race. Each

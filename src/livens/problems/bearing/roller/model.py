@@ -80,7 +80,7 @@ def _quantities(system: System, b: RollerBearing) -> dict[str, Quantity]:
             function = contact.roller_normal(b.slice_profile, bool(inner))
             description = f"normal force between {name} and the {other} race"
             element_number = element_index[f"{name}-{other}"]
-            quantities[f"{name}-{other}.normal"] = Quantity(
+            quantities[f"{name}-{other}.normal_force"] = Quantity(
                 description, "N", element_function(system, element_number, function)
             )
         skew = _skew(dofs)
