@@ -22,7 +22,8 @@ def wrapped_angles(compiled: CompiledStep, t: np.ndarray, Z: np.ndarray, k: np.n
     branches = compiled.model.angle_branches
     assert branches is not None
     model = compiled.model
-    kernel = compiled.cached("wrapped angles", lambda: ObservableKernel(model, branches.wrapped_angles(model.view.q)))
+    view: Any = model.view
+    kernel = compiled.cached("wrapped angles", lambda: ObservableKernel(model, branches.wrapped_angles(view.q)))
     return kernel(t, Z, k)
 
 
@@ -32,14 +33,16 @@ def without_newton_history(state: IntegratorState) -> IntegratorState:
     return replace(state, newton_update=update, inv_roundoff=bounds)
 
 
-class BranchGuard:
+class BranchGuard(Stepper):
     """Stepper that raises an error if an angle leaves its branch, for runs that do not move branches."""
 
     def __init__(self, stepper: Stepper, compiled: CompiledStep, k: np.ndarray) -> None:
+        super().__init__(compiled.layout)
         self._stepper, self._compiled, self._k = stepper, compiled, k
+        self.statistics = stepper.statistics
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stepper, name)
+    def close(self) -> None:
+        self._stepper.close()
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray

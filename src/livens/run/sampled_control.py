@@ -39,7 +39,7 @@ class SampledControllers:
                 )
             self._sample_steps.append(count)
         self._states = [controller.state.copy() for controller in self._controllers]
-        view = plan.model.view
+        view: Any = plan.model.view
         self._measurements = [
             Measurement(plan.model, controller.measurement(view.q, view.v, view.t, view.k), controller.angle_entries)
             for controller in self._controllers

@@ -134,7 +134,8 @@ class Measurement:
     def of_outputs(cls, model: Model, names: Sequence[str]) -> Measurement:
         """Return the measurement of outputs by name."""
         quantities = getattr(model, "quantities", {})
-        view, expressions, is_angle = model.view, list[Any](), list[bool]()
+        view: Any = model.view
+        expressions, is_angle = list[Any](), list[bool]()
         for name in names:
             if name in quantities:
                 quantity = quantities[name]
@@ -142,7 +143,9 @@ class Measurement:
                     raise InputError(f"'{name}' is not a function of the state: it cannot be measured before a step")
                 if quantity.postprocess is not None:
                     raise InputError(f"'{name}' is a function of the whole run: it cannot be measured in a step")
-                expression = quantity.expression(view.q, view.v, ca.SX.zeros(model.m), view.t, view.k)
+                expression = quantity.expression(
+                    view.q, view.v, ca.SX.zeros(len(model.constraint_names)), view.t, view.k
+                )
             elif name in model.coordinates:
                 states = view.q if hasattr(view, "q") else view.x
                 expression = states[model.coordinates.index(name)]

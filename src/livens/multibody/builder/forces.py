@@ -432,7 +432,7 @@ class ForceMethods(ModelBase):
         self._require_coordinate(name, joint, "angle" if rotational else "slide")
         if lower is None and upper is None:
             raise InputError(f"{name}: a limit needs lower or upper")
-        parameters = {
+        parameters: dict[str, Any] = {
             side: check_number(f"{name}: {side}", limit)
             for side, limit in dict(lower=lower, upper=upper).items()
             if limit is not None

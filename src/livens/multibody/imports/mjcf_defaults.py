@@ -16,9 +16,9 @@ _MAX_FILES = 100
 _ACTUATORS = ("general", "motor", "position", "velocity", "damper", "intvelocity", "cylinder", "muscle", "adhesion")
 
 
-def read_with_includes(path: Path) -> XmlNode:
+def read_with_includes(path: Path, strict: bool) -> XmlNode:
     """Read the root element of a file with all included files inserted."""
-    root = read(path)
+    root = read(path, strict=strict)
     if root.tag != "mujoco":
         raise root.error("not an MJCF file: its root element is not <mujoco>")
     _include(root, root.document, path.parent, {path.resolve()})
@@ -58,7 +58,7 @@ class Settings:
         self.autolimits = self.compiler_setting("autolimits", "true", ("true", "false")) == "true"
         self.from_geoms = self.compiler_setting("inertiafromgeom", "auto", ("auto", "true", "false"))
         self.compiler_setting("coordinate", "local", ("local",))
-        self.compiler_setting("balanceinertia", "false", ("false",))
+        self.balances_inertia = self.compiler_setting("balanceinertia", "false", ("true", "false")) == "true"
         for name in ("boundmass", "boundinertia"):
             for node in self._compilers:
                 if node.number(name, 0.0):

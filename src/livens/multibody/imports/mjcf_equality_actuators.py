@@ -13,6 +13,7 @@ from livens.multibody.imports.robot_description import (
     PositionActuator,
     RigidTransform,
     RobotDescription,
+    TendonEquality,
 )
 from livens.multibody.imports.xml import XmlNode
 
@@ -26,13 +27,20 @@ def read_equality_and_actuators(
     robot: RobotDescription,
     sites: dict[str, tuple[str | None, RigidTransform]],
     joint_ref: dict[str, float],
+    actuators: bool = True,
 ) -> None:
     """Add loop closures, joint equalities and actuators to a robot description, and notes on inactive elements."""
     reader = _EqualityActuatorReader(settings, robot, sites, joint_ref)
+    for section in root.children_with_tag("tendon"):
+        reader.fixed_tendon_terms(section)
     for section in root.children_with_tag("equality"):
         reader.equality(section)
     for section in root.children_with_tag("actuator"):
-        reader.actuators(section)
+        if actuators:
+            reader.actuators(section)
+        else:
+            section.document.mark_read(section)
+            robot.notes.append(f"{len(section.children)} actuators are not imported (actuators=False)")
     for section in root.children_with_tag("tendon"):
         reader.tendons(section)
     for section in root.children_with_tag("deformable"):
@@ -50,20 +58,26 @@ class _EqualityActuatorReader:
     ) -> None:
         self.settings, self.robot, self.sites, self.joint_ref = settings, robot, sites, joint_ref
         self.poses = robot.poses()
+        #: Terms (joint, coefficient) of fixed tendons, by name.
+        self.fixed_tendons: dict[str, tuple[tuple[str, float], ...]] = {}
+        self.tied_tendons: set[str] = set()
         self.scalar_joints = {dof.name for dof in robot.dofs() if dof.dof_type in ("hinge", "slide")}
 
     # -- equality -----------------------------------------------------------------------------------------------------
     def equality(self, section: XmlNode) -> None:
         for number, node in enumerate(section.children):
             name = node.get("name") or f"{node.tag} {number + 1}"
-            if node.tag not in ("connect", "weld", "joint"):
-                raise node.error(f"equality constraints of type '{node.tag}' are not supported")
+            if node.tag not in ("connect", "weld", "joint", "tendon"):
+                node.refuse(f"equality constraints of type '{node.tag}' are not supported")
+                continue
             list(section.children_with_tag(node.tag))
             if node.choice("active", "true", ("true", "false")) == "false":
                 node.document.mark_read(node)
                 self.robot.notes.append(f"the equality '{name}' is inactive and ignored")
             elif node.tag == "joint":
                 self._read_joint_equality(name, node)
+            elif node.tag == "tendon":
+                self._read_tendon_equality(name, node)
             else:
                 self._read_closure(name, node)
 
@@ -84,6 +98,17 @@ class _EqualityActuatorReader:
         self.robot.equalities.append(
             JointEquality(name, follower, leader if ratio else None, ratio, float(coefficients[0]), node)
         )
+
+    def _read_tendon_equality(self, name: str, node: XmlNode) -> None:
+        tendon = node.text("tendon1")
+        if tendon not in self.fixed_tendons:
+            raise node.error(f"'{tendon}' is not a fixed tendon: only equalities of fixed tendons are supported")
+        if node.get("tendon2") is not None:
+            raise node.error("equalities of two tendons are not supported")
+        self.tied_tendons.add(tendon)
+        # the length is that of the reference pose, plus the first coefficient
+        polycoef = node.numbers("polycoef", None, np.zeros(1))
+        self.robot.tendon_equalities.append(TendonEquality(name, self.fixed_tendons[tendon], float(polycoef[0]), node))
 
     def _read_closure(self, name: str, node: XmlNode) -> None:
         is_weld = node.tag == "weld"
@@ -137,18 +162,21 @@ class _EqualityActuatorReader:
             self.settings.apply_defaults(node, None)
             name = node.get("name") or f"actuator {number + 1}"
             if node.tag in _UNSUPPORTED:
-                raise node.error("this type of actuator is not supported")
+                node.refuse("this type of actuator is not supported")
+                continue
             for attribute in ("joint", "jointinparent", "tendon", "site", "refsite", "body", "cranksite", "slidersite"):
                 node.get(attribute)
             stiffness, damping, offset = self._law(node)
             if not (stiffness or damping or offset):
                 unbiased.append(name)
                 continue
-            if node.get("joint") is None:
-                raise node.error("an actuator with a bias force is only supported on a joint")
+            if node.get("joint") is None or node.text("joint") not in self.scalar_joints:
+                node.refuse("an actuator with a bias force is only supported on a joint with a single coordinate")
+                continue
             joint, gear = self._joint(node, "joint"), float(node.numbers("gear", None, np.ones(1))[0])
             if not gear or offset or stiffness < 0 or damping < 0:
-                raise node.error("an actuator with a constant bias force, active without control, is not supported")
+                node.refuse("an actuator with a constant bias force, active without control, is not supported")
+                continue
             # the force is gear (-stiffness gear position - damping gear rate), with the control at zero
             target = -self.joint_ref[joint]
             self.robot.actuators.append(
@@ -174,12 +202,19 @@ class _EqualityActuatorReader:
                 raise node.error(f"actuators of biastype '{bias_type}' are not supported")
             return -float(coefficients[1]), -float(coefficients[2]), float(coefficients[0])
         if node.number("timeconst", 0.0) or node.number("dampratio", 0.0):
-            raise node.error("timeconst and dampratio are not supported: give kv")
+            node.refuse("timeconst and dampratio are not supported: give kv")
         if node.tag == "velocity":
             return 0.0, node.not_negative("kv", 1.0), 0.0
         if node.tag == "position":
             return node.not_negative("kp", 1.0), node.not_negative("kv", 0.0), 0.0
         raise node.error("this type of actuator is not supported")
+
+    def fixed_tendon_terms(self, section: XmlNode) -> None:
+        """Read the terms of fixed tendons."""
+        for node in section.children_with_tag("fixed"):
+            terms = [(self._joint(term, "joint"), term.number("coef", 0.0)) for term in node.children_with_tag("joint")]
+            if node.name:
+                self.fixed_tendons[node.name] = tuple((joint, weight) for joint, weight in terms if weight)
 
     # -- tendons ------------------------------------------------------------------------------------------------------
     def tendons(self, section: XmlNode) -> None:
@@ -188,6 +223,7 @@ class _EqualityActuatorReader:
             self.settings.apply_defaults(node, None)
             for attribute in ("stiffness", "damping", "frictionloss", "armature"):
                 if node.numbers(attribute, None, np.zeros(1)).any():
-                    raise node.error(f"a tendon with {attribute} is not supported: see mb.cable and mb.couple")
-            self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
+                    node.refuse(f"a tendon with {attribute} is not supported: see mb.cable and mb.couple")
+            if node.name not in self.tied_tendons:
+                self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
             node.document.mark_read(node)

@@ -93,6 +93,8 @@ class Link:
     mass: LinkInertia | None = None
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, RigidTransform] = field(default_factory=dict)
+    #: Part of the weight that is compensated by a force at the centre of mass.
+    gravity_compensation: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,16 @@ class JointEquality:
 
 
 @dataclass(frozen=True, eq=False)
+class TendonEquality:
+    """Constant length of a fixed tendon: ``sum weight_i coordinate_i = length``, relative to the reference pose."""
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    length: float
+    node: XmlNode
+
+
+@dataclass(frozen=True, eq=False)
 class PositionActuator:
     """Position actuator ``stiffness (target - position) - damping rate``, relative to the reference pose."""
 
@@ -149,6 +161,12 @@ class RobotDescription:
     equalities: list[JointEquality] = field(default_factory=list)
     actuators: list[PositionActuator] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    #: Replace inertia tensors that violate the triangle inequality (MJCF `balanceinertia`).
+    balances_inertia: bool = False
+    #: Density in kg/m^3 and viscosity in Pa s of the surrounding fluid.
+    fluid: tuple[float, float] = (0.0, 0.0)
+    #: Weighted sums of joint coordinates that are constant.
+    tendon_equalities: list[TendonEquality] = field(default_factory=list)
 
     def poses(self) -> dict[str | None, RigidTransform]:
         """Return the reference poses of all links in the world; parents come first."""
