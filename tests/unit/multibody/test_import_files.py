@@ -326,10 +326,6 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         ),
         (body('<joint name="j"/>') + '<actuator><muscle joint="j"/></actuator>', "this type of actuator"),
         (body('<joint name="j"/>') + '<actuator><position joint="j" dampratio="1"/></actuator>', "give kv"),
-        (
-            body('<joint name="j"/>') + '<actuator><general joint="j" biastype="affine" biasprm="3 0 0"/></actuator>',
-            "constant bias force",
-        ),
         (body("<joint/>") + '<tendon><spatial name="t" stiffness="4"/></tendon>', "a tendon with stiffness"),
         (body("<joint/>") + '<option viscosity="1" wind="1 0 0"/>', "wind"),
         (body("<joint/>") + '<option><flag damper="disable"/></option>', "switched off"),

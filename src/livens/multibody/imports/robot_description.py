@@ -136,14 +136,21 @@ class TendonEquality:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionActuator:
-    """Position actuator ``stiffness (target - position) - damping rate``, relative to the reference pose."""
+class Actuator:
+    """Actuator of a joint: the force ``gear (gain u + bias_0 + bias_1 length + bias_2 rate)`` of a control u.
+
+    Length and rate are those of the joint times `gear`; `offset` is the joint coordinate in the reference pose.
+    Control and force (before gearing) are clamped to their ranges.
+    """
 
     name: str
     joint: str
-    stiffness: float
-    damping: float
-    target: float
+    gain: float
+    bias: tuple[float, float, float]
+    gear: float
+    offset: float
+    control_range: tuple[float, float] | None
+    force_range: tuple[float, float] | None
     node: XmlNode
 
 
@@ -159,7 +166,7 @@ class RobotDescription:
     frames: dict[str, RigidTransform] = field(default_factory=dict)
     closures: list[LoopClosure] = field(default_factory=list)
     equalities: list[JointEquality] = field(default_factory=list)
-    actuators: list[PositionActuator] = field(default_factory=list)
+    actuators: list[Actuator] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     #: Replace inertia tensors that violate the triangle inequality (MJCF `balanceinertia`).
     balances_inertia: bool = False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from livens import math as m
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody import body_drag, sliding_joint_forces, spherical_joint_forces
@@ -15,6 +17,7 @@ from livens.multibody.body import Body
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
 from livens.multibody.imports.robot_description import (
+    Actuator,
     JointDof,
     JointEquality,
     Link,
@@ -23,6 +26,7 @@ from livens.multibody.imports.robot_description import (
     RobotDescription,
     TendonEquality,
 )
+from livens.multibody.inputs import Input, Law, held_value
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_types import SPATIAL_JOINTS
@@ -97,12 +101,7 @@ class MultibodyBuilder:
             self._add_closure(closure)
         self._add_loads_on_links()
         for actuator in robot.actuators:
-            if actuator.joint in self.non_scalar_joints:
-                actuator.node.refuse("an actuator with a bias force is only supported on a joint with one coordinate")
-                continue
-            joint = self.joints[actuator.joint]
-            gains = dict(kp=actuator.stiffness, kd=actuator.damping, reference=actuator.target)
-            self.mb.pd(joint, name=self._unique_name(actuator.name, "actuator"), **gains)
+            self._add_actuator(actuator)
         self._add_static_visuals()
         self._apply_initial_pose()
         skipped = next(iter(robot.links.values())).node.document.skipped if robot.links else []
@@ -354,6 +353,31 @@ class MultibodyBuilder:
             raise tendon.node.error(str(error)) from None
         self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([tendon.length]), True))
 
+    def _add_actuator(self, actuator: Actuator) -> None:
+        """Add an actuator as a motor whose control is an input of the same name."""
+        if actuator.joint in self.non_scalar_joints:
+            if any(actuator.bias):
+                actuator.node.refuse("an actuator with a bias force is only supported on a joint with one coordinate")
+            else:
+                self.robot.notes.append(f"the actuator '{actuator.name}' is not imported: its joint has several axes")
+            return
+        joint, mb = self.joints[actuator.joint], self.mb
+        name = self._unique_name(actuator.name, "actuator")
+        control = Input(name, np.array(0.0))
+        parameters: dict[str, Any] = control.parameters("command") | dict(
+            gain=actuator.gain, bias=np.array(actuator.bias), gear=actuator.gear, offset=actuator.offset
+        )
+        if actuator.control_range is not None:
+            parameters["control_range"] = np.array(actuator.control_range)
+        if actuator.force_range is not None:
+            parameters["force_range"] = np.array(actuator.force_range)
+        ranges = actuator.control_range is not None, actuator.force_range is not None
+        law = actuator_law(any(actuator.bias), *ranges)
+        key = "torque" if joint.joint_type.angle else "force"
+        element = mb.motor(joint, name=name, parameters=parameters, **{key: law})
+        control.uses.append((element, "command"))
+        mb._inputs[name] = control
+
     def _add_loads_on_links(self) -> None:
         """Add the drag of a fluid, and forces that compensate weight, on all links that move."""
         density, viscosity = self.robot.fluid
@@ -434,6 +458,25 @@ class MultibodyBuilder:
         if requested and unique != requested:
             self.robot.notes.append(f"the {category} '{requested}' is called '{unique}' in the model")
         return unique
+
+
+@functools.cache
+def actuator_law(has_bias: bool, limits_control: bool, limits_force: bool) -> Law:
+    """Return the law of an actuator, a function of time, joint coordinate, rate and parameters; see `Actuator`."""
+
+    def law(t: Any, position: Any, rate: Any, k: Any) -> Any:
+        control = held_value("command")(t, k)
+        if limits_control:
+            control = m.clip(control, k.control_range[0], k.control_range[1])
+        force = k.gain * control
+        if has_bias:
+            length = k.gear * (position + k.offset)
+            force = force + k.bias[0] + k.bias[1] * length + k.bias[2] * k.gear * rate
+        if limits_force:
+            force = m.clip(force, k.force_range[0], k.force_range[1])
+        return k.gear * force
+
+    return law
 
 
 def _link(cluster: _RigidCluster) -> Link:
