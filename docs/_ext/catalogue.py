@@ -78,8 +78,8 @@ def index_page(rows: list[Any]) -> str:
     pages = "\n".join(slug(row.name) for row in rows)
     return (
         "# Scheme catalogue\n\n"
-        f"livens has {len(rows)} schemes and families of schemes. Tick what you have and what you want. Every name leads "
-        "to a page with properties, requirements and advice. If you are new, read "
+        f"livens has {len(rows)} schemes and families of schemes. Tick what you have and what you want. "
+        "Every name leads to a page with properties, requirements and advice. If you are new, read "
         "[Choose a scheme](../../howto/choose-a-scheme.md) first.\n\n"
         f"```{{raw}} html\n{table}\n```\n\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
     )
@@ -114,8 +114,9 @@ def family_page(row: Any) -> str:
     return (
         f"# `{row.name}`\n\n{capitalised(traits.summary)}.\n\n{advice}| property | |\n|---|---|\n{table}\n\n"
         f"```python\nimport livens as lv\n\nscheme = lv.schemes.get({scheme!r})\nprint(scheme.traits.order)\n```\n\n"
-        f"Pass the name to a run: `lv.simulate(model, ..., scheme={scheme!r})`. `livens show {scheme}` prints this page "
-        "in a terminal. Known limits of the schemes are on [a page of their own](../../theory/known-limits.md).\n"
+        f"Pass the name to a run: `lv.simulate(model, ..., scheme={scheme!r})`. `livens show {scheme}` "
+        "prints this page in a terminal. "
+        "Known limits of the schemes are on [a page of their own](../../theory/known-limits.md).\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: gallery of the built-in problems, written from the registries of livens before the pages are read."""
+"""Sphinx extension: gallery of the built-in problems, written from the registries before the pages are read."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def write_gallery() -> None:
     lines = [
         "---\nhtml_theme.sidebar_secondary.remove: true\n---\n",
         "# Gallery\n",
-        f"livens contains {len(entries)} built-in problems. Every page shows how to run the problem, its options and its "
-        f"source; {len(FILMS)} pages contain an animation that you can turn and replay.\n",
+        f"livens contains {len(entries)} built-in problems. Every page shows how to run the problem, its options and "
+        f"its source; {len(FILMS)} pages contain an animation that you can turn and replay.\n",
     ]
     for title, names in by_section(entries).items():
         lines += [f"## {title}", "", "::::{grid} 2 2 3 4", ":gutter: 2", ""]

@@ -36,15 +36,19 @@ from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
 from livens.models.contact_detection import DetectedContacts
+from livens.models.system import System
 from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.taylor_equations import TaylorEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
+    from livens.engine.trees.arrays import TreeModel
+    from livens.multibody.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
@@ -122,6 +126,31 @@ class CompiledStep:
         unknowns = getattr(self.equations, "unknowns", None)
         report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
 
+    # -- tree ---------------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def tree_or_reason(self) -> SpanningTree | str:
+        """Spanning tree of the tree tier, or the reason why there is none."""
+        from livens.multibody.spanning_tree import NotATreeError, spanning_tree
+
+        if not self.scheme.steps_on_trees or not isinstance(self.model, System):
+            return f"scheme '{self.scheme.name}' does not step on trees"
+        if self.removed_constraints:
+            return "it has redundant constraints"
+        try:
+            return spanning_tree(self.model)
+        except NotATreeError as error:
+            return str(error)
+
+    def make_tree_model(self, k: np.ndarray) -> TreeModel:
+        """Return the arrays of the tree tier for one run; they change during the run."""
+        from livens.engine.trees.arrays import TreeModel
+
+        tree, model = self.tree_or_reason, self.model
+        assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
+        tree_model = TreeModel(model, tree, self.layout, self.scheme)
+        tree_model.set_parameters(k)
+        return tree_model
+
     # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
     def assembly_plan(self) -> AssemblyPlan | None:
@@ -156,13 +185,19 @@ class CompiledStep:
     def fingerprint(self) -> str:
         """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
         avoids_flat_graph = self.model.uses_sparse_path or self.equations.n_unknowns is not None
+        avoids_flat_graph = avoids_flat_graph or self._may_step_on_tree
         return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
 
     def matches_fingerprint(self, fingerprint: str) -> bool:
         """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
         if fingerprint == self.fingerprint or self.equations.loops_over_bodies:
             return fingerprint == self.fingerprint
-        return self.model.uses_sparse_path and fingerprint == self.flat_equations.fingerprint
+        has_flat_graph = self.model.uses_sparse_path or self._may_step_on_tree
+        return has_flat_graph and fingerprint == self.flat_equations.fingerprint
+
+    @property
+    def _may_step_on_tree(self) -> bool:
+        return self.scheme.steps_on_trees and isinstance(self.model, System)
 
     def error_estimate(self, tier: str) -> ErrorEstimateInfo | None:
         """Return the description of the error estimate of a tier, or None."""
@@ -240,6 +275,8 @@ class CompiledStep:
 
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
+        if tier == "tree":
+            return self.make_tree_model(c[2:]).initial_unknowns(z)
         if tier == "assembled":
             from livens.engine.assembled.assembly import AssemblyWorkspace
 
@@ -305,6 +342,10 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper
+        if tier == "tree":
+            from livens.engine.trees.stepper import TreeStepper
+
+            return TreeStepper
         return ReferenceStepper if tier == "reference" else fused_stepper_type(self)
 
     def make_stepper(

@@ -1,4 +1,4 @@
-"""Rank decisions: numerical rank, null spaces and dependent rows of matrices with known rank and rows of other units."""
+"""Rank decisions: numerical rank, null spaces and dependent rows of matrices with known rank."""
 
 import numpy as np
 import pytest

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import llvmlite
@@ -24,6 +26,8 @@ _loaded: weakref.WeakValueDictionary[str, NativeCode] = weakref.WeakValueDiction
 _MAX_RECENT = 128
 _recent: LruCache[str, NativeCode] = LruCache(_MAX_RECENT)
 _lock = threading.RLock()
+#: LLVM IR by function name while it is recorded for another target, see `recorded_ir`; else None.
+_ir_record: ContextVar[dict[str, str] | None] = ContextVar("ir_record", default=None)
 
 
 def cache_directory() -> Path | None:
@@ -147,7 +151,22 @@ def load_or_compile_module(key: str, make_ir: Callable[[], str], opt_level: int 
     return _load(f"library {key}", make_ir, "", opt_level, True)
 
 
+@contextlib.contextmanager
+def recorded_ir() -> Iterator[dict[str, str]]:
+    """Record the LLVM IR of the requested functions by name instead of compiling them."""
+    texts: dict[str, str] = {}
+    token = _ir_record.set(texts)
+    try:
+        yield texts
+    finally:
+        _ir_record.reset(token)
+
+
 def _load(key_text: str, make_ir: Callable[[], str], name: str, opt_level: int, run_passes: bool) -> NativeCode:
+    record = _ir_record.get()
+    if record is not None:
+        record[name] = make_ir()
+        return NativeCode.__new__(NativeCode)  # not loaded: only the text is used
     key = hashlib.sha256(f"{_fingerprint(opt_level)}{key_text}".encode()).hexdigest()
     with _lock:
         code = _loaded.get(key)

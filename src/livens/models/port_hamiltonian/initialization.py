@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
 from livens.models.linalg import EXACT_RTOL, equilibration, left_null_space
+from livens.types import FloatArray
 from livens.validation import check_array, check_vector
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ TOLERANCE = 1e-10
 
 
 def check_initial_state(
-    model: PortHamiltonian, x0: Any, t0: float = 0.0, k: np.ndarray | None = None, *, project: bool = False
+    model: PortHamiltonian, x0: FloatArray, t0: float = 0.0, k: np.ndarray | None = None, *, project: bool = False
 ) -> np.ndarray:
     """Check initial values: ``w^T [(J - R) z + (B - P) u - r] = 0`` must hold for all w with ``w^T E = 0``.
 

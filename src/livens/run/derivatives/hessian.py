@@ -15,6 +15,7 @@ from livens.run.derivatives.gradient import Gradient, LossTask
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.member_map import make_plan
 from livens.run.prepare import Prepared
+from livens.types import FloatArray, ModelFunction
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Hessian:
 
 
 def hessian(
-    loss: Callable[..., Any],
+    loss: ModelFunction,
     by: str | Sequence[str],
     *,
     every: int | None = None,
-    data: Any = None,
+    data: FloatArray | None = None,
     keep: str = "all",
 ) -> Callable[..., tuple[float, Gradient, Hessian]]:
     """Return a function that computes a loss of a run, its gradient and its second derivatives.
@@ -157,10 +158,10 @@ def _tangents_of(
         return {f"{name}[{i}]": InputTangent({name: np.eye(size)[i]}, zero_k) for i in range(size)}
     if name == "h":
         return {"h": InputTangent({}, zero_k, 1.0)}
-    if name not in table.entries:
+    if name not in table.entries and name not in table.aliases:
         valid_names = [*table.entries, *initial_sensitivity.input_names, "h"]
         raise InputError(f"cannot differentiate by '{spec}'{suggestion(name, valid_names)}")
-    entry = table.entries[name]
+    entry = table.lookup(name)
     for i in range(int(np.prod(entry.shape, dtype=int))):
         dk = zero_k.copy()
         for slice_ in entry.slices:
