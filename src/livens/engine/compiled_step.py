@@ -321,14 +321,15 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
-
-        def find_order() -> PivotOrder:
+        key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
+        order = self._first_pivot_orders.get(key)
+        if order is None:
             try:
-                return self.pivot_order_for(x, z, reference_inputs)
+                order = self.pivot_order_for(x, z, reference_inputs)
             except SingularMatrixError:
-                return self.pivot_order_for(x, z, c)
-
-        return self._first_pivot_orders.get_or_make((x.tobytes(), z.tobytes(), reference_inputs.tobytes()), find_order)
+                order = self.pivot_order_for(x, z, c)
+            self._first_pivot_orders.put(key, order)
+        return order
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property
