@@ -327,7 +327,7 @@ class CompiledStep:
             try:
                 order = self.pivot_order_for(x, z, reference_inputs)
             except SingularMatrixError:
-                order = self.pivot_order_for(x, z, c)
+                return self.pivot_order_for(x, z, c)  # not cached: it depends on c
             with self._lock:
                 self._first_pivot_orders[key] = order
                 while len(self._first_pivot_orders) > _MAX_PIVOT_ORDERS:
