@@ -188,8 +188,8 @@ def _complete_pivoting(
         raise SingularMatrixError("the Jacobian is numerically singular")
     row_order, column_order = list(range(size)), list(range(size))
     for k in range(size):
-        i, j = np.unravel_index(np.abs(matrix[k:, k:]).argmax(), (size - k, size - k))
-        for order, swap in ((row_order, k + int(i)), (column_order, k + int(j))):
+        i, j = divmod(int(np.abs(matrix[k:, k:]).argmax()), size - k)
+        for order, swap in ((row_order, k + i), (column_order, k + j)):
             order[k], order[swap] = order[swap], order[k]
         matrix[[k, k + i]] = matrix[[k + i, k]]
         matrix[:, [k, k + j]] = matrix[:, [k + j, k]]
