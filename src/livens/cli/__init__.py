@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -53,6 +54,9 @@ def main() -> None:
     """Run the command line; exit codes: 0 success, 2 invalid input, 3 integration failed, 130 interrupted."""
     from livens.errors import InputError, IntegrationError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # terminals without UTF-8
     try:
         app()
     except InputError as error:

@@ -327,7 +327,7 @@ class CompiledStep:
             try:
                 order = self.pivot_order_for(x, z, reference_inputs)
             except SingularMatrixError:
-                order = self.pivot_order_for(x, z, c)
+                return self.pivot_order_for(x, z, c)  # not cached: it depends on c
             self._first_pivot_orders.put(key, order)
         return order
 
