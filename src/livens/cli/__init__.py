@@ -44,9 +44,25 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, export_fmu, init, lab, list_, plot, report, reproduce, run, show, study, sweep, view
+    from livens.cli import (
+        bench,
+        export_fmu,
+        init,
+        lab,
+        list_,
+        plot,
+        report,
+        reproduce,
+        run,
+        show,
+        study,
+        sweep,
+        view,
+        warm_up,
+    )
 
-    for module in (run, init, list_, show, plot, view, lab, report, study, sweep, export_fmu, reproduce, bench):
+    commands = (run, init, list_, show, plot, view, lab, report, study, sweep, export_fmu, reproduce, bench, warm_up)
+    for module in commands:
         module.register(app)
 
 
