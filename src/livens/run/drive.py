@@ -173,7 +173,9 @@ class Outputs:
             is_angle += [quantity is not None and quantity.is_angle] * int(column.numel())
             columns.append(column)
         self.size = len(is_angle)
-        self._kernel = ObservableKernel(model, ca.vertcat(*columns)) if columns else None
+        #: Expressions of the outputs in the symbols of `model.view`.
+        self.column: Any = ca.vertcat(*columns) if columns else ca.SX(0, 1)
+        self._kernel = ObservableKernel(model, self.column) if columns else None
         self._angles = np.flatnonzero(is_angle)
         self._last: np.ndarray | None = None
 
