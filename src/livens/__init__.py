@@ -38,7 +38,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from livens import bodies as bodies
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from livens.run.ensemble.api import ensemble as ensemble
     from livens.run.events.event import Event as Event
     from livens.run.prepare import prepare as prepare
+    from livens.run.schedule import Schedule as Schedule
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
     from livens.run.step_control import StepControl as StepControl
@@ -131,6 +132,7 @@ _HOMES = {
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
+    "Schedule": "run.schedule",
     "StepControl": "run.step_control",
     "System": "models.system",
     "WriteError": "errors",

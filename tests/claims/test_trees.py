@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens.engine.stepper import IntegratorState
 from livens.engine.trees import stepper as tree_stepper
+from livens.multibody import assembly
 
 TYPES = ("revolute", "prismatic", "spherical", "fixed", "cylindrical", "universal", "planar")
 
@@ -94,7 +95,7 @@ def test_joints_that_are_defined_from_child_to_parent(types):
 
 
 def test_all_tiers_agree_on_a_branching_tree():
-    mb = tree(("revolute", "universal", "spherical", "prismatic", "revolute"), (-1, 0, 0, 1, 2), 3, laws=True)
+    mb = tree(("revolute", "spherical", "prismatic"), (-1, 0, 0), 3)
     assert_equal_runs(mb, ("tree", "fused", "assembled"), n_steps=10)
 
 
@@ -243,6 +244,18 @@ def test_contact_with_the_ground():
     assert force.max() > 50.0
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_armature_as_a_number_of_the_joint(is_reversed):
+    """Rotors that are coupled to revolute joints have no unknowns; motion and multipliers are those of rotor bodies."""
+    mb = tree(("revolute", "revolute", "revolute"), (-1, 0, 1), 4, laws=True, is_reversed=is_reversed)
+    for joint in list(mb.joints.values()):
+        rotor = mb.body(f"{joint.name} rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
+        bearing = mb.revolute(f"{joint.name} bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
+        mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+    run = assert_equal_runs(mb)
+    assert "6 bodies form a tree with 3 degrees of freedom" in run.info.tier_reason
+
+
 def test_parameters_of_a_prepared_step():
     """Masses, inertias, joint positions and stiffnesses are parameters of the tree as well."""
     mb = tree(("revolute", "revolute", "prismatic"), (-1, 0, 1), 2, laws=True)
@@ -253,6 +266,23 @@ def test_parameters_of_a_prepared_step():
         for tier in ("tree", "fused")
     ]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("types", "options"),
+    [
+        (TYPES, {}),
+        (TYPES, dict(floating=True)),
+        (("revolute", "spherical", "fixed", "revolute"), dict(is_reversed=True)),
+    ],
+)
+def test_initial_velocities_from_joint_rates(monkeypatch, types, options):
+    """Least kinetic energy in joint coordinates is that in all coordinates with constraints."""
+    parents = range(-1, len(types) - 1)
+    q, v = tree(types, parents, 3, **options).initial_state
+    monkeypatch.setattr(assembly, "tree_of", lambda system: None)
+    dense_q, dense_v = tree(types, parents, 3, **options).initial_state
+    assert np.abs(v).max() > 0.5 and np.array_equal(q, dense_q) and np.abs(v - dense_v).max() < 1e-11
 
 
 def test_choice_of_the_tier_is_explained():

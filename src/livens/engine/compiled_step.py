@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and mos
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
     from livens.engine.trees.arrays import TreeModel
-    from livens.engine.trees.spanning_tree import SpanningTree
+    from livens.multibody.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ class CompiledStep:
     @functools.cached_property
     def tree_or_reason(self) -> SpanningTree | str:
         """Spanning tree of the tree tier, or the reason why there is none."""
-        from livens.engine.trees.spanning_tree import NotATreeError, spanning_tree
+        from livens.multibody.spanning_tree import NotATreeError, spanning_tree
 
         if not self.scheme.steps_on_trees or not isinstance(self.model, System):
             return f"scheme '{self.scheme.name}' does not step on trees"

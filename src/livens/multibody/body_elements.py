@@ -327,7 +327,9 @@ def _orthonormal(q: Vector) -> list[ScalarLike]:
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
-def director_body(name: str, inertia: Inertia, visual: Any = None, rotor: bool = False) -> BodyElement:
+def director_body(
+    name: str, inertia: Inertia, visual: Sequence[Shape] | Shape | None = None, rotor: bool = False
+) -> BodyElement:
     """Return a free body parametrised by its centre of mass and three directors; constant mass matrix.
 
     See Kinon et al. 2023, 5.1.
@@ -400,7 +402,9 @@ def _planar_orthonormal(q: Vector) -> list[ScalarLike]:
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
-def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0), visual: Any = None) -> BodyElement:
+def planar_body(
+    name: str, mass: float, moment: float, centre: ArrayLike = (0.0, 0.0), visual: Sequence[Shape] | None = None
+) -> BodyElement:
     """Return a free body in the plane, parametrised by its centre of mass and two directors (Kinon et al. 2023, 5.2).
 
     Parameters

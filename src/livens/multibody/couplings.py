@@ -44,7 +44,7 @@ def screw(a: Parametrisation, b: Parametrisation) -> AngleRateConstraint:
     def angles(q: Vector, k: ParameterNamespace) -> Any:
         return list(cos_sin_angle(a, b, q, k.A, k.B))
 
-    def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> Any:
+    def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, 2]) - k.pitch * w[0]]
 
     return angle_rate_constraint(angles, rates)
@@ -88,7 +88,7 @@ def coupling_constraint(terms: tuple[CouplingTerm, ...]) -> AngleRateConstraint 
                 total = total + getattr(k, f"weight{i}") * rate
         return total
 
-    def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> Any:
+    def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [slides(q, v, k) + sum(getattr(k, f"weight{i}") * w[j] for j, i in enumerate(rotational_terms))]
 
     return angle_rate_constraint(angles, rates) if rotational_terms else lambda q, v, k: [slides(q, v, k)]
@@ -123,6 +123,7 @@ class Coupling:
             name=name,
             constraint_names=[coupling_type],
         )
+        self.element.joint = self
 
     def values(self, q: Vector) -> Any:
         """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""

@@ -20,7 +20,7 @@ from livens.multibody.body_constraint import BodyConstraint, snap_to_axes
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.joint_types import JointType
 from livens.multibody.parametrisation import Parametrisation
-from livens.types import FloatArray, Vector
+from livens.types import FloatArray, ScalarLike, Vector
 
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
@@ -56,7 +56,7 @@ def contact_arm(b: Parametrisation, q: Vector, k: ParameterNamespace, is_disc: b
 def _no_slip(b: Parametrisation, is_disc: bool) -> ModelFunction:
     """Return the tangential velocity components of the contact point."""
 
-    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> Any:
+    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         slip = v[:3] + m.cross(angular_velocity(b, q, v), contact_arm(b, q, k, is_disc))
         return [m.dot(k.plane[0], slip), m.dot(k.plane[1], slip)]
 
@@ -65,7 +65,7 @@ def _no_slip(b: Parametrisation, is_disc: bool) -> ModelFunction:
 
 @functools.cache
 def _no_lateral_velocity(b: Parametrisation) -> ModelFunction:
-    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> Any:
+    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [m.dot(b.vector(q, k.across), b.velocity(q, v, k.Y))]
 
     return rates

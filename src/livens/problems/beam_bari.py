@@ -64,7 +64,7 @@ class _SegmentedBeam:
 
         return c_product, d_product
 
-    def rates(self, x: Vector, y: Vector, t: ScalarLike, k: ParameterNamespace) -> list[Any]:
+    def rates(self, x: Vector, y: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         """Return ``theta'`` and ``theta'' = C v + D w``."""
         angle = x[: self.n]
         v = self._segment_moments(angle, t, k)

@@ -250,7 +250,7 @@ def _array(value: Any, dtype: Any = None, **named: Any) -> Any:
     return numbers.astype(object) if numbers.dtype == float and numbers.ndim else numbers
 
 
-def _as_array(value: Any, dtype: Any = None, **named: Any) -> Any:
+def _as_array(value: Any, dtype: Any = None, **named: Any) -> np.ndarray:
     return value if isinstance(value, np.ndarray) and value.dtype == object else _array(value, dtype)
 
 

@@ -101,7 +101,7 @@ def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametris
 
 @functools.cache
 def _stick_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
-    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> Any:
+    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         along = slip_components(geometry, a, b, q[:n], v[:n], k)
         return [k.sticking * x + (1 - k.sticking) * rate for x, rate in zip(along, v[n + 1 :], strict=True)]
 

@@ -63,11 +63,11 @@ class LivensStages(ElementScheme):
     def initial_multiplier_guess(self, name: str, lam: Expr) -> Expr:
         return lam
 
-    def positions(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Any]:
+    def positions(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         """Return the stage positions ``Q_i``."""
         raise NotImplementedError
 
-    def velocity_increments(self, x: SimpleNamespace) -> list[Any]:
+    def velocity_increments(self, x: SimpleNamespace) -> list[Expr]:
         """Return the velocity increments ``V_i - v0`` of the stages."""
         raise NotImplementedError
 

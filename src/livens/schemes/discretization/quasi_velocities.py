@@ -181,7 +181,7 @@ class QuasiVelocities:
             accelerations.append(solve_3x3(tensor, torque) if frame.dimension == 3 else torque / tensor)
         return ca.vertcat(*accelerations)
 
-    def explicit_rates(self, q: Any, force: Any, k: Any) -> Any:
+    def explicit_rates(self, q: Any, force: Expr, k: Any) -> Any:
         """Return `accelerations` without gyroscopic terms, but torques for bodies in space.
 
         The angular momentum of a body in space has the rate of change ``l' = tau``.

@@ -328,7 +328,7 @@ class _ElementBody:
     """Body of an element: kinematics from the element's dofs; directors that the element does not use are zero."""
 
     def __init__(
-        self, body_step: Any, x: Expr, dofs: list[tuple[int, int]], local: KernelSymbols, n_needed: int
+        self, body_step: RigidBodyStep, x: Expr, dofs: list[tuple[int, int]], local: KernelSymbols, n_needed: int
     ) -> None:
         assert isinstance(body_step, GGLStep)
         self.body_step, n = body_step, _n_coordinates(body_step)

@@ -299,7 +299,9 @@ class SemiExplicitStep:
         terms = self.forces.evaluate(elements, q_eval, u_eval, t + b * h, k)
         return tw.explicit_rates(q_eval, terms.force, k), terms
 
-    def _constraint_terms(self, old: Any, x: Any, u0: Any, u: Any, t: Any, h: Any, k: Any) -> tuple[Any, Any, Any]:
+    def _constraint_terms(
+        self, old: SimpleNamespace, x: SimpleNamespace, u0: Expr, u: Expr, t: Expr, h: Expr, k: Expr
+    ) -> tuple[Expr, Expr, Expr]:
         """Return ``-G(q_m)^T lam`` on u, the constraints at t + h, and the power of rheonomic constraints."""
         tw = self.velocities
         if not self.enforced:
@@ -311,8 +313,8 @@ class SemiExplicitStep:
         return tw.explicit_rates(q_m, reaction, k), g / h, ca.dot(g_t, x.lam)
 
     def _residual(
-        self, old: Any, u0: Any, u: Any, acceleration: Any, reaction: Any, q_1: Any, h: Any, k: Any
-    ) -> list[Any]:
+        self, old: SimpleNamespace, u0: Expr, u: Expr, acceleration: Expr, reaction: Expr, q_1: Any, h: Expr, k: Expr
+    ) -> list[Expr]:
         """Return the residual of the mean velocities: velocities for constant diagonal mass, else momenta."""
         tw = self.velocities
         if not self.implicit_dofs:

@@ -46,7 +46,7 @@ def velocity_constraint_forces(
     return force, work, friction_loss, ca.vertcat(*([position_residual[:n_position]] if n_position else []), residual)
 
 
-def velocity_constraint_residual(e: ElementFunctions, q0: Expr, v_m: Expr, t: Any, h: Any) -> tuple[Any, Any]:
+def velocity_constraint_residual(e: ElementFunctions, q0: Expr, v_m: Expr, t: Expr, h: Expr) -> tuple[Expr, Expr]:
     """Return the velocity-level constraints of an element in a step, and their Jacobian in the mean velocity."""
     model = e.model
     assert model.velocity_constraints is not None

@@ -138,7 +138,7 @@ class _JPRKStages(PartitionedLivensRK):
         return h * self.elimination.b[0] * (x.v1 - increments[0] - increments[-1])
 
 
-def momentum_rate_and_gddot(e: ElementFunctions, q: Expr, v: Any, a: Any, t: Expr) -> tuple[Expr, Expr]:
+def momentum_rate_and_gddot(e: ElementFunctions, q: Expr, v: Expr, a: Expr, t: Expr) -> tuple[Expr, Expr]:
     """Return ``d/dt dT/dv`` and ``d^2/dt^2 g`` for these positions, velocities and accelerations."""
     m, acceleration = e.model, ca.SX.sym("a", e.n)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.models.element import Element, ElementType, InvariantForm
 from livens.models.system import System
+from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import joint_invariants
 from livens.multibody.loads import gravity_potential
@@ -51,19 +52,32 @@ class BodyForce:
     body: int
 
 
+@dataclass(frozen=True)
+class Armature:
+    """Rotor on the ground that rotates with a revolute tree joint: its inertia is a number of this joint."""
+
+    element_index: int  # of the coupling
+    rotor: int
+    body: int  # whose tree joint drives the rotor
+
+
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
-    """Tree joints in topological order, weight elements by body, force laws in joints, and forces on single bodies."""
+    """Tree joints in topological order, weight elements by body, force laws in joints, and forces on single bodies.
+
+    The bodies of armatures follow all others.
+    """
 
     joints: tuple[TreeJoint, ...]
     weights: dict[int, int] = field(default_factory=dict)
     laws: tuple[JointLaw, ...] = ()
     forces: tuple[BodyForce, ...] = ()
+    armatures: tuple[Armature, ...] = ()
 
     @property
     def n_dof(self) -> int:
         """Number of degrees of freedom."""
-        return sum(DEGREES_OF_FREEDOM[joint_type_name(joint)] for joint in self.joints)
+        return sum(DEGREES_OF_FREEDOM[joint_type_name(joint)] for joint in self.joints) - len(self.armatures)
 
 
 DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3)
@@ -115,14 +129,40 @@ def spanning_tree(system: System) -> SpanningTree:
         elif _contributes(system.element_types[index]):
             others.append(index)
     tree = _traverse(len(system.frames), joints)
-    laws, forces = list[JointLaw](), list[BodyForce]()
+    laws, forces, armatures = list[JointLaw](), list[BodyForce](), list[Armature]()
     for index in others:
+        coupling = system.elements[index].joint
+        if isinstance(coupling, Coupling):
+            armatures.append(_armature(index, coupling, tree))
+            continue
         force = _body_force(system, index)
         if force is None or isinstance(system.elements[index].joint, Joint):
             laws.append(_law(system, index, tree))
         else:
             forces.append(force)
-    return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces))
+    rotors = {armature.rotor for armature in armatures}
+    if len(rotors) < len(armatures) or len({armature.body for armature in armatures}) < len(armatures):
+        raise NotATreeError("a joint or a rotor has several armatures")
+    loaded = {law.body for law in laws} | {force.body for force in forces} | {joint.parent for joint in tree}
+    if loaded & rotors:
+        raise NotATreeError("other elements act on the rotor of an armature")
+    tree = [joint for joint in tree if joint.body not in rotors] + [joint for joint in tree if joint.body in rotors]
+    return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces), tuple(armatures))
+
+
+def _armature(index: int, coupling: Coupling, tree: list[TreeJoint]) -> Armature:
+    """Return the armature of a coupling between a revolute tree joint and a rotor in a bearing on the ground."""
+    owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
+    ends = [owners.get(id(joint)) for joint, _, _ in coupling.terms]
+    weights = [weight for _, _, weight in coupling.terms]
+    if len(ends) == 2 and weights[0] == -weights[1] and coupling.coupling_type == "armature":
+        driver, rotor = ends
+        if driver is not None and rotor is not None and rotor.joint is not None:
+            is_revolute = joint_type_name(driver) == joint_type_name(rotor) == "revolute"
+            on_ground = rotor.parent < 0 and not rotor.is_reversed and not np.any(rotor.joint.parameters["Y"])
+            if is_revolute and on_ground:
+                return Armature(index, rotor.body, driver.body)
+    raise NotATreeError(f"the coupling '{coupling.name}' is not an armature of a revolute joint")
 
 
 def _body_force(system: System, index: int) -> BodyForce | None:
