@@ -22,8 +22,7 @@ from livens.errors import InputError, IntegrationError, suggestion
 from livens.models.base import Model
 from livens.models.observable import output_expression
 from livens.run.plan import Plan
-from livens.run.simulate import compile_and_start
-from livens.run.startup import make_stepper, start_integration
+from livens.run.startup import compile_and_start, make_stepper, start_integration
 
 #: Largest number of steps in one native call.
 _CHUNK_STEPS = 64

@@ -19,8 +19,7 @@ from livens.multibody.multibody import Multibody
 from livens.run.bridges.gym.environment import Reset, Reward, parse_names, prepared_model
 from livens.run.drive import Outputs, input_indices
 from livens.run.ensemble.run import lane_stepper, unsupported_reason
-from livens.run.simulate import compile_and_start
-from livens.run.startup import initial_unknowns
+from livens.run.startup import compile_and_start, initial_unknowns
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_integer
 
