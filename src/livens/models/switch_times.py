@@ -42,9 +42,15 @@ def switch_times(model: Model, k: np.ndarray, begin: float, end: float) -> np.nd
     >>> switch_times(kick, kick.parameter_vector(), 0.0, 10.0)
     array([1.5])
     """
-    time_blocks = [np.zeros(0)]
+    values = np.ascontiguousarray(k, dtype=float).ravel()
+    return _search_times(model, values.tobytes(), float(begin), float(end)).copy()
+
+
+@functools.lru_cache(maxsize=256)
+def _search_times(model: Any, parameters: bytes, begin: float, end: float) -> np.ndarray:
+    """Search for the switch times; equal runs are searched once."""
+    values, time_blocks = np.frombuffer(parameters), [np.zeros(0)]
     for function, dofs in _functions_of_time(model):
-        values = np.asarray(k, dtype=float).ravel()
         numbers = values if dofs is None else values[list(dofs)]
         t = ca.SX.sym("t")
         time_blocks.append(sign_changes(ca.Function("s", [t], [function(t, numbers)]), begin, end))
