@@ -13,6 +13,7 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.six_axis_arm import _LINKS
 from livens.scene import shapes
+from livens.types import Vector
 
 #: Angles of the end (rad), torque bounds (N m), and radius of the links (m).
 _TARGET = np.array([1.0, 0.8, -1.2, 0.6, 0.9, -0.5])
@@ -53,7 +54,7 @@ def _chain(q: Any, v: Any) -> tuple[Any, Any, list[list[Any]]]:
     return T, V, points
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     points = _chain(q, [0.0] * len(_LINKS))[2]
     return [shapes.rod(a, b, name=f"link {i + 1}") for i, (a, b) in enumerate(itertools.pairwise(points))]
 

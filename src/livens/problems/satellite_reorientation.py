@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,11 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Moment of inertia of a wheel about its axis (kg m^2).
 _WHEEL_INERTIA = 1.0
@@ -17,7 +22,7 @@ _WHEEL_INERTIA = 1.0
 _BIAS = np.array([1.5, -1.0, 0.8])
 
 
-def _omega(q: Any, v: Any) -> list[Any]:
+def _omega(q: Vector, v: Vector) -> list[Any]:
     """Return the angular velocity in the body frame from a unit quaternion and its rate."""
     return [
         2 * (q[0] * v[1] - q[1] * v[0] - q[2] * v[3] + q[3] * v[2]),
@@ -26,12 +31,12 @@ def _omega(q: Any, v: Any) -> list[Any]:
     ]
 
 
-def _kinetic(q: Any, v: Any, k: Any) -> Any:
+def _kinetic(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
     w = _omega(q, v)
     return sum(0.5 * k.J[i] * w[i] ** 2 + 0.5 * k.I * (w[i] + v[4 + i]) ** 2 for i in range(3))
 
 
-def _rotations(q: Any) -> list[list[Any]]:
+def _rotations(q: Vector) -> list[list[Any]]:
     """Return the generators of rotations in space, which multiply the quaternion from the left."""
     rows = []
     for i in range(3):
@@ -45,7 +50,7 @@ def _rotations(q: Any) -> list[list[Any]]:
     return rows
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     w, x, y, z = q[0], q[1], q[2], q[3]
     axes = [
         [1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)],
@@ -71,7 +76,7 @@ def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
     axis = np.array([1.0, 2.0, 3.0]) / np.sqrt(14.0)
     target = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis])
 
-    def rotation_error(q: Any) -> list[Any]:
+    def rotation_error(q: Vector) -> list[Any]:
         """Return the vector part of ``target^-1 q``."""
         p = target
         return [

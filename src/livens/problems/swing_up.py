@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +11,13 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _cart_visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _cart_visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     cart, tip = [q[0], 0.0], [q[0] + k.l * m.sin(q[1]), -k.l * m.cos(q[1])]
     return [
         shapes.path([[-2.0, 0.0], [2.0, 0.0]], name="rail"),
@@ -56,7 +60,7 @@ def cart_pole_swing_up(bound: float = 20.0, duration: float = 2.0, distance: flo
     return Problem("cart-pole-swing-up", model, q0, np.zeros(2), "livens-variational", 0.01, duration, control=control)
 
 
-def _acrobot_visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _acrobot_visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     elbow = [k.l1 * m.sin(q[0]), -k.l1 * m.cos(q[0])]
     tip = [elbow[0] + k.l2 * m.sin(q[1]), elbow[1] - k.l2 * m.cos(q[1])]
     return [

@@ -22,6 +22,7 @@ from livens.transcription.multistart import random_guess, relaxed_inputs
 from livens.transcription.problem_checks import check_problem
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
+from livens.types import ModelFunction
 from livens.validation import check_integer, check_positive
 
 #: Largest number of initial guesses of a multi-start.
@@ -41,7 +42,7 @@ def optimal_control(
     along: Mapping[str, Any] | None = None,
     periodic: bool | Callable[..., Any] | None = None,
     minimise: Any = "effort",
-    final: Callable[..., Any] | None = None,
+    final: ModelFunction | None = None,
     free: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
     shape: str | None = None,

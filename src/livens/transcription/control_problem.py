@@ -24,6 +24,7 @@ from livens.transcription.step_inputs import (
     input_shape,
     stage_nodes,
 )
+from livens.types import ModelFunction
 from livens.validation import check_integer, check_number
 
 #: Objectives by name; all other objectives are functions.
@@ -95,7 +96,7 @@ def control_problem(
     along: Mapping[str, Any] | None,
     periodic: bool | Callable[..., Any] | None,
     minimise: Any,
-    final: Callable[..., Any] | None,
+    final: ModelFunction | None,
     free: Mapping[str, Any] | None,
     parameters: Mapping[str, Any] | None,
     shape: str | None,

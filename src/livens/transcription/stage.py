@@ -9,7 +9,7 @@ where functions of the user depend on it, it is an additional node variable that
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -27,6 +27,7 @@ from livens.transcription.control_problem import OBJECTIVES, ControlProblem
 from livens.transcription.motion_points import STATE_ARGUMENTS, Condition, MotionPoint, named_conditions, quantity
 from livens.transcription.nlp_blocks import BlockFunctions
 from livens.transcription.step_inputs import stage_nodes
+from livens.types import ModelFunction
 from livens.validation import check_vector
 
 
@@ -209,9 +210,7 @@ class StageModel:
         labels += [c.name for c in along for _ in c.lower]
         return BlockFunctions("stage", s.vector, s.data, ca.vertcat(*rows), cost, labels), along
 
-    def _running_cost(
-        self, objective: Callable[..., Any], s: _StageVariables, old: MotionPoint, new: MotionPoint
-    ) -> ca.SX:
+    def _running_cost(self, objective: ModelFunction, s: _StageVariables, old: MotionPoint, new: MotionPoint) -> ca.SX:
         """Return the mean of a function over a step: by the quadrature of the scheme, or the trapezoidal rule."""
         if not self.quadrature:
             values = [_scalar(quantity(self.model, objective, point)[0]) for point in (old, new)]
