@@ -173,9 +173,6 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
         if name in own_names or quantity.from_multipliers or ca.depends_on(ca.SX(quantity.expression(*probe)), lam):
             continue
 
-        def expression(q: Any, v: Any, lam: Any, t: Any, k: Any, original: Quantity = quantity) -> Any:
-            return original.expression(*to_bodies(q, v), ca.SX.zeros(system.m), t, k)
-
         reduced[name] = Quantity(
             quantity.description, quantity.unit, expression, quantity.is_angle, shape=quantity.shape,
             postprocess=quantity.postprocess,
@@ -183,5 +180,20 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
     for i, joint in enumerate(path):
         unit = "rad/s" if joint.type_name == "revolute" else "m/s"
         rate = f"{joint.name}.{_COORDINATES[joint.type_name][1]}"
-        reduced[rate] = Quantity("joint rate", unit, lambda q, v, lam, t, k, i=i: v[i])
+        reduced[rate] = Quantity("joint rate", unit, _velocity_entry(i))
     return reduced
+
+
+def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> Callable[..., Any]:
+    """Return the expression of an output as a function of joint coordinates."""
+
+    def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        positions, velocities = to_bodies(q, v)
+        return quantity.expression(positions, velocities, ca.SX.zeros(n_constraints), t, k)
+
+    return expression
+
+
+def _velocity_entry(i: int) -> Callable[..., Any]:
+    """Return the expression of one velocity."""
+    return lambda q, v, lam, t, k: v[i]
