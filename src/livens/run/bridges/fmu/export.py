@@ -41,8 +41,7 @@ from livens.models.problem import Problem
 from livens.progress import report_progress
 from livens.run.bridges.fmu.description import FmuVariable, model_description
 from livens.run.plan import Plan
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
 
@@ -189,7 +188,7 @@ class _ExportedStep:
         e, texts = self.equations, dict[str, str]()
         update = [] if e.update_matrix is None else [e.update_matrix[0]]
         jacobian = ca.Function("jacobian", e.arguments, [ca.densify(ca.vertcat(e.jac_values, *update))])
-        makers = {
+        makers: dict[str, Callable[[], object]] = {
             "newton": lambda: newton_kernel(e, self.order),
             "first_correction": lambda: first_correction_kernel(e, self.order),
             "residual": lambda: residual_kernel(e),
