@@ -174,8 +174,8 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
             continue
 
         reduced[name] = Quantity(
-            quantity.description, quantity.unit, expression, quantity.is_angle, shape=quantity.shape,
-            postprocess=quantity.postprocess,
+            quantity.description, quantity.unit, _in_joint_coordinates(quantity, to_bodies, system.m),
+            is_angle=quantity.is_angle, shape=quantity.shape, postprocess=quantity.postprocess,
         )  # fmt: skip
     for i, joint in enumerate(path):
         unit = "rad/s" if joint.type_name == "revolute" else "m/s"
