@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from livens.results.ensemble import Ensemble as Ensemble
     from livens.results.result import Result as Result
     from livens.results.storage.hdf5_reader import load as load
+    from livens.run.bridges.fmu.export import fmu as fmu
     from livens.run.bridges.solve_ivp import solve_ivp as solve_ivp
     from livens.run.derivatives.ensemble_jvp import jvp as jvp
     from livens.run.derivatives.gradient import value_and_gradient as value_and_gradient
@@ -134,6 +135,7 @@ _HOMES = {
     "WriteError": "errors",
     "deg": "multibody.units",
     "ensemble": "run.ensemble.api",
+    "fmu": "run.bridges.fmu.export",
     "from_sympy": "models.sympy_models",
     "hessian": "run.derivatives.hessian",
     "linearise": "analysis.linearise",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
@@ -13,6 +13,11 @@ from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_c
 from livens.multibody.couplings import displacement_rate
 from livens.multibody.joint_types import cos_sin_angle, split_pair
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+from livens.types import FloatArray, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 Law = Callable[..., Any]
 
@@ -24,14 +29,16 @@ def torsion_spring_potential(a: Parametrisation, b: Parametrisation) -> Invarian
     Cosine and sine are bilinear in the directors. The angle is within half a turn of the rest angle.
     """
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         c, s = m.cos(k.rest), m.sin(k.rest)
         return 0.5 * k.stiffness * m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1]) ** 2
 
     return of_invariants(joint_invariants(a, b, True), energy)
 
 
-def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B: Any) -> Any:
+def angle_rate(
+    a: Parametrisation, b: Parametrisation, q: Vector, v: Vector, A: FloatArray, B: FloatArray
+) -> ScalarLike:
     """Return the rate of the joint angle of b relative to a, from the rates of ``(cosine, sine)``.
 
     At the midpoint of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the Cayley map.
@@ -47,7 +54,7 @@ def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B
     return (cosine * rates[1] - sine * rates[0]) / (cosine**2 + sine**2)
 
 
-def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
+def angular_velocity(parametrisation: Parametrisation, q: Vector, v: Vector) -> ScalarLike | Vector:
     """Return the angular velocity ``A^-1 sum d_i x v_i``: exact for rigid motion, also for midpoint directors."""
     if isinstance(parametrisation, GroundParametrisation):
         return 0.0 if parametrisation.dimension == 2 else m.array([0.0, 0.0, 0.0])
@@ -58,7 +65,7 @@ def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
     return m.array([m.dot(parametrisation.generalised_torque(q, unit), v) for unit in units])
 
 
-def joint_displacement(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Any:
+def joint_displacement(a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the displacement of a sliding joint along the axis of the first body: bilinear in the directors."""
     qa, qb = split_pair(a, q)
     axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
@@ -73,14 +80,16 @@ def joint_invariants(a: Parametrisation, b: Parametrisation, rotational: bool) -
     return lambda q, k: [joint_displacement(a, b, q, k)]
 
 
-def coordinate_and_rate(w: Any, u: Any, rotational: bool) -> tuple[Any, Any]:
+def coordinate_and_rate(
+    w: Sequence[ScalarLike] | Vector, u: Sequence[ScalarLike] | Vector, rotational: bool
+) -> tuple[ScalarLike, ScalarLike]:
     """Return joint coordinate and rate from the invariants and their rates (angle, or displacement)."""
     if not rotational:
         return w[0], u[0]
     return m.atan2(w[1], w[0]), (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2)
 
 
-def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[Any]:
+def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
     """Return the forces conjugate to the invariants; their power is `size` times the rate of the joint coordinate.
 
     The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this size
@@ -98,7 +107,9 @@ def motor(
 ) -> InvariantForm:
     """Return the forces of a motor: a law of time, joint coordinate and rate; on b, and with opposite sign on a."""
 
-    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+    def forces(
+        w: Sequence[ScalarLike] | Vector, u: Sequence[ScalarLike] | Vector, t: ScalarLike, k: ParameterNamespace
+    ) -> list[ScalarLike]:
         arguments = (t, *coordinate_and_rate(w, u, rotational))
         return conjugate_force(w, law(*arguments, k) if has_parameters else law(*arguments), rotational)
 
@@ -109,7 +120,7 @@ def motor(
 def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
     """Return the rheonomic constraint on a joint angle: ``cos(phi) sine - sin(phi) cosine = 0``."""
 
-    def constraints(q: Any, t: Any, k: Any) -> Any:
+    def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         cosine, sine = cos_sin_angle(a, b, q, k.A, k.B)
         angle = law(t)
         return [m.cos(angle) * sine - m.sin(angle) * cosine]
@@ -121,7 +132,7 @@ def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFuncti
 def displacement_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
     """Return the rheonomic constraint on a joint displacement."""
 
-    def constraints(q: Any, t: Any, k: Any) -> Any:
+    def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a, q)
         axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
         return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,12 @@ from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ArrayLike, ScalarLike, Vector
 from livens.validation import check_array, check_choice
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace, TiedParameter
+
 
 TimeFunction = Callable[[Any], Any]
 
@@ -27,7 +32,7 @@ def gravity_potential(parametrisation: Parametrisation) -> ModelFunction:
     return lambda q, k: -k.mass * m.dot(k.gravity, parametrisation.point(q, k.X))
 
 
-def gravity(body: BodyElement, g: Any = None) -> Element:
+def gravity(body: BodyElement, g: ArrayLike | None = None) -> Element:
     """Return the weight of a body.
 
     Parameters
@@ -59,14 +64,14 @@ def gravity(body: BodyElement, g: Any = None) -> Element:
     )
 
 
-def _mass(body: BodyElement) -> Any:
+def _mass(body: BodyElement) -> TiedParameter | float:
     """Return the mass parameter of the body, or its value for a body that only rotates, which has no such parameter."""
     return shared(body, "mass") if "mass" in body.parameters.values else body.mass
 
 
 @functools.cache
 def _force(parametrisation: Parametrisation, f: TimeFunction, body_axes: bool) -> ModelFunction:
-    def forces(q: Any, t: Any, k: Any) -> Any:
+    def forces(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Vector:
         components = m.array(f(t))
         return parametrisation.generalised_force(
             q, k.X, parametrisation.rotation_matrix(q) @ components if body_axes else components
@@ -155,7 +160,7 @@ def torque(body: BodyElement, tau: TimeFunction) -> Element:
     return Element(body.coordinates, forces=_torque(body.parametrisation, tau), name=f"torque on {body.name}")
 
 
-def time_function(context: str, value: Any) -> TimeFunction:
+def time_function(context: str, value: ModelFunction) -> TimeFunction:
     """Return a function of time; numbers become constant functions."""
     if callable(value):
         return value

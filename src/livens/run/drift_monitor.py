@@ -18,6 +18,7 @@ from livens.engine.stepper import IntegratorState, StepChunk
 from livens.engine.trees.observables import TreeObservables
 from livens.models.base import Model
 from livens.results.record import Summary
+from livens.types import Expr, FloatArray, IndexTable
 from livens.validation import all_finite
 
 #: Growth factor of an unsupplied energy above which the integration has blown up.
@@ -46,7 +47,7 @@ def _model_cache(fingerprint: str) -> dict[Any, Any]:
     return {}
 
 
-def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Any, np.ndarray]:
+def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Expr, IndexTable]:
     """Return the monitored expressions (energy, magnitude, constraints, momenta) and the sizes of the momenta."""
     view = model.view
     columns = [view.observable(energy) if energy else ca.SX(0), ca.SX(model.energy_scale())]
@@ -249,7 +250,7 @@ class DriftMonitor:
             summary_from_maxima, energy, momenta, start, self._reference_energy.item(0), self._maxima.copy()
         )
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray | float]:
         self._observe_initial_state()
         initial_row = self._initial_row if self._initial_row is not None else np.zeros(0)
         last_energy, reference_energy = float(self._last_energy[0]), float(self._reference_energy[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from livens.results.provenance import provenance
 from livens.results.record import RunInfo
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike
 from livens.validation import check_choice, check_number, check_positive
 
 TIERS = ("auto", "tree", "fused", "assembled", "reference")
@@ -156,7 +157,7 @@ class Plan:
         if self.control is not None:
             self.control.validate(self.scheme, self.tier)
 
-    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Plan:
+    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, ArrayLike] | None) -> Plan:
         """Return a copy with other initial values and parameters; all other fields are already validated."""
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")
@@ -216,7 +217,7 @@ class Plan:
         return tuple(name for name in available if name == "t" or name in names)
 
     @functools.cached_property
-    def cache(self) -> dict[str, Any]:
+    def cache(self) -> dict[Hashable, Any]:
         """Cache shared by all plans derived from this one by `with_inputs`.
 
         Results refer to their plans: entries must not refer to the compiled step, whose code would never be freed.
@@ -226,7 +227,7 @@ class Plan:
     # -- run info in files --------------------------------------------------------------------------------------------
     def run_info(self, compiled: CompiledStep) -> RunInfo:
         """Return the run info that is stored in result files."""
-        key = compiled.fingerprint
+        key = "run info", compiled.removed_constraints
         if key not in self.cache:
             self.cache[key] = self._run_info(compiled)
         return self.run_info_like(self.cache[key])
@@ -303,7 +304,7 @@ class Plan:
         )
 
 
-def _taylor_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
+def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None) -> tuple[Scheme, Any]:
     """Return scheme and control of a Taylor scheme, which chooses its steps unless h is given.
 
     A given tolerance may select another order of the scheme; otherwise the scheme's tolerance is used.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,12 @@ from livens.run.drift_monitor import DriftMonitor
 from livens.run.events.event import Event
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
-from livens.run.simulate import compile_and_start, execute
-from livens.run.startup import REFERENCE_H, start_integration
+from livens.run.simulate import execute
+from livens.run.startup import REFERENCE_H, compile_and_start, start_integration
 from livens.run.step_control import StepControl
 from livens.run.stepping import make_stepping
 from livens.schemes.core.scheme import Scheme
+from livens.types import FloatArray, ModelFunction
 from livens.validation import check_number, check_positive
 
 if TYPE_CHECKING:
@@ -199,8 +200,8 @@ class Prepared:
         return execute(plan, events=events, out=out, force=force, progress=progress)
 
     def value_and_gradient(
-        self, loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
-    ) -> Callable[..., Any]:
+        self, loss: ModelFunction, *, every: int | None = None, data: FloatArray | None = None, keep: str = "all"
+    ) -> ModelFunction:
         """Return a function that computes a loss of a run of this step and its derivatives by all inputs.
 
         Equivalent to `livens.value_and_gradient` with this step as the first argument.
@@ -406,7 +407,7 @@ def prepare(
         Treatment of redundant constraints.
     control : StepControl, optional
         Step-size control.
-    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
+    tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
         Tier of the engine, see `livens.simulate`.
     threads : int, default 1
         Number of threads of the assembled tier.

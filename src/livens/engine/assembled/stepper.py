@@ -40,6 +40,7 @@ from livens.engine.stepper import (
     StepFailure,
     Stepper,
     StepperOptions,
+    step_inputs,
     truncate_at_nonfinite,
 )
 
@@ -198,7 +199,7 @@ class AssembledStepper(Stepper):
         has_history = state.stepper_state.size == self._n_substeps * (
             self._plan.compensation_layout.size + N_LOOP_STATE
         )
-        inputs = np.concatenate([[0.0, state.t], self._k])
+        inputs = step_inputs(0.0, state.t, self._k)
         self._view_by_step(w.M)[0] = (
             state.stepper_state if has_history else time_loop.initial_history(self._plan, state.z, inputs)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from livens.multibody.builder.forces import ForceMethods, constant
 from livens.multibody.joint import Joint
 from livens.multibody.pid import integrator_body, integrator_constraint, pid_force, wrapped_error
 from livens.multibody.sampled_controller import SampledController, command_element
+from livens.types import ModelFunction, ScalarLike
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 class ControlMethods(ForceMethods):
@@ -26,9 +30,9 @@ class ControlMethods(ForceMethods):
         *,
         kp: float,
         kd: float = 0.0,
-        reference: Any = 0.0,
-        reference_rate: Any = 0.0,
-        feedforward: Any = 0.0,
+        reference: ModelFunction | float = 0.0,
+        reference_rate: ModelFunction | float = 0.0,
+        feedforward: ModelFunction | float = 0.0,
         name: str = "",
     ) -> Element:
         """Add a PD controller of a joint: ``kp (reference - angle) + kd (reference_rate - rate) + feedforward``.
@@ -137,7 +141,7 @@ class ControlMethods(ForceMethods):
         name: str,
         *joints: Joint,
         period: float,
-        law: Callable[..., Any],
+        law: ModelFunction,
         inputs: Sequence[str] | str,
         state: Any = (),
     ) -> None:
@@ -196,15 +200,17 @@ def _time_functions(name: str, **values: Any) -> list[Callable[..., Any]]:
     ]
 
 
-def _gain(name: str, argument: str, value: Any) -> float:
+def _gain(name: str, argument: str, value: float | str) -> float:
     return check_nonnegative(f"{name}: the {argument}", value)
 
 
 @functools.lru_cache(maxsize=256)
-def _pd_law(reference: Any, reference_rate: Any, feedforward: Any, rotational: bool) -> Callable[..., Any]:
+def _pd_law(
+    reference: ModelFunction, reference_rate: ModelFunction, feedforward: ModelFunction, rotational: bool
+) -> ModelFunction:
     """Return the PD law, a function of time, joint coordinate and rate, with gains in k."""
 
-    def law(t: Any, value: Any, speed: Any, k: Any) -> Any:
+    def law(t: ScalarLike, value: ScalarLike, speed: ScalarLike, k: ParameterNamespace) -> Any:
         return (
             k.stiffness * wrapped_error(reference(t) - value, rotational)
             + k.damping * (reference_rate(t) - speed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from livens.multibody.builder.base import ModelBase
 from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
 from livens.multibody.joint import Joint
 from livens.multibody.joint_stops import JointStop
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
 
 
@@ -218,9 +219,9 @@ class ForceMethods(ModelBase):
         self,
         joint: Joint,
         *,
-        torque: Any = None,
-        force: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        torque: ModelFunction | float | None = None,
+        force: ModelFunction | float | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         name: str = "",
     ) -> Element:
         """Add a motor in a joint: a torque or a force, given as a function of time and of the joint state.
@@ -649,7 +650,7 @@ class ForceMethods(ModelBase):
             self._add_force_element(name if quantity == next(iter(elements)) else f"{name} torque", element)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
 
-    def observe(self, name: str, expression: Callable[..., Any]) -> None:
+    def observe(self, name: str, expression: ModelFunction) -> None:
         """Define a user output: a function of the coordinates and velocities of the system.
 
         Parameters
@@ -677,10 +678,10 @@ def _spatial_matrix(context: str, value: Any) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=256)
-def _constant_function(values: tuple[float, ...], scalar: bool) -> Callable[..., Any]:
+def _constant_function(values: tuple[float, ...], scalar: bool) -> ModelFunction:
     return lambda *_: values[0] if scalar else m.array(list(values))
 
 
-def constant(value: Any) -> Callable[..., Any]:
+def constant(value: ArrayLike | float) -> ModelFunction:
     """Return a constant law; equal values share one function, so that elements share their code."""
     return _constant_function(tuple(np.atleast_1d(value).tolist()), np.ndim(value) == 0)
