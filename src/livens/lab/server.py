@@ -15,6 +15,7 @@ from livens import problems
 from livens.errors import InputError, LivensError, MissingExtraError
 from livens.lab.jobs import Job, JobQueue
 from livens.lab.request import RunRequest, describe_problem, list_files
+from livens.problems.sections import by_section
 from livens.viewer.page import as_json, asset, script
 
 try:
@@ -158,8 +159,14 @@ class Lab:
 
     # -- lists --------------------------------------------------------------------------------------------------------
     async def _problems(self, request: Request) -> Response:
-        entries = await run_in_threadpool(problems.all)
-        return JSONResponse([{"name": e.name, "summary": e.summary, "source": e.source} for e in entries])
+        entries = {entry.name: entry for entry in await run_in_threadpool(problems.all)}
+        return JSONResponse(
+            [
+                {"name": name, "summary": entries[name].summary, "source": entries[name].source, "section": section}
+                for section, names in by_section(entries).items()
+                for name in names
+            ]
+        )
 
     async def _problem(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(describe_problem, request.path_params["name"]))
