@@ -115,7 +115,8 @@ def family_page(row: Any) -> str:
         f"# `{row.name}`\n\n{capitalised(traits.summary)}.\n\n{advice}| property | |\n|---|---|\n{table}\n\n"
         f"```python\nimport livens as lv\n\nscheme = lv.schemes.get({scheme!r})\nprint(scheme.traits.order)\n```\n\n"
         f"Pass the name to a run: `lv.simulate(model, ..., scheme={scheme!r})`. `livens show {scheme}` "
-        "prints this page in a terminal. Known limits of the schemes are on [a page of their own](../../theory/known-limits.md).\n"
+        "prints this page in a terminal. "
+        "Known limits of the schemes are on [a page of their own](../../theory/known-limits.md).\n"
     )
 
 

@@ -38,7 +38,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from livens import bodies as bodies
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from livens.errors import IntegrationError as IntegrationError
     from livens.errors import Interrupted as Interrupted
     from livens.errors import LivensError as LivensError
+    from livens.errors import LivensWarning as LivensWarning
     from livens.errors import ModelError as ModelError
     from livens.errors import WriteError as WriteError
     from livens.expressions.parameters import shared as shared
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from livens.models.point_masses import PointMasses as PointMasses
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
+    from livens.models.sympy_models import from_sympy as from_sympy
     from livens.models.system import System as System
     from livens.multibody import contacts as contacts
     from livens.multibody.multibody import Multibody as Multibody
@@ -85,6 +87,8 @@ if TYPE_CHECKING:
     from livens.results.ensemble import Ensemble as Ensemble
     from livens.results.result import Result as Result
     from livens.results.storage.hdf5_reader import load as load
+    from livens.run.bridges.fmu.export import fmu as fmu
+    from livens.run.bridges.solve_ivp import solve_ivp as solve_ivp
     from livens.run.derivatives.ensemble_jvp import jvp as jvp
     from livens.run.derivatives.gradient import value_and_gradient as value_and_gradient
     from livens.run.derivatives.hessian import hessian as hessian
@@ -98,6 +102,8 @@ if TYPE_CHECKING:
     from livens.scene import shapes as shapes
     from livens.schemes import scaling as scaling
     from livens.schemes import tableaus as tableaus
+    from livens.transcription.api import optimal_control as optimal_control
+    from livens.transcription.motion import OptimalMotion as OptimalMotion
 
 #: Modules of the public names, imported on first use, so that ``import livens`` is fast.
 _HOMES = {
@@ -114,10 +120,12 @@ _HOMES = {
     "IntegrationError": "errors",
     "Interrupted": "errors",
     "LivensError": "errors",
+    "LivensWarning": "errors",
     "ModelError": "errors",
     "Multibody": "multibody.multibody",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
+    "OptimalMotion": "transcription.motion",
     "PointMasses": "models.point_masses",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
@@ -129,15 +137,19 @@ _HOMES = {
     "WriteError": "errors",
     "deg": "multibody.units",
     "ensemble": "run.ensemble.api",
+    "fmu": "run.bridges.fmu.export",
+    "from_sympy": "models.sympy_models",
     "hessian": "run.derivatives.hessian",
     "linearise": "analysis.linearise",
     "load": "results.storage.hdf5_reader",
     "mm": "multibody.units",
+    "optimal_control": "transcription.api",
     "prepare": "run.prepare",
     "resume": "run.simulate",
     "rpm": "multibody.units",
     "shared": "expressions.parameters",
     "simulate": "run.simulate",
+    "solve_ivp": "run.bridges.solve_ivp",
     "jvp": "run.derivatives.ensemble_jvp",
     "of_invariants": "models.element",
     "value_and_gradient": "run.derivatives.gradient",

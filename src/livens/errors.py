@@ -64,6 +64,10 @@ class MissingExtraError(InputError, ImportError):
         )
 
 
+class LivensWarning(UserWarning):
+    """Warning of livens, such as a right-hand side that is integrated by SciPy because it cannot be compiled."""
+
+
 class WriteError(IntegrationError):
     """Failure to write the result file, for example on a full disk; `result` contains the stored rows."""
 

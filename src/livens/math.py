@@ -7,20 +7,23 @@
 5.0
 
 A model function receives NumPy arrays of symbols, so slices, loops, ``@``, ``np.dot``, ``np.cross``, broadcasting and
-helper functions work as usual. Branching on a symbol is not possible, because a symbol has no value. Use
-``m.where(x > 0, a, b)``, ``m.maximum(a, b)`` or ``abs(x)`` instead.
+helper functions work as usual. Where a model function branches on a symbol (``if x[0] > 0:``), every path is traced,
+and the paths are joined by ``m.where(condition, a, b)``.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 pi: float = float(np.pi)
+#: Decision of a branch on a symbolic condition. Set while all branches of a function are traced; else None.
+branch_decision: ContextVar[Callable[[Any], bool] | None] = ContextVar("branch_decision", default=None)
 
 
 class Scalar:
@@ -135,6 +138,9 @@ class Scalar:
     def __bool__(self) -> bool:
         if self.sx.is_constant():
             return bool(float(self.sx))
+        decide = branch_decision.get()
+        if decide is not None:
+            return decide(self.sx)
         raise TypeError(
             f"a model cannot branch on the symbol {self.sx}: it has no value yet; "
             "use livens.math.where, maximum, minimum or abs"

@@ -14,7 +14,9 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted(path for path in DOCS.rglob("*.md") if not GENERATED & set(path.parents)),
 ]
-BLOCK = re.compile(r"(<!-- [^>]+ -->\n)?^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(<!-- [^>]+ -->\n)?^```(python|\{code-cell\})[^\n]*\n(?::\w[^\n]*\n)*(.*?)^```", re.DOTALL | re.MULTILINE
+)
 
 
 #: Conditions on the names that the blocks of a page define, by page.
@@ -30,12 +32,18 @@ EXPECTED = {
 
 
 @pytest.fixture(autouse=True)
-def close_figures():
-    """Close the figures that a page opens."""
+def clean_up():
+    """Close the figures that a page opens, and remove the schemes that it defines."""
     from matplotlib import pyplot
 
+    from livens.schemes.core.scheme import Scheme
+
+    registered = dict(Scheme._registry), dict(Scheme._families)
     yield
     pyplot.close("all")
+    for table, entries in zip((Scheme._registry, Scheme._families), registered, strict=True):
+        table.clear()
+        table.update(entries)
 
 
 def name_of(page):
@@ -45,10 +53,15 @@ def name_of(page):
 def blocks_of(page):
     """Return ``(code, whether the page shows its output)`` of the Python blocks of a page that run.
 
-    A comment before a block declares an exception: ``<!-- not run: reason -->`` or ``<!-- output varies -->``.
+    A comment before a block declares an exception: ``<!-- not run: reason -->`` or ``<!-- output varies -->``. The
+    output of the cells of tutorials is inserted when the site is built.
     """
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [(code, "output varies" not in comment) for comment, code in blocks if "not run:" not in comment]
+    return [
+        (code, kind == "python" and "output varies" not in comment)
+        for comment, kind, code in blocks
+        if "not run:" not in comment
+    ]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=name_of)

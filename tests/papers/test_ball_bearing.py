@@ -362,3 +362,17 @@ def contact_force(run, other):
     centre = np.array([run[f"ball1.{axis}"][0] for axis in "xyz"])
     assert found.body == "ball1" and np.linalg.norm(found.point[0] - centre) == pytest.approx(3.969e-3, rel=2e-3)
     return np.linalg.norm(found.force[0])
+
+
+@pytest.mark.parametrize("case", ["axial", "rollers"])
+def test_contacts_without_dissipation_can_be_requested(case):
+    """Zero is zero; a negative value is the default of the case."""
+
+    def damping(**options):
+        return float(lv.problems.load("ball-bearing", case=case, balls=3, **options).model.parameters["damping"])
+
+    assert [damping(), damping(contact_dissipation=-1.0), damping(contact_dissipation=0.0)] == [0.25, 0.25, 0.0]
+    run = lv.simulate(
+        lv.problems.load("ball-bearing", case=case, balls=3, contact_dissipation=0.0), t_end=2e-5, progress=False
+    )
+    assert np.isfinite(run.q).all()

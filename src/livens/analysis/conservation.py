@@ -218,7 +218,9 @@ def _energy_rows(
     single_round_off = _ROUND_OFF_FACTOR * rounding / scale
     trend = _scaled(monitored.trend(), scale)
     steps = _steps(result, monitored)
-    verdict = _verdict(worst, single_round_off * math.sqrt(max(steps, 1)), guaranteed, trend, result, steps)
+    # roundings add up like a random walk; increments above round-off are not roundings
+    allowed = single_round_off * (math.sqrt(max(steps, 1)) if step <= single_round_off else 1.0)
+    verdict = _verdict(worst, allowed, guaranteed, trend, result, steps)
     stepwise = _verdict(step, single_round_off, guaranteed, None, result, steps)
     stepwise = NOT_CONSERVED if stepwise == TOO_SHORT else stepwise
     return [
@@ -355,7 +357,7 @@ def _drift_and_uncertainty(trend: Trend | None) -> tuple[float | None, float | N
     return (None, None) if trend is None else (trend.rate, trend.uncertainty)
 
 
-def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
+def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str | None] | dict[str, float | str]:
     """Return the report as a dict for JSON; values that are not finite become None."""
     table = conservation_rows(result)
     info = result.info

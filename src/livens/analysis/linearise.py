@@ -1,16 +1,17 @@
-"""Linearisation about an equilibrium: eigenvalues and modes of unconstrained and constrained models."""
+"""Linearisation about an equilibrium: eigenvalues, modes and state space of unconstrained and constrained models."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 import scipy.linalg
 
+from livens.analysis.state_space import InputsAndOutputs, to_control
 from livens.errors import InputError
 from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
@@ -18,7 +19,11 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.models.system import System
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_number, check_vector
+
+if TYPE_CHECKING:
+    import control
 
 #: Tolerance of the force residual at an equilibrium, relative to the largest force terms in the balance.
 _EQUILIBRIUM_TOLERANCE = 1e-8
@@ -30,7 +35,11 @@ _ROUND_OFF_FACTOR = 100
 
 @dataclass(frozen=True)
 class Linearisation:
-    """Linear system ``E w' = A w`` about an equilibrium, with its eigenvalues and modes.
+    """Linear system ``E w' = A w + B u``, ``y = C w + D u`` about an equilibrium, with its eigenvalues and modes.
+
+    The state w contains the displacements and velocities along the free directions (`basis`) of a `System`, the
+    deviations of q and p of a `Hamiltonian`, or those of the states of a first-order model. Inputs u and outputs y are
+    deviations from their values at the equilibrium.
 
     Every eigenvalue belongs to a motion ``mode e^(eigenvalue t)`` of the coordinates (the states). Eigenvalues are
     sorted by magnitude and contain both values of complex pairs. Infinite eigenvalues, which occur with zero masses,
@@ -54,6 +63,14 @@ class Linearisation:
         System matrix.
     basis : ndarray of shape (n, n_free)
         Null space of the constraint Jacobian, one column for each free direction.
+    B : ndarray of shape (n_states, n_inputs)
+        Input matrix; no columns without `inputs`.
+    C : ndarray of shape (n_outputs, n_states)
+        Output matrix; no rows without `outputs`.
+    D : ndarray of shape (n_outputs, n_inputs)
+        Feedthrough matrix.
+    inputs, outputs : tuple of str
+        Labels of the inputs and outputs.
     """
 
     coordinates: tuple[str, ...]
@@ -64,6 +81,43 @@ class Linearisation:
     E: np.ndarray
     A: np.ndarray
     basis: np.ndarray
+    B: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    C: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    D: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    def to_control(self) -> control.StateSpace:
+        """Return the linear system as a `control.StateSpace` of the package python-control.
+
+        Returns
+        -------
+        control.StateSpace
+            State space with the labels of inputs and outputs (dots become underscores). Variables without inertia
+            are eliminated.
+
+        Raises
+        ------
+        MissingExtraError
+            If python-control is not installed.
+        InputError
+            If variables without inertia cannot be eliminated.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mass = lv.System(
+        ...     "x",
+        ...     kinetic=lambda v: v[0] ** 2,
+        ...     potential=lambda q: q[0] ** 2,
+        ...     forces=lambda k: [k.u],
+        ...     parameters=dict(u=0.0),
+        ... )
+        >>> about = lv.linearise(mass, q0=[0.0], inputs=["u"], outputs=["x"])
+        >>> about.B.ravel(), about.C.ravel()
+        (array([0., 1.]), array([1., 0.]))
+        """
+        return to_control(self)
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -116,14 +170,16 @@ class Linearisation:
 
 def linearise(
     model: Model | Problem,
-    q0: Any = None,
+    q0: ArrayLike | None = None,
     *,
-    x0: Any = None,
+    x0: ArrayLike | None = None,
     parameters: Mapping[str, Any] | None = None,
     t: float = 0.0,
     find: bool = True,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str | Callable[..., Any]] = (),
 ) -> Linearisation:
-    """Linearise a model about an equilibrium and return its eigenvalues and modes.
+    """Linearise a model about an equilibrium and return its eigenvalues, modes and state space.
 
     For constrained models the geometric stiffness of the constraint forces is included. Masses may be zero.
 
@@ -141,6 +197,11 @@ def linearise(
         Time at which a time-dependent model is linearised.
     find : bool, default True
         Search for the nearest equilibrium by Newton's method. Otherwise `q0` (`x0`) must be an equilibrium.
+    inputs : sequence of str, default ()
+        Names of parameters that are inputs u, such as ``["motor.torque"]``. Entries of an array are inputs each.
+    outputs : sequence of str or callable, default ()
+        Outputs y: names of coordinates, of outputs of a mechanism (``"hinge.angle"``) or of observables, or functions
+        of the state, written like observables.
 
     Returns
     -------
@@ -150,7 +211,8 @@ def linearise(
     Raises
     ------
     InputError
-        If no equilibrium is found, if the constraints depend on time, or if the model has no linearisation.
+        If no equilibrium is found, if the constraints depend on time or on an input, if an input or output is unknown,
+        or if the model has no linearisation.
 
     Examples
     --------
@@ -171,20 +233,25 @@ def linearise(
     k = model.parameter_vector({**problem_parameters, **(parameters or {})})
     initial_values = problem.start_values if problem is not None else {}
     time = check_number("t", t)
+    ports = InputsAndOutputs(model, inputs, outputs)
     if isinstance(model, System):
-        return _linearise_system(model, _initial_vector(model, "q0", q0, initial_values), k, time, find)
+        return _linearise_system(model, _initial_vector(model, "q0", q0, initial_values), k, time, find, ports)
     if isinstance(model, Hamiltonian):
-        return _linearise_hamiltonian(model, _initial_vector(model, "q0", q0, initial_values), k, time, find)
+        return _linearise_hamiltonian(model, _initial_vector(model, "q0", q0, initial_values), k, time, find, ports)
     if isinstance(model, DescriptorModel):
-        return _linearise_descriptor(model, _initial_vector(model, "x0", x0, initial_values), k, time, find)
+        return _linearise_descriptor(model, _initial_vector(model, "x0", x0, initial_values), k, time, find, ports)
     raise InputError(f"a {model.type_label} cannot be linearised: write it as a System")
 
 
-def _initial_vector(model: Model, name: str, value: Any, initial_values: Mapping[str, Any]) -> np.ndarray:
+def _initial_vector(
+    model: Model, name: str, value: ArrayLike | None, initial_values: Mapping[str, FloatArray]
+) -> np.ndarray:
     return check_vector(name, initial_values.get(name) if value is None else value, model.coordinates, "coordinate")
 
 
-def _linearise_system(system: System, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
+def _linearise_system(
+    system: System, q: np.ndarray, k: np.ndarray, t: float, find: bool, ports: InputsAndOutputs
+) -> Linearisation:
     d, n, m = equations_of_motion(system), system.n, system.m
     lam = ca.SX.sym("lam", m)
     zero_velocity = ca.SX.zeros(n)
@@ -218,7 +285,9 @@ def _linearise_system(system: System, q: np.ndarray, k: np.ndarray, t: float, fi
     linearisation = _solve_eigenproblem(
         system.coordinates, x[:n], x[n:], *_first_order_matrices(K, C, M, free), free, len(free.T)
     )
-    return dataclasses.replace(linearisation, eigenvalues=_remove_round_off(linearisation, K, C, M))
+    matrices_of_ports = ports.matrices_of_system(d, x[:n], lam, x[n:], force, t, k, free)
+    eigenvalues = _remove_round_off(linearisation, K, C, M)
+    return dataclasses.replace(linearisation, eigenvalues=eigenvalues, **matrices_of_ports)
 
 
 def _first_order_matrices(
@@ -245,7 +314,9 @@ def _remove_round_off(linearisation: Linearisation, K: np.ndarray, C: np.ndarray
     return np.asarray(values)
 
 
-def _linearise_hamiltonian(model: Hamiltonian, q: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
+def _linearise_hamiltonian(
+    model: Hamiltonian, q: np.ndarray, k: np.ndarray, t: float, find: bool, ports: InputsAndOutputs
+) -> Linearisation:
     n = model.n
     state, rates = ca.vertcat(model.q, model.p), ca.vertcat(model.velocity, model.momentum_rate)
     rates = ca.substitute(rates, model.v, model.velocity)
@@ -254,10 +325,14 @@ def _linearise_hamiltonian(model: Hamiltonian, q: np.ndarray, k: np.ndarray, t: 
     )
     x = _find_equilibrium(evaluate, np.concatenate([q, np.zeros(n)]), t, k, find, ())
     A = np.array(evaluate(x, t, k)[1])
-    return _solve_eigenproblem(model.coordinates, x, np.zeros(0), np.eye(2 * n), A, np.eye(2 * n), n)
+    linearisation = _solve_eigenproblem(model.coordinates, x, np.zeros(0), np.eye(2 * n), A, np.eye(2 * n), n)
+    dependent = {"v": model.velocity}
+    return dataclasses.replace(linearisation, **ports.matrices(state, rates, x, t, k, model.t, model.k, dependent))
 
 
-def _linearise_descriptor(model: DescriptorModel, x: np.ndarray, k: np.ndarray, t: float, find: bool) -> Linearisation:
+def _linearise_descriptor(
+    model: DescriptorModel, x: np.ndarray, k: np.ndarray, t: float, find: bool, ports: InputsAndOutputs
+) -> Linearisation:
     d = model.descriptor
     residual = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
     rate_jacobian = ca.substitute(ca.jacobian(d.residual, d.xdot), d.xdot, ca.SX.zeros(d.x.numel()))
@@ -267,10 +342,13 @@ def _linearise_descriptor(model: DescriptorModel, x: np.ndarray, k: np.ndarray, 
     E = np.array(ca.Function("E", [d.x, d.t, d.k], [ca.densify(rate_jacobian)])(equilibrium, t, k))
     A = -np.array(ca.densify(evaluate(equilibrium, t, k)[1]))
     names = (*model.coordinates, *model.algebraic_names)
-    return _solve_eigenproblem(names, equilibrium, np.zeros(0), E, A, np.eye(len(E)), len(E))
+    linearisation = _solve_eigenproblem(names, equilibrium, np.zeros(0), E, A, np.eye(len(E)), len(E))
+    return dataclasses.replace(linearisation, **ports.matrices(d.x, -residual, equilibrium, t, k, d.t, d.k, {}))
 
 
-def _find_equilibrium(evaluate: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any) -> np.ndarray:
+def _find_equilibrium(
+    evaluate: ca.Function, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any
+) -> np.ndarray:
     """Solve for the equilibrium by Newton's method with minimum-norm steps, which admit redundant constraints."""
     for _ in range(100 if find else 0):
         residual, jacobian = (np.array(ca.densify(part)) for part in evaluate(x, t, k)[:2])

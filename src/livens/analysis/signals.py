@@ -16,6 +16,7 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.assembly import TwistCoordinates
 from livens.results.result import Result
+from livens.types import Expr
 
 #: Number of stored rows whose matrices are in memory at once.
 _BLOCK = 512
@@ -113,7 +114,7 @@ def evaluate_quantity(result: Result, quantity: Quantity) -> np.ndarray:
     )
 
 
-def _entries(expression: Any, letters: str, sizes: Sequence[int]) -> list[list[int]]:
+def _entries(expression: Expr, letters: str, sizes: Sequence[int]) -> list[list[int]]:
     """Return the indices of the entries of symbolic vectors that an expression depends on.
 
     The entries of the vector x are called x_0, x_1, ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import threading
 from collections.abc import Callable, Hashable
@@ -23,6 +22,7 @@ from livens.engine.codegen.step_kernels import (
     state_update_kernel,
 )
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.lru_cache import LruCache
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
@@ -36,15 +36,19 @@ from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
 from livens.models.contact_detection import DetectedContacts
+from livens.models.system import System
 from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.taylor_equations import TaylorEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
+    from livens.engine.trees.arrays import TreeModel
+    from livens.multibody.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
@@ -71,7 +75,7 @@ class CompiledStep:
         self._code: dict[str, NativeCode] = {}
         self._newton: dict[PivotOrder, tuple[NativeCode, NativeCode | None]] = {}
         self._addresses: dict[PivotOrder | None, StepKernels] = {}
-        self._first_pivot_orders: collections.OrderedDict[Hashable, PivotOrder] = collections.OrderedDict()
+        self._first_pivot_orders: LruCache[Hashable, PivotOrder] = LruCache(_MAX_PIVOT_ORDERS)
         self.workspace_pool: list[Workspace] = []
         self._lock = threading.RLock()
         self._cache: dict[Hashable, Any] = {}
@@ -122,6 +126,31 @@ class CompiledStep:
         unknowns = getattr(self.equations, "unknowns", None)
         report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
 
+    # -- tree ---------------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def tree_or_reason(self) -> SpanningTree | str:
+        """Spanning tree of the tree tier, or the reason why there is none."""
+        from livens.multibody.spanning_tree import NotATreeError, spanning_tree
+
+        if not self.scheme.steps_on_trees or not isinstance(self.model, System):
+            return f"scheme '{self.scheme.name}' does not step on trees"
+        if self.removed_constraints:
+            return "it has redundant constraints"
+        try:
+            return spanning_tree(self.model)
+        except NotATreeError as error:
+            return str(error)
+
+    def make_tree_model(self, k: np.ndarray) -> TreeModel:
+        """Return the arrays of the tree tier for one run; they change during the run."""
+        from livens.engine.trees.arrays import TreeModel
+
+        tree, model = self.tree_or_reason, self.model
+        assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
+        tree_model = TreeModel(model, tree, self.layout, self.scheme)
+        tree_model.set_parameters(k)
+        return tree_model
+
     # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
     def assembly_plan(self) -> AssemblyPlan | None:
@@ -156,13 +185,19 @@ class CompiledStep:
     def fingerprint(self) -> str:
         """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
         avoids_flat_graph = self.model.uses_sparse_path or self.equations.n_unknowns is not None
+        avoids_flat_graph = avoids_flat_graph or self._may_step_on_tree
         return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
 
     def matches_fingerprint(self, fingerprint: str) -> bool:
         """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
         if fingerprint == self.fingerprint or self.equations.loops_over_bodies:
             return fingerprint == self.fingerprint
-        return self.model.uses_sparse_path and fingerprint == self.flat_equations.fingerprint
+        has_flat_graph = self.model.uses_sparse_path or self._may_step_on_tree
+        return has_flat_graph and fingerprint == self.flat_equations.fingerprint
+
+    @property
+    def _may_step_on_tree(self) -> bool:
+        return self.scheme.steps_on_trees and isinstance(self.model, System)
 
     def error_estimate(self, tier: str) -> ErrorEstimateInfo | None:
         """Return the description of the error estimate of a tier, or None."""
@@ -240,6 +275,8 @@ class CompiledStep:
 
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
+        if tier == "tree":
+            return self.make_tree_model(c[2:]).initial_unknowns(z)
         if tier == "assembled":
             from livens.engine.assembled.assembly import AssemblyWorkspace
 
@@ -284,19 +321,14 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
-        key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
-        with self._lock:
-            order = self._first_pivot_orders.get(key)
-        if order is None:
+
+        def find_order() -> PivotOrder:
             try:
-                order = self.pivot_order_for(x, z, reference_inputs)
+                return self.pivot_order_for(x, z, reference_inputs)
             except SingularMatrixError:
-                order = self.pivot_order_for(x, z, c)
-            with self._lock:
-                self._first_pivot_orders[key] = order
-                while len(self._first_pivot_orders) > _MAX_PIVOT_ORDERS:
-                    self._first_pivot_orders.popitem(last=False)
-        return order
+                return self.pivot_order_for(x, z, c)
+
+        return self._first_pivot_orders.get_or_make((x.tobytes(), z.tobytes(), reference_inputs.tobytes()), find_order)
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -310,6 +342,10 @@ class CompiledStep:
             from livens.engine.assembled.stepper import AssembledStepper
 
             return AssembledStepper
+        if tier == "tree":
+            from livens.engine.trees.stepper import TreeStepper
+
+            return TreeStepper
         return ReferenceStepper if tier == "reference" else fused_stepper_type(self)
 
     def make_stepper(
@@ -324,18 +360,10 @@ class CompiledStep:
         return self.stepper_type(tier).create(self, k, StepperOptions(order, control, n_threads))
 
 
-_compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()
-_lock = threading.RLock()
+_compiled: LruCache[Hashable, CompiledStep] = LruCache(_MAX_CACHED_STEPS)
 
 
 def compiled_step(model: Model, scheme: Scheme, removed_constraints: tuple[int, ...] = ()) -> CompiledStep:
     """Return the compiled step of a scheme for a model; models with equal fingerprints share one."""
-    key: Any = (model.fingerprint, scheme, removed_constraints)
-    with _lock:
-        step = _compiled.get(key)
-        if step is None:
-            step = _compiled[key] = CompiledStep(model, scheme, removed_constraints)
-        _compiled.move_to_end(key)
-        while len(_compiled) > _MAX_CACHED_STEPS:
-            _compiled.popitem(last=False)
-    return step
+    key = model.fingerprint, scheme, removed_constraints
+    return _compiled.get_or_make(key, lambda: CompiledStep(model, scheme, removed_constraints))

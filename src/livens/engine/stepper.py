@@ -12,6 +12,7 @@ from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.time_loop import StepPolicy, all_finite, fill_time_grid
 from livens.engine.newton.workspace_layout import newton_offsets
 from livens.expressions.state_layout import Layout
+from livens.types import FloatArray
 
 if TYPE_CHECKING:
     from livens.engine.codegen.unrolled_lu import PivotOrder
@@ -46,7 +47,7 @@ class IntegratorState:
         inv_roundoff.fill(np.inf)
         return cls(t, z.copy(), unknown_history, np.zeros(x.size), inv_roundoff)
 
-    def to_checkpoint(self) -> dict[str, Any]:
+    def to_checkpoint(self) -> dict[str, FloatArray | float]:
         stepper_state = {"memory": self.stepper_state} if self.stepper_state.size else {}
         return {
             "time": self.t,

@@ -1,13 +1,37 @@
-"""Cache keys for closure-free user functions, so that identical elements are traced once."""
+"""Cache keys of user functions: equal keys mean equal functions, so that a function is traced once.
+
+`function_key` accepts pure functions only. `value_key` also contains the values on which a function depends: closures,
+defaults, global names, attributes and helper functions.
+"""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Hashable, Iterator, Mapping
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
 
 #: Modules that count as immutable.
 _IMMUTABLE_MODULES = frozenset({"math", "numpy", "livens", "livens.math"})
+#: Packages whose functions and classes count as immutable.
+LIBRARIES = frozenset(
+    "builtins math cmath numpy scipy casadi livens numba functools itertools operator collections types".split()
+)
+#: Immutable types whose `repr` is their value.
+_PLAIN_TYPES = (int, float, complex, str, bytes, bool, type(None), np.generic, range, slice, type(Ellipsis))
+#: Attributes of classes without influence on values.
+_CLASS_METADATA = frozenset(
+    "__dict__ __weakref__ __doc__ __module__ __qualname__ __annotations__ __firstlineno__ __static_attributes__"
+    " __annotate__ __annotate_func__ __annotations_cache__ __dataclass_fields__ __dataclass_params__ __match_args__"
+    " __abstractmethods__ _abc_impl __parameters__ __orig_bases__".split()
+)
+#: Class attributes with which the value of an attribute is not known in advance.
+_DYNAMIC_ATTRIBUTES = frozenset(("__getattr__", "__getattribute__", "__slots__"))
+#: Largest array in a key, in bytes.
+_MAX_ARRAY_BYTES = 1_000_000
 
 
 def function_key(functions: Mapping[str, Any]) -> Hashable | None:
@@ -33,13 +57,144 @@ def _is_pure(function: Any) -> bool:
     if function.__dict__:
         return False
     globals_ = function.__globals__
-    references = (globals_[name] for name in _referenced_names(function.__code__) if name in globals_)
+    references = (globals_[name] for name in referenced_names(function.__code__) if name in globals_)
     return all(isinstance(value, ModuleType) and value.__name__ in _IMMUTABLE_MODULES for value in references)
 
 
-def _referenced_names(code: CodeType) -> Iterator[str]:
+def referenced_names(code: CodeType) -> Iterator[str]:
     """Yield all global and attribute names used by a code object and its nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _referenced_names(constant)
+            yield from referenced_names(constant)
+
+
+# -- keys with values --------------------------------------------------------------------------------------------------
+def package_of(value: Any) -> str:
+    """Return the name of the top-level package in which a function, class or module is defined."""
+    return str(getattr(value, "__module__", "") or "").partition(".")[0]
+
+
+def is_library_function(function: FunctionType) -> bool:
+    """Return True for functions of installed libraries.
+
+    The module name alone is not sufficient: functions made by ``exec`` have the module `builtins`, and functions made
+    inside another function have values of their own.
+    """
+    name = str(function.__module__ or "")
+    module = sys.modules.get(name)
+    return (
+        package_of(function) in LIBRARIES
+        and ".tests." not in name
+        and "<locals>" not in function.__qualname__
+        and module is not None
+        and function.__globals__ is vars(module)
+    )
+
+
+class _NoKeyError(Exception):
+    """Value whose state is not accessible, such as an object of an extension module."""
+
+
+def value_key(*values: Any) -> Hashable | None:
+    """Return a cache key of functions and the values on which they depend; None if a value is not accessible.
+
+    >>> def scaled(factor):
+    ...     return lambda x: factor * x
+    >>> value_key(scaled(1.0)) == value_key(scaled(1.0)), value_key(scaled(1.0)) == value_key(scaled(2.0))
+    (True, False)
+    """
+    visited: dict[int, int] = {}
+    try:
+        return tuple(_key(value, visited) for value in values)
+    except (_NoKeyError, RecursionError):
+        return None
+
+
+def _key(value: Any, visited: dict[int, int]) -> Hashable:
+    if isinstance(value, _PLAIN_TYPES):
+        return type(value), repr(value)
+    if isinstance(value, np.ndarray):
+        if value.dtype == object or value.nbytes > _MAX_ARRAY_BYTES:
+            raise _NoKeyError
+        return value.dtype.str, value.shape, value.tobytes()
+    if id(value) in visited:
+        return "visited", visited[id(value)]
+    visited[id(value)] = len(visited)
+    if type(value) in (tuple, list):
+        return type(value), tuple(_key(item, visited) for item in value)
+    if type(value) is dict:
+        return "dict", tuple((_key(name, visited), _key(item, visited)) for name, item in value.items())
+    if isinstance(value, ModuleType):
+        if value.__name__.partition(".")[0] in LIBRARIES:
+            return "module", value.__name__
+        raise _NoKeyError
+    if isinstance(value, MethodType):
+        return "method", _key(value.__func__, visited), _key(value.__self__, visited)
+    if isinstance(value, functools.partial):
+        return "partial", *(_key(part, visited) for part in (value.func, value.args, value.keywords))
+    if hasattr(value, "py_func"):  # compiled by Numba
+        return "numba", _key(value.py_func, visited)
+    if isinstance(value, FunctionType):
+        return _function_value_key(value, visited)
+    if isinstance(value, type):
+        return _class_key(value, visited)
+    name = str(getattr(value, "__name__", ""))
+    if callable(value) and getattr(np, name, None) is value:
+        return "numpy", name
+    is_library = package_of(value) in LIBRARIES
+    if isinstance(value, (BuiltinFunctionType, np.ufunc)) or (is_library and callable(value) and not _has_state(value)):
+        if getattr(value, "__self__", None) is not None and not isinstance(value.__self__, ModuleType):
+            raise _NoKeyError  # a bound method of an object of an extension module, such as a list
+        return "builtin", package_of(value), getattr(value, "__qualname__", getattr(value, "__name__", repr(value)))
+    if _has_state(value):
+        return "object", _class_key(type(value), visited), _key(dict(vars(value)), visited)
+    raise _NoKeyError
+
+
+def _has_state(value: Any) -> bool:
+    return hasattr(value, "__dict__")
+
+
+def _function_value_key(function: FunctionType, visited: dict[int, int]) -> Hashable:
+    if is_library_function(function):
+        return "library function", function.__module__, function.__qualname__
+    code, globals_ = function.__code__, function.__globals__
+    names = sorted(name for name in set(referenced_names(code)) if name in globals_)
+    return (
+        "function",
+        code,
+        _key(function.__defaults__, visited),
+        _key(function.__kwdefaults__, visited),
+        tuple(_cell_key(cell, visited) for cell in function.__closure__ or ()),
+        tuple((name, _key(globals_[name], visited)) for name in names),
+    )
+
+
+def _cell_key(cell: CellType, visited: dict[int, int]) -> Hashable:
+    try:
+        content = cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return "empty cell"
+    return _key(content, visited)
+
+
+def _class_key(cls: type, visited: dict[int, int]) -> Hashable:
+    """Return a key of the methods, properties and attributes of a class and its bases."""
+    parts: list[Hashable] = []
+    for base in cls.__mro__[:-1]:
+        if package_of(base) in LIBRARIES and base.__module__ in sys.modules and "<locals>" not in base.__qualname__:
+            parts.append((base.__module__, base.__qualname__))
+            continue
+        if _DYNAMIC_ATTRIBUTES & vars(base).keys():
+            raise _NoKeyError
+        for name, attribute in sorted(vars(base).items()):
+            if name in _CLASS_METADATA:
+                continue
+            if isinstance(attribute, (staticmethod, classmethod)):
+                parts.append((name, _key(attribute.__func__, visited)))
+            elif isinstance(attribute, property):
+                parts.append((name, _key((attribute.fget, attribute.fset), visited)))
+            else:
+                parts.append((name, _key(attribute, visited)))
+    return "class", tuple(parts)

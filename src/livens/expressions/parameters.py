@@ -14,6 +14,7 @@ import numpy as np
 from livens import math as m
 from livens import validation
 from livens.errors import InputError, ModelError, suggestion
+from livens.types import Expr
 
 
 class HasParameters(Protocol):
@@ -103,7 +104,7 @@ class Parameters:
         parts = [value.ravel() for value in self.values.values()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def unpack_symbols(self, vector: Any) -> dict[str, Any]:
+    def unpack_symbols(self, vector: Expr) -> dict[str, Any]:
         """Return name -> Scalar or array of Scalars, unpacked from a CasADi vector laid out as `vector()`."""
         return self.unpack(m.from_casadi(vector))
 
@@ -116,7 +117,7 @@ class Parameters:
             offset += size
         return unpacked
 
-    def to_python(self) -> dict[str, Any]:
+    def to_python(self) -> dict[str, float]:
         """Return the values as Python numbers and lists, for files and reports."""
         return {name: value.tolist() for name, value in self.values.items()}
 
@@ -161,6 +162,11 @@ class ParameterTable:
         self._labels = unique_labels([name for name, _ in owners])
         #: Aliases: names of parameters in the models that this model was composed of.
         self.aliases = dict(aliases or {})
+
+    def extended(self, owner: str, parameters: Parameters) -> ParameterTable:
+        """Return the table with the parameters of one more owner at the end of the vector."""
+        owners = zip((*self._labels, owner), (*self._parts[1:], parameters), strict=True)
+        return ParameterTable(self.model_parameters, list(owners), self.aliases)
 
     @functools.cached_property
     def _values(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.tracing import FunctionTracer, ModelFunction
 from livens.models.base import InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.types import Expr
 from livens.validation import check_vector
 
 
@@ -71,9 +72,9 @@ class FirstOrder(DescriptorModel):
         self,
         states: Names,
         *,
-        rhs: Callable[..., Any],
+        rhs: ModelFunction,
         algebraic: Names = 0,
-        constraints: Callable[..., Any] | None = None,
+        constraints: ModelFunction | None = None,
         mass: Any = None,
         invariants: Mapping[str, Callable[..., Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
@@ -136,11 +137,16 @@ class FirstOrder(DescriptorModel):
         residual = ca.vertcat(self.E @ self._xdot[: self.n] - self.f, -self.g)
         return Descriptor(self._xy, self._xdot, self._t, self._k, ca.densify(residual))
 
+    @functools.cached_property
+    def _terms(self) -> ca.Function:
+        """Right-hand side, algebraic equations and mass matrix as a function of (x, t, k)."""
+        return ca.Function("f", [self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
+
     @property
     def observables(self) -> Mapping[str, Any]:
         return {**self.symmetries, "constraint": self.g} if self.m else dict(self.symmetries)
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         return self.g, ca.SX(0, 1)
 
     def initial_state(
@@ -151,8 +157,7 @@ class FirstOrder(DescriptorModel):
         y = initial_values.get("y0") if self.m else None
         y_initial = np.zeros(self.m) if y is None else check_vector("y0", y, self.algebraic_names, "algebraic variable")
         w = np.concatenate([x, y_initial])
-        terms = ca.Function("f", [self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
-        if not np.all(np.isfinite(np.array(terms(w, t0, k)))):
+        if not np.all(np.isfinite(np.array(self._terms(w, t0, k)))):
             raise InputError("the right-hand side cannot be evaluated at the initial values: the result is not finite")
         prescribed = range(self.n if y is None else self.n + self.m)
         w = self.consistent_initial_values(w, prescribed, k, t0, project)

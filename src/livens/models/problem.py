@@ -44,6 +44,8 @@ class Problem:
         Arguments of `load` that the problem was built with.
     parameters : mapping, optional
         Parameter values that differ from those of the model.
+    control : mapping, optional
+        Optimal control problem on the model: default arguments of `livens.optimal_control`.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Problem:
     initial_values: Mapping[str, Any] = field(default_factory=dict)
     factory_options: dict[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    control: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def start_values(self) -> dict[str, Any]:
@@ -94,7 +97,7 @@ class Problem:
         picture = svg(*self.initial_scene)
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
-    def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:
+    def with_parameters(self, parameters: Mapping[str, float]) -> Problem:
         """Return the problem with other parameter values and without the exact solution, which no longer applies.
 
         Parameters

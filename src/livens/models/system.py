@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -28,6 +28,11 @@ from livens.models.symmetry import is_linear_generator, trace_generator
 from livens.models.system_properties import SystemProperties
 from livens.models.velocity_constraints import AngleRateConstraint
 from livens.scene.scene import Visual, default_visuals
+from livens.types import Expr, IndexTable
+
+if TYPE_CHECKING:
+    from livens.models.element_sums import ElementSums
+
 
 #: Number of coordinates above which a system is set up with sparse matrices and one kernel per element type.
 SPARSE_THRESHOLD = 250
@@ -127,7 +132,7 @@ class System(SystemProperties, Model):
         velocity_constraints: ModelFunction | AngleRateConstraint | None = None,
         parameters: Mapping[str, Any] | None = None,
         elements: Sequence[Element] | None = None,
-        symmetries: Mapping[str, Callable[..., Any]] | None = None,
+        symmetries: Mapping[str, ModelFunction] | None = None,
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int | str]] | None = None,
         frames: bool = False,
@@ -326,23 +331,24 @@ class System(SystemProperties, Model):
 
     def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         energies = ("generalized_energy", "hamiltonian", "total_energy")
-        return next((name for name in energies if name in conserved), "total_energy")
+        invariant = "total_energy" if self.homogeneous_kinetic_energy else "generalized_energy"
+        return next((name for name in energies if name in conserved), invariant)
 
-    def energy_scale(self) -> Any:
+    def energy_scale(self) -> Expr:
         return self.view.observable("kinetic_energy")
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         return self.view.observable("constraint"), self.view.observable("velocity_constraint")
 
-    def velocity_expression(self) -> Any:
+    def velocity_expression(self) -> Expr:
         return self.view.symbols["v"]
 
-    def observable_element_sums(self, name: str) -> Any:
+    def observable_element_sums(self, name: str) -> ElementSums | None:
         from livens.models import element_sums
 
         return element_sums.observable_sums(self, name) if self.uses_sparse_path else None
 
-    def monitored_element_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
+    def monitored_element_sums(self, energy: str, momenta: tuple[str, ...]) -> tuple[ElementSums, IndexTable] | None:
         from livens.models import element_sums
 
         return element_sums.monitored_sums(self, energy, momenta) if self.uses_sparse_path else None
@@ -460,7 +466,7 @@ class System(SystemProperties, Model):
     def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
 
-    def symmetry_generator(self, name: str) -> Any:
+    def symmetry_generator(self, name: str) -> ca.Function:
         """Return the generator of a named symmetry.
 
         Parameters

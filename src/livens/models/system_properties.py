@@ -1,4 +1,4 @@
-"""Structural properties of mechanical systems: mass matrix, constraints and dependencies.
+"""Structural properties of mechanical systems: mass matrix, constraints and dependencies; SymPy in and out.
 
 `livens.schemes.core.scheme.Requirement` names these properties.
 """
@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import casadi as ca
 
+from livens.errors import InputError, MissingExtraError
 from livens.models.director_bodies import has_regular_inertia
 from livens.models.element import ElementType
 from livens.models.mass import is_pure_quadratic, left_invariant_mass, mass_rank
 
 if TYPE_CHECKING:
     from livens.models.director_bodies import DirectorBodyDofs
+    from livens.models.sympy_models import SympySystem
     from livens.models.system import System
 
 
@@ -139,24 +142,93 @@ class SystemProperties:
     @functools.cached_property
     def conservative(self) -> bool:
         """Whether there are no dissipation, no applied forces and no time dependence."""
-        return self.autonomous and not any(
-            not model.R.is_zero() or model.F.nnz() > 0 or model.is_driven or model.has_constraint_friction
-            for model in self.distinct_types
-        )
+        return not self._nonconservative_terms
 
     @functools.cached_property
     def distinct_types(self) -> tuple[ElementType, ...]:
         """Distinct element types."""
         return tuple(dict.fromkeys(self.element_types))
 
+    @functools.cached_property
+    def _nonconservative_terms(self) -> tuple[str, ...]:
+        """Names of the terms that change the total energy; empty for a conservative system."""
+        types = self.distinct_types
+        terms = {
+            "dissipation": any(not model.R.is_zero() for model in types),
+            "applied forces": any(model.F.nnz() > 0 for model in types),
+            "prescribed motion": any(model.is_driven for model in types),
+            "friction of constraints": any(model.has_constraint_friction for model in types),
+            "time-dependent": not self.autonomous,
+        }
+        return tuple(name for name, is_present in terms.items() if is_present)
+
     def _conservative_text(self) -> str:
-        reasons = [
-            reason
-            for reason, holds in {
-                "dissipation": any(not model.R.is_zero() for model in self.distinct_types),
-                "applied forces": any(model.F.nnz() > 0 for model in self.distinct_types),
-                "time-dependent": not self.autonomous,
-            }.items()
-            if holds
-        ]
-        return f"no ({', '.join(reasons)})" if reasons else "yes"
+        terms = self._nonconservative_terms
+        return f"no ({', '.join(terms)})" if terms else "yes"
+
+    # -- SymPy ---------------------------------------------------------------------------------------------------------
+    @classmethod
+    def from_sympy(cls, source: Any, coordinates: Sequence[Any] | None = None, **options: Any) -> System:
+        """Return a system of a Lagrangian or of energies in SymPy; see `livens.from_sympy`.
+
+        Parameters
+        ----------
+        source : sympy.Expr, tuple of sympy.Expr or LagrangesMethod
+            A Lagrangian L, energies (T, V), or a `LagrangesMethod`.
+        coordinates : sequence of sympy.Expr, optional
+            Generalized coordinates, functions of time.
+        **options
+            Further arguments of `livens.from_sympy`.
+
+        Returns
+        -------
+        System
+            System whose parameters have the names of the symbols.
+
+        Raises
+        ------
+        InputError
+            If `source` is a model of first order, such as a `KanesMethod`.
+        """
+        from livens.models.sympy_models import from_sympy
+
+        model = from_sympy(source, coordinates, **options)
+        if not isinstance(model, SystemProperties):
+            raise InputError(f"a {type(source).__name__} is a model of first order: use livens.from_sympy")
+        return model._system
+
+    def to_sympy(self) -> SympySystem:
+        """Return the energies, constraints and forces as SymPy expressions.
+
+        Returns
+        -------
+        SympySystem
+            Expressions, with `lagrangian` and `equations` of motion; LaTeX in notebooks.
+
+        Raises
+        ------
+        InputError
+            If the system has velocity-level constraints.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> ball = lv.System("z", kinetic=lambda v, k: 0.5 * k.m * v[0] ** 2, potential=lambda q, k: 9.81 * k.m * q[0],
+        ...                  parameters=dict(m=1.0))
+        >>> ball.to_sympy().potential
+        981*m*z(t)/100
+        """
+        from livens.models.sympy_models import to_sympy
+
+        return to_sympy(self._system)
+
+    def _repr_latex_(self) -> str | None:
+        """Return the equations of motion of a small system in LaTeX; None for others, or without SymPy."""
+        from livens.models.sympy_models import MAX_SHOWN_COORDINATES
+
+        if self._system.n > MAX_SHOWN_COORDINATES or self.has_velocity_constraints:
+            return None
+        try:
+            return self.to_sympy()._repr_latex_()
+        except MissingExtraError:
+            return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
@@ -13,6 +13,11 @@ from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_c
 from livens.multibody.couplings import displacement_rate
 from livens.multibody.joint_types import cos_sin_angle, split_pair
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+from livens.types import FloatArray, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 Law = Callable[..., Any]
 #: Branch of the angle in the reference configuration: reference angle in rad, its cosine and its sine.
@@ -32,7 +37,9 @@ def torsion_spring_potential(a: Parametrisation, b: Parametrisation) -> Invarian
     return of_invariants(joint_invariants(a, b, True), energy)
 
 
-def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B: Any) -> Any:
+def angle_rate(
+    a: Parametrisation, b: Parametrisation, q: Vector, v: Vector, A: FloatArray, B: FloatArray
+) -> ScalarLike:
     """Return the rate of the joint angle of b relative to a, from the rates of ``(cosine, sine)``.
 
     At the midpoint of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the Cayley map.
@@ -48,7 +55,7 @@ def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B
     return (cosine * rates[1] - sine * rates[0]) / (cosine**2 + sine**2)
 
 
-def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
+def angular_velocity(parametrisation: Parametrisation, q: Vector, v: Vector) -> ScalarLike | Vector:
     """Return the angular velocity ``A^-1 sum d_i x v_i``: exact for rigid motion, also for midpoint directors."""
     if isinstance(parametrisation, GroundParametrisation):
         return 0.0 if parametrisation.dimension == 2 else m.array([0.0, 0.0, 0.0])
@@ -59,7 +66,7 @@ def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
     return m.array([m.dot(parametrisation.generalised_torque(q, unit), v) for unit in units])
 
 
-def joint_displacement(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Any:
+def joint_displacement(a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the displacement of a sliding joint along the axis of the first body: bilinear in the directors."""
     qa, qb = split_pair(a, q)
     axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
@@ -96,7 +103,7 @@ def joint_coordinate(w: Any, k: Any, rotational: bool) -> Any:
     return continuous_angle(w, k) if "angle_branch" in vars(k) else m.atan2(w[1], w[0])
 
 
-def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[Any]:
+def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
     """Return the forces conjugate to the invariants; their power is `size` times the rate of the joint coordinate.
 
     The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this size
@@ -123,7 +130,7 @@ def motor(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool = T
 def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
     """Return the rheonomic constraint on a joint angle: ``cos(phi) sine - sin(phi) cosine = 0``."""
 
-    def constraints(q: Any, t: Any, k: Any) -> Any:
+    def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         cosine, sine = cos_sin_angle(a, b, q, k.A, k.B)
         angle = law(t, k)
         return [m.cos(angle) * sine - m.sin(angle) * cosine]
@@ -135,7 +142,7 @@ def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFuncti
 def displacement_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
     """Return the rheonomic constraint on a joint displacement."""
 
-    def constraints(q: Any, t: Any, k: Any) -> Any:
+    def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a, q)
         axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
         return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t, k)]

@@ -7,12 +7,13 @@ from typing import Any
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.parameters import shared
+from livens.expressions.parameters import TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
 from livens.multibody.inputs import Law, TimeLaw, time_law
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ArrayLike
 from livens.validation import check_array, check_choice
 
 
@@ -23,7 +24,7 @@ def gravity_potential(parametrisation: Parametrisation) -> ModelFunction:
     return lambda q, k: -k.mass * m.dot(k.gravity, parametrisation.point(q, k.X))
 
 
-def gravity(body: BodyElement, g: Any = None) -> Element:
+def gravity(body: BodyElement, g: ArrayLike | None = None) -> Element:
     """Return the weight of a body.
 
     Parameters
@@ -55,7 +56,7 @@ def gravity(body: BodyElement, g: Any = None) -> Element:
     )
 
 
-def _mass(body: BodyElement) -> Any:
+def _mass(body: BodyElement) -> TiedParameter | float:
     """Return the mass parameter of the body, or its value for a body that only rotates, which has no such parameter."""
     return shared(body, "mass") if "mass" in body.parameters.values else body.mass
 

@@ -8,7 +8,7 @@ midpoint, and the control law uses the mean of z at both ends. Its work is part 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from livens.models.element import InvariantForm, of_invariants
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.joint_forces import Law, conjugate_force, joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Mass of the integrator coordinate in kg: an error of one radian has half of this as kinetic energy in J.
 _INTEGRATOR_MASS = 1e-8
@@ -36,7 +41,7 @@ def integrator_body(name: str) -> BodyElement:
     )
 
 
-def _energy(v: Any, k: Any) -> Any:
+def _energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * v[0] ** 2
 
 
@@ -45,7 +50,7 @@ def integrator_constraint(a: Parametrisation, b: Parametrisation, reference: Law
     """Return the constraint ``z' = target - angle``, or that of a displacement."""
     invariants_of = joint_invariants(a, b, rotational)
 
-    def rates(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def rates(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         w = invariants_of(q[:-1], k)
         return [v[-1] - (reference(t, k) - joint_coordinate(w, k, rotational))]
 

@@ -17,8 +17,10 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.joint_forces import motor
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ScalarLike
 
 if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
     from livens.multibody.joint import Joint
 
 
@@ -41,7 +43,7 @@ def held_force(a: Parametrisation, b: Parametrisation, rotational: bool) -> Inva
     return motor(a, b, _held_value, rotational)
 
 
-def _held_value(t: Any, position: Any, speed: Any, k: Any) -> Any:
+def _held_value(t: ScalarLike, position: ScalarLike, speed: ScalarLike, k: ParameterNamespace) -> ScalarLike:
     return k.command
 
 

@@ -34,7 +34,7 @@ def ball_bearing(
     rpm: float = 1e4,
     load: float = 1000.0,
     friction: float = 0.05,
-    contact_dissipation: float = 0.0,
+    contact_dissipation: float = -1.0,
     clearance: float = 15e-6,
     modes: int = 0,
     inner_modes: int = 0,
@@ -55,18 +55,17 @@ def ball_bearing(
     "rollers" is a spherical roller bearing under a radial load, with two rows of `balls` rollers each. Each roller is
     divided into `slices` slices.
 
-    `contact_dissipation` is the Hunt-Crossley parameter in s/m. The value 0 selects the default: 0.25 for a start in
-    equilibrium, 0.02 for a load step. `scale` multiplies all lengths (1.7 gives balls of 0.01 kg). `ovality` in m is
-    the amplitude of the radial deviation of the inner race, with two waves. `penalty_frequency` in Hz is the natural
-    frequency of the penalty springs of housing and drive.
+    `contact_dissipation` is the Hunt-Crossley parameter in s/m; 0 means no dissipation. A negative value selects the
+    default: 0.25 for a start in equilibrium, 0.02 for a load step. `scale` multiplies all lengths (1.7 gives balls of
+    0.01 kg). `ovality` in m is the amplitude of the radial deviation of the inner race, with two waves.
+    `penalty_frequency` in Hz is the natural frequency of the penalty springs of housing and drive.
     """
     check_choice("case", case, CASES)
     is_load_step = case.endswith("-step")
     check_positive("option 'load'", load)
+    damping = contact_dissipation if contact_dissipation >= 0 else 0.02 if is_load_step else 0.25
     if case == "rollers":
-        contact_options = dict(
-            friction=friction, damping=contact_dissipation or 0.25, clearance=clearance, slices=slices
-        )
+        contact_options = dict(friction=friction, damping=damping, clearance=clearance, slices=slices)
         frequency = check_positive("option 'penalty'", penalty_frequency)
         if modes or inner_modes or cage_modes or ovality or scale != 1:
             raise InputError("case 'rollers' has rigid and round rings of one size: remove modes, oval and scale")
@@ -79,7 +78,7 @@ def ball_bearing(
         balls=balls,
         speed=rpm * np.pi / 30,
         friction=friction,
-        damping=contact_dissipation or (0.02 if is_load_step else 0.25),
+        damping=damping,
         clearance=clearance,
         penalty_frequency=check_positive("option 'penalty'", penalty_frequency),
         axial=load if case.startswith("axial") else 0.0,

@@ -42,6 +42,7 @@ class RunInfo:
     problem_options: dict[str, Any] = field(default_factory=dict)
     model: str = ""  # fingerprint of the step equations
     tier: str = "fused"
+    tier_reason: str = ""  # reason for the tier, where the tree tier could have been chosen
     dropped: tuple[int, ...] = ()
     stored: tuple[str, ...] = tuple(RESULT_VARIABLES)
     compress: bool = False

@@ -15,8 +15,10 @@ from livens.engine.observables import drift_monitor
 from livens.engine.observables.element_sums import ElementObservables
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
+from livens.engine.trees.observables import TreeObservables
 from livens.models.base import Model
 from livens.results.record import Summary
+from livens.types import Expr, FloatArray, IndexTable
 from livens.validation import all_finite
 
 #: Growth factor of an unsupplied energy above which the integration has blown up.
@@ -45,7 +47,7 @@ def _model_cache(fingerprint: str) -> dict[Any, Any]:
     return {}
 
 
-def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Any, np.ndarray]:
+def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Expr, IndexTable]:
     """Return the monitored expressions (energy, magnitude, constraints, momenta) and the sizes of the momenta."""
     view = model.view
     columns = [view.observable(energy) if energy else ca.SX(0), ca.SX(model.energy_scale())]
@@ -111,16 +113,19 @@ class MonitorSpec(NamedTuple):
     supplied_index: int
     #: True if all supplied and dissipated energy is known: any other change of energy is then an error.
     has_energy_balance: bool
-    table: ObservableKernel | ElementObservables
+    table: ObservableKernel | ElementObservables | TreeObservables
     momentum_sizes: np.ndarray  # of the momenta
     #: Monitor arrays of the single-call loop; None for large models.
     arrays: MonitorArrays | None
 
     @classmethod
-    def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...]) -> MonitorSpec:
+    def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...], tier: str) -> MonitorSpec:
         energy, layout = compiled.model.monitored_energy(compiled.scheme.conserves), compiled.layout
         supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
         accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
+        if tier == "tree" and TreeObservables.supports(momenta):
+            observables = TreeObservables(compiled, momenta)
+            return cls(energy, momenta, supplied, accounted, observables, observables.momentum_sizes, None)
         table, sizes = _monitor_table(compiled.model, energy, momenta)
         columns = None
         if isinstance(table, ObservableKernel):
@@ -128,10 +133,11 @@ class MonitorSpec(NamedTuple):
         return cls(energy, momenta, supplied, accounted, table, sizes, columns)
 
 
-def monitor_spec(compiled: CompiledStep, k: np.ndarray) -> MonitorSpec:
-    """Return the monitored quantities of runs of a compiled step with these parameters."""
+def monitor_spec(compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> MonitorSpec:
+    """Return the monitored quantities of runs of a compiled step with these parameters in a tier."""
     momenta = conserved_momenta(compiled.model, k)
-    return compiled.cached(("extremes", momenta), lambda: MonitorSpec.from_step(compiled, momenta))
+    is_tree = tier == "tree"
+    return compiled.cached(("extremes", momenta, is_tree), lambda: MonitorSpec.from_step(compiled, momenta, tier))
 
 
 def describe_blow_up(
@@ -146,8 +152,8 @@ class DriftMonitor:
 
     name = "extremes"
 
-    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
-        self.k, self._spec = k, monitor_spec(compiled, k)
+    def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
+        self.k, self._spec = k, monitor_spec(compiled, k, tier)
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
@@ -249,7 +255,7 @@ class DriftMonitor:
             summary_from_maxima, energy, momenta, start, self._reference_energy.item(0), self._maxima.copy()
         )
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray | float]:
         self._observe_initial_state()
         initial_row = self._initial_row if self._initial_row is not None else np.zeros(0)
         last_energy, reference_energy = float(self._last_energy[0]), float(self._reference_energy[0])

@@ -86,7 +86,7 @@ class Run:
                 f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
             )
         self._plan, self._compiled, self._info = plan, compiled, info
-        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k)
+        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier)
         self._observers: tuple[StepObserver, ...] = (self._monitor, recorder)
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
@@ -296,7 +296,7 @@ class Run:
         self._recorder.record_discontinuity(self._state)
         self._stepping.restart_from(self._state)
         detector.restart_at(self._state, [event["name"] for event in simultaneous])
-        return not any(detector.event(event["name"]).terminal for event in simultaneous)
+        return not any(self._is_terminal(detector.event(event["name"]), event["name"]) for event in simultaneous)
 
     def _apply_actions(self, detector: EventDetector, acting: Sequence[dict[str, Any]]) -> None:
         """Update state and parameters by the actions of these events."""
@@ -350,6 +350,11 @@ class Run:
                     error.result = result
             raise
 
+    def _is_terminal(self, event: Event, name: str) -> bool:
+        """Return True if the last occurrence of an event ends the run."""
+        count = int(event.terminal)
+        return count == 1 or (count > 1 and sum(other["name"] == name for other in self._events) >= count)
+
     def _time_tolerance(self, t: float) -> float:
         """Return the tolerance within which times of events are equal."""
         return 1e-12 * max(abs(t), self._plan.t_end - self._plan.t0)
@@ -378,7 +383,7 @@ class Run:
                 continue
             if not guard:
                 self._events.append(dataclasses.asdict(occurrence))
-            if guard or event.terminal or event.action is not None:
+            if guard or event.action is not None or self._is_terminal(event, occurrence.name):
                 stop = occurrence
                 n_accepted = s
         if stop is not None:

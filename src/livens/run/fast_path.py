@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from livens.engine.compiled_step import CompiledStep
-from livens.engine.newton.iteration import CONVERGED, N_ITERATIONS, REPIVOT_AFTER
+from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
+from livens.engine.newton.iteration import N_ITERATIONS
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.single_call import OutputGrid, integrate_fixed
 from livens.engine.stepper import WorkspaceManager, step_inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,18 @@ from livens.results.record import RunInfo
 from livens.run.schedule import Schedule
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike
 from livens.validation import check_choice, check_number, check_positive
 
-TIERS = ("auto", "fused", "assembled", "reference")
+TIERS = ("auto", "tree", "fused", "assembled", "reference")
 #: Largest number of unknowns of the fused tier; larger steps are assembled element type by element type. Fully unrolled
 #: native code for more unknowns takes minutes to compile. The choice does not depend on the code cache, so that results
 #: do not depend, bit for bit, on earlier runs.
 FUSED_UNKNOWNS = 300
 #: The same limit for bodies in space, whose code per unknown is longer and no faster than assembled element kernels.
 FUSED_FRAME_UNKNOWNS = 100
+#: Fewest bodies of the tree tier. One or two bodies take less time in a single call of fully unrolled code.
+MIN_TREE_BODIES = 3
 #: Beam elements have longer code still: fewest invariants of an energy, and fewest such elements, to assemble a model.
 _MIN_INVARIANTS, _MIN_LARGE_ELEMENTS = 4, 3
 #: Upper estimate of the number of unknowns of a step per coordinate and constraint.
@@ -155,12 +158,12 @@ class Plan:
             )
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
-        if self.tier in ("auto", "assembled"):
-            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, self.tier))
+        if self.tier in ("auto", "tree", "assembled"):
+            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, self.tier, self.control is None))
         if self.control is not None:
             self.control.validate(self.scheme, self.tier)
 
-    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Plan:
+    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, ArrayLike] | None) -> Plan:
         """Return a copy with other initial values and parameters; all other fields are already validated."""
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")
@@ -220,7 +223,7 @@ class Plan:
         return tuple(name for name in available if name == "t" or name in names)
 
     @functools.cached_property
-    def cache(self) -> dict[str, Any]:
+    def cache(self) -> dict[Hashable, Any]:
         """Cache shared by all plans derived from this one by `with_inputs`.
 
         Results refer to their plans: entries must not refer to the compiled step, whose code would never be freed.
@@ -230,7 +233,7 @@ class Plan:
     # -- run info in files --------------------------------------------------------------------------------------------
     def run_info(self, compiled: CompiledStep) -> RunInfo:
         """Return the run info that is stored in result files."""
-        key = compiled.fingerprint
+        key = "run info", compiled.removed_constraints
         if key not in self.cache:
             self.cache[key] = self._run_info(compiled)
         return self.run_info_like(self.cache[key])
@@ -262,6 +265,7 @@ class Plan:
             problem_options=dict(problem.factory_options) if problem else {},
             model=compiled.fingerprint,
             tier=self.tier,
+            tier_reason=self._tier_reason(compiled),
             dropped=compiled.removed_constraints,
             stored=self.variables(compiled),
             compress=bool(self.compress),
@@ -269,6 +273,22 @@ class Plan:
             algebraic=model.algebraic_names,
             control=dataclasses.asdict(self.control) if self.control else {},
         )
+
+    def _tier_reason(self, compiled: CompiledStep) -> str:
+        """Return the reason for the tier of the run."""
+        if self.tier == "tree":
+            tree = compiled.tree_or_reason
+            assert not isinstance(tree, str)
+            n_bodies = len(tree.joints)
+            return f"{n_bodies} bodies form a tree with {tree.n_dof} degrees of freedom, which are the unknowns"
+        if not self.scheme.steps_on_trees or not isinstance(self.model, System) or not self.model.frames:
+            return ""
+        if not self.has_fixed_steps:
+            return "no tree tier: step sizes are adaptive"
+        tree = compiled.tree_or_reason
+        if isinstance(tree, str):
+            return f"no tree tier: {tree}"
+        return "" if len(tree.joints) >= MIN_TREE_BODIES else "no tree tier: fewer than three bodies"
 
     @classmethod
     def from_run_info(cls, info: RunInfo, model: Model | Problem, **changes: Any) -> Plan:
@@ -290,7 +310,7 @@ class Plan:
         )
 
 
-def _taylor_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
+def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None) -> tuple[Scheme, Any]:
     """Return scheme and control of a Taylor scheme, which chooses its steps unless h is given.
 
     A given tolerance may select another order of the scheme; otherwise the scheme's tolerance is used.
@@ -302,12 +322,19 @@ def _taylor_control(scheme: Scheme, h: Any, control: Any) -> tuple[Scheme, Any]:
     return (scheme.for_tolerance(control.default_rtol) if isinstance(control, StepControl) else scheme), control
 
 
-def _choose_tier(model: Model, scheme: Scheme, requested: str) -> str:
+def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: bool) -> str:
     """Return the tier for a model and a scheme: by the number of unknowns, unless a feasible tier is requested."""
+    if requested == "tree":
+        reason = compiled_step(model, scheme).tree_or_reason if has_fixed_steps else "it needs fixed steps"
+        if isinstance(reason, str):
+            raise InputError(f"the model cannot be stepped on a tree: {reason}; remove tier='tree'")
+        return requested
     # velocity-level constraints double the unknowns; only the fused tier passes singular configurations with them
     has_velocity_level = "velocity_constraint" in scheme.conserves
     max_unknowns = FUSED_FRAME_UNKNOWNS if _has_3d_frames(model) and not has_velocity_level else FUSED_UNKNOWNS
     large = isinstance(model, System) and _UNKNOWNS_PER_COORDINATE * (model.n + model.m) > max_unknowns
+    if requested == "auto" and has_fixed_steps and _is_worth_a_tree(model, scheme):
+        return "tree"
     if requested == "auto" and not large:
         return "fused"
     unknowns = compiled_step(model, scheme).equations.n_assembled_unknowns if isinstance(model, System) else 0
@@ -319,6 +346,13 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str) -> str:
             "remove tier="
         )
     return requested
+
+
+def _is_worth_a_tree(model: Model, scheme: Scheme) -> bool:
+    """Return True if the tree tier applies and is expected to be the fastest: by the number of bodies."""
+    if not scheme.steps_on_trees or not isinstance(model, System) or len(model.frames) < MIN_TREE_BODIES:
+        return False
+    return not isinstance(compiled_step(model, scheme).tree_or_reason, str)
 
 
 def _has_large_element_graphs(model: Model) -> bool:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from livens.errors import InputError
+from livens.engine.compiled_step import compiled_step
+from livens.errors import InputError, LivensError
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
+from livens.run.drift_monitor import DriftMonitor
 from livens.run.events.event import Event
 from livens.run.plan import Plan
+from livens.run.progress import show_preparation
 from livens.run.schedule import Schedule
-from livens.run.simulate import compile_and_start, execute
+from livens.run.simulate import execute
 from livens.run.single_steps import Measurement, MotionState, StepSession
-from livens.run.startup import start_integration
+from livens.run.startup import REFERENCE_H, compile_and_start, start_integration
 from livens.run.step_control import StepControl
+from livens.run.stepping import make_stepping
 from livens.schemes.core.scheme import Scheme
+from livens.types import FloatArray, ModelFunction
 from livens.validation import check_integer, check_number, check_positive
+
+if TYPE_CHECKING:
+    import casadi
 
 #: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
 _MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None)))
@@ -34,8 +42,10 @@ class Prepared:
     the global interpreter lock.
     """
 
-    def __init__(self, model: Model | Problem, defaults: Mapping[str, Any]) -> None:
-        self._model, self._defaults = model, dict(defaults)
+    def __init__(
+        self, model: Model | Problem, defaults: Mapping[str, Any], initial: Mapping[str, Any] | None = None
+    ) -> None:
+        self._model, self._defaults, self._initial = model, dict(defaults), dict(initial or {})
         self.model: Model = model.model if isinstance(model, Problem) else model
         self._plan_cache: dict[Any, Plan] = {}  # validated plans by their options
         self._step_size: float | None = None  # default step size of single steps, validated
@@ -45,9 +55,46 @@ class Prepared:
         scheme: Scheme = self._defaults["scheme"]
         return scheme
 
+    def _with_defaults(self, initial: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return initial values; omitted ones are those of `livens.prepare`."""
+        if not self._initial:
+            return initial
+        return {**self._initial, **{name: value for name, value in initial.items() if value is not None}}
+
+    def _compile(self) -> None:
+        """Compile all code that a run needs, by one step from the initial values.
+
+        Initial values may be missing, or invalid until `run` replaces some of them. Then only code that does not depend
+        on initial values is compiled: `run` raises the error. The pivot order of the Newton kernel depends on them.
+        """
+        options: dict[str, Any] = {}
+        if not isinstance(self._model, Problem) and "h" not in self._defaults and "control" not in self._defaults:
+            options["h"] = REFERENCE_H
+        if not isinstance(self._model, Problem) and "t_end" not in self._defaults:
+            options["t_end"] = (self._defaults.get("t0") or 0.0) + 2 * self._defaults.get("h", REFERENCE_H)
+        try:
+            plan = self._make_plan(self._initial, **options)
+        except InputError:  # options of a run are missing or invalid
+            return
+        with show_preparation(plan.title, None):
+            try:
+                compiled, initial = compile_and_start(plan)
+                state, stepper = start_integration(plan, compiled, initial)
+            except LivensError:
+                compiled = compiled_step(plan.model, plan.scheme)
+                if plan.tier == "fused" and compiled.stepper_type("fused").needs_pivot_order:
+                    compiled.kernels(None)
+                return
+            monitor = DriftMonitor(compiled, plan.k)
+            monitor.start(state)
+            monitor.observe(make_stepping(plan, compiled.layout).advance(stepper, state, 1))
+            stepper.close()
+
     def _make_plan(self, initial: Mapping[str, Any], **options: Any) -> Plan:
         specified = {name: value for name, value in options.items() if value is not None}
-        return Plan.from_arguments(self._model, initial, is_compatible=True, **{**self._defaults, **specified})
+        return Plan.from_arguments(
+            self._model, self._with_defaults(initial), is_compatible=True, **{**self._defaults, **specified}
+        )
 
     def _cached_plan(self, initial: Mapping[str, Any], parameters: Any, *run_options: Any) -> Plan:
         """Return the plan of a run; a cached plan with the same options is not validated again."""
@@ -55,7 +102,8 @@ class Prepared:
         is_hashable = _HASHABLE_TYPES.issuperset(option_types)
         cached = self._plan_cache.get((run_options, option_types)) if is_hashable else None
         if cached is not None:
-            return cached.with_inputs(initial, self._defaults.get("parameters") if parameters is None else parameters)
+            parameters = self._defaults.get("parameters") if parameters is None else parameters
+            return cached.with_inputs(self._with_defaults(initial), parameters)
         plan = self._make_plan(initial, parameters=parameters, **dict(zip(_RUN_OPTIONS, run_options, strict=True)))
         if is_hashable and len(self._plan_cache) < _MAX_CACHED_PLANS:
             self._plan_cache[run_options, option_types] = plan
@@ -126,8 +174,8 @@ class Prepared:
         return execute(plan, events=events, out=out, force=force, progress=progress)
 
     def value_and_gradient(
-        self, loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
-    ) -> Callable[..., Any]:
+        self, loss: ModelFunction, *, every: int | None = None, data: FloatArray | None = None, keep: str = "all"
+    ) -> ModelFunction:
         """Return a function that computes a loss of a run of this step and its derivatives by all inputs.
 
         Equivalent to `livens.value_and_gradient` with this step as the first argument.
@@ -159,6 +207,35 @@ class Prepared:
         from livens.run.derivatives.gradient import value_and_gradient
 
         return functools.partial(value_and_gradient(loss, every=every, data=data, keep=keep), self)
+
+    def casadi_function(self) -> casadi.Function:
+        """Return one step as a `casadi.Function`, with derivatives, for optimal control by multiple shooting.
+
+        Returns
+        -------
+        casadi.Function
+            Function of the variables of a state (``q v p``, or ``x``), the time t, the step size h and the parameter
+            vector k (see `Model.parameter_vector`). Outputs are the variables after the step: ``q_next``, ...
+
+        Raises
+        ------
+        InputError
+            If the scheme is a Taylor series or steps in fictive time, or the model has an external force.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> oscillator = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 0.5 * q[0] ** 2)
+        >>> step = lv.prepare(oscillator, scheme="livens-em", h=0.1)
+        >>> state = step.start([1.0], [0.0])
+        >>> function = step.casadi_function()
+        >>> after = function(q=state.q, v=state.v, p=state.p, h=0.1)
+        >>> float(after["q_next"]) == float(step.step(state).q[0])
+        True
+        """
+        from livens.run.bridges.casadi_step import casadi_step
+
+        return casadi_step(self.model, self.scheme)
 
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(
@@ -302,6 +379,11 @@ def prepare(
     model: Model | Problem,
     scheme: str | Scheme | None = None,
     *,
+    q0: Any = None,
+    v0: Any = None,
+    p0: Any = None,
+    x0: Any = None,
+    y0: Any = None,
     h: float | None = None,
     t_end: float | None = None,
     t0: float | None = None,
@@ -314,6 +396,7 @@ def prepare(
     tier: str = Plan.tier,
     threads: int = Plan.threads,
     store: str | Sequence[str] | None = Plan.store,
+    compile: bool = True,
 ) -> Prepared:
     """Compile a model with a scheme for repeated runs.
 
@@ -326,6 +409,8 @@ def prepare(
         Model to simulate. A `Problem` has its own initial values, step size and end time.
     scheme : str or Scheme, optional
         Integration scheme. Default: the scheme recommended for the model.
+    q0, v0, p0, x0, y0 : array_like of shape (n,), optional
+        Initial values, see `livens.simulate`.
     h : float, optional
         Step size in seconds.
     t_end : float, optional
@@ -344,12 +429,15 @@ def prepare(
         Treatment of redundant constraints.
     control : StepControl, optional
         Step-size control.
-    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
+    tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
         Tier of the engine, see `livens.simulate`.
     threads : int, default 1
         Number of threads of the assembled tier.
     store : str or sequence of str, optional
         Variables to store. Default: all.
+    compile : bool, default True
+        Compile now, so that the first run is as fast as the others. Without initial values, here or in a `Problem`, the
+        Newton kernel is compiled in the first run: its pivot order depends on them. If False, the first run compiles.
 
     Returns
     -------
@@ -410,4 +498,8 @@ def prepare(
         threads=threads,
         store=store,
     )
-    return Prepared(model, {name: value for name, value in defaults.items() if value is not None})
+    initial = {name: value for name, value in dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0).items() if value is not None}
+    prepared = Prepared(model, {name: value for name, value in defaults.items() if value is not None}, initial)
+    if compile:
+        prepared._compile()
+    return prepared

@@ -14,6 +14,7 @@ from livens.expressions.state_layout import Layout
 from livens.models.controller import Controller
 from livens.run.plan import Plan
 from livens.run.single_steps import Measurement
+from livens.types import ArrayLike, FloatArray
 
 
 class SampledControllers:
@@ -70,7 +71,7 @@ class SampledControllers:
         self._commands.append(commands)
         return replace(state, z=z)
 
-    def _validate(self, controller: Controller, returned: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _validate(self, controller: Controller, returned: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return commands and controller state after checking their sizes and that they are finite."""
         commands, state = (
             returned if controller.state.size and isinstance(returned, tuple) and len(returned) == 2 else (returned, [])
@@ -87,7 +88,7 @@ class SampledControllers:
             raise InputError(f"the controller '{controller.name}' must return {expected}, got {returned!r}")
         return values[0], values[1]
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray]:
         width = len(self._commands[0]) if self._commands else self._layout.sizes["control"]
         return {
             "states": np.concatenate(self._states) if self._states else np.zeros(0),

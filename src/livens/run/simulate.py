@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from livens.engine.compiled_step import CompiledStep, compiled_step
+from livens.engine.compiled_step import compiled_step
 from livens.errors import InputError
-from livens.models.base import InitialState, Model
+from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.checkpoint import Checkpoint
 from livens.results.recorder import Recorder
@@ -31,6 +31,7 @@ from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
 from livens.run.schedule import Schedule
+from livens.run.startup import compile_and_start
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_number, check_path
@@ -104,9 +105,10 @@ def simulate(
         fictive time.
     events : sequence of Event, optional
         Zero crossings to detect, see `Result.events`.
-    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
-        Tier of the engine: by the size of the model ("auto"), fully unrolled native code ("fused"), native code per
-        element type for large systems ("assembled"), or slow Python code ("reference"). Results agree up to round-off.
+    tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
+        Tier of the engine: by structure and size of the model ("auto"), joint unknowns of a tree of bodies ("tree"),
+        fully unrolled native code ("fused"), native code per element type for large systems ("assembled"), or slow
+        Python code ("reference"). Results agree up to round-off; ``run.info.tier_reason`` explains the choice.
     threads : int, default 1
         Number of threads of the assembled tier. Results do not depend on it, bit for bit.
     out : str or Path, optional
@@ -173,22 +175,11 @@ def simulate(
     return execute(plan, events=events, out=out, force=force, progress=progress, t_start=t_start)
 
 
-def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
-    """Return the compiled step and the initial state, which determines the redundant constraints."""
-    compiled = compiled_step(plan.model, plan.scheme)
-    # the compiled model equals the plan's model, and its derived functions exist already
-    initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
-    if initial.removed_constraints:
-        compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
-    return compiled, initial
-
-
-def _with_contact_modes(plan: Plan, events: Sequence[Event]) -> Plan:
-    """Return the plan with the contact modes of the initial state."""
+def _with_contact_modes(plan: Plan, initial: Mapping[str, Any], events: Sequence[Event]) -> Plan:
+    """Return the plan with the contact modes of the initial values; the plan itself if there is nothing to change."""
     resolver = contact_resolver(events)
     if resolver is None and not any(isinstance(event, ImpactEvent) for event in events):
         return plan
-    initial = plan.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant).values
     check_no_penetration(events, initial["q"], initial["v"])
     if resolver is None:
         return plan
@@ -228,8 +219,11 @@ def execute(
         if fast_result is not None:
             return fast_result
     with show_preparation(plan.title, progress):
-        plan = _with_contact_modes(plan, events)
         compiled, initial = compile_and_start(plan)
+        plan_with_modes = _with_contact_modes(plan, initial.values, events)
+        if plan_with_modes is not plan:
+            plan = plan_with_modes
+            compiled, initial = compile_and_start(plan)
         if plan.estimate_h0:
             plan = dataclasses.replace(plan, h=initial_step_size(plan, compiled, initial))
         info = plan.run_info(compiled)

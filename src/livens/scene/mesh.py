@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ class TriangleMesh:
         return {name: base64.b64encode(np.ascontiguousarray(part).tobytes()).decode() for name, part in parts.items()}
 
     @classmethod
-    def from_json(cls, data: Any) -> TriangleMesh:
+    def from_json(cls, data: Mapping[str, str]) -> TriangleMesh:
         """Return a mesh from untrusted JSON data, validated."""
         vertices, faces = (base64.b64decode(data[name], validate=True) for name in ("vertices", "faces"))
         points = np.frombuffer(vertices, "<f4").astype(float).reshape(-1, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import importlib.util
 import os
 import sys
 import tempfile
@@ -47,8 +46,9 @@ export function render({ model, el }) {
 class Animation:
     """Viewer page in a file, displayed inline by notebooks.
 
-    If anywidget is installed, `widget` is the animation as a widget: ``animation.widget.time = 0.5`` seeks that time,
-    and reading it returns the position of the time slider. Otherwise the page is shown in an iframe.
+    Notebooks show the page in an iframe, which remains in notebooks that are exported to HTML. If anywidget is
+    installed, `widget` is the animation as a widget: ``animation.widget.time = 0.5`` seeks that time, and reading it
+    returns the position of the time slider.
 
     Parameters
     ----------
@@ -74,12 +74,6 @@ class Animation:
             time = traitlets.Float(None, allow_none=True).tag(sync=True)
 
         return FilmWidget(page=self.path.read_text(encoding="utf-8"))
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        """Return the widget if available; the iframe is for notebooks that are read without a kernel."""
-        if _in_notebook() and importlib.util.find_spec("anywidget") is not None:
-            return self.widget._repr_mimebundle_(**options)
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
         source = html.escape(self.path.read_text(encoding="utf-8"), quote=True)

@@ -115,7 +115,7 @@ def test_functions_of_the_user(q, v, t):
         (lambda q: [q[0], "fast"], "must return a number or an array"),
         (lambda q: q[7], "IndexError"),
         (lambda k: k.mm, "did you mean 'k.m'?"),
-        (lambda q: 1.0 if q[0] > 0 else 0.0, "cannot branch"),
+        (lambda q: [1.0][int(q[0])], "TypeError"),
         (lambda q: 1 / 0, "ZeroDivisionError"),
         (7, "a name or a function"),
         (None, "a name or a function"),

@@ -10,12 +10,15 @@ import pytest
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import sqrt
 from livens.engine.lowering.types import F64Array
-from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
-from livens.engine.newton.iteration import (
+from livens.engine.newton.convergence import (
     CONVERGED,
     DIVERGED,
-    HISTORY,
     MAX_NEWTON_ITERATIONS,
+    SAFE_FRACTION,
+    converged_to_roundoff,
+)
+from livens.engine.newton.iteration import (
+    HISTORY,
     N_ITERATIONS,
     StepKernels,
     Workspace,

@@ -61,7 +61,7 @@ def test_numbers_are_taken_as_they_are():
         (lambda x: "much", {}, "energy must be one number, got str 'much'"),
         (lambda x: x[9], dict(context=" of element 'door'"), "energy of element 'door': IndexError"),
         (lambda k: k.d, dict(context=" of element 'door'"), "energy of element 'door': unknown parameter 'k.d'"),
-        (lambda x: 1.0 if x[0] > 0 else 2.0, {}, "energy: TypeError: a model cannot branch"),
+        (lambda x: [1.0, 2.0][int(x[0])], {}, "energy: TypeError: int() argument must be"),
     ],
 )
 def test_faults_are_named(function, options, words):

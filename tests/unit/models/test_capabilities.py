@@ -113,3 +113,15 @@ def test_constraints_that_a_formulation_imposes(formulation, kept):
     model = lv.MultibodyEquations.from_system(PENDULUM).formulate(formulation)
     names = ("constraint", "velocity_constraint", "total_energy")
     assert [name for name in names if model.is_guaranteed_by(conserving("constraint"), name)] == kept
+
+
+def test_the_summary_names_every_term_that_makes_a_system_nonconservative():
+    """Prescribed motion and friction of constraints change the energy, too."""
+    belt = lv.System("x", kinetic=lambda v: v[0] ** 2, velocity_constraints=lambda v: [v[0] - 1.0])
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    ball = mb.sphere("ball", at=[0, 0, 0.1], radius=0.1, mass=1.0)
+    mb.rigid_contact(ball, mb.ground, restitution=0.5, friction=0.3)
+    for system, term in ((belt, "prescribed motion"), (mb.system, "friction of constraints")):
+        assert not system.conservative
+        assert f"conservative     no ({term})" in str(system)
+    assert "conservative     yes" in str(PENDULUM)

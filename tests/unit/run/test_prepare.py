@@ -66,6 +66,63 @@ def test_a_prepared_run_is_the_simulated_one_and_compiles_nothing():
     assert jit.compilations == before
 
 
+@pytest.fixture
+def no_cached_code(monkeypatch, tmp_path):
+    """Empty caches of machine code, in memory and on disk."""
+    monkeypatch.setenv("LIVENS_CACHE_DIR", str(tmp_path))
+    jit.clear_memory_cache()
+    compiled_module._compiled.clear()
+
+
+def oscillating(stiffness, **options):
+    """A step of a model that nothing else has compiled."""
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: stiffness * q[1],
+        constraints=lambda q: [(q @ q - 1) / 2],
+    )
+    return lv.prepare(model, "livens-em", h=0.01, t_end=0.1, **options)
+
+
+def test_the_first_run_of_a_prepared_step_compiles_nothing(no_cached_code):
+    problem = lv.problems.load("simple-pendulum")
+    lv.prepare(problem, h=0.01, t_end=0.1).run()  # compiles the loops that belong to no model
+    for stiffness, options in ((1.25, dict(q0=[1.0, 0.0], v0=[0.0, 0.0])), (2.25, dict(q0=[1.0, 0.0], v0=[0.0, 1.0]))):
+        step = oscillating(stiffness, **options)
+        before = jit.compilations
+        assert step.run().status == "complete"
+        assert jit.compilations == before
+
+
+def test_a_prepared_step_without_initial_values_compiles_all_but_the_newton_kernel(no_cached_code):
+    oscillating(1.25, q0=[1.0, 0.0], v0=[0.0, 0.0]).run()  # compiles the loops that belong to no model
+    step, lazy = oscillating(3.25), oscillating(4.25, compile=False)
+    before = jit.compilations
+    step.run([1.0, 0.0], [0.0, 0.0])
+    compiled_late = jit.compilations - before
+    before = jit.compilations
+    lazy.run([1.0, 0.0], [0.0, 0.0])
+    assert 0 < compiled_late <= 4 < jit.compilations - before
+
+
+def test_initial_values_of_prepare_are_defaults_of_its_runs():
+    step = oscillating(1.25, q0=[1.0, 0.0], v0=[0.0, 0.0])
+    plain = oscillating(1.25)
+    for values in ((), ([0.0, 1.0],), ([0.0, 1.0], [1.0, 0.0])):
+        given = dict(zip(("q0", "v0"), values, strict=False))
+        expected = plain.run(**{**dict(q0=[1.0, 0.0], v0=[0.0, 0.0]), **given})
+        assert np.array_equal(step.run(**given).q, expected.q)
+        assert np.array_equal(step.start(**given).q, expected.q[0])
+
+
+def test_prepare_leaves_errors_of_initial_values_to_the_run():
+    step = oscillating(1.25, q0=[1.0, 0.5], v0=[0.0, 0.0])
+    with pytest.raises(lv.InputError, match="inconsistent initial values"):
+        step.run()
+    assert step.run(q0=[1.0, 0.0]).status == "complete"
+
+
 def test_runs_do_not_depend_on_what_ran_before():
     """Bit for bit: what is remembered is never another answer."""
     first = lv.simulate(pendulum(), [-1, 0], [0, 0], h=0.01, t_end=2.0)

@@ -19,12 +19,11 @@ from livens.engine.assembled.thread_team import make_team, team_running
 from livens.engine.assembled.time_loop import (
     ITERATIONS_TAKEN,
     N_LOOP_STATE,
-    NEEDS_CHORD_KERNELS,
     SUBSTEPS_DONE,
     ChunkWorkspace,
 )
 from livens.engine.assembled.workspace_pool import WorkspacePool
-from livens.engine.newton.iteration import CONVERGED
+from livens.engine.newton.convergence import CONVERGED, NEEDS_CHORD_KERNELS
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
     MIN_ULPS,
@@ -41,6 +40,7 @@ from livens.engine.stepper import (
     StepFailure,
     Stepper,
     StepperOptions,
+    step_inputs,
     truncate_at_nonfinite,
 )
 
@@ -204,7 +204,7 @@ class AssembledStepper(Stepper):
         has_history = state.stepper_state.size == self._n_substeps * (
             self._plan.compensation_layout.size + N_LOOP_STATE
         )
-        inputs = np.concatenate([[0.0, state.t], self._k])
+        inputs = step_inputs(0.0, state.t, self._k)
         self._view_by_step(w.M)[0] = (
             state.stepper_state if has_history else time_loop.initial_history(self._plan, state.z, inputs)
         )

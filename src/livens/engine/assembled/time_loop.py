@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.assembled.aligned import aligned_zeros
+from livens.engine.arrays import aligned_zeros
 from livens.engine.assembled.assembly import INCREMENT_MAP, NEWTON, POOL_OFFSET, RESIDUAL, STATE_OFFSET
 from livens.engine.assembled.extrapolation import N_HISTORY, STENCILS, best_stencil
 from livens.engine.assembled.numeric_factorization import FACTOR, FACTOR_STORE, FORWARD
@@ -27,15 +27,22 @@ from livens.engine.assembled.parallel_ops import (
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import address_of
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
-from livens.engine.newton.iteration import CONVERGED, DIVERGED, MAX_CURVATURE_RESIDUAL
+from livens.engine.newton.convergence import (
+    CONTINUE,
+    CONVERGED,
+    DIVERGED,
+    MAX_CURVATURE_RESIDUAL,
+    MAX_NEWTON_ITERATIONS,
+    NEEDS_CHORD_KERNELS,
+    explained_by_curvature,
+    newton_decision,
+    stagnates,
+)
 from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 
-#: Maximum number of Newton iterations.
-MAX_ITERATIONS = 25
-#: Status: the step needs the kernels of chord iterations, which are not compiled yet.
-NEEDS_CHORD_KERNELS = 8
+#: Number of stagnating Newton iterations after which the iteration has failed.
+_MAX_STALLS = 6
 #: Number of consecutive steps with more than one Newton iteration after which chord iterations are used.
 _SLOW_STEPS_BEFORE_CHORD = 4
 #: Interval in steps of the selection of the predictor stencil, and interval for steps with several iterations.
@@ -141,7 +148,7 @@ def _residual(p: AssembledSystem, x: F64Array, z: F64Array, c: F64Array, r: F64A
 def _within_curvature_bound(
     p: AssembledSystem, x: F64Array, z: F64Array, w: ChunkWorkspace, dx: F64Array, scale: F64Array
 ) -> bool:
-    """Accept a stagnating residual explained by curvature; see `livens.engine.newton.iteration`."""
+    """Return True if the second-order term of the last Newton update explains a stagnating residual."""
     x_trial, r_plus, r_minus = w.work, w.scratch, w.scratch + w.n_rows
     for i in range(w.size):
         x_trial[i] = x[i] + dx[i]
@@ -149,11 +156,7 @@ def _within_curvature_bound(
     for i in range(w.size):
         x_trial[i] = x[i] - dx[i]
     _residual(p, x_trial, z, w.c, r_minus, scale)
-    for i in range(w.n_rows):
-        curvature = 0.5 * abs(r_plus[i] - 2.0 * w.r[i] + r_minus[i])
-        if not abs(w.r[i]) <= 1.0 / scale[i] + 10.0 * curvature:
-            return False
-    return True
+    return explained_by_curvature(w.r, r_plus, r_minus, scale, w.n_rows)
 
 
 @lowered
@@ -165,7 +168,7 @@ def newton_solve(p: AssembledSystem, x: F64Array, z: F64Array, w: ChunkWorkspace
     dx, scale = w.dx + substep * w.size, w.scale + substep * w.n_rows
     norm_prev, norm_prev2, first_norm, stalls = np.inf, np.inf, 0.0, 0
     refactor = True
-    for iteration in range(1, MAX_ITERATIONS + 1):
+    for iteration in range(1, MAX_NEWTON_ITERATIONS + 1):
         w.counters[ITERATIONS_TAKEN] = iteration
         if refactor:
             operation = FACTOR_STORE if keep else FACTOR
@@ -186,7 +189,7 @@ def newton_solve(p: AssembledSystem, x: F64Array, z: F64Array, w: ChunkWorkspace
         apply_update(p, x, dx)
         norm = _residual(p, x, z, w.c, w.r, scale)
         # stagnation or near convergence: update the round-off bounds, which costs a third of an iteration
-        if norm > 0.5 * norm_prev or (iteration == 1 and 1.0 < norm < 1e4):
+        if stagnates(norm, norm_prev) or (iteration == 1 and 1.0 < norm < 1e4):
             stalls += iteration > 1
             update_bounds(p, x, z, w.c, dx, scale)
             norm = scaled_max_norm(p, w.r, scale)
@@ -195,18 +198,11 @@ def newton_solve(p: AssembledSystem, x: F64Array, z: F64Array, w: ChunkWorkspace
                 return CONVERGED
         if iteration == 2:
             norm_prev2 = first_norm
-        if refactor and converged_to_roundoff(norm, norm_prev, norm_prev2, iteration):
-            return CONVERGED
-        # chord iterations converge linearly
-        is_small = (
-            norm <= SAFE_FRACTION
-            or norm > 0.25 * norm_prev
-            or norm_prev * (norm_prev / max(norm_prev2, 1e-300)) <= SAFE_FRACTION
+        status = newton_decision(
+            norm, norm_prev, norm_prev2, iteration, not refactor, stalls, _MAX_STALLS, 0.0, MAX_NEWTON_ITERATIONS + 1
         )
-        if not refactor and norm <= 1.0 and is_small:
-            return CONVERGED
-        if not norm < np.inf or stalls > 6:
-            return DIVERGED
+        if status != CONTINUE:
+            return status
         refactor = not keep or norm > 0.1 * (first_norm if iteration == 1 else norm_prev)
         norm_prev2, norm_prev = norm_prev, norm
     return DIVERGED

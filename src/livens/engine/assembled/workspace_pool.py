@@ -60,9 +60,10 @@ class LeasedWorkspace:
     def lease(self) -> ChunkWorkspace:
         """Return the workspace for a new user. Its former contents are lost."""
         assert not self.is_leased, "the workspace is in use"
-        lease, w = _Lease(), self._workspace
+        lease = _Lease()
         self._lease = weakref.ref(lease)
-        Z, X, M = (np.asarray(_LeasedBuffer(buffer, lease)) for buffer in (w.Z, w.X, w.M))
+        w = self._workspace
+        Z, X, M = (np.asarray(_LeasedBuffer(array, lease)) for array in (w.Z, w.X, w.M))
         return dataclasses.replace(w, Z=Z, X=X, M=M)
 
 

@@ -13,13 +13,23 @@ import numpy as np
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
-from livens.engine.newton.iteration import HISTORY, MAX_NEWTON_ITERATIONS, MODERATE_GROWTH
+from livens.engine.newton.convergence import (
+    CONVERGED,
+    DIVERGED,
+    MAX_NEWTON_ITERATIONS,
+    MODERATE_GROWTH,
+    SAFE_FRACTION,
+    newton_decision,
+    stagnates,
+)
+from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL
 
 #: Newton iterations after which a lane with moderate pivot growth falls back to the scalar stepper with another pivot
 #: order. A few more slowly converging iterations cost far less than a new pivot order.
 MAX_ITERATIONS_BEFORE_FALLBACK = 10
+#: Number of stagnating Newton iterations after which a lane falls back to the scalar stepper.
+_MAX_STALLS = 2
 #: Indices into `LaneWorkspace.counters`: phase of the group (0 regular steps, 1 final shorter step), steps completed
 #: before the current chunk, and size of the chunk; then the number of counters.
 PHASE, N_STEPS_DONE, CHUNK_SIZE, N_COUNTERS = range(4)
@@ -165,21 +175,30 @@ def _newton_masked(kernels: LaneKernels, w: LaneWorkspace, x: F64Array, z: F64Ar
             w.newton_iterations[i] += 1
             if iteration == 2:  # residual norm after the first iteration
                 norm_prev[i] = norm_before[i]
-            if norm[i] <= 1.0 and (
-                n_stalls[i] > 0.0 or converged_to_roundoff(norm[i], norm_prev[i], norm_prev2[i], iteration)
-            ):
-                active[i] = 0.0
-            elif not norm[i] < np.inf:
-                active[i], failed[i] = 0.0, 1
-            elif norm[i] > 0.5 * norm_prev[i]:  # stagnation: the next iteration uses updated round-off bounds
+            has_new_bounds = n_stalls[i] > 0.0
+            if stagnates(norm[i], norm_prev[i]):
                 n_stalls[i] += 1.0
+            status = newton_decision(
+                norm[i],
+                norm_prev[i],
+                norm_prev2[i],
+                iteration,
+                False,
+                int(n_stalls[i]),
+                _MAX_STALLS,
+                0.0,
+                MAX_NEWTON_ITERATIONS + 1,
+            )
+            if status == CONVERGED or (has_new_bounds and norm[i] <= 1.0):
+                active[i] = 0.0
+            elif status == DIVERGED:
+                active[i], failed[i] = 0.0, 1
+            elif stagnates(norm[i], norm_prev[i]):  # the next iteration uses updated round-off bounds
                 if not bounds_refreshed:
                     call_kernel(kernels.inv_roundoff, x, z, w.c, dx, scratch)
                     bounds_refreshed = True
                 for j in range(n):
                     work[j * width + i] = scratch[j * width + i]
-                if n_stalls[i] > 2.0:
-                    active[i], failed[i] = 0.0, 1
             elif pivot_growth[i] > MODERATE_GROWTH and iteration >= MAX_ITERATIONS_BEFORE_FALLBACK:
                 active[i], failed[i] = 0.0, 1
             norm_prev2[i], norm_prev[i] = norm_prev[i], norm[i]

@@ -11,7 +11,7 @@ from livens.engine.codegen.jit import has_symbol, target_is_x86
 from livens.engine.lowering import intrinsics
 from livens.engine.lowering.function import NativeFunction
 from livens.engine.lowering.function_builder import FunctionBuilder, Value
-from livens.engine.lowering.types import BOOL, FLOAT, INT, VOID, NativeType, signature_of
+from livens.engine.lowering.types import BOOL, FLOAT, INT, QUAD, VOID, NativeType, signature_of
 
 _INT_OPERATIONS = {
     ast.Add: "add nsw",
@@ -43,7 +43,7 @@ class ExpressionTranslator(FunctionBuilder):
         if isinstance(value, bool):
             return ("true" if value else "false"), BOOL
         if isinstance(value, int):
-            return str(value), INT
+            return str(int(value)), INT
         if isinstance(value, float):
             return literal(value), FLOAT
         raise self._error(node, f"{value!r} is not a number")
@@ -102,6 +102,9 @@ class ExpressionTranslator(FunctionBuilder):
         if lhs[1].element and isinstance(operator, ast.Add):
             offset = self._convert(rhs, INT)
             return self._emit(f"getelementptr inbounds {lhs[1].element}, ptr {lhs[0]}, i64 {offset}"), lhs[1]
+        if QUAD in (lhs[1], rhs[1]):
+            a, b = self._convert(lhs, QUAD), self._convert(rhs, QUAD)
+            return self._emit(f"{_FLOAT_OPERATIONS[type(operator)]} contract {QUAD.llvm} {a}, {b}"), QUAD
         is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT and not isinstance(operator, ast.Div)
         if is_integer and isinstance(operator, (ast.FloorDiv, ast.Mod)):
             return self._floor_division(operator, self._convert(lhs, INT), self._convert(rhs, INT)), INT
@@ -134,8 +137,8 @@ class ExpressionTranslator(FunctionBuilder):
             return self._emit(f"xor i1 {self._to_bool(value)}, true"), BOOL
         if not isinstance(node.op, ast.USub):
             raise self._error(node, "cannot be lowered")
-        if value[1] is FLOAT:
-            return self._emit(f"fneg double {value[0]}"), FLOAT
+        if value[1] in (FLOAT, QUAD):
+            return self._emit(f"fneg {value[1].llvm} {value[0]}"), value[1]
         if value[0].isdigit():
             return f"-{value[0]}", INT
         return self._emit(f"sub nsw i64 0, {self._convert(value, INT)}"), INT
@@ -145,6 +148,10 @@ class ExpressionTranslator(FunctionBuilder):
             parts = [node.left, *node.comparators]
             pairs = zip(parts, node.ops, parts[1:], strict=False)
             return self._translate(ast.BoolOp(ast.And(), [ast.Compare(a, [op], [b]) for a, op, b in pairs]))
+        if isinstance(node.ops[0], ast.In):
+            assert isinstance(node.comparators[0], ast.Tuple)
+            cases: list[ast.expr] = [ast.Compare(node.left, [ast.Eq()], [case]) for case in node.comparators[0].elts]
+            return self._translate(ast.BoolOp(ast.Or(), cases))
         lhs, rhs = self._translate(node.left), self._translate(node.comparators[0])
         is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT
         native_type = INT if is_integer else FLOAT
@@ -255,6 +262,33 @@ class ExpressionTranslator(FunctionBuilder):
 
     def _intrinsic_sqrt(self, value: Value) -> Value:
         return self._emit(f"call double @llvm.sqrt.f64(double {self._convert(value, FLOAT)})"), FLOAT
+
+    def _intrinsic_load_quad(self, array: Value, index: Value) -> Value:
+        address = self._emit(f"getelementptr inbounds double, ptr {array[0]}, i64 {index[0]}")
+        return self._emit(f"load {QUAD.llvm}, ptr {address}, align 8"), QUAD
+
+    def _intrinsic_store_quad(self, array: Value, index: Value, vector: Value) -> Value:
+        address = self._emit(f"getelementptr inbounds double, ptr {array[0]}, i64 {index[0]}")
+        self._lines.append(f"store {QUAD.llvm} {self._convert(vector, QUAD)}, ptr {address}, align 8")
+        return "", VOID
+
+    def _intrinsic_make_quad(self, *components: Value) -> Value:
+        vector = "zeroinitializer"
+        for i, component in enumerate(components):
+            operand = self._convert(component, FLOAT)
+            vector = self._emit(f"insertelement {QUAD.llvm} {vector}, double {operand}, i64 {i}")
+        return vector, QUAD
+
+    def _intrinsic_lane(self, vector: Value, index: Value) -> Value:
+        return self._emit(f"extractelement {QUAD.llvm} {vector[0]}, i64 {index[0]}"), FLOAT
+
+    def _intrinsic_sum3(self, vector: Value) -> Value:
+        x, y, z = (self._emit(f"extractelement {QUAD.llvm} {vector[0]}, i64 {i}") for i in range(3))
+        return self._emit(f"fadd double {self._emit(f'fadd double {x}, {y}')}, {z}"), FLOAT
+
+    def _intrinsic_cyclic(self, vector: Value) -> Value:
+        mask = "<4 x i32> <i32 1, i32 2, i32 0, i32 3>"
+        return self._emit(f"shufflevector {QUAD.llvm} {vector[0]}, {QUAD.llvm} {vector[0]}, {mask}"), QUAD
 
     def _intrinsic_store_release(self, array: Value, index: Value, value: Value) -> Value:
         address = self._emit(f"getelementptr inbounds i64, ptr {array[0]}, i64 {index[0]}")

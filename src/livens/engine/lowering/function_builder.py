@@ -6,7 +6,7 @@ import ast
 
 from livens.engine.codegen.ir_emitter import literal
 from livens.engine.lowering.function import NativeFunction
-from livens.engine.lowering.types import BOOL, FLOAT, INT, NativeType
+from livens.engine.lowering.types import BOOL, FLOAT, INT, QUAD, NativeType
 
 #: Name of an SSA value, or a literal, and its type.
 Value = tuple[str, NativeType]
@@ -89,6 +89,10 @@ class FunctionBuilder:
             source_type.llvm == native_type.llvm == "ptr" and source_type.struct is native_type.struct
         ):
             return operand
+        if native_type == QUAD:
+            scalar = self._convert(value, FLOAT)
+            first = self._emit(f"insertelement {QUAD.llvm} undef, double {scalar}, i64 0")
+            return self._emit(f"shufflevector {QUAD.llvm} {first}, {QUAD.llvm} undef, <4 x i32> zeroinitializer")
         if source_type is INT and native_type is FLOAT:
             if operand.lstrip("-").isdigit():
                 return literal(float(operand))

@@ -38,6 +38,36 @@ def sqrt(x: float) -> float:
     raise NotImplementedError
 
 
+def load_quad(array: Any, i: int) -> Any:
+    """Load the vector of four entries from entry i on."""
+    raise NotImplementedError
+
+
+def store_quad(array: Any, i: int, vector: Any) -> None:
+    """Store a vector of four to the entries from entry i on."""
+    raise NotImplementedError
+
+
+def make_quad(x: float, y: float, z: float) -> Any:
+    """Return the vector (x, y, z, 0)."""
+    raise NotImplementedError
+
+
+def lane(vector: Any, i: int) -> float:
+    """Return component i of a vector of four."""
+    raise NotImplementedError
+
+
+def sum3(vector: Any) -> float:
+    """Return the sum of the first three components of a vector of four."""
+    raise NotImplementedError
+
+
+def cyclic(vector: Any) -> Any:
+    """Return the vector (y, z, x, w) of a vector (x, y, z, w)."""
+    raise NotImplementedError
+
+
 def store_release(array: Any, i: int, value: int) -> None:
     """Store ``array[i] = value`` with release ordering."""
     raise NotImplementedError
@@ -66,6 +96,12 @@ INTRINSICS = frozenset(
         float_to_bits,
         bits_to_float,
         sqrt,
+        load_quad,
+        store_quad,
+        make_quad,
+        lane,
+        sum3,
+        cyclic,
         store_release,
         load_acquire,
         yield_thread,

@@ -14,7 +14,7 @@ from livens.engine.codegen.jit import has_symbol, target_is_x86
 from livens.engine.lowering.expressions import ExpressionTranslator
 from livens.engine.lowering.function import NativeFunction
 from livens.engine.lowering.function_builder import Value
-from livens.engine.lowering.types import BOOL, INT, VOID
+from livens.engine.lowering.types import BOOL, INT, QUAD, VOID
 
 _DECLARATIONS = """declare double @llvm.fabs.f64(double)
 declare double @llvm.sqrt.f64(double)
@@ -37,7 +37,7 @@ def module_ir(functions: Iterable[NativeFunction]) -> str:
                 queue.append(callee)
     machine = "declare i32 @sched_yield()\n" if has_symbol("sched_yield") else ""
     machine += "declare void @llvm.x86.sse2.pause()\n" if target_is_x86() else ""
-    attributes = "attributes #0 = { nounwind }\n!0 = !{}\n"
+    attributes = "attributes #0 = { nounwind }\nattributes #1 = { alwaysinline nounwind }\n!0 = !{}\n"
     return _DECLARATIONS + machine + "".join(texts) + attributes
 
 
@@ -64,7 +64,9 @@ class _FunctionTranslator(ExpressionTranslator):
         linkage = "" if exported else "internal "
         result = "zeroext i1" if self._result is BOOL else self._result.llvm
         body = "\n".join(["entry:", *self._stack, *self._lines])
-        return f'define {linkage}{result} @"{self.function.name}"({", ".join(arguments)}) #0 {{\n{body}\n}}\n'
+        attributes = "#1" if QUAD in signature.values() else "#0"  # vectors stay in registers
+        head = f'define {linkage}{result} @"{self.function.name}"({", ".join(arguments)}) {attributes}'
+        return f"{head} {{\n{body}\n}}\n"
 
     def _block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:

@@ -13,6 +13,8 @@ import numpy as np
 F64Array = Annotated[np.ndarray, "double"]
 I64Array = Annotated[np.ndarray, "i64"]
 I32Array = Annotated[np.ndarray, "i32"]
+#: Vector of four float64 in a register: a vector of space with a fourth, unused component.
+Quad = Annotated[np.ndarray, "quad"]
 _ELEMENTS = {"double": np.dtype(np.float64), "i64": np.dtype(np.int64), "i32": np.dtype(np.int32)}
 
 
@@ -25,6 +27,7 @@ class NativeType(NamedTuple):
 
 
 INT, FLOAT, BOOL, VOID = NativeType("i64"), NativeType("double"), NativeType("i1"), NativeType("void")
+QUAD = NativeType("<4 x double>")
 _SCALARS = {int: INT, float: FLOAT, bool: BOOL, type(None): VOID}
 
 
@@ -35,6 +38,8 @@ def type_of(annotation: Any) -> NativeType:
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return NativeType("ptr", "", annotation)
     (element,) = annotation.__metadata__
+    if element == "quad":
+        return QUAD
     return NativeType("ptr", element)
 
 
@@ -45,7 +50,7 @@ def signature_of(annotated: Any) -> Mapping[str, NativeType]:
     return {name: type_of(hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
-def to_slot(value: Any, native_type: NativeType) -> Any:
+def to_slot(value: Any, native_type: NativeType) -> float:
     """Return a value as passed to a native function: arrays and structs by address."""
     if native_type.element:
         assert value.dtype == _ELEMENTS[native_type.element] and value.flags.c_contiguous, (value.dtype, native_type)
@@ -55,7 +60,7 @@ def to_slot(value: Any, native_type: NativeType) -> Any:
     return float(value) if native_type is FLOAT else int(value)
 
 
-def _float_bits(value: Any) -> int:
+def _float_bits(value: float) -> int:
     """Return a number as a 64-bit pattern."""
     return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 

@@ -9,21 +9,21 @@ import numpy as np
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.convergence import SAFE_FRACTION, converged_to_roundoff
+from livens.engine.newton.convergence import (
+    CONTINUE,
+    CONVERGED,
+    DIVERGED,
+    MAX_CURVATURE_RESIDUAL,
+    MAX_NEWTON_ITERATIONS,
+    NEEDS_REPIVOT,
+    SAFE_FRACTION,
+    explained_by_curvature,
+    newton_decision,
+    stagnates,
+)
 
 # A division by zero gives infinity or NaN; the convergence test rejects both.
 
-#: Status codes of a step and of `livens.engine.newton.time_loop.advance`.
-CONVERGED, DIVERGED, NEEDS_REPIVOT, END_REACHED, ERROR_TOO_LARGE = 0, 1, 2, 3, 4
-#: Maximum number of Newton iterations of a step.
-MAX_NEWTON_ITERATIONS = 25
-#: Pivot growth above which a new pivot order is requested: `MAX_GROWTH` (half the digits lost) if two iterations do not
-#: converge, `MODERATE_GROWTH` after `REPIVOT_AFTER` iterations.
-MAX_GROWTH, REPIVOT_AFTER, MODERATE_GROWTH = 1e8, 5, 1e3
-#: Largest accepted residual, as a multiple of its round-off bound, near singular configurations. There the round-off of
-#: the Newton update, through the curvature of the equations, lifts the residual above its bound. The residual is
-#: accepted if the curvature explains it and the iteration stagnates.
-MAX_CURVATURE_RESIDUAL = 1e6
 #: Residual at which a stagnating iteration is converged, relative to the largest round-off bound of all equations.
 STAGNATION_FLOOR = 1e-14
 #: Number of past steps used by the predictor of the unknowns.
@@ -154,10 +154,7 @@ def within_curvature_bound(
     n: int,
     scratch: F64Array,
 ) -> bool:
-    """Accept a stagnating residual that is explained by the second-order term of the last Newton update.
-
-    Such residuals occur near singular configurations.
-    """
+    """Return True if the second-order term of the last Newton update explains a stagnating residual."""
     r_plus, r_minus, x_trial = scratch, scratch + n, scratch + 2 * n
     for i in range(n):
         x_trial[i] = x[i] + dx[i]
@@ -165,11 +162,7 @@ def within_curvature_bound(
     for i in range(n):
         x_trial[i] = x[i] - dx[i]
     call_kernel(residual, x_trial, z, c, r_minus, r_minus)
-    for i in range(n):
-        curvature = 0.5 * abs(r_plus[i] - 2.0 * r[i] + r_minus[i])
-        if not abs(r[i]) <= 1.0 / inv_roundoff[i] + 10.0 * curvature:
-            return False
-    return True
+    return explained_by_curvature(r, r_plus, r_minus, inv_roundoff, n)
 
 
 @lowered
@@ -207,13 +200,15 @@ def newton_solve(
         pivot_growth = r[n]
         if iteration == 1:
             norm_guess = scaled_max_norm(r, inv_roundoff, n)
+            if norm_guess < np.inf and not scaled_max_norm(dx, dx, n) < np.inf:
+                return NEEDS_REPIVOT  # a zero pivot: entries of the Jacobian vanish where a switched force is off
         elif already_corrected and iteration == 2:
             norm_prev = scaled_max_norm(r, inv_roundoff, n)
         for i in range(n):
             x[i] -= dx[i]
         call_kernel(kernels.residual, x, z, c, r, dx)
         norm = scaled_max_norm(r, inv_roundoff, n)
-        if norm > 0.5 * norm_prev:  # stagnation: outdated round-off bounds, or the round-off level is reached
+        if stagnates(norm, norm_prev):
             n_stalls += 1
             call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
             norm = scaled_max_norm(r, inv_roundoff, n)
@@ -226,14 +221,10 @@ def newton_solve(
             # the residual norm of the initial guess is needed to test for quadratic convergence
             call_kernel(kernels.residual, x_guess, z, c, x_guess + n, x_guess + n)
             norm_guess = scaled_max_norm(x_guess + n, inv_roundoff, n)
-        if converged_to_roundoff(norm, norm_prev, norm_guess if iteration == 2 else norm_prev2, iteration):
-            return CONVERGED
-        if not norm < np.inf:
-            return DIVERGED
-        if (
-            (pivot_growth > MAX_GROWTH and iteration >= 2)
-            or (pivot_growth > MODERATE_GROWTH and iteration >= repivot_after)
-        ) and (repivot_after <= MAX_NEWTON_ITERATIONS):
-            return NEEDS_REPIVOT
+        if iteration == 2:
+            norm_prev2 = norm_guess
+        status = newton_decision(norm, norm_prev, norm_prev2, iteration, False, 0, 0, pivot_growth, repivot_after)
+        if status != CONTINUE:
+            return status
         norm_prev2, norm_prev = norm_prev, norm
     return DIVERGED

@@ -9,7 +9,8 @@ import numpy as np
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import bits_to_float, float_to_bits
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.iteration import CONVERGED, DIVERGED, N_ITERATIONS, StepKernels, Workspace
+from livens.engine.newton.convergence import CONVERGED, DIVERGED
+from livens.engine.newton.iteration import N_ITERATIONS, StepKernels, Workspace
 from livens.engine.newton.time_loop import advance_fixed
 from livens.engine.observables.drift_monitor import accumulate_states_native
 

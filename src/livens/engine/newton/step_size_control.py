@@ -9,15 +9,11 @@ import numpy as np
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, Struct
+from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED, ERROR_TOO_LARGE, NEEDS_REPIVOT
 from livens.engine.newton.iteration import (
-    CONVERGED,
-    DIVERGED,
-    END_REACHED,
-    ERROR_TOO_LARGE,
     HISTORY,
     IS_LAST_STEP,
     N_ITERATIONS,
-    NEEDS_REPIVOT,
     StepKernels,
     Workspace,
     newton_solve,
@@ -234,7 +230,7 @@ def adaptive_step(
     """
     n = w.n_unknowns
     z, x, x_prev, t, n_iterations = w.Z + s * w.n_state, w.X + (s + HISTORY) * n, w.X + (s + HISTORY - 1) * n, w.t[s], 0
-    failure_status, status, error_norm, h, is_last = DIVERGED, DIVERGED, 0.0, 0.0, False
+    failure_status, status, error_norm, h, is_last = int(DIVERGED), int(DIVERGED), 0.0, 0.0, False
     w.counters[N_ITERATIONS], w.counters[IS_LAST_STEP] = 0, 0
     h_min = max(controller.h_min, MIN_ULPS * abs(t))
     if not controller_state[_H_NEXT] >= h_min:

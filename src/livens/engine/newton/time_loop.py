@@ -9,12 +9,10 @@ import numpy as np
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import bits_to_float, call_kernel, f64_pointer, float_to_bits
 from livens.engine.lowering.types import F64Array
+from livens.engine.newton.convergence import CONVERGED, END_REACHED, MAX_NEWTON_ITERATIONS
 from livens.engine.newton.iteration import (
-    CONVERGED,
-    END_REACHED,
     HISTORY,
     IS_LAST_STEP,
-    MAX_NEWTON_ITERATIONS,
     N_ITERATIONS,
     N_STEPS,
     StepKernels,

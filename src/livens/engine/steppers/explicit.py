@@ -8,7 +8,8 @@ import numpy as np
 
 from livens.engine.codegen.explicit_simd import SimdStep, vectorize_step
 from livens.engine.newton import time_loop
-from livens.engine.newton.iteration import END_REACHED, StepKernels, kernel_names
+from livens.engine.newton.convergence import END_REACHED
+from livens.engine.newton.iteration import StepKernels, kernel_names
 from livens.engine.newton.step_size_control import FIXED_STEP
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from livens.engine.aligned import aligned
+from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.ir_emitter import Emitter, literal
 from livens.engine.codegen.jit import NativeCode, load_or_compile
@@ -17,7 +17,8 @@ from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.iteration import CONVERGED, DIVERGED, END_REACHED, HISTORY, N_STEPS, Workspace
+from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED
+from livens.engine.newton.iteration import HISTORY, N_STEPS, Workspace
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -218,7 +219,7 @@ class FixedPointStepper(Stepper):
         compensation = np.zeros(n + 1)
         if state.stepper_state.size:
             compensation[:] = state.stepper_state[: n + 1]
-        inputs = aligned(1 + self._k.size, width)
+        inputs = aligned_zeros(1 + self._k.size, width)
         inputs[1:] = self._k[:, None]
         iterate, extrapolate, velocity = (code.address for code in self._codes)
         return StageWorkspace(
@@ -234,9 +235,9 @@ class FixedPointStepper(Stepper):
             e.layout["start_energy"].start,
             np.array(e.tableau.b),
             gauss_weight_residuals(e.tableau.s),
-            aligned(n + 1, width),
+            aligned_zeros(n + 1, width),
             inputs,
-            aligned(2, n + 1, width),
+            aligned_zeros(2, n + 1, width),
             np.zeros(2),
             compensation,
             np.zeros((n_steps, n + 2)),

@@ -9,18 +9,17 @@ import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.newton import time_loop
-from livens.engine.newton.iteration import (
+from livens.engine.newton.convergence import (
     CONVERGED,
     END_REACHED,
     ERROR_TOO_LARGE,
-    HISTORY,
     MAX_NEWTON_ITERATIONS,
     NEEDS_REPIVOT,
     REPIVOT_AFTER,
-    Workspace,
 )
+from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
-from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error
+from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error, on_reject
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -122,8 +121,13 @@ class FusedStepper(Stepper):
             elif policy.adaptive:
                 if status != NEEDS_REPIVOT:
                     failure = self._size_failure(w, done, status)
-                elif not self._repivot(w.X[done + HISTORY], w, done, tried_orders):
+                elif self._repivot(w.X[done + HISTORY], w, done, tried_orders):
+                    repivot_after = REPIVOT_AFTER
+                elif repivot_after <= MAX_NEWTON_ITERATIONS:
                     repivot_after = MAX_NEWTON_ITERATIONS + 1
+                else:  # a zero pivot in all orders tried: another step size has another Jacobian
+                    on_reject(self._control, controller_state, w.c[0], False, 0.0)
+                    repivot_after, tried_orders = REPIVOT_AFTER, {self.order}
             # a step failed: try another pivot order, then more iterations, then the reference solver
             elif not self._repivot(self._reset_newton(w, done), w, done, tried_orders):
                 if status == NEEDS_REPIVOT and repivot_after <= MAX_NEWTON_ITERATIONS:

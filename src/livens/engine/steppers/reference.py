@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from livens.engine.codegen.step_kernels import inv_roundoff_function
-from livens.engine.newton.convergence import converged_to_roundoff
-from livens.engine.newton.iteration import (
-    HISTORY,
+from livens.engine.newton.convergence import (
     MAX_CURVATURE_RESIDUAL,
-    Workspace,
-    predict_unknowns,
-    within_rounding_of_all_equations,
+    converged_to_roundoff,
+    explained_by_curvature,
+    stagnates,
 )
+from livens.engine.newton.iteration import HISTORY, Workspace, predict_unknowns, within_rounding_of_all_equations
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -114,9 +113,11 @@ class ReferenceSolver:
             if not np.isfinite(norm):
                 reason = "the residual or the Newton update is not finite"
                 break
-            if converged_to_roundoff(norm, norm_prev, norm_guess if n_iterations == 2 else norm_prev2, n_iterations):
+            if n_iterations == 2:
+                norm_prev2 = norm_guess
+            if converged_to_roundoff(norm, norm_prev, norm_prev2, n_iterations):
                 return x, n_iterations, None, dx, inv_roundoff
-            n_stalls += norm > 0.5 * norm_prev
+            n_stalls += stagnates(norm, norm_prev)
             if n_stalls > 1 and (
                 (norm <= MAX_CURVATURE_RESIDUAL and self._within_curvature_bound(x, z, c, dx, inv_roundoff))
                 or within_rounding_of_all_equations(self.residual(x, z, c), inv_roundoff, x.size)
@@ -221,11 +222,9 @@ class ReferenceSolver:
     def _within_curvature_bound(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, inv_roundoff: np.ndarray
     ) -> bool:
-        """Test as `livens.engine.newton.iteration.within_curvature_bound`."""
-        r_x, r_plus, r_minus = (self.residual(y, z, c) for y in (x, x + dx, x - dx))
-        curvature = 0.5 * np.abs(r_plus - 2.0 * r_x + r_minus)
-        with np.errstate(divide="ignore"):
-            return bool(np.all(np.abs(r_x) <= 1.0 / inv_roundoff + 10.0 * curvature))
+        """Return True if the second-order term of the last Newton update explains a stagnating residual."""
+        r, r_plus, r_minus = (self.residual(y, z, c) for y in (x, x + dx, x - dx))
+        return explained_by_curvature(r, r_plus, r_minus, inv_roundoff, x.size)
 
     def describe_failure(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray, reason: str) -> StepFailure:
         """Return the failure with the worst equation at x."""

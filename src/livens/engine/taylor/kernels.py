@@ -13,6 +13,7 @@ import numpy as np
 from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.jit import NativeCode, load_or_compile
 from livens.engine.codegen.vector_emitter import VectorEmitter, native_width
+from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED
 from livens.engine.taylor.looped_recurrences import LoopedRecurrences
 from livens.expressions.graph.parameter_constants import coefficient_function
 from livens.expressions.graph.taylor_graph import VectorFieldGraph
@@ -25,8 +26,6 @@ _MIN_ULPS = 16.0 * 2.0**-52
 _TINY = 1e-290
 #: Allowance (base-2 logarithm) for radius estimates from coefficients before the last two.
 _RADIUS_SLACK = math.log2(1.2)
-#: Status codes, as in `livens.engine.newton.iteration`.
-_CONVERGED, _DIVERGED, _END_REACHED = 0, 1, 3
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
 
 
@@ -260,9 +259,9 @@ def _emit_loop(step: _TaylorStepWriter) -> str:
     has_room = t.emit_new("icmp slt i64 %n, %most")
     take = t.emit_new(f"and i1 {has_room}, {can_step}")
     # the order matters: an impossible step is a failure, unless the end is reached
-    failed = t.emit_new(f"select i1 {possible}, i64 {_END_REACHED}, i64 {_DIVERGED}")
-    end_status = t.emit_new(f"select i1 {any_left}, i64 {failed}, i64 {_END_REACHED}")
-    status = t.emit_new(f"select i1 {has_room}, i64 {end_status}, i64 {_CONVERGED}")
+    failed = t.emit_new(f"select i1 {possible}, i64 {END_REACHED:d}, i64 {DIVERGED:d}")
+    end_status = t.emit_new(f"select i1 {any_left}, i64 {failed}, i64 {END_REACHED:d}")
+    status = t.emit_new(f"select i1 {has_room}, i64 {end_status}, i64 {CONVERGED:d}")
     t.lines += [f"br i1 {take}, label %take, label %end", "take:"]
     step.advance(h)
     t_next, t_compensation = step.two_sum(1, time, t.op("fadd", 1, h, time_low))

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.codegen.step_kernels import compile_function_kernel
-from livens.engine.newton.iteration import DIVERGED, END_REACHED
+from livens.engine.newton.convergence import DIVERGED, END_REACHED
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid, tabulate
 from livens.engine.stepper import (
     IntegratorState,

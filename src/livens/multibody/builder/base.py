@@ -22,6 +22,7 @@ from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_stops import JointStop
 from livens.multibody.penalty_joint import PenaltyJoint
 from livens.multibody.sampled_controller import SampledController
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_array
 
 if TYPE_CHECKING:  # contact modules are imported on demand
@@ -33,11 +34,17 @@ if TYPE_CHECKING:  # contact modules are imported on demand
 class ModelBase:
     """Bodies, joints and force elements by name; derived classes contain the methods that add them."""
 
-    def __init__(self, gravity: Any = None, *, planar: bool = False, redundant: str = "auto") -> None:
+    def __init__(self, gravity: ArrayLike | None = None, *, planar: bool = False, redundant: str = "auto") -> None:
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
-        self.gravity = None if gravity is None else np.atleast_1d(check_array("gravity", gravity))[: self.dimension]
+        acceleration = None if gravity is None else np.atleast_1d(check_array("gravity", gravity))
+        if planar and acceleration is not None and acceleration.shape == (3,) and acceleration[2]:
+            raise InputError(
+                f"a planar mechanism moves in the x-y plane: gravity {gravity!r} has a component along z, which has no "
+                "effect. Give gravity in the plane, such as [0, -9.81]"
+            )
+        self.gravity = None if acceleration is None else acceleration[: self.dimension]
         if self.gravity is not None and self.gravity.shape != (self.dimension,):
             raise InputError(f"gravity must be a vector of {self.dimension} numbers, got {gravity!r}")
         self.redundant = redundant
@@ -121,7 +128,7 @@ class ModelBase:
         self._force_elements[name], self._definitions[name] = element, (method, arguments)
         return element
 
-    def _attachment(self, name: str, point: Any) -> Any:
+    def _attachment(self, name: str, point: Any) -> FloatArray | tuple[BodyElement, FloatArray] | None:
         """Return an attachment point for springs and links: ``(body element, X)`` or a point in space."""
         if isinstance(point, Body):
             point = point.centre
@@ -160,7 +167,7 @@ class ModelBase:
         if not isinstance(body, Body) or (body is not self.ground and self.bodies.get(body.name) is not body):
             raise InputError(f"{name}: {body!r} is not a body of this mechanism, nor its ground")
 
-    def _check_body_pair(self, name: str, body_a: Any, body_b: Any) -> None:
+    def _check_body_pair(self, name: str, body_a: Body, body_b: Body) -> None:
         """Check that two bodies belong to this model, differ, and are not both the ground."""
         for body in (body_a, body_b):
             self._check_body(name, body)
@@ -173,7 +180,7 @@ class ModelBase:
             raise InputError(f"a {suffix} acts in a joint, and {joint!r} is not a joint of this mechanism")
         return f"{joint.name} {suffix}"
 
-    def _check_joint(self, name: str, joint: Any) -> None:
+    def _check_joint(self, name: str, joint: object) -> None:
         if not isinstance(joint, Joint) or self.joints.get(joint.name) is not joint:
             raise InputError(f"{name}: {joint!r} is not a joint of this mechanism")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,11 @@ from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.pid import integrator_body, integrator_constraint, pid_force
 from livens.multibody.sampled_controller import SampledController, command_element
+from livens.types import ModelFunction
 from livens.validation import check_array, check_nonnegative, check_positive
+
+if TYPE_CHECKING:
+    pass
 
 
 class ControlMethods(ForceMethods):
@@ -29,9 +33,9 @@ class ControlMethods(ForceMethods):
         *,
         kp: float,
         kd: float = 0.0,
-        reference: Any = 0.0,
-        reference_rate: Any = 0.0,
-        feedforward: Any = 0.0,
+        reference: ModelFunction | float = 0.0,
+        reference_rate: ModelFunction | float = 0.0,
+        feedforward: ModelFunction | float = 0.0,
         name: str = "",
     ) -> Element:
         """Add a PD controller of a joint: ``kp (reference - angle) + kd (reference_rate - rate) + feedforward``.
@@ -148,7 +152,7 @@ class ControlMethods(ForceMethods):
         name: str,
         *joints: Joint,
         period: float,
-        law: Callable[..., Any],
+        law: ModelFunction,
         inputs: Sequence[str] | str,
         state: Any = (),
     ) -> None:
@@ -205,7 +209,7 @@ def _time_laws(name: str, **values: Any) -> list[TimeLaw]:
     return [time_law(f"{name}: the {argument}", value, argument) for argument, value in values.items()]
 
 
-def _gain(name: str, argument: str, value: Any) -> float:
+def _gain(name: str, argument: str, value: float | str) -> float:
     return check_nonnegative(f"{name}: the {argument}", value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from livens.multibody.inputs import Input, Law, TimeLaw, check_joint_law, joint_
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.joint_stops import JointStop
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
 
 
@@ -220,9 +221,9 @@ class ForceMethods(ModelBase):
         self,
         joint: Joint,
         *,
-        torque: Any = None,
-        force: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        torque: ModelFunction | float | None = None,
+        force: ModelFunction | float | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         name: str = "",
     ) -> Element:
         """Add a motor in a joint: a torque or a force, given as a function of time and of the joint state.
@@ -711,7 +712,7 @@ class ForceMethods(ModelBase):
             self._register_inputs(element, laws[quantity].inputs)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
 
-    def observe(self, name: str, expression: Callable[..., Any]) -> None:
+    def observe(self, name: str, expression: ModelFunction) -> None:
         """Define a user output: a function of the coordinates and velocities of the system.
 
         Parameters

@@ -33,6 +33,7 @@ from livens.multibody.joint_types import SPATIAL_JOINTS
 from livens.scene.shapes import Shape
 
 if TYPE_CHECKING:
+    from livens.multibody.imports.xml import XmlNode
     from livens.multibody.multibody import Multibody
 
 
@@ -317,7 +318,7 @@ class MultibodyBuilder:
         mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
 
     # -- equality constraints and closures ----------------------------------------------------------------------------
-    def _scalar_joint(self, name: str, node: Any, element: str) -> Joint:
+    def _scalar_joint(self, name: str, node: XmlNode, element: str) -> Joint:
         if name in self.non_scalar_joints:
             raise node.error(f"{element} on '{name}' is not supported: the joint has no single coordinate")
         return self.joints[name]

@@ -20,8 +20,8 @@ from livens.run.ensemble.members import scheme_state_function
 from livens.run.held_parameters import BranchGuard
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
+from livens.types import FloatArray, ModelFunction
 from livens.validation import check_integer
 
 
@@ -67,7 +67,7 @@ class Gradient:
 
 
 def value_and_gradient(
-    loss: Callable[..., Any], *, every: int | None = None, data: Any = None, keep: str = "all"
+    loss: ModelFunction, *, every: int | None = None, data: FloatArray | None = None, keep: str = "all"
 ) -> ValueAndGradient:
     """Return a function that computes a loss of a run and its derivatives by all inputs.
 
@@ -240,7 +240,7 @@ class ValueAndGradient:
 class LossTask:
     """Loss of a run and the storage mode of its tape."""
 
-    def __init__(self, loss: Callable[..., Any], every: int | None, data: Any, keep: str) -> None:
+    def __init__(self, loss: ModelFunction, every: int | None, data: FloatArray | None, keep: str) -> None:
         if not isinstance(keep, str) or keep not in ("all", "checkpoints"):
             raise InputError(f"keep must be 'all' or 'checkpoints', got {keep!r}")
         self._loss, self._data, self._keep = loss, data, keep == "all"
@@ -267,7 +267,7 @@ def record_run(
     reason = unsupported_reason(plan, guards_checked)
     if reason:
         raise InputError(reason)
-    if plan.tier == "assembled":  # derivatives exist in the fused tier only
+    if plan.tier in ("assembled", "tree"):  # derivatives exist in the fused tier only
         plan = dataclasses.replace(plan, tier="fused")
     compiled, initial = compile_and_start(plan)
     initial_sensitivity = InitialStateDerivatives(plan, compiled, initial)

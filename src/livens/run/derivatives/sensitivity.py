@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError
 from livens.models.base import Model
 from livens.results.result import Result
@@ -14,10 +15,11 @@ from livens.run.derivatives.gradient import Gradient, record_run
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.tape import Tape
 from livens.run.plan import Plan
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_array, check_number
 
 
-def vjp(result: Result, cotangents: Mapping[str, Any]) -> Gradient:
+def vjp(result: Result, cotangents: Mapping[str, ArrayLike]) -> Gradient:
     """Return the vector-Jacobian product of a run: derivatives by its inputs, given those by its rows.
 
     Parameters
@@ -64,13 +66,13 @@ def vjp(result: Result, cotangents: Mapping[str, Any]) -> Gradient:
 
 def jvp(
     result: Result,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
-    p0: Any = None,
-    x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
-    h: Any = None,
+    p0: FloatArray | None = None,
+    x0: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    h: float | None = None,
 ) -> dict[str, np.ndarray]:
     """Return the Jacobian-vector product of a run: derivatives of its rows along a direction of its inputs.
 
@@ -107,7 +109,7 @@ def jvp(
     tape, initial_sensitivity = _recorded(result)
     initial = dict(q0=q0, v0=v0, p0=p0, x0=x0)
     tangent = input_tangent(result.system, initial_sensitivity, initial, parameters, h)
-    dz, dc = initial_sensitivity.jvp(tangent)[None], np.concatenate([[tangent.h, 0.0], tangent.k])[None]
+    dz, dc = initial_sensitivity.jvp(tangent)[None], step_inputs(tangent.h, 0.0, tangent.k)[None]
     tangents = tape.tangents(dz, dc)[:, 0]
     return {name: tangents[:, tape.compiled.layout[name]] for name in result.system.view.symbols}
 
@@ -116,8 +118,8 @@ def input_tangent(
     model: Model,
     initial_sensitivity: InitialStateDerivatives,
     initial: Mapping[str, Any],
-    parameters: Mapping[str, Any] | None,
-    h: Any,
+    parameters: Mapping[str, ArrayLike] | None,
+    h: float | None,
 ) -> InputTangent:
     """Parse a direction of the inputs of a run."""
     initial_tangents = {}
@@ -141,7 +143,7 @@ def input_tangent(
     return InputTangent(initial_tangents, dk, 0.0 if h is None else check_number("the change of h", h))
 
 
-def _state_slice(tape: Tape, name: Any) -> slice:
+def _state_slice(tape: Tape, name: str) -> slice:
     symbols = tape.compiled.model.view.symbols
     if name not in symbols:
         raise InputError(f"unknown variable '{name}', allowed: {', '.join(symbols)}")

@@ -23,6 +23,7 @@ from livens.engine.ensemble.stepper import (
 )
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.observables.kernel_table import observable_function
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError
 from livens.models import observable
 from livens.models.base import Model
@@ -73,7 +74,7 @@ def run_ensemble(
     threads: int = 1,
     out: Path | None = None,
     force: bool = False,
-    client: Any = None,
+    client: str | None = None,
     progress: bool | None = False,
 ) -> Ensemble:
     """Run members with the same equations, scheme, step size, end time and output rows."""
@@ -156,7 +157,7 @@ def _pivot_order(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarra
         return None
     reference_inputs = np.concatenate([[REFERENCE_H, plan.t0], plan.model.parameter_vector()])
     for state, values in zip(z, k, strict=True):
-        c = np.concatenate([[plan.h, plan.t0], values])
+        c = step_inputs(plan.h, plan.t0, values)
         try:
             return compiled.initial_pivot_order(compiled.initial_unknowns(state, c), state, c, reference_inputs)
         except SingularMatrixError as error:

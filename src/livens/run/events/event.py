@@ -29,8 +29,8 @@ class Event:
         Name in `Result.events`. Default: "event 0", "event 1", ...
     direction : {-1, 0, 1}, default 0
         Detect only decreasing (-1) or increasing (+1) crossings; 0 detects both.
-    terminal : bool, default False
-        End the run at the event.
+    terminal : bool or int, default False
+        End the run at the event, or at its n-th occurrence.
     action : callable, optional
         Function of the same arguments (as numbers) that returns the values to change, for example ``{"v": -0.8 * v}``
         or ``{"parameters": {"power": 0.0}}``. The run then continues.
@@ -38,7 +38,7 @@ class Event:
     Raises
     ------
     InputError
-        If `function` or `action` is not callable, or `direction` is not -1, 0 or 1.
+        If `function` or `action` is not callable, `direction` is not -1, 0 or 1, or `terminal` is negative.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class Event:
     function: Callable[..., Any]
     name: str = ""
     direction: int = 0
-    terminal: bool = False
+    terminal: bool | int = False
     action: Callable[..., Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -76,6 +76,8 @@ class Event:
             raise InputError(f"the name of an event must be a string, got {self.name!r}")
         if not isinstance(self.direction, (int, float, np.integer)) or self.direction not in (-1, 0, 1):
             raise InputError(f"direction of an event must be -1, 0 or 1, got {self.direction!r}")
+        if not isinstance(self.terminal, (bool, int, np.integer, np.bool_)) or self.terminal < 0:
+            raise InputError(f"terminal of an event must be True, False or a number of events, got {self.terminal!r}")
         if self.action is not None and not callable(self.action):
             raise InputError(f"the action of an event must be a function of the state, got {self.action!r}")
 

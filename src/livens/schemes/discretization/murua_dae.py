@@ -22,6 +22,7 @@ from livens.schemes.discretization.dae_runge_kutta import (
 )
 from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
 from livens.schemes.tableaus.murua import MuruaTableau
+from livens.types import Expr
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _index_one_equations(model: DescriptorModel, y: list[int]) -> list[int]:
     return chosen
 
 
-def _select(column: Any, chosen: list[int]) -> Any:
+def _select(column: Expr, chosen: list[int]) -> Expr:
     """Return some entries of a column; an empty selection has shape (0, 1)."""
     return column[chosen] if chosen else ca.SX(0, 1)
 
@@ -85,8 +86,8 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
         X_i    = x0 + h sum_k a_ik X'_k       E X'_i = f(X_i, Y_i, Z_i),  0 = c(X_i, Y_i)
         Xbar_i = x0 + h sum_k abar_ik X'_k    0 = g(Xbar_i, Ybar_i),      0 = c(Xbar_i, Ybar_i)
 
-    The final state is the last Xbar_i. The multipliers at t + h are on the polynomial through the Z_i; z0 does not
-    enter, as its error would persist.
+    The final state is the last Xbar_i. The multipliers at t + h are ``gamma_0 z0 + sum_i gamma_i Z_i``, on the
+    polynomial through z0 and the Z_i.
     """
     form = index_two_form(model)
     assert form is not None, "the scheme requires the index-2 form"
@@ -101,7 +102,7 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
     x0 = z[p.x]
     terms = ca.Function("stage", [d.x, d.xdot, d.t, d.k], [d.residual, d.supplied, d.dissipated])
 
-    def full_state(x_part: Any, y: Any, multipliers: Any) -> Any:
+    def full_state(x_part: Expr, y: Any, multipliers: Expr) -> Expr:
         vector = ca.SX.zeros(n)
         vector[p.x] = x_part
         if ny:
@@ -110,7 +111,7 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
             vector[p.z] = multipliers
         return vector
 
-    def full_derivative(x_derivative: Any) -> Any:
+    def full_derivative(x_derivative: Expr) -> Expr:
         vector = ca.SX.zeros(n)
         vector[p.x] = x_derivative
         return vector
@@ -131,7 +132,7 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
     x1 = full_state(
         x0 + h * linear_combination(coefficients.A_bar[-1], stage_derivatives),
         Y_bar[-1],
-        linear_combination(lagrange_basis(T.c, ca.SX(1)), Z),
+        coefficients.gamma_0 * _select(z, p.z) + linear_combination(coefficients.gamma, Z),
     )
     x0_full = full_state(x0, z[p.y] if ny else None, linear_combination(lagrange_basis(T.c, ca.SX(0)), Z))
     theta, ratio = ca.SX.sym("theta"), ca.SX.sym("ratio")

@@ -1,0 +1,333 @@
+"""Arrays of the tree tier for one run: records of bodies, force laws and output indices from a model's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from livens.engine.arrays import aligned_zeros
+from livens.engine.codegen.jit import NativeCode
+from livens.engine.trees import records as r
+from livens.engine.trees.force_kernels import force_kernels
+from livens.engine.trees.law_kernels import law_kernels
+from livens.engine.trees.output import COUPLING, JOINT_FLOATS, JOINT_INTS, OutputArrays
+from livens.models.director_bodies import inertia_function
+from livens.models.system import System
+from livens.multibody.spanning_tree import BodyForce, SpanningTree, TreeJoint, joint_type_name
+from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
+from livens.schemes.energy_momentum.base import EnergyMomentum
+from livens.schemes.gradients import DiscreteGradient
+
+if TYPE_CHECKING:
+    from livens.expressions.state_layout import Layout
+
+#: Joints with several degrees of freedom: types of the massless bodies, with the axis on the first body.
+_CARRIAGES: dict[str, tuple[tuple[int, int], ...]] = {
+    "cylindrical": ((r.PRISMATIC, 2),),
+    "planar": ((r.PRISMATIC, 0), (r.PRISMATIC, 1)),
+    "universal": ((r.REVOLUTE, 0),),
+}
+_JOINT_TYPES = dict(
+    free=r.FREE, revolute=r.REVOLUTE, prismatic=r.PRISMATIC, spherical=r.SPHERICAL, fixed=r.FIXED,
+    cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Node:
+    """Body of the tree: type of its joint, parent node, tree joint, and model body (negative: massless)."""
+
+    joint_type: int
+    parent: int
+    tree_joint: TreeJoint
+    model_body: int
+    axis: int  # axis of a massless body on the first body
+    is_first: bool  # first body of its chain
+
+
+class TreeModel:
+    """Tree of a system with the kernels of its force laws; parameters are set by `set_parameters`."""
+
+    def __init__(self, system: System, tree: SpanningTree, layout: Layout, scheme: RigidBodyScheme) -> None:
+        self.system, self.tree, self.layout = system, tree, layout
+        self._nodes = _nodes(tree)
+        self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
+        node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
+        n = len(self._nodes)
+        force_scheme = scheme.force_scheme()
+        assert isinstance(force_scheme, EnergyMomentum)
+        self._set_laws(force_scheme.gradient.inner, node_of_body)
+        self._force_codes = [
+            force_kernels(scheme, system.element_types[force.element_index], self._local_dofs(force))
+            for force in tree.forces
+        ]
+        force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
+        sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
+        tails, last = [], n - 1
+        for i in reversed(range(n)):
+            last = i if self._nodes[i].model_body >= 0 else last
+            tails.append(last)
+        self.arrays = r.TreeArrays(
+            n_bodies=n,
+            n_driven=n - len(tree.armatures),
+            n_unknowns=sum(sizes),
+            n_real=len(system.frames),
+            joint_type=np.array([node.joint_type for node in self._nodes], dtype=np.int64),
+            parent=np.array([node.parent if node.parent >= 0 else n for node in self._nodes], dtype=np.int64),
+            model_body=np.array([*(node.model_body for node in self._nodes), r.GROUND], dtype=np.int64),
+            tail=np.array(tails[::-1], dtype=np.int64),
+            unknown_ptr=np.cumsum([0, *sizes], dtype=np.int64),
+            driver=np.array(
+                [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
+            ),
+            records=aligned_zeros((n + 1) * r.STRIDE),
+            law_of_body=self._law_of_node,
+            law_sign=self._law_sign,
+            law_ptr=self._law_ptr,
+            law_kernel=np.array([code.address for code, _ in self._codes], dtype=np.int64),
+            law_work_kernel=np.array([code.address for _, code in self._codes], dtype=np.int64),
+            law_inputs_ptr=np.cumsum([0, *self._law_sizes], dtype=np.int64),
+            law_inputs=np.zeros(sum(self._law_sizes) + 1),
+            law_records=aligned_zeros((len(self._law_ptr)) * r.LAW_STRIDE),
+            n_laws=len(self._codes),
+            n_forces=len(tree.forces),
+            force_body=np.array([node_of_body[force.body] for force in tree.forces], dtype=np.int64),
+            force_kernel=np.array([code.address for code, _ in self._force_codes], dtype=np.int64),
+            force_work_kernel=np.array([code.address for _, code in self._force_codes], dtype=np.int64),
+            force_inputs_ptr=np.cumsum([0, *force_sizes], dtype=np.int64),
+            force_inputs=np.zeros(sum(force_sizes) + 1),
+            force_outputs=aligned_zeros(64),
+        )
+        self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
+        self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
+        self.output = self._output_arrays(node_of_body)
+        #: Unknown of the driving joint, and entry of the multiplier in the state, of all armatures.
+        self.armature_multipliers = [
+            (
+                int(self.arrays.unknown_ptr[node_of_body[armature.body]]),
+                self.output.multipliers + system.element_constraints[armature.element_index].start,
+            )
+            for armature in tree.armatures
+        ]
+
+    def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
+        """Group the force laws by the node on whose coordinate they act."""
+        by_node: dict[int, list[int]] = {}
+        for i, law in enumerate(self.tree.laws):
+            node = node_of_body[law.body]
+            if not law.rotational and self._nodes[node].joint_type != r.PRISMATIC:
+                node = self._nodes[node].parent  # carriage of a cylindrical joint
+            by_node.setdefault(node, []).append(i)
+        self._laws = [self.tree.laws[i] for members in by_node.values() for i in members]
+        self._law_nodes = list(by_node)
+        self._law_ptr = np.cumsum([0, *(len(members) for members in by_node.values())], dtype=np.int64)
+        self._law_of_node = np.full(len(self._nodes), -1, dtype=np.int64)
+        self._law_sign = np.array([-1.0 if node.tree_joint.is_reversed else 1.0 for node in self._nodes])
+        for index, node in enumerate(by_node):
+            self._law_of_node[node] = index
+        types = self.system.element_types
+        self._codes: list[tuple[NativeCode, NativeCode]] = [
+            law_kernels(types[law.element_index], gradient) for law in self._laws
+        ]
+        self._law_sizes = [2 + len(self.system.element_parameters[law.element_index]) for law in self._laws]
+
+    def _local_dofs(self, force: BodyForce) -> tuple[int, ...]:
+        """Return the coordinates of a force element within those of its body."""
+        coordinates = self.system.frames[force.body].coordinates
+        return tuple(coordinates.index(i) for i in self.system.element_dofs[force.element_index])
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+    def _named(self, element_index: int, k: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the parameters of an element by name, with those shared by all elements."""
+        system, n_shared = self.system, self.system.model_parameters.size
+        values = k[list(system.element_parameters[element_index])]
+        parameters = system.elements[element_index].parameters
+        return system.model_parameters.unpack(values[:n_shared]) | parameters.unpack(values[n_shared:])
+
+    def _geometry(self, tree_joint: TreeJoint, k: np.ndarray) -> dict[str, np.ndarray]:
+        """Return joint positions X, Y and axes A, B (columns) on the first and on the second body."""
+        assert tree_joint.joint is not None
+        geometry = {name: np.array(value, dtype=float) for name, value in tree_joint.joint.parameters.items()}
+        for name, value in self._named(tree_joint.element_index, k).items():
+            if name in geometry:
+                geometry[name] = np.array(value, dtype=float)
+            elif name[:-1] in ("X", "Y") and name[-1] in "123":
+                geometry[name[0]][int(name[1]) - 1] = value
+        return geometry
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Set masses, inertias, geometry and the parameters of force laws."""
+        system, records = self.system, self._records
+        for i, node in enumerate(self._nodes):
+            record = records[i]
+            if node.model_body >= 0:
+                frame = system.frames[node.model_body]
+                mass, euler = inertia_function(system, frame)(k[list(system.element_parameters[frame.element_index])])
+                E = np.array(euler, dtype=float)
+                J = np.trace(E) * np.eye(3) - E
+                record[r.MASS] = float(mass)
+                _set_matrix(record, r.J, J)
+                _set_matrix(record, r.J_INV, np.linalg.inv(J))
+                weight = self.tree.weights.get(node.model_body)
+                if weight is not None:
+                    named = self._named(weight, k)
+                    record[r.WEIGHT : r.WEIGHT + 3] = named["mass"] * named["gravity"]
+            if node.tree_joint.joint is not None:
+                self._set_geometry(record, node, self._geometry(node.tree_joint, k))
+        law_records = self.arrays.law_records.reshape(-1, r.LAW_STRIDE)
+        for index, i in enumerate(self._law_nodes):
+            geometry = self._geometry(self._nodes[i].tree_joint, k)
+            for offset, axis in ((r.LAW_A1, geometry["A"][:, 0]), (r.LAW_A2, geometry["A"][:, 1])):
+                law_records[index, offset : offset + 3] = axis
+            law_records[index, r.LAW_B1 : r.LAW_B1 + 3] = geometry["B"][:, 0]
+        self.set_law_parameters(k)
+        floats = self.output.joint_floats.reshape(-1, JOINT_FLOATS)
+        jointed = (tree_joint for tree_joint in self.tree.joints if tree_joint.joint is not None)
+        for j, tree_joint in enumerate(jointed):
+            geometry = self._geometry(tree_joint, k)
+            _set_matrix(floats[j], 0, geometry["A"])
+            _set_matrix(floats[j], 12, geometry["B"])
+
+    def set_law_parameters(self, k: np.ndarray) -> None:
+        """Set the parameters of force laws and forces, such as the commands of controllers."""
+        t = self.arrays
+        laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
+        for elements, starts, inputs in (
+            (laws, t.law_inputs_ptr, t.law_inputs),
+            (forces, t.force_inputs_ptr, t.force_inputs),
+        ):
+            for element, start in zip(elements, starts.tolist(), strict=False):
+                indices = list(self.system.element_parameters[element])
+                inputs[start + 2 : start + 2 + len(indices)] = k[indices]
+
+    def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
+        X, Y, A, B = (geometry[name] for name in "XYAB")
+        if node.tree_joint.is_reversed:
+            X, Y, A, B = Y, X, B, A
+        if node.is_first:
+            record[r.X : r.X + 3] = X
+        if node.model_body < 0:
+            record[r.AXIS_A : r.AXIS_A + 3] = record[r.AXIS_B : r.AXIS_B + 3] = A[:, node.axis]
+            _set_matrix(record, r.RELATIVE, np.eye(3))
+            return
+        axis = 1 if joint_type_name(node.tree_joint) == "universal" else 2
+        record[r.Y : r.Y + 3] = Y
+        record[r.AXIS_A : r.AXIS_A + 3], record[r.AXIS_B : r.AXIS_B + 3] = A[:, axis], B[:, axis]
+        record[r.A1 : r.A1 + 3], record[r.A2 : r.A2 + 3] = A[:, 0], A[:, 1]
+        _set_matrix(record, r.RELATIVE, A @ B.T)
+
+    # -- output ------------------------------------------------------------------------------------------------------
+    def _output_arrays(self, node_of_body: dict[int, int]) -> OutputArrays:
+        system, layout, n = self.system, self.layout, len(self._nodes)
+        jointed = [tree_joint for tree_joint in self.tree.joints if tree_joint.joint is not None]
+        couplings = {armature.rotor: armature.element_index for armature in self.tree.armatures}
+        ints = np.full((len(jointed), JOINT_INTS), -1, dtype=np.int64)
+        for j, tree_joint in enumerate(jointed):
+            joint_type, child = tree_joint.joint.joint_type, node_of_body[tree_joint.body]  # type: ignore[union-attr]
+            parent = n if tree_joint.parent < 0 else node_of_body[tree_joint.parent]
+            ends = (child, parent) if tree_joint.is_reversed else (parent, child)
+            is_prismatic = self._nodes[child].joint_type == r.PRISMATIC
+            law, carriage = int(self._law_of_node[child]), self._nodes[child].parent
+            has_carriage = not is_prismatic and carriage >= 0 and self._nodes[carriage].model_body == r.CARRIAGE
+            slide_law = law if is_prismatic else int(self._law_of_node[carriage]) if has_carriage else -1
+            start = system.element_constraints[tree_joint.element_index].start
+            locked, orthogonal = joint_type.locked_translations, joint_type.orthogonal_axes
+            head = [*ends, child, 0 if tree_joint.is_reversed else 1, start, -1 if is_prismatic else law, slide_law]
+            ints[j, :9] = [*head, len(locked), len(orthogonal)]
+            ints[j, 9 : 9 + len(locked)] = locked
+            ints[j, 12 : 12 + 2 * len(orthogonal)] = [i for pair in orthogonal for i in pair]
+            if tree_joint.body in couplings:
+                ints[j, COUPLING] = system.element_constraints[couplings[tree_joint.body]].start
+        return OutputArrays(
+            n_state=layout.size,
+            q=layout["q"].start,
+            v=layout["v"].start,
+            p=layout["p"].start,
+            supplied=layout["supplied_energy"].start,
+            multipliers=layout["multipliers"].start,
+            n_multipliers=system.m,
+            spins=layout[BODY_ANGULAR_MOMENTA].start,
+            dofs=np.array([frame.coordinates for frame in system.frames], dtype=np.int64).ravel(),
+            n_joints=len(jointed),
+            joint_ints=ints.ravel(),
+            joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
+        )
+
+    # -- states ------------------------------------------------------------------------------------------------------
+    def compact_state(self, z: np.ndarray) -> np.ndarray:
+        """Return the compact state of a full state: centre, rotation matrix and momenta of each body."""
+        o, n = self.output, self.arrays.n_real
+        dofs = o.dofs.reshape(n, 12)
+        state = np.empty((n, r.COMPACT))
+        state[:, :12], state[:, 12:15] = z[o.q + dofs], z[o.p + dofs[:, :3]]
+        state[:, 15:] = z[o.spins : o.spins + 3 * n].reshape(n, 3)
+        return state.ravel()
+
+    def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
+        """Return the rates of all joints for the velocities of a full state."""
+        t, o, records = self.arrays, self.output, self._records
+        n = t.n_bodies
+        dofs = o.dofs.reshape(t.n_real, 12)
+        phi, D, v, V = (z[start + dofs] for start in (o.q, o.q, o.v, o.v))
+        phi, D, v, V = phi[:, :3], D[:, 3:].reshape(-1, 3, 3), v[:, :3], V[:, 3:].reshape(-1, 3, 3)
+        omega = np.cross(D, V).sum(axis=1) / 2
+        x, poses = np.zeros(t.n_unknowns), {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
+        for i, node in enumerate(self._nodes):
+            start, record, body = int(t.unknown_ptr[i]), records[i], node.model_body
+            parent_phi, parent_D, parent_v, parent_omega = poses[int(t.parent[i])]
+            end = self._nodes[int(t.tail[i])].model_body
+            axis = record[r.AXIS_A : r.AXIS_A + 3] @ parent_D
+            lever = record[r.X : r.X + 3] @ parent_D
+            if body < 0:
+                tail_lever = records[int(t.tail[i]), r.Y : r.Y + 3] @ D[end]
+                point, velocity = phi[end] + tail_lever, v[end] + np.cross(omega[end], tail_lever)
+            else:
+                own_lever = record[r.Y : r.Y + 3] @ D[body]
+                point, velocity = phi[body] + own_lever, v[body] + np.cross(omega[body], own_lever)
+            gap = point - parent_phi - lever
+            relative = velocity - parent_v - np.cross(parent_omega, lever + gap)
+            if node.joint_type == r.FREE:
+                x[start : start + 3], x[start + 3 : start + 6] = v[body], omega[body]
+            elif node.joint_type == r.SPHERICAL:
+                x[start : start + 3] = omega[body]
+            elif node.joint_type == r.PRISMATIC:
+                x[start] = axis @ relative
+            elif node.joint_type == r.REVOLUTE:
+                if self._nodes[i].model_body == r.CROSS:
+                    x[start] = axis @ (omega[end] - parent_omega)
+                else:
+                    x[start] = (record[r.AXIS_B : r.AXIS_B + 3] @ D[body]) @ (omega[body] - parent_omega)
+            if body >= 0:
+                poses[i] = phi[body], D[body], v[body], omega[body]
+            else:
+                slide = axis * (axis @ gap) if node.joint_type == r.PRISMATIC else np.zeros(3)
+                spin = axis * x[start] if node.joint_type == r.REVOLUTE else np.zeros(3)
+                at = parent_phi + lever + slide
+                poses[i] = at, parent_D, parent_v + np.cross(parent_omega, lever + slide), parent_omega + spin
+        return x
+
+
+def _nodes(tree: SpanningTree) -> list[_Node]:
+    """Return the bodies of the tree, massless ones included, in topological order."""
+    nodes: list[_Node] = []
+    node_of_body, rotors = {-1: -1}, {armature.rotor for armature in tree.armatures}
+    for tree_joint in tree.joints:
+        name, parent = joint_type_name(tree_joint), node_of_body[tree_joint.parent]
+        carriages = _CARRIAGES.get(name, ())
+        massless = r.CROSS if name == "universal" else r.CARRIAGE
+        for i, (joint_type, axis) in enumerate(carriages):
+            nodes.append(_Node(joint_type, parent, tree_joint, massless, axis, i == 0))
+            parent = len(nodes) - 1
+        joint_type = r.ROTOR if tree_joint.body in rotors else _JOINT_TYPES[name]
+        nodes.append(_Node(joint_type, parent, tree_joint, tree_joint.body, 2, not carriages))
+        node_of_body[tree_joint.body] = len(nodes) - 1
+    return nodes
+
+
+def _set_matrix(record: np.ndarray, offset: int, matrix: np.ndarray) -> None:
+    """Store a 3x3 matrix as three columns of four entries."""
+    for j in range(3):
+        record[offset + 4 * j : offset + 4 * j + 3] = matrix[:, j]

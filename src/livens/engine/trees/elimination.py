@@ -1,0 +1,256 @@
+"""Backward and forward recursion of the tree tier: exact Newton correction in O(n), from the leaves to the root.
+
+Transformations to the parent have levers of the midpoint on the left and of the end on the right, so that the 6x6
+blocks are not symmetric: the articulated-body recursion with general blocks.
+"""
+
+from __future__ import annotations
+
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.intrinsics import lane, load_quad, make_quad, store_quad
+from livens.engine.lowering.types import F64Array, Quad
+from livens.engine.trees.laws import evaluate_joint_force
+from livens.engine.trees.records import (
+    A11,
+    A12,
+    A21,
+    A22,
+    ALPHA,
+    AN,
+    ARMATURE,
+    ARMATURE_MOMENTUM,
+    C1,
+    C2,
+    DELTA,
+    DTAU,
+    EPS,
+    FIXED,
+    FREE,
+    LU,
+    MO,
+    N0,
+    N1,
+    NM,
+    NU,
+    PIVOT,
+    PRISMATIC,
+    Q_EPS,
+    Q_TAU,
+    REVOLUTE,
+    RL,
+    ROW,
+    RP,
+    SPHERICAL,
+    STRIDE,
+    TAU,
+    U1,
+    U2,
+    UPS,
+    V1,
+    V2,
+    X1,
+    XM,
+    Y1,
+    YM,
+    F,
+    G,
+    Q,
+    TreeArrays,
+)
+from livens.engine.trees.vectors import (
+    add_hat_hat,
+    add_hat_matrix,
+    add_matrix,
+    add_matrix_hat,
+    add_to,
+    cross,
+    dot,
+    factor_lu,
+    inverse_tangent,
+    mul,
+    mul_transposed,
+    set_matrix,
+    solve_lu,
+    subtract_outer,
+)
+
+
+@lowered
+def transmit_wrench(t: TreeArrays, i: int, h: float) -> None:
+    """Add the wrench of one body to its parent, and evaluate the residual of its joint equation."""
+    b, joint_type = t.records + i * STRIDE, t.joint_type[i]
+    if joint_type == FREE:
+        return
+    rp = load_quad(b, RP)
+    moment = load_quad(b, RL) - cross(load_quad(b, YM), rp)
+    store_quad(b, MO, moment)
+    if joint_type in (REVOLUTE, PRISMATIC):
+        b[Q] = 0.0
+        if t.law_of_body[i] >= 0:
+            evaluate_joint_force(t, i, h)
+        b[ROW] = dot(load_quad(b, NM), moment if joint_type == REVOLUTE else rp) - b[Q]
+        if b[ARMATURE] != 0.0:
+            b[ROW] += (b[ARMATURE] * b[TAU] - b[ARMATURE_MOMENTUM]) / b[G]
+    if t.parent[i] < t.n_bodies:
+        a = t.records + t.parent[i] * STRIDE
+        add_to(a, RP, rp)
+        add_to(a, RL, moment + cross(load_quad(b, XM), rp))
+
+
+@lowered
+def _fill_lu(b: F64Array, joint_type: int) -> None:
+    S = b + LU
+    if joint_type == FREE:
+        for i in range(3):
+            for j in range(3):
+                S[6 * i + j], S[6 * i + j + 3] = b[A11 + 4 * j + i], b[A12 + 4 * j + i]
+                S[6 * i + 18 + j], S[6 * i + 21 + j] = b[A21 + 4 * j + i], b[A22 + 4 * j + i]
+        factor_lu(S, 6)
+    else:
+        for i in range(3):
+            for j in range(3):
+                S[6 * i + j] = b[A22 + 4 * j + i]
+        factor_lu(S, 3)
+
+
+@lowered
+def _solve_three(b: F64Array, x: Quad) -> Quad:
+    """Return the solution of the 3x3 system of a spherical joint."""
+    room = b + (LU + 24)
+    room[0], room[1], room[2] = lane(x, 0), lane(x, 1), lane(x, 2)
+    solve_lu(b + LU, 3, room)
+    return make_quad(room[0], room[1], room[2])
+
+
+@lowered
+def eliminate_body(t: TreeArrays, i: int) -> None:
+    """Eliminate the unknowns of one joint, and add the reduced blocks and residuals to the parent."""
+    b, joint_type = t.records + i * STRIDE, t.joint_type[i]
+    if joint_type == FREE:
+        _fill_lu(b, joint_type)
+        return
+    a = t.records + t.parent[i] * STRIDE
+    rp, moment, ym, y1 = load_quad(b, RP), load_quad(b, MO), load_quad(b, YM), load_quad(b, Y1)
+    add_matrix_hat(b + A12, b + A11, y1, 1.0)
+    add_matrix_hat(b + A22, b + A21, y1, 1.0)
+    add_hat_matrix(b + A21, -ym, b + A11)
+    add_hat_matrix(b + A22, -ym, b + A12)
+    add_hat_hat(b + A22, rp, y1, -1.0)
+    c1 = load_quad(b, C1)
+    c2 = load_quad(b, C2) - cross(ym, c1)
+    if joint_type == SPHERICAL:
+        _fill_lu(b, joint_type)
+        total = moment + c2
+        store_quad(b, C2, total)
+        c1 = c1 - mul(b + A12, _solve_three(b, total))
+        c2 = -moment
+        zero = make_quad(0.0, 0.0, 0.0)
+        for j in range(3):
+            column = load_quad(b, A21 + 4 * j)
+            store_quad(b, U1 + 4 * j, column)  # used by the forward recursion
+            add_to(b, A11 + 4 * j, -mul(b + A12, _solve_three(b, column)))
+        set_matrix(b + A12, zero, zero, zero)
+        set_matrix(b + A21, zero, zero, zero)
+        set_matrix(b + A22, zero, zero, zero)
+    elif joint_type in (REVOLUTE, PRISMATIC):
+        n1, nm, stiffness = load_quad(b, N1), load_quad(b, NM), 0.0
+        law_row = make_quad(0.0, 0.0, 0.0)
+        if t.law_of_body[i] >= 0:
+            stiffness, law_row = -b[Q_TAU], -load_quad(b, Q_EPS)
+        if b[ARMATURE] != 0.0:
+            tau, g = b[TAU], b[G]
+            torque, growth = b[ARMATURE_MOMENTUM] - b[ARMATURE] * tau, 1.0 + tau * tau
+            stiffness += growth * (b[ARMATURE] / g + torque * a[F] * b[AN])
+            law_row = law_row + (nm * tau + load_quad(a, ALPHA) * (2.0 / g)) * torque
+        if joint_type == REVOLUTE:
+            v1, v2 = mul(b + A12, n1), mul(b + A22, n1)
+            pivot = 1.0 / (dot(nm, v2) + stiffness)
+            u1 = mul_transposed(b + A21, nm) * pivot
+            u2 = (mul_transposed(b + A22, nm) + cross(n1, moment) + law_row) * pivot
+            delta = -(b[ROW] + dot(nm, c2)) * pivot
+        else:
+            v1, v2 = mul(b + A11, n1), mul(b + A21, n1) + cross(n1, rp)
+            pivot = 1.0 / (dot(nm, v1) + stiffness)
+            w, alpha = cross(load_quad(b, N0), rp), load_quad(b, ALPHA)
+            u1 = mul_transposed(b + A11, nm) * pivot
+            u2 = (mul_transposed(b + A12, nm) + w + cross(alpha, w) + alpha * dot(alpha, w) + law_row) * pivot
+            delta = -(b[ROW] + dot(nm, c1)) * pivot
+        b[DELTA], b[PIVOT] = delta, pivot
+        c1, c2 = c1 + v1 * delta, c2 + v2 * delta
+        store_quad(b, U1, u1)
+        store_quad(b, U2, u2)
+        store_quad(b, V1, v1)
+        store_quad(b, V2, v2)
+        subtract_outer(b + A11, v1, u1)
+        subtract_outer(b + A12, v1, u2)
+        subtract_outer(b + A21, v2, u1)
+        subtract_outer(b + A22, v2, u2)
+    if t.parent[i] < t.n_bodies:
+        xm, x1 = load_quad(b, XM), load_quad(b, X1)
+        add_matrix_hat(b + A12, b + A11, x1, -1.0)
+        add_matrix_hat(b + A22, b + A21, x1, -1.0)
+        add_hat_matrix(b + A21, xm, b + A11)
+        add_hat_matrix(b + A22, xm, b + A12)
+        add_hat_hat(b + A22, rp, x1, 1.0)
+        add_matrix(a + A11, b + A11)
+        add_matrix(a + A12, b + A12)
+        add_matrix(a + A21, b + A21)
+        add_matrix(a + A22, b + A22)
+        add_to(a, C1, c1)
+        add_to(a, C2, c2 + cross(xm, c1))
+
+
+@lowered
+def _larger(a: float, b: float) -> float:
+    """Return the larger absolute value; NaN propagates from b."""
+    return a if abs(b) <= a else abs(b)
+
+
+@lowered
+def correct_body(t: TreeArrays, i: int) -> float:
+    """Evaluate the variation of one body from that of its parent; return the largest change of its unknowns."""
+    b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
+    if joint_type == FREE:
+        r1, r2 = load_quad(b, RP) + load_quad(b, C1), load_quad(b, RL) + load_quad(b, C2)
+        x = b + V1
+        for j in range(3):
+            x[j], x[3 + j] = -lane(r1, j), -lane(r2, j)
+        solve_lu(b + LU, 6, x)
+        largest = 0.0
+        for j in range(6):
+            largest = _larger(largest, x[j])
+        store_quad(b, NU, make_quad(x[0], x[1], x[2]))
+        store_quad(b, EPS, make_quad(x[3], x[4], x[5]))
+        return largest
+    parent_eps = load_quad(a, EPS)
+    eps = parent_eps
+    nu = load_quad(a, NU) + cross(parent_eps, load_quad(b, X1))
+    change = 0.0
+    if joint_type == SPHERICAL:
+        eps = -_solve_three(b, load_quad(b, C2) + mul(b + U1, nu))
+        change = _larger(_larger(abs(lane(eps, 0)), lane(eps, 1)), lane(eps, 2))
+    elif joint_type != FIXED:
+        delta = b[DELTA] - dot(load_quad(b, U1), nu) - dot(load_quad(b, U2), parent_eps)
+        change = abs(delta)
+        if joint_type == REVOLUTE:
+            eps = parent_eps + load_quad(b, N1) * delta
+            b[DTAU] = (1.0 + b[TAU] * b[TAU]) * delta
+        else:
+            nu = nu + load_quad(b, N1) * delta
+            b[DTAU] = delta
+    store_quad(b, EPS, eps)
+    store_quad(b, NU, nu - cross(eps, load_quad(b, Y1)))
+    return change
+
+
+@lowered
+def apply_correction(t: TreeArrays, part: float) -> None:
+    """Update the unknowns by a fraction of the correction."""
+    for i in range(t.n_driven):
+        b, joint_type = t.records + i * STRIDE, t.joint_type[i]
+        if joint_type in (FREE, SPHERICAL):
+            alpha = load_quad(b, ALPHA)
+            store_quad(b, ALPHA, alpha + inverse_tangent(alpha, load_quad(b, EPS) * part))
+            store_quad(b, UPS, load_quad(b, UPS) + load_quad(b, NU) * part)
+        else:
+            b[TAU] += part * b[DTAU]

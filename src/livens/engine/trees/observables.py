@@ -1,0 +1,68 @@
+"""Monitored quantities of runs of the tree tier, as a table of the drift monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from livens.engine.observables.drift_monitor import accumulate_rows
+from livens.engine.trees.lazy_states import LazyStates
+from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
+from livens.engine.trees.output import monitor_compact_state
+
+if TYPE_CHECKING:
+    from livens.engine.compiled_step import CompiledStep
+
+#: First column of the momenta that the tree tier evaluates.
+_MOMENTUM_COLUMNS = dict(linear_momentum=4, angular_momentum=7)
+
+
+class TreeObservables:
+    """Energy, constraint residuals and momenta of states; those of a chunk of steps are computed by the stepper."""
+
+    def __init__(self, compiled: CompiledStep, momenta: Sequence[str]) -> None:
+        self._compiled = compiled
+        columns = [_MOMENTUM_COLUMNS[name] + i for name in momenta for i in range(3)]
+        self._columns = np.array([0, 1, 2, 3, *columns])
+        self.width = len(self._columns)
+        self.momentum_sizes = np.full(len(momenta), 3, dtype=np.int64)
+
+    @staticmethod
+    def supports(momenta: Sequence[str]) -> bool:
+        """Return True if the tree tier evaluates all these momenta."""
+        return all(name in _MOMENTUM_COLUMNS for name in momenta)
+
+    def _rows(self, t: np.ndarray, Z: np.ndarray | LazyStates, k: np.ndarray) -> np.ndarray:
+        if isinstance(Z, LazyStates):
+            return Z.monitor
+        model, rows = self._compiled.make_tree_model(k), np.zeros((len(t), MONITOR_WIDTH))
+        supplied = model.output.supplied
+        for time, z, row in zip(t, Z, rows, strict=True):
+            monitor_compact_state(model.arrays, model.compact_state(z), float(time), row)
+            row[NET_WORK] = z[supplied] - z[supplied + 1]
+        return rows
+
+    def __call__(self, t: np.ndarray, Z: np.ndarray | LazyStates, k: np.ndarray) -> np.ndarray:
+        """Return one row of monitored quantities for each state."""
+        return self._rows(t, Z, k)[:, self._columns]
+
+    def accumulate(
+        self,
+        t: np.ndarray,
+        Z: np.ndarray | LazyStates,
+        k: np.ndarray,
+        supplied_index: int,
+        is_start: bool,
+        initial_row: np.ndarray,
+        last_energy: np.ndarray,
+        *monitor: np.ndarray,
+    ) -> None:
+        """Update the drift monitor, see `livens.engine.observables.drift_monitor.accumulate_states`."""
+        rows = self._rows(t, Z, k)
+        table, net_work = np.ascontiguousarray(rows[:, self._columns]), np.ascontiguousarray(rows[:, NET_WORK])
+        if is_start:
+            initial_row[:] = table[0]
+            last_energy[0] = table[0, 0] - net_work[0]
+        accumulate_rows(table, net_work, initial_row, last_energy, *monitor)

@@ -1,0 +1,225 @@
+"""Full states of the tree tier: coordinates, velocities, momenta and multipliers from compact states and unknowns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from livens.engine.lowering.function import compile_unit, lowered
+from livens.engine.lowering.intrinsics import load_quad, store_quad
+from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
+from livens.engine.newton.iteration import HISTORY
+from livens.engine.trees.elimination import transmit_wrench
+from livens.engine.trees.forces import add_wrenches, begin_forces, force_potential
+from livens.engine.trees.laws import begin_laws, law_potential
+from livens.engine.trees.monitor import monitor_state
+from livens.engine.trees.records import (
+    ALPHA,
+    ARMATURE,
+    ARMATURE_MOMENTUM,
+    COMPACT,
+    J_INV,
+    LAW_F,
+    LAW_STRIDE,
+    MASS,
+    MO,
+    NM,
+    PHI,
+    PI,
+    ROTOR,
+    RP,
+    STRIDE,
+    TAU,
+    F,
+    G,
+    J,
+    P,
+    R,
+    TreeArrays,
+)
+from livens.engine.trees.residual import balance_body, begin_step, move_body
+from livens.engine.trees.time_loop import advance_tree, load_state, load_unknowns
+from livens.engine.trees.vectors import cross, dot, factor_lu, midpoint, mul, solve_lu
+
+#: Integers of a joint: nodes of first and second body and of the child, sign of the child, first constraint, law
+#: records of angle and displacement, numbers of locked translations and of orthogonal axes, and both lists.
+FIRST, SECOND, CHILD, SIGN, CONSTRAINT, ANGLE_LAW, SLIDE_LAW, N_LOCKED, N_ORTHOGONAL, LOCKED = range(10)
+COUPLING, JOINT_INTS = 18, 20
+#: Numbers of a joint: axes on the first and on the second body, as columns of four, and the same at the midpoint.
+AXES_FIRST, AXES_SECOND, MID_FIRST, MID_SECOND, GRAM, RHS = 0, 12, 24, 36, 48, 84
+JOINT_FLOATS = 96
+
+
+@dataclass(frozen=True, eq=False)
+class OutputArrays(Struct):
+    """Indices of the full state, and geometry of all joints."""
+
+    n_state: int
+    q: int
+    v: int
+    p: int
+    supplied: int
+    multipliers: int
+    n_multipliers: int
+    spins: int
+    dofs: I64Array  # coordinates of each body, centre first, (n_real, 12)
+    n_joints: int
+    joint_ints: I64Array
+    joint_floats: F64Array
+
+
+@lowered
+def _axis(joint: F64Array, table: int, number: int) -> Quad:
+    return load_quad(joint, table + 4 * (number - 1))
+
+
+@lowered
+def _solve_gram(joint: F64Array, n: int) -> None:
+    """Solve the normal equations of at most three columns; the result replaces the right-hand side."""
+    factor_lu(joint + GRAM, n)
+    solve_lu(joint + GRAM, n, joint + RHS)
+
+
+@lowered
+def _armature_torque(joint: F64Array, first: F64Array, second: F64Array, child: F64Array) -> Quad:
+    """Return the torque of the armature on the child, times h^2/4.
+
+    It acts on the invariants of the angle at the mean directors, along the mean of their derivatives at both ends.
+    """
+    a1, a2 = _axis(joint, MID_FIRST, 1), _axis(joint, MID_FIRST, 2)
+    b1, nm = _axis(joint, MID_SECOND, 1), load_quad(child, NM)
+    a1_start, a2_start = mul(first + R, _axis(joint, AXES_FIRST, 1)), mul(first + R, _axis(joint, AXES_FIRST, 2))
+    b1_start = mul(second + R, _axis(joint, AXES_SECOND, 1))
+    b1_end = b1 * 2.0 - b1_start
+    cosine = dot(a1_start, b1_start) + dot(a1 * 2.0 - a1_start, b1_end)
+    sine = dot(a2_start, b1_start) + dot(a2 * 2.0 - a2_start, b1_end)
+    direction = cross(b1, a2 * cosine - a1 * sine)
+    torque = (child[ARMATURE_MOMENTUM] - child[ARMATURE] * child[TAU]) / child[G]
+    return direction * (torque / dot(nm, direction))
+
+
+@lowered
+def _joint_multipliers(t: TreeArrays, o: OutputArrays, j: int, h: float, lam: F64Array) -> None:
+    """Evaluate the multipliers of one joint from the wrench that it transmits at the midpoint."""
+    ints, joint = o.joint_ints + j * JOINT_INTS, o.joint_floats + j * JOINT_FLOATS
+    first, second = t.records + ints[FIRST] * STRIDE, t.records + ints[SECOND] * STRIDE
+    child, scale = t.records + ints[CHILD] * STRIDE, 4.0 / (h * h)
+    if ints[SIGN] == 0:
+        scale = -scale
+    for i in range(3):
+        axis = midpoint(mul(first + R, load_quad(joint, AXES_FIRST + 4 * i)), load_quad(first, ALPHA), first[F])
+        store_quad(joint, MID_FIRST + 4 * i, axis)
+        axis = midpoint(mul(second + R, load_quad(joint, AXES_SECOND + 4 * i)), load_quad(second, ALPHA), second[F])
+        store_quad(joint, MID_SECOND + 4 * i, axis)
+    force, torque = load_quad(child, RP) * scale, load_quad(child, MO) * scale
+    if ints[SLIDE_LAW] >= 0:
+        law = t.law_records + ints[SLIDE_LAW] * LAW_STRIDE
+        force = force - _axis(joint, MID_FIRST, 3) * law[LAW_F]
+    if ints[ANGLE_LAW] >= 0:
+        law = t.law_records + ints[ANGLE_LAW] * LAW_STRIDE
+        arm = _axis(joint, MID_FIRST, 1) * law[LAW_F] + _axis(joint, MID_FIRST, 2) * law[LAW_F + 1]
+        torque = torque - cross(_axis(joint, MID_SECOND, 1), arm)
+    if child[ARMATURE] != 0.0:
+        torque = torque - _armature_torque(joint, first, second, child) * scale
+    if t.joint_type[ints[CHILD]] == ROTOR:  # the torque about the axis is that of the coupling
+        axis = load_quad(child, NM)
+        lam[ints[COUPLING]] = dot(axis, torque)
+        torque = torque - axis * dot(axis, torque)
+    n_locked, n_orthogonal = ints[N_LOCKED], ints[N_ORTHOGONAL]
+    out = lam + ints[CONSTRAINT]
+    if n_locked == 3:
+        store_quad(joint, RHS, -force)
+    else:
+        for i in range(n_locked):
+            axis = _axis(joint, MID_FIRST, ints[LOCKED + i])
+            joint[RHS + i] = -dot(axis, force)
+            for k in range(n_locked):
+                joint[GRAM + 6 * i + k] = dot(axis, _axis(joint, MID_FIRST, ints[LOCKED + k]))
+        _solve_gram(joint, n_locked)
+    for i in range(n_locked):
+        out[i] = joint[RHS + i]
+    pairs = ints + (LOCKED + 3)
+    for i in range(n_orthogonal):
+        column = cross(_axis(joint, MID_SECOND, pairs[2 * i + 1]), _axis(joint, MID_FIRST, pairs[2 * i]))
+        joint[RHS + i] = -dot(column, torque)
+        for k in range(n_orthogonal):
+            other = cross(_axis(joint, MID_SECOND, pairs[2 * k + 1]), _axis(joint, MID_FIRST, pairs[2 * k]))
+            joint[GRAM + 6 * i + k] = dot(column, other)
+    if n_orthogonal > 0:
+        _solve_gram(joint, n_orthogonal)
+    for i in range(n_orthogonal):
+        out[n_locked + i] = joint[RHS + i]
+
+
+@lowered
+def _expand_bodies(t: TreeArrays, o: OutputArrays, z: F64Array) -> None:
+    """Write coordinates, velocities and momenta of the poses and momenta in the records."""
+    for i in range(t.n_bodies):
+        if t.model_body[i] >= 0:
+            b, dofs = t.records + i * STRIDE, o.dofs + 12 * t.model_body[i]
+            omega, mass = mul(b + R, mul(b + J_INV, load_quad(b, PI))), b[MASS]
+            spins, trace = z + (o.spins + 3 * t.model_body[i]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
+            for j in range(3):
+                z[o.q + dofs[j]], z[o.p + dofs[j]], z[o.v + dofs[j]] = b[PHI + j], b[P + j], b[P + j] / mass
+                spins[j] = b[PI + j]
+            for d in range(3):
+                rate = cross(omega, load_quad(b, R + 4 * d))
+                momentum = rate * trace
+                for e in range(3):
+                    momentum = momentum - cross(omega, load_quad(b, R + 4 * e)) * b[J + 4 * d + e]
+                store_quad(o.joint_floats, GRAM, rate)  # scratch: components by index
+                store_quad(o.joint_floats, GRAM + 4, momentum)
+                for j in range(3):
+                    index = dofs[3 + 3 * d + j]
+                    z[o.q + index] = b[R + 4 * d + j]
+                    z[o.v + index], z[o.p + index] = o.joint_floats[GRAM + j], o.joint_floats[GRAM + 4 + j]
+
+
+@lowered
+def expand_rows(
+    t: TreeArrays,
+    o: OutputArrays,
+    states: F64Array,
+    X: F64Array,
+    work: F64Array,
+    h: float,
+    t_origin: float,
+    step0: int,
+    rows: I64Array,
+    n_rows: int,
+    Z: F64Array,
+) -> None:
+    """Write the full states at the ends of the steps `rows` of a chunk; step s ends at ``states[s+1]``."""
+    width, hh = COMPACT * t.n_real, 0.25 * h * h
+    for row in range(n_rows):
+        s, z = rows[row], Z + row * o.n_state
+        load_state(t, states + s * width)
+        begin_step(t, h)
+        begin_laws(t, h, t_origin + (step0 + s) * h)
+        begin_forces(t, h, t_origin + (step0 + s) * h)
+        load_unknowns(t, X + (s + HISTORY) * t.n_unknowns, 0.5 * h)
+        for i in range(t.n_bodies):
+            move_body(t, i)
+            balance_body(t.records + i * STRIDE, hh)
+        add_wrenches(t)
+        for i in range(t.n_bodies - 1, -1, -1):
+            transmit_wrench(t, i, h)
+        for i in range(o.n_multipliers):
+            z[o.multipliers + i] = 0.0
+        for j in range(o.n_joints):
+            _joint_multipliers(t, o, j, h, z + o.multipliers)
+        z[o.supplied], z[o.supplied + 1] = work[3 * (s + 1)], work[3 * (s + 1) + 1]
+        load_state(t, states + (s + 1) * width)
+        _expand_bodies(t, o, z)
+
+
+@lowered
+def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64Array) -> None:
+    """Evaluate the monitored quantities of a compact state."""
+    load_state(t, state)
+    begin_step(t, 1.0)
+    begin_laws(t, 1.0, time)
+    begin_forces(t, 1.0, time)
+    monitor_state(t, law_potential(t) + force_potential(t), row)
+
+
+compile_unit(advance_tree, expand_rows, monitor_compact_state)

@@ -1,0 +1,195 @@
+"""Stepper of the tree tier: fixed steps of `lie-em` with as many unknowns as degrees of freedom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
+from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, step_inputs
+from livens.engine.trees.lazy_states import LazyStates
+from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
+from livens.engine.trees.output import expand_rows, monitor_compact_state
+from livens.engine.trees.records import COMPACT
+from livens.engine.trees.time_loop import PREDICTOR_POINTS, advance_tree
+from livens.errors import InputError
+
+if TYPE_CHECKING:
+    from livens.engine.compiled_step import CompiledStep
+
+
+class _Workspace:
+    """Arrays of a chunk of steps: compact states, unknowns, work and monitored quantities."""
+
+    def __init__(self, n_steps: int, n_real: int, n_unknowns: int) -> None:
+        self.states = np.empty((n_steps + 1, COMPACT * n_real))
+        self.X = np.empty((n_steps + HISTORY, n_unknowns))
+        self.work = np.zeros((n_steps + 1, 3))
+        self.monitor = np.empty((n_steps + 1, MONITOR_WIDTH))
+        self.newton_iterations = np.zeros(n_steps, dtype=np.int64)
+        self.n_steps = n_steps
+
+
+class TreeStepper(Stepper):
+    """Stepper on the spanning tree of a mechanism.
+
+    A step that Newton's method in joint unknowns does not solve is taken by the assembled tier, which solves the same
+    equations in absolute unknowns. These steps are counted as fallback steps.
+    """
+
+    def __init__(self, compiled: CompiledStep, k: np.ndarray) -> None:
+        super().__init__(compiled.layout)
+        self._compiled, self._model, self._k = compiled, compiled.make_tree_model(k), k.copy()
+        self._workspace: _Workspace | None = None
+        self._fallback: Stepper | None = None
+        self._controls = tuple(compiled.model.control_indices) if hasattr(compiled.model, "control_indices") else ()
+
+    def close(self) -> None:
+        super().close()
+        if self._fallback is not None:
+            self._fallback.close()
+
+    def advance(
+        self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
+    ) -> StepChunk:
+        if policy.adaptive or policy.stop_entry >= 0:
+            raise InputError("the tree tier takes fixed steps in physical time; remove tier='tree'")
+        w, model, n_history = self._prepare(state, n_steps), self._model, self._n_history(state)
+        t, done, failure, fallback_rows = model.arrays, 0, None, dict[int, np.ndarray]()
+        arguments = policy.h, policy.t_origin, policy.step0
+        while done < n_steps and failure is None:
+            done_before = done
+            done = int(
+                advance_tree(
+                    t, w.states, w.X, w.work, w.monitor, w.newton_iterations, *arguments, done, n_steps, n_history
+                )
+            )
+            n_history = min(n_history + done - done_before, PREDICTOR_POINTS)
+            if done < n_steps:
+                failure = self._fallback_step(w, state, done, policy, fallback_rows)
+                done, n_history = (done + 1, 1) if failure is None else (done, n_history)
+        return self._chunk(w, state, done, policy, failure, fallback_rows, n_history)
+
+    def _n_history(self, state: IntegratorState) -> int:
+        """Return the number of past steps that the predictor may use."""
+        return int(state.stepper_state[0]) if state.stepper_state.size else 1
+
+    def _prepare(self, state: IntegratorState, n_steps: int) -> _Workspace:
+        """Return a workspace that starts from an integrator state; commands of controllers are parameters."""
+        t = self._model.arrays
+        w = self._workspace
+        if w is None or w.n_steps < n_steps:
+            w = self._workspace = _Workspace(n_steps, t.n_real, t.n_unknowns)
+        if self._controls:
+            self._k[list(self._controls)] = state.z[self._compiled.layout["control"]]
+            self._model.set_law_parameters(self._k)
+        o = self._model.output
+        w.states[0], w.X[:HISTORY] = self._model.compact_state(state.z), state.unknown_history
+        w.work[0, :2] = state.z[o.supplied : o.supplied + 2]
+        return w
+
+    def _fallback_step(
+        self, w: _Workspace, state: IntegratorState, s: int, policy: StepPolicy, rows: dict[int, np.ndarray]
+    ) -> StepFailure | None:
+        """Take step s in absolute unknowns; return None if it succeeded."""
+        compiled, model = self._compiled, self._model
+        if self._fallback is None:
+            self._fallback = compiled.make_stepper("assembled", self._k)
+        t0 = policy.t_origin + (policy.step0 + s) * policy.h
+        z = self._expand(w, state, policy, np.array([s]), rows)[0]
+        c = step_inputs(policy.h, t0, self._k)
+        x = compiled.initial_unknowns(z, c, "assembled")
+        start = replace(IntegratorState.initial(t0, z, x), stepper_state=compiled.initial_history(z, c))
+        single = StepPolicy(False, policy.h, t0, 0)
+        chunk = self._fallback.advance(start, 1, single, initial_controller_state(policy.h))
+        if chunk.failure is not None or not chunk.n_steps:
+            return chunk.failure
+        rows[s + 1] = z_next = np.array(chunk.states[1])
+        self.statistics.fallback_steps += 1
+        o = model.output
+        w.states[s + 1], w.X[s + HISTORY] = model.compact_state(z_next), model.initial_unknowns(z_next)
+        w.work[s + 1, :2] = z_next[o.supplied : o.supplied + 2]
+        w.newton_iterations[s] = chunk.newton_iterations[0]
+        monitor_compact_state(model.arrays, w.states[s + 1], t0 + policy.h, w.monitor[s + 1])
+        return None
+
+    def _expand(
+        self,
+        w: _Workspace,
+        state: IntegratorState,
+        policy: StepPolicy,
+        numbers: np.ndarray,
+        fallback_rows: dict[int, np.ndarray],
+    ) -> np.ndarray:
+        """Return the full states with the given numbers; number 0 is the initial state of the chunk."""
+        model = self._model
+        Z = np.empty((len(numbers), model.output.n_state))
+        computed = np.array([number > 0 and number not in fallback_rows for number in numbers.tolist()], dtype=bool)
+        if computed.any():
+            steps = numbers[computed].astype(np.int64) - 1
+            rows = np.empty((len(steps), model.output.n_state))
+            if self._controls:
+                rows[:, self._compiled.layout["control"]] = state.z[self._compiled.layout["control"]]
+            arguments = w.states, w.X, w.work, policy.h, policy.t_origin, policy.step0, steps, len(steps), rows
+            expand_rows(model.arrays, model.output, *arguments)
+            # the constraint of an armature is the increment of an angle: 2 atan(tau) instead of 2 tau
+            for unknown, multiplier in model.armature_multipliers:
+                tau = 0.5 * policy.h * w.X[steps + HISTORY, unknown]
+                rows[:, multiplier] *= np.where(np.abs(tau) < 1e-8, 1.0, tau / np.arctan(np.where(tau == 0, 1.0, tau)))
+            Z[computed] = rows
+        for i in np.flatnonzero(~computed).tolist():
+            Z[i] = fallback_rows.get(int(numbers[i]), state.z)
+        return Z
+
+    def _chunk(
+        self,
+        w: _Workspace,
+        state: IntegratorState,
+        done: int,
+        policy: StepPolicy,
+        failure: StepFailure | None,
+        fallback_rows: dict[int, np.ndarray],
+        n_history: int,
+    ) -> StepChunk:
+        def expand(numbers: np.ndarray) -> np.ndarray:
+            return self._expand(w, state, policy, numbers, fallback_rows)
+
+        t_nodes, step_sizes = np.empty(done + 1), np.empty(done)
+        t_nodes[0] = state.t
+        fill_time_grid(t_nodes, step_sizes, policy.t_origin, policy.step0, policy.h)
+        monitor_compact_state(self._model.arrays, w.states[0], state.t, w.monitor[0])
+        w.monitor[: done + 1, NET_WORK] = w.work[: done + 1, 0] - w.work[: done + 1, 1]
+        states = LazyStates(expand, np.arange(done + 1), self._model.output.n_state, w.monitor)
+        final = IntegratorState(
+            float(t_nodes[done]),
+            states[done].copy(),
+            w.X[done : done + HISTORY].copy(),
+            state.newton_update,
+            state.inv_roundoff,
+            np.array([float(n_history)]),
+        )
+        chunk = StepChunk(
+            t_nodes,
+            cast(np.ndarray, states),
+            step_sizes,
+            w.X[HISTORY : HISTORY + done],
+            w.newton_iterations[:done],
+            state,
+            final,
+            failure,
+            stepper_states=np.minimum(self._n_history(state) + np.arange(1, done + 1), PREDICTOR_POINTS)[:, None] * 1.0,
+        )
+        return self._truncate_at_nonfinite(chunk, w)
+
+    def _truncate_at_nonfinite(self, chunk: StepChunk, w: _Workspace) -> StepChunk:
+        """Truncate a chunk before its first state with a non-finite energy."""
+        finite = np.isfinite(w.monitor[1 : chunk.n_steps + 1, :3]).all(axis=1)
+        if finite.all():
+            return chunk
+        n_finite = int(np.argmin(finite))
+        reason = "the state is not finite any more"
+        return chunk.truncated(n_finite, StepFailure(np.inf, 0.0, "energy", reason, float(chunk.step_sizes[n_finite])))

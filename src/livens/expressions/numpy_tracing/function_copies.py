@@ -1,0 +1,245 @@
+"""Copies of user functions whose global names refer to functions that accept symbols.
+
+The code of a function is not changed. Names are followed through helper functions, closures, defaults, methods, objects
+with ``__call__``, static methods, `functools.partial`, Numba functions and interpolants. Containers and objects are
+copied, so that a traced function cannot change the data of the user; a copy that was changed is an error.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import math
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from livens.expressions.function_key import LIBRARIES, is_library_function, package_of, referenced_names
+from livens.expressions.numpy_tracing import numpy_functions as counterparts
+from livens.expressions.numpy_tracing.branches import TracingError
+from livens.expressions.numpy_tracing.interpolants import piecewise_polynomial
+
+#: Modules whose functions return other values at every call.
+_IMPURE_MODULES = frozenset(("random", "time", "datetime", "secrets", "os"))
+
+
+class FunctionCopier:
+    """Copier of a function and of the objects that it refers to. Every object is copied once."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, Any] = {}
+        self._originals: list[Any] = []  # keeps the ids of `_copies` valid
+        self._containers: list[tuple[str, Any, Any]] = []  # name, copy, snapshot of the copy
+
+    def copy(self, value: Any, name: str = "") -> Any:
+        """Return the copy of a value, or the value itself if it needs none."""
+        if id(value) in self._copies:
+            return self._copies[id(value)]
+        try:
+            copied = self._copy(value, name)
+        except TracingError:
+            raise
+        except (TypeError, ValueError, AttributeError):  # such as objects that cannot be created without arguments
+            copied = value
+        self._copies[id(value)] = copied
+        self._originals.append(value)
+        return copied
+
+    def check_unchanged(self) -> None:
+        """Raise `TracingError` if the traced function has changed a container or an object outside itself."""
+        for name, copied, snapshot in self._containers:
+            if not _equals_snapshot(copied, snapshot):
+                raise TracingError(f"it changes '{name}', which is defined outside of it")
+
+    def _copy(self, value: Any, name: str) -> Any:
+        if isinstance(value, types.ModuleType):
+            return _module_view(value)
+        if value is float:
+            return counterparts.SymbolicFloat
+        if value is max or value is min:
+            return counterparts.extremum(value.__name__)
+        if isinstance(value, (list, tuple, dict, set)) and type(value) in (list, tuple, dict, set):
+            return self._copy_container(value, name)
+        if isinstance(value, np.ndarray):
+            return self._watched(name, value.copy())
+        if isinstance(value, functools.partial):
+            arguments, named = self.copy(value.args, name), self.copy(value.keywords, name)
+            return functools.partial(self.copy(value.func, name), *arguments, **named)
+        if isinstance(value, types.MethodType):
+            return types.MethodType(self.copy(value.__func__, name), self.copy(value.__self__, name))
+        if hasattr(value, "py_func"):  # compiled by Numba
+            return self.copy(value.py_func, name)
+        if isinstance(value, types.FunctionType) and not is_library_function(value):
+            return self._copy_function(value)
+        counterpart = _library_counterpart(value)
+        if counterpart is not None:
+            return counterpart
+        if isinstance(value, type):
+            return value if package_of(value) in LIBRARIES else self._copy_class(value)
+        has_methods = any(
+            isinstance(attribute, types.FunctionType)
+            for cls in type(value).__mro__[:-1]
+            for attribute in vars(cls).values()
+        )
+        if package_of(type(value)) in LIBRARIES or not has_methods:
+            return value
+        return self._copy_object(value, name)
+
+    # -- containers and objects --------------------------------------------------------------------------------------
+    def _watched(self, name: str, copied: Any) -> Any:
+        self._containers.append((name, copied, _snapshot(copied)))
+        return copied
+
+    def _copy_container(self, value: Any, name: str) -> Any:
+        if isinstance(value, dict):
+            return self._watched(name, {key: self.copy(item, name) for key, item in value.items()})
+        if isinstance(value, set):
+            return self._watched(name, set(value))
+        items = [self.copy(item, name) for item in value]
+        return tuple(items) if isinstance(value, tuple) else self._watched(name, items)
+
+    def _copy_class(self, cls: type) -> type:
+        """Return a subclass whose static methods and class methods are copies."""
+        methods = dict(self._methods(cls, with_instance_methods=False))
+        return type(cls.__name__, (cls,), methods) if methods else cls
+
+    def _copy_object(self, value: Any, name: str) -> Any:
+        """Return an object with the same attributes whose methods are copies."""
+        cls = type(value)
+        copied = object.__new__(cls)
+        self._copies[id(value)] = copied
+        self._originals.append(value)
+        copied.__class__ = type(cls.__name__, (cls,), dict(self._methods(cls, with_instance_methods=True)))
+        for attribute, item in vars(value).items():
+            copied.__dict__[attribute] = self.copy(item, f"{name or cls.__name__}.{attribute}")
+        return self._watched(name or cls.__name__, copied)
+
+    def _methods(self, cls: type, with_instance_methods: bool) -> Iterator[tuple[str, Any]]:
+        for base in reversed(cls.__mro__[:-1]):
+            for name, attribute in vars(base).items():
+                if isinstance(attribute, (staticmethod, classmethod)):
+                    yield name, type(attribute)(self.copy(attribute.__func__, name))
+                elif not with_instance_methods or name == "__init__":
+                    continue
+                elif isinstance(attribute, types.FunctionType):
+                    yield name, self.copy(attribute, name)
+                elif isinstance(attribute, property) and attribute.fget is not None:
+                    yield name, property(self.copy(attribute.fget, name))
+
+    # -- functions ---------------------------------------------------------------------------------------------------
+    def _copy_function(self, function: types.FunctionType) -> types.FunctionType:
+        _check_no_assignment_outside(function)
+        names: dict[str, Any] = {"__builtins__": self._builtins(), "__name__": function.__module__}
+        defaults = function.__defaults__ and tuple(self.copy(value) for value in function.__defaults__)
+        cells = function.__closure__ and tuple(types.CellType() for _ in function.__closure__)
+        copied = types.FunctionType(function.__code__, names, function.__name__, defaults, cells)
+        copied.__kwdefaults__ = function.__kwdefaults__ and {
+            name: self.copy(value, name) for name, value in function.__kwdefaults__.items()
+        }
+        self._copies[id(function)] = copied  # before its names: functions may call each other
+        self._originals.append(function)
+        for name in set(referenced_names(function.__code__)):
+            if name in function.__globals__:
+                names[name] = self.copy(function.__globals__[name], name)
+        for name, cell, original in zip(
+            function.__code__.co_freevars, copied.__closure__ or (), function.__closure__ or (), strict=True
+        ):
+            try:
+                content = original.cell_contents
+            except ValueError:  # the variable has no value yet
+                continue
+            cell.cell_contents = self.copy(content, name)
+        return copied
+
+    def _builtins(self) -> dict[str, Any]:
+        def import_view(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
+            module = builtins.__import__(name, globals_, locals_, names, level)
+            if not names:
+                return self.copy(module)
+            view = self.copy(module)
+            return types.SimpleNamespace(
+                **{
+                    item: self.copy(getattr(module, item)) if view is module else getattr(view, item)
+                    for item in names
+                    if hasattr(module, item)
+                }
+            )
+
+        return {
+            **vars(builtins),
+            "float": counterparts.SymbolicFloat,
+            "max": counterparts.extremum("max"),
+            "min": counterparts.extremum("min"),
+            "__import__": import_view,
+        }
+
+
+def _module_view(module: types.ModuleType) -> Any:
+    name = module.__name__
+    if name.partition(".")[0] in _IMPURE_MODULES or name.startswith("numpy.random"):
+        return counterparts.ModuleView(module, {}, refused=dir(module))
+    if module is np:
+        return counterparts.NUMPY
+    if module is math:
+        return counterparts.MATH
+    views: dict[str, Callable[[], Any]] = {
+        "numpy.linalg": lambda: counterparts.LINALG,
+        "scipy": counterparts.scipy_package,
+        "scipy.linalg": counterparts.scipy_linalg,
+        "scipy.special": counterparts.scipy_special,
+    }
+    return views[name]() if name in views else module
+
+
+def _library_counterpart(value: Any) -> Any | None:
+    """Return the counterpart of a function that was imported by name from `math`, NumPy or SciPy; None if unknown."""
+    module, name = str(getattr(value, "__module__", "") or ""), getattr(value, "__name__", "")
+    if isinstance(value, types.BuiltinFunctionType) and module == "math":
+        return getattr(counterparts.MATH, name)
+    if package_of(value) in _IMPURE_MODULES and callable(value) and not isinstance(value, type):
+        raise TracingError(f"{module}.{name} depends on more than its arguments")
+    if callable(value) and not isinstance(value, type):
+        if name and getattr(np, name, None) is value:
+            return getattr(counterparts.NUMPY, name)
+        if name and getattr(np.linalg, name, None) is value:
+            return getattr(counterparts.LINALG, name)
+        if module.startswith("scipy.linalg"):
+            return getattr(counterparts.scipy_linalg(), name, value)
+        if module.startswith("scipy.interpolate") or type(value).__module__.startswith("scipy.interpolate"):
+            return piecewise_polynomial(value)
+        if isinstance(value, np.ufunc):
+            return getattr(counterparts.scipy_special(), name, value)
+    return None
+
+
+def _check_no_assignment_outside(function: types.FunctionType) -> None:
+    """Raise `TracingError` if a function assigns to global variables or to variables of an enclosing function."""
+    free = set(function.__code__.co_freevars)
+    for instruction in dis.get_instructions(function.__code__):
+        is_outside = instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (
+            instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in free
+        )
+        if is_outside:
+            line = instruction.positions.lineno if instruction.positions else None
+            raise TracingError(f"it assigns to '{instruction.argval}', which is defined outside of it (line {line})")
+
+
+def _snapshot(value: Any) -> Any:
+    """Return the items of a container, the bytes of an array or the attributes of an object."""
+    if isinstance(value, np.ndarray):
+        return list(value.flat) if value.dtype == object else value.tobytes()
+    if isinstance(value, dict):
+        return dict(value)
+    return list(value) if isinstance(value, (list, set)) else dict(vars(value))
+
+
+def _equals_snapshot(value: Any, snapshot: Any) -> bool:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return bool(value.tobytes() == snapshot)
+    current = _snapshot(value)
+    if isinstance(current, dict):
+        return current.keys() == snapshot.keys() and all(current[key] is snapshot[key] for key in current)
+    return len(current) == len(snapshot) and all(a is b for a, b in zip(current, snapshot, strict=True))

@@ -1,0 +1,62 @@
+"""Diagnosis of a search that did not converge: status, worst conditions, inputs at their bounds, hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from livens.models.system import System
+from livens.transcription.nlp_blocks import INFINITE_BOUND
+
+if TYPE_CHECKING:
+    from livens.transcription.motion import OptimalMotion
+
+#: Explanations of the status of the solver.
+_STATUS = {
+    "Infeasible_Problem_Detected": "no motion near this guess fulfils all conditions",
+    "Maximum_Iterations_Exceeded": "the iteration limit is reached; continue with guess=motion",
+    "Interrupted": "the search was interrupted; continue with guess=motion",
+    "Solved_To_Acceptable_Level": "only the looser tolerances of IPOPT are met",
+    "Restoration_Failed": "no iterate reduces the violations further",
+    "Not_Enough_Degrees_Of_Freedom": "there are more equations than variables: remove conditions",
+    "Invalid_Number_Detected": "the equations are not finite at an iterate: bound the motion in along",
+    "Solve_Succeeded": "IPOPT succeeded in scaled variables, but conditions are violated",
+}
+#: Fraction of input values at their bounds above which the bounds are named as a possible reason.
+_SATURATED = 0.9
+
+
+def explain(motion: OptimalMotion) -> str:
+    """Return the explanation of a motion that did not converge."""
+    status = str(motion.statistics["status"])
+    lines = [f"{status}: {_STATUS.get(status, 'IPOPT stopped')}"]
+    worst = motion.worst_conditions()
+    if worst:
+        lines.append("largest violations: " + "; ".join(f"{name} ({size:.2g})" for name, size in worst))
+    saturated = saturated_inputs(motion)
+    if saturated:
+        lines.append(f"almost all values of {', '.join(saturated)} are at their bounds: allow more, or more time")
+    model = motion.transcription.problem.model
+    if isinstance(model, System) and model.frames:
+        lines.append(
+            "mechanisms of bodies need a good guess: simulate with mb.pd along a path, and give the run as guess"
+        )
+    return "\n".join(lines)
+
+
+def saturated_inputs(motion: OptimalMotion) -> list[str]:
+    """Return the inputs that are at their bounds almost everywhere."""
+    names, offset = [], 0
+    for parameter in motion.transcription.problem.inputs:
+        values = motion.u[:, offset : offset + parameter.size]
+        offset += parameter.size
+        span = np.where(
+            (parameter.upper < INFINITE_BOUND) & (parameter.lower > -INFINITE_BOUND),
+            parameter.upper - parameter.lower,
+            np.inf,
+        )
+        gap = np.minimum(values - parameter.lower, parameter.upper - values)
+        if np.mean(gap <= 1e-3 * span) > _SATURATED and np.isfinite(span).all():
+            names.append(parameter.name)
+    return names

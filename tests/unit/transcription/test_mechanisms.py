@@ -1,0 +1,163 @@
+"""Optimal control of mechanisms with frames, and of the built-in control problems."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens.problems.five_bar import five_bar_mechanism
+
+
+@pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl"])
+def test_five_bar_is_reproduced_by_sampled_controllers(scheme):
+    """The public simulation, with sampled controllers that return the inputs found, has the same motion."""
+    problem = lv.problems.load("five-bar-point-to-point")
+    motion = lv.optimal_control(problem, scheme=scheme)
+    assert motion.converged
+    assert motion.cost == pytest.approx(29.54, rel=2e-4)
+    assert motion.replay().one_step_defect < 1e-12
+    assert motion.energy_imbalance() < 1e-12
+    mb = five_bar_mechanism()
+    h = float(motion.h[0])
+    torques = [motion.inputs[f"{side}_motor.u"] for side in ("left", "right")]
+    for side, values in zip(("left", "right"), torques, strict=True):
+        joint = mb.joints[f"{side}_hinge"]
+        mb.sampled_controller(
+            f"{side} law", joint, period=h, inputs=f"{side}_hinge.angle",
+            law=lambda t, measured, values=values: values[min(round(t / h), len(values) - 1)],
+        )  # fmt: skip
+    run = mb.simulate(t_end=motion.t_end, h=h, scheme=scheme)
+    np.testing.assert_allclose(run.q, motion.q, atol=1e-10)
+    np.testing.assert_allclose(run["left_coupler.b"][-1], [0.18, 0.50], atol=1e-9)
+    np.testing.assert_allclose(motion["left_coupler.b"][-1], [0.18, 0.50], atol=1e-9)
+
+
+def test_frames_with_other_schemes():
+    motion = lv.optimal_control(lv.problems.load("five-bar-point-to-point"), scheme="livens-em")
+    assert motion.converged
+    assert motion.cost == pytest.approx(29.54, rel=2e-4)
+    assert motion.energy_imbalance() < 1e-12
+    assert motion.replay().one_step_defect < 1e-12
+
+
+def test_too_little_torque_is_reported():
+    motion = lv.optimal_control(lv.problems.load("five-bar-point-to-point", torque=6.0), ipopt=dict(max_iter=400))
+    assert not motion.converged
+    assert "largest violations" in motion.message
+    assert "NOT converged" in str(motion)
+    with pytest.raises(lv.InputError, match="did not converge"):
+        motion.refined(1e-3)
+
+
+def test_path_conditions_of_joint_forces():
+    problem = lv.problems.load("five-bar-point-to-point")
+    free = lv.optimal_control(problem)
+    force = np.linalg.norm(free["left_elbow.force"][1:], axis=1)
+    bound = 0.9 * force.max()
+    motion = lv.optimal_control(
+        problem, guess=free, along={"elbow force": (lambda v: v[0], None, None), "left_elbow.force": (-bound, bound)}
+    )
+    assert motion.converged
+    assert np.abs(motion["left_elbow.force"][1:]).max() <= bound * (1 + 1e-7)
+    assert motion.cost >= free.cost * (1 - 1e-9)
+
+
+def test_satellite_momentum_and_rest():
+    """Schemes that conserve momentum maps conserve the angular momentum with bias; all end at rest."""
+    problem = lv.problems.load("satellite-reorientation")
+    for scheme in ("livens-variational", "livens-midpoint"):
+        motion = lv.optimal_control(problem, scheme=scheme, steps=10)
+        momentum = motion.observe("angular_momentum")
+        assert motion.converged
+        assert np.abs(momentum[0]).max() > 1.0  # bias
+        assert np.abs(momentum - momentum[0]).max() < 1e-11
+        assert motion.t_end == pytest.approx(6.6146, rel=4e-3)
+        assert motion.replay().defect < 1e-10
+    gauss = lv.optimal_control(problem, scheme="livens-variational", steps=40, guess=motion)
+    assert gauss.t_end == pytest.approx(6.6160, abs=2e-4)
+
+
+def test_orbit_transfer_has_the_published_radius():
+    """Bryson and Ho, section 2.5: the largest radius is 1.525."""
+    motion = lv.optimal_control(lv.problems.load("low-thrust-transfer"))
+    assert motion.converged
+    assert -motion.cost == pytest.approx(1.52524628, abs=5e-6)
+    assert motion.replay().defect < 1e-12
+
+
+def test_pumped_swing_closes_in_the_mirror():
+    motion = lv.optimal_control(lv.problems.load("pumping-a-swing"))
+    assert motion.converged
+    np.testing.assert_allclose(motion.q[-1], motion.q[0] * [-1, 1], atol=1e-10)
+    np.testing.assert_allclose(motion.p[-1], motion.p[0] * [-1, 1], atol=1e-10)
+    assert motion.q[0, 0] == pytest.approx(2.0, abs=5e-3)
+    assert motion["l"].min() >= 0.9 - 1e-8
+    assert motion["l"].max() <= 1.1 + 1e-8
+
+
+def test_swing_in_redundant_coordinates_has_the_same_amplitude():
+    """A massless length as coordinate with a constraint: periodicity is reduced to the degrees of freedom."""
+    system = lv.System(
+        "x y l",
+        kinetic=lambda v, k: 0.5 * k.m * (v[0] ** 2 + v[1] ** 2),
+        potential=lambda q, k: k.m * k.g * q[1],
+        constraints=lambda q: [(q[0] ** 2 + q[1] ** 2 - q[2] ** 2) / 2],
+        dissipation=lambda v, k: 0.5 * k.d * (v[0] ** 2 + v[1] ** 2),
+        forces=lambda k: [0, 0, k.u],
+        parameters=dict(m=1.0, g=9.81, d=0.03, u=0.0),
+    )
+    s = np.linspace(0, 1, 61)
+    angle = 0.6 * np.cos(np.pi * s)
+    path = np.column_stack([np.sin(angle), -np.cos(angle), np.ones_like(s)])
+    motion = lv.optimal_control(
+        system, inputs={"u": (-30.0, 0.0)}, t_end=(0.7, 1.6), steps=40, along={"l": (0.9, 1.1)}, minimise=None,
+        periodic=lambda q, v: ([-q[0], q[1], q[2]], [-v[0], v[1], v[2]]),
+        final=lambda q: lv.math.atan2(q[0], -q[1]),
+        guess=dict(q=path, u=np.full(10, -9.81), t_end=1.05),
+    )  # fmt: skip
+    assert motion.converged
+    np.testing.assert_allclose(motion.q[-1], motion.q[0] * [-1, 1, 1], atol=1e-9)
+    assert -motion.cost == pytest.approx(2.0, abs=2e-2)
+
+
+@pytest.mark.slow
+def test_arm_in_joint_angles():
+    problem = lv.problems.load("arm-point-to-point")
+    motion = lv.optimal_control(problem)
+    assert motion.converged
+    assert motion.cost == pytest.approx(0.013642, rel=2e-3)  # gauss-2 with an input per stage
+    assert motion.replay().one_step_defect < 1e-13
+
+
+@pytest.mark.slow
+def test_acrobot_with_and_without_energy_balance():
+    """On 20 steps, schemes without an exact balance take energy from their errors; livens-em does not."""
+    fine = lv.optimal_control(lv.problems.load("acrobot-swing-up"), scheme="gauss-3")
+    assert fine.cost == pytest.approx(23.2196, rel=1e-4)
+    place = lambda a, b: [  # noqa: E731
+        0.5 * np.sin(a), -0.5 * np.cos(a), 0.5 * np.sin(a) + 0.5 * np.sin(b), -0.5 * np.cos(a) - 0.5 * np.cos(b),
+    ]  # fmt: skip
+    system = lv.System(
+        "x1 y1 x2 y2",
+        kinetic=lambda v: (v @ v) / 2,
+        potential=lambda q: 9.81 * (q[1] + q[3]),
+        constraints=lambda q: [
+            (q[0] ** 2 + q[1] ** 2 - 0.25) / 2,
+            ((q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 0.25) / 2,
+        ],
+        forces=lambda q, k: [
+            k.u / 0.25 * (q[1] + (q[3] - q[1])), -k.u / 0.25 * (q[0] + (q[2] - q[0])),
+            -k.u / 0.25 * (q[3] - q[1]), k.u / 0.25 * (q[2] - q[0]),
+        ],
+        parameters=dict(u=0.0),
+    )  # fmt: skip
+    common = dict(
+        inputs={"u": (-12, 12)}, t_end=3.0, steps=20, start=dict(q0=place(0, 0), v0=np.zeros(4)),
+        end=dict(q=place(np.pi, np.pi), v=np.zeros(4)),
+        guess=dict(q=[place(*q) for q in fine.q], u=fine.input_at("u", np.linspace(0, 3, 81))),
+    )  # fmt: skip
+    exact = lv.optimal_control(system, scheme="livens-em", **common)
+    harvesting = lv.optimal_control(system, scheme="livens-variational", **common)
+    assert exact.converged
+    assert exact.energy_imbalance() < 1e-12
+    assert harvesting.energy_imbalance() > 0.05
+    assert "exploit" in harvesting.summary()

@@ -1,0 +1,181 @@
+"""Search: derivatives, guesses, interruption, refinement, several starts, and what is reported."""
+
+import signal
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import math as m
+from livens.run.progress import Progress
+from livens.transcription.control_problem import control_problem, mesh_fractions
+from livens.transcription.guess import initial_guess
+from livens.transcription.stage import StageModel
+from livens.transcription.transcription import Transcription
+
+
+def cart_pole():
+    return lv.problems.load("cart-pole-swing-up")
+
+
+def test_derivatives_of_the_program():
+    """Gathered gradient, Jacobian and Hessian equal those that CasADi derives from the whole program."""
+    problem = cart_pole()
+    arguments = dict.fromkeys(("periodic", "final", "free", "parameters", "scheme", "shape"))
+    arguments |= {name: value for name, value in problem.control.items() if name != "steps"}
+    arguments |= dict(scheme="gauss-2", t_end=(1.5, 2.5), free={"m": (0.1, 1.0)})
+    parsed = control_problem(problem, minimise={"effort": 1.0, "time": 3.0}, guess=None, t0=0.0, **arguments)
+    transcription = Transcription(StageModel(parsed), mesh_fractions(4, [1, 2, 1, 3]))
+    w = initial_guess(transcription, None)
+    w = w + 0.1 * np.random.default_rng(1).standard_normal(w.size)
+    program = transcription.program(w)
+    x, f, g = program._x, program._f, program._g
+    lam = np.random.default_rng(2).standard_normal(program.n_constraints)
+    scaled = w / program.scale
+    gradient = ca.Function("gradient", [x], [ca.gradient(f, x)])(scaled)
+    np.testing.assert_allclose(
+        np.array(program.derivatives["grad_f"](scaled, [])[1]).ravel(), np.array(gradient).ravel(), atol=1e-10
+    )
+    jacobian = ca.Function("jacobian", [x], [ca.jacobian(g, x)])(scaled)
+    np.testing.assert_allclose(
+        np.array(ca.DM(program.derivatives["jac_g"](scaled, [])[1])), np.array(ca.DM(jacobian)), atol=1e-10
+    )
+    hessian = ca.Function("hessian", [x], [ca.hessian(1.7 * f + ca.dot(lam, g), x)[0]])(scaled)
+    upper = np.array(ca.DM(program.derivatives["hess_lag"](scaled, [], 1.7, lam)))
+    np.testing.assert_allclose(upper, np.triu(np.array(ca.DM(hessian))), atol=1e-8)
+
+
+def test_a_motion_as_guess_continues_the_search():
+    """An unfinished search is not converged; it continues from its motion to the same optimum."""
+    whole = lv.optimal_control(cart_pole())
+    part = lv.optimal_control(cart_pole(), ipopt=dict(max_iter=4))
+    assert whole.converged
+    assert not part.converged
+    assert "Maximum_Iterations" in part.message
+    resumed = lv.optimal_control(cart_pole(), guess=part)
+    assert resumed.converged
+    assert resumed.cost == pytest.approx(whole.cost, rel=1e-8)
+    again = lv.optimal_control(cart_pole(), guess=whole)
+    assert again.statistics["iterations"] <= whole.statistics["iterations"]
+
+
+def test_ctrl_c_returns_the_best_iterate(monkeypatch):
+    update = Progress.update
+
+    def interrupting(self, done):
+        if done == 5:
+            signal.raise_signal(signal.SIGINT)
+        update(self, done)
+
+    monkeypatch.setattr(Progress, "update", interrupting)
+    before = signal.getsignal(signal.SIGINT)
+    motion = lv.optimal_control(cart_pole())
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not motion.converged
+    assert motion.statistics["status"] == "Interrupted"
+    assert "guess=motion" in motion.message
+    assert motion.statistics["violation"] <= motion.statistics["history"][:, 1].min() * (1 + 1e-6) + 1e-8
+    monkeypatch.undo()
+    resumed = lv.optimal_control(cart_pole(), guess=motion)
+    assert resumed.converged
+
+
+def test_guesses_from_runs_and_from_motions_with_other_schemes_and_meshes():
+    coarse = lv.optimal_control(cart_pole(), steps=20)
+    fine = lv.optimal_control(cart_pole(), scheme="gauss-3", steps=30, guess=coarse)
+    assert fine.converged
+    assert fine.cost == pytest.approx(58.8077, rel=1e-5)
+    run = lv.simulate(cart_pole(), t_end=2.0, h=0.02)
+    assert lv.optimal_control(cart_pole(), guess=run).converged
+    replayed = lv.optimal_control(cart_pole(), guess=fine.replay().result, scheme="gauss-3")
+    assert replayed.cost == pytest.approx(58.8077, rel=1e-5)
+
+
+def test_refinement_follows_the_error():
+    coarse = lv.optimal_control(cart_pole(), steps=20)
+    fine = coarse.refined(1e-3)
+    assert coarse.accuracy() > 1e-3
+    assert fine.accuracy() <= 1e-3
+    assert fine.converged
+    assert len(fine.h) < 100
+    assert fine.h.max() > 1.9 * fine.h.min()
+    assert abs(fine.cost - 58.8077) < abs(coarse.cost - 58.8077)
+    assert fine.replay().one_step_defect < 1e-13
+
+
+def test_several_starts():
+    motion = lv.optimal_control(cart_pole(), starts=4)
+    costs = [other.cost for other in motion.alternatives if other.converged]
+    assert len(motion.alternatives) == 4
+    assert motion.cost == min(costs)
+    assert motion.cost <= 59.9480
+
+
+def test_relaxed_bounds_lead_to_the_same_optimum():
+    plain = lv.optimal_control(cart_pole())
+    relaxed = lv.optimal_control(cart_pole(), relaxation=(4, 2))
+    assert relaxed.converged
+    assert np.abs(relaxed.u).max() <= 20 * (1 + 1e-7)
+    assert relaxed.cost == pytest.approx(plain.cost, rel=0.1)
+
+
+def test_free_start_and_named_conditions():
+    """The initial velocity is found for which a thrown ball lands at 2 m after 0.5 s, without inputs."""
+    ball = lv.System(
+        "x y", kinetic=lambda v: (v @ v) / 2, potential=lambda q: 9.81 * q[1], forces=lambda k: [k.u, 0],
+        parameters=dict(u=0.0),
+    )  # fmt: skip
+    motion = lv.optimal_control(
+        ball, inputs={"u": (-1, 1)}, t_end=0.5, steps=10, start=dict(q0=[0.0, 0.0]), end={"x": 2.0, "y": 0.0}
+    )
+    assert motion.converged
+    np.testing.assert_allclose(motion.v[0], [4.0, 9.81 / 4], rtol=1e-6)
+
+
+def test_periodic_true():
+    """A driven oscillator with a free start: least-effort motion of period 2 through a given amplitude."""
+    oscillator = lv.System(
+        "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2, forces=lambda k: [k.u],
+        parameters=dict(u=0.0),
+    )  # fmt: skip
+    motion = lv.optimal_control(
+        oscillator, inputs={"u": None}, t_end=2.0, steps=20, periodic=True, start={"x": 1.0},
+        guess=dict(q=[[1.0], [-1.0], [1.0]]),
+    )  # fmt: skip
+    assert motion.converged
+    np.testing.assert_allclose([motion.q[-1, 0], motion.p[-1, 0]], [motion.q[0, 0], motion.p[0, 0]], atol=1e-9)
+
+
+def test_motion_as_result_and_text():
+    motion = lv.optimal_control(cart_pole())
+    result = motion.to_result()
+    np.testing.assert_array_equal(result.q, motion.q)
+    supplied = result.observe("energy_balance_defect")
+    assert supplied.shape == (41,)
+    assert motion.observe(lambda q, u: q[0] + u[0]).shape == (41,)
+    assert "converged" in str(motion)
+    assert "local error" in motion.summary()
+    with pytest.raises(AttributeError, match="has no 'x'"):
+        _ = motion.x
+    with pytest.raises(lv.InputError, match="unknown input 'w'"):
+        motion.input_at("w", 0.0)
+
+
+def test_time_dependent_models_and_a_later_start():
+    """A force with time-dependent gain, from t0 = 1: the inputs compensate the gain."""
+    model = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda t, k: [k.u * (1 + t)], parameters=dict(u=0.0))
+    motion = lv.optimal_control(
+        model, inputs={"u": None}, t0=1.0, t_end=2.0, steps=10, scheme="gauss-3",
+        minimise=lambda u, t: (u[0] * (1 + t)) ** 2, start=dict(q0=[0.0], v0=[0.0]), end=dict(q=[1.0], v=[0.0]),
+    )  # fmt: skip
+    assert motion.cost == pytest.approx(12.0, rel=1e-6)
+    assert motion.t[0] == 1.0
+    assert motion.replay().defect < 1e-11
+
+
+def test_smooth_functions_of_the_state_in_the_cost():
+    motion = lv.optimal_control(
+        cart_pole(), minimise={"effort": 1.0, "time": 0.0}, final=lambda q: m.sin(q[0]), steps=20
+    )
+    assert motion.converged
