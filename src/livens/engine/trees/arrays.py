@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -190,6 +191,13 @@ class TreeModel:
             geometry = self._geometry(tree_joint, k)
             _set_matrix(floats[j], 0, geometry["A"])
             _set_matrix(floats[j], 12, geometry["B"])
+
+    @functools.cached_property
+    def law_parameters(self) -> np.ndarray:
+        """Indices of the parameters that only force laws and forces depend on, see `set_law_parameters`."""
+        elements = {element.element_index for element in (*self._laws, *self.tree.forces)}
+        first = self.system.model_parameters.size  # parameters of the model are shared by all elements
+        return np.array(sorted({i for e in elements for i in self.system.element_parameters[e][first:]}), dtype=int)
 
     def set_law_parameters(self, k: np.ndarray) -> None:
         """Set the parameters of force laws and forces, such as the commands of controllers."""

@@ -53,6 +53,16 @@ class TreeStepper(Stepper):
         if self._fallback is not None:
             self._fallback.close()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        changed = np.flatnonzero(k != self._k)
+        self._k = k.copy()
+        if np.isin(changed, self._model.law_parameters).all():
+            self._model.set_law_parameters(self._k)
+        else:  # parameters of bodies or joints
+            self._model = self._compiled.make_tree_model(k)
+        if self._fallback is not None:
+            self._fallback.set_parameters(k)
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:
