@@ -54,12 +54,11 @@ class TreeStepper(Stepper):
             self._fallback.close()
 
     def set_parameters(self, k: np.ndarray) -> None:
-        changed = np.flatnonzero(k != self._k)
-        self._k = k.copy()
-        if np.isin(changed, self._model.law_parameters).all():
-            self._model.set_law_parameters(self._k)
-        else:  # parameters of bodies or joints
+        if (k != self._k)[self._model.is_other_parameter].any():
             self._model = self._compiled.make_tree_model(k)
+        else:
+            self._model.set_law_parameters(k)
+        self._k = k.copy()
         if self._fallback is not None:
             self._fallback.set_parameters(k)
 
