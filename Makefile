@@ -66,7 +66,7 @@ $(VENV)-bridges/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bridges
 	$(VENV)-bridges/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-bridges/bin/python -m pip install --quiet '$(TORCH)'
-	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch]' hypothesis pytest
+	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch,sympy,control,fmu,gym]' dysts fmpy hypothesis numba pytest
 	touch $@
 
 bridges: $(VENV)-bridges/.ready

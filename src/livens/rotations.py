@@ -25,6 +25,7 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.types import ArrayLike, FloatArray, Vector
 
 identity: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
 
@@ -33,7 +34,7 @@ _SERIES_THRESHOLD = 1e-8
 
 
 # -- algebra ----------------------------------------------------------------------------------------------------------
-def product(a: Any, b: Any) -> np.ndarray:
+def product(a: Vector, b: Vector) -> np.ndarray:
     """Return the quaternion product ``a o b`` (28): rotation b followed by rotation a.
 
     Parameters
@@ -56,7 +57,7 @@ def product(a: Any, b: Any) -> np.ndarray:
     return m.array([a[0] * b[0] - m.dot(a[1:], b[1:]), *vector])
 
 
-def conjugate(q: Any) -> np.ndarray:
+def conjugate(q: Vector) -> np.ndarray:
     """Return the conjugate ``(q0, -q1, -q2, -q3)``, the inverse of a unit quaternion.
 
     Parameters
@@ -78,7 +79,7 @@ def conjugate(q: Any) -> np.ndarray:
     return m.array([q[0], *(-q[1:])])
 
 
-def normalized(q: Any) -> np.ndarray:
+def normalized(q: ArrayLike) -> np.ndarray:
     """Return the unit quaternion ``q/|q|``.
 
     Parameters
@@ -100,7 +101,7 @@ def normalized(q: Any) -> np.ndarray:
     return q / m.norm(q)
 
 
-def skew(a: Any) -> np.ndarray:
+def skew(a: FloatArray) -> np.ndarray:
     """Return the skew-symmetric matrix of the cross product: ``skew(a) b = a x b`` (2).
 
     Parameters
@@ -144,7 +145,7 @@ def Q_l(a: Any) -> np.ndarray:
     return np.column_stack([a, G(a).T])
 
 
-def Q_r(b: Any) -> np.ndarray:
+def Q_r(b: Vector) -> np.ndarray:
     """Return the matrix of quaternion multiplication from the right: ``Q_r(b) a = a o b`` (33b).
 
     Parameters
@@ -166,7 +167,7 @@ def Q_r(b: Any) -> np.ndarray:
     return np.column_stack([b, E(b).T])
 
 
-def E(q: Any) -> np.ndarray:
+def E(q: Vector) -> np.ndarray:
     """Return the 3x4 matrix E of (35b): spatial angular velocity ``omega = 2 E(q) v``.
 
     Parameters
@@ -188,7 +189,7 @@ def E(q: Any) -> np.ndarray:
     return m.array([[-b, a, -d, c], [-c, d, a, -b], [-d, -c, b, a]])
 
 
-def G(q: Any) -> np.ndarray:
+def G(q: Vector) -> np.ndarray:
     """Return the 3x4 matrix G of (35a): convective angular velocity ``Omega = 2 G(q) v``.
 
     Parameters
@@ -211,7 +212,7 @@ def G(q: Any) -> np.ndarray:
 
 
 # -- angular velocity -------------------------------------------------------------------------------------------------
-def convective_velocity(q: Any, v: Any) -> np.ndarray:
+def convective_velocity(q: Vector, v: Vector) -> np.ndarray:
     """Return the angular velocity in the body frame, ``Omega = 2 G(q) v`` (43).
 
     Parameters
@@ -234,7 +235,7 @@ def convective_velocity(q: Any, v: Any) -> np.ndarray:
     return 2 * (G(q) @ _components(v, 4))
 
 
-def spatial_velocity(q: Any, v: Any) -> np.ndarray:
+def spatial_velocity(q: FloatArray, v: FloatArray) -> np.ndarray:
     """Return the angular velocity in the spatial frame, ``omega = 2 E(q) v`` (43).
 
     Parameters
@@ -257,7 +258,7 @@ def spatial_velocity(q: Any, v: Any) -> np.ndarray:
     return 2 * (E(q) @ _components(v, 4))
 
 
-def rate_from_convective(q: Any, Omega: Any) -> np.ndarray:
+def rate_from_convective(q: FloatArray, Omega: ArrayLike) -> np.ndarray:
     """Return the time derivative of q from the angular velocity in the body frame (44).
 
     Parameters
@@ -280,7 +281,7 @@ def rate_from_convective(q: Any, Omega: Any) -> np.ndarray:
     return (G(q).T @ _components(Omega, 3)) / 2
 
 
-def rate_from_spatial(q: Any, omega: Any) -> np.ndarray:
+def rate_from_spatial(q: FloatArray, omega: FloatArray) -> np.ndarray:
     """Return the time derivative of q from the angular velocity in the spatial frame (44).
 
     Parameters
@@ -304,7 +305,7 @@ def rate_from_spatial(q: Any, omega: Any) -> np.ndarray:
 
 
 # -- rotation vectors -------------------------------------------------------------------------------------------------
-def exponential(vector: Any) -> np.ndarray:
+def exponential(vector: FloatArray) -> np.ndarray:
     """Return the unit quaternion of a rotation vector (exponential map) (40); smooth at zero.
 
     Parameters
@@ -445,7 +446,7 @@ def to_matrix(q: Any) -> np.ndarray:
     )
 
 
-def rotate(q: Any, x: Any) -> np.ndarray:
+def rotate(q: Vector, x: Sequence[float] | Vector) -> np.ndarray:
     """Rotate a body-fixed vector into space: ``R(q) x``.
 
     Parameters
@@ -468,7 +469,7 @@ def rotate(q: Any, x: Any) -> np.ndarray:
     return to_matrix(q) @ _components(x, 3)
 
 
-def directors(q: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def directors(q: FloatArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the directors (axes of the body frame in space), the columns of R(q).
 
     Parameters
@@ -516,7 +517,7 @@ def from_directors(d1: Any, d2: Any, d3: Any) -> np.ndarray:
     return from_matrix(np.column_stack([d1, d2, d3]))
 
 
-def from_matrix(R: Any) -> np.ndarray:
+def from_matrix(R: FloatArray) -> np.ndarray:
     """Return the unit quaternion with ``q0 >= 0`` of a rotation matrix.
 
     The quaternion is computed by division by its largest component.
@@ -669,7 +670,7 @@ def to_euler_angles(q: Any, axes: str = "zxz") -> EulerAngles:
     return EulerAngles(_wrap_angle(angle_1), float(angle_2), _wrap_angle(angle_3), singular)
 
 
-def euler_kinematic_matrix(angles: Any, axes: str = "zxz") -> np.ndarray:
+def euler_kinematic_matrix(angles: Sequence[float] | Vector, axes: str = "zxz") -> np.ndarray:
     """Return the kinematic matrix Z of ``angles' = Z Omega`` for intrinsic Euler angles and body-fixed Omega.
 
     Z is the argument `kinematics` of `livens.MultibodyEquations`. It is singular where the angles are.
@@ -749,6 +750,6 @@ def _numeric_components(value: Any, count: int) -> np.ndarray:
     return items
 
 
-def _unwrap_0d(value: Any) -> Any:
+def _unwrap_0d(value: FloatArray) -> float:
     """Return a 0-d array (a result of `numpy.where`) as a number."""
     return value.item() if isinstance(value, np.ndarray) else value

@@ -64,7 +64,7 @@ def check_number(name: str, value: Any, allow_strings: bool = True) -> float:
     return converted
 
 
-def check_positive(name: str, value: Any, allow_strings: bool = True) -> float:
+def check_positive(name: str, value: object, allow_strings: bool = True) -> float:
     """Return a finite number greater than zero."""
     converted = check_number(name, value, allow_strings)
     if converted <= 0:
@@ -72,7 +72,7 @@ def check_positive(name: str, value: Any, allow_strings: bool = True) -> float:
     return converted
 
 
-def check_nonnegative(name: str, value: Any, allow_strings: bool = True) -> float:
+def check_nonnegative(name: str, value: object, allow_strings: bool = True) -> float:
     """Return a finite number greater than or equal to zero."""
     converted = check_number(name, value, allow_strings)
     if converted < 0:
@@ -93,7 +93,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int | None = Non
     return int(value)
 
 
-def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> str:
     """Return a string that is one of the `allowed` choices.
 
     >>> check_choice("tier", "fused", ["fused", "reference"])
@@ -105,7 +105,7 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     return value
 
 
-def check_bool(name: str, value: Any) -> bool:
+def check_bool(name: str, value: object) -> bool:
     """Return a Boolean.
 
     >>> check_bool("rotor", True)
@@ -116,7 +116,7 @@ def check_bool(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_path(name: str, value: Any) -> Path:
+def check_path(name: str, value: object) -> Path:
     """Return a file path given as str or as os.PathLike.
 
     >>> check_path("out", "run.h5").name
@@ -127,7 +127,7 @@ def check_path(name: str, value: Any) -> Path:
     return Path(os.fspath(value))
 
 
-def check_vector(name: str, value: Any, names: Sequence[str], entry_noun: str = "") -> np.ndarray:
+def check_vector(name: str, value: object, names: Sequence[str], entry_noun: str = "") -> np.ndarray:
     """Return a vector with one finite number for each of `names`. `entry_noun` names one entry, as "coordinate".
 
     >>> check_vector("q0", [1, 2], ["x", "y"], "coordinate")
@@ -151,7 +151,7 @@ def check_vector(name: str, value: Any, names: Sequence[str], entry_noun: str = 
 
 
 def check_array(
-    name: str, value: Any, shape: tuple[int, ...] | None = None, description: str = "a number or an array of numbers"
+    name: str, value: object, shape: tuple[int, ...] | None = None, description: str = "a number or an array of numbers"
 ) -> np.ndarray:
     """Return an array of finite numbers of the given shape (any shape if None). `description` is used in messages.
 
@@ -181,7 +181,7 @@ def all_finite(numbers: np.ndarray) -> bool:
     )
 
 
-def _as_float_array(value: Any) -> np.ndarray | None:
+def _as_float_array(value: object) -> np.ndarray | None:
     """Return a new float array, or None if the value is not numeric."""
     try:
         return np.array(value, dtype=float)

@@ -14,11 +14,11 @@ import livens
 SOURCE = Path(livens.__file__).parent
 #: Layers from left to right. `results` comes before `run`: a run writes its results, and results do not depend on runs.
 LAYERS = (
-    "errors math rotations validation progress expressions scene models multibody schemes engine results run problems "
-    "scenario analysis plot viewer transcription lab reproduce bench cli"
+    "errors math types rotations validation progress expressions scene models multibody schemes engine results run "
+    "problems scenario analysis plot viewer transcription lab reproduce bench cli"
 ).split()
 #: Layers that every other layer may use.
-BASE = ("errors", "math", "rotations")
+BASE = ("errors", "math", "types", "rotations")
 
 
 def modules():

@@ -357,7 +357,7 @@ def _drift_and_uncertainty(trend: Trend | None) -> tuple[float | None, float | N
     return (None, None) if trend is None else (trend.rate, trend.uncertainty)
 
 
-def as_object(result: Result, *, accuracy: bool = True) -> dict[str, Any]:
+def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str | None] | dict[str, float | str]:
     """Return the report as a dict for JSON; values that are not finite become None."""
     table = conservation_rows(result)
     info = result.info

@@ -23,6 +23,7 @@ from livens.models.contact_detection import ENERGY_TERMS, DetectedContacts
 from livens.models.element import ElementType
 from livens.models.system import System
 from livens.results.result import MissingVariableError, Result
+from livens.types import Expr
 
 #: Stored energies of an element, as expressions of its model.
 _STORED: dict[str, Callable[[ElementType], Any]] = {
@@ -160,7 +161,7 @@ def _constraint_friction_work(result: Result, system: System) -> dict[int, np.nd
     if "multipliers" not in result.stored:
         raise MissingVariableError("multipliers", result.stored)
 
-    def speed(e: Any) -> Any:
+    def speed(e: Any) -> Expr:
         slip_velocity = ca.SX.zeros(e.element_type.m)
         if e.element_type.has_constraint_friction:
             slip_velocity[0] = ca.dot(e.element_type.velocity_constraints.friction_direction, e.element_type.v)

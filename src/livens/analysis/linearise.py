@@ -19,6 +19,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.models.system import System
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_number, check_vector
 
 if TYPE_CHECKING:
@@ -169,9 +170,9 @@ class Linearisation:
 
 def linearise(
     model: Model | Problem,
-    q0: Any = None,
+    q0: ArrayLike | None = None,
     *,
-    x0: Any = None,
+    x0: ArrayLike | None = None,
     parameters: Mapping[str, Any] | None = None,
     t: float = 0.0,
     find: bool = True,
@@ -242,7 +243,9 @@ def linearise(
     raise InputError(f"a {model.type_label} cannot be linearised: write it as a System")
 
 
-def _initial_vector(model: Model, name: str, value: Any, initial_values: Mapping[str, Any]) -> np.ndarray:
+def _initial_vector(
+    model: Model, name: str, value: ArrayLike | None, initial_values: Mapping[str, FloatArray]
+) -> np.ndarray:
     return check_vector(name, initial_values.get(name) if value is None else value, model.coordinates, "coordinate")
 
 
@@ -343,7 +346,9 @@ def _linearise_descriptor(
     return dataclasses.replace(linearisation, **ports.matrices(d.x, -residual, equilibrium, t, k, d.t, d.k, {}))
 
 
-def _find_equilibrium(evaluate: Any, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any) -> np.ndarray:
+def _find_equilibrium(
+    evaluate: ca.Function, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any
+) -> np.ndarray:
     """Solve for the equilibrium by Newton's method with minimum-norm steps, which admit redundant constraints."""
     for _ in range(100 if find else 0):
         residual, jacobian = (np.array(ca.densify(part)) for part in evaluate(x, t, k)[:2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -16,6 +16,10 @@ from livens.engine.stepper import step_inputs
 from livens.models.system import System
 from livens.results.result import Result
 from livens.scene.scene import Scene, ScenePose, named_points
+
+if TYPE_CHECKING:
+    from livens.models.element import ElementType
+
 
 #: Maximum number of point forces that are computed.
 _MAX_JOINTS = 200
@@ -96,7 +100,7 @@ def joint_forces(
     return point_forces
 
 
-def rigidity_multipliers(system: Any) -> set[int]:
+def rigidity_multipliers(system: System) -> set[int]:
     """Return the indices of the multipliers of rigidity constraints, which act on no point."""
     indices: set[int] = set()
     if not isinstance(system, System):
@@ -113,7 +117,7 @@ def rigidity_multipliers(system: Any) -> set[int]:
 class _ConstraintForces:
     """Compiled evaluation of the constraint forces of one element type over the rows of a run."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: ElementType) -> None:
         lam, G = ca.SX.sym("lam", model.m), ca.jacobian(model.g, model.q)
         self._jacobian = ca.Function("G", [model.q, model.t, model.k], [ca.densify(G)])
         constants = ca.vertcat(ca.SX.sym("h"), model.t, model.k)

@@ -16,6 +16,7 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.assembly import TwistCoordinates
 from livens.results.result import Result
+from livens.types import Expr
 
 #: Number of stored rows whose matrices are in memory at once.
 _BLOCK = 512
@@ -95,8 +96,9 @@ def evaluate_quantity(result: Result, quantity: Quantity) -> np.ndarray:
     if used[2]:
         lam = multipliers_at_nodes(result) if quantity.from_multipliers else result.multipliers.T
     k = np.empty((len(used[4]), rows))
-    for first_row, values in result.parameter_segments:
-        k[:, first_row:] = values[used[4], None]
+    segments = result.parameter_segments
+    for (first_row, values), stop in zip(segments, [*(row for row, _ in segments[1:]), rows], strict=True):
+        k[:, first_row:stop] = values[used[4], None]
     arguments += [lam[used[2]], np.asarray(result.t)[None, :][used[3]], k]
     inputs = ca.vertcat(*(symbol[i] for symbol, entries in zip(symbols, used, strict=True) for i in entries))
     function = ca.Function("quantity", [inputs], [expression])
@@ -112,7 +114,7 @@ def evaluate_quantity(result: Result, quantity: Quantity) -> np.ndarray:
     )
 
 
-def _entries(expression: Any, letters: str, sizes: Sequence[int]) -> list[list[int]]:
+def _entries(expression: Expr, letters: str, sizes: Sequence[int]) -> list[list[int]]:
     """Return the indices of the entries of symbolic vectors that an expression depends on.
 
     The entries of the vector x are called x_0, x_1, ...

@@ -44,9 +44,9 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, init, lab, list_, plot, report, reproduce, run, show, study, sweep, view
+    from livens.cli import bench, export_fmu, init, lab, list_, plot, report, reproduce, run, show, study, sweep, view
 
-    for module in (run, init, list_, show, plot, view, lab, report, study, sweep, reproduce, bench):
+    for module in (run, init, list_, show, plot, view, lab, report, study, sweep, export_fmu, reproduce, bench):
         module.register(app)
 
 

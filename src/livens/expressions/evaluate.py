@@ -9,6 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.types import Expr
+
 
 class Evaluator:
     """Numeric evaluator of symbolic expressions. A call takes one to two microseconds.
@@ -19,7 +21,7 @@ class Evaluator:
     [[3.0, 6.0], [5.0]]
     """
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(self, inputs: Sequence[Expr], outputs: Sequence[Expr]) -> None:
         self._function = ca.Function("f", list(inputs), [ca.densify(ca.SX(output)) for output in outputs])
         self._inputs = [np.zeros(symbol.numel()) for symbol in inputs]
         self._outputs = [np.zeros(self._function.size_out(i)[::-1]) for i in range(self._function.n_out())]

@@ -14,6 +14,7 @@ import numpy as np
 from livens import math as m
 from livens import validation
 from livens.errors import InputError, ModelError, suggestion
+from livens.types import Expr
 
 
 class HasParameters(Protocol):
@@ -103,7 +104,7 @@ class Parameters:
         parts = [value.ravel() for value in self.values.values()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def unpack_symbols(self, vector: Any) -> dict[str, Any]:
+    def unpack_symbols(self, vector: Expr) -> dict[str, Any]:
         """Return name -> Scalar or array of Scalars, unpacked from a CasADi vector laid out as `vector()`."""
         return self.unpack(m.from_casadi(vector))
 
@@ -116,7 +117,7 @@ class Parameters:
             offset += size
         return unpacked
 
-    def to_python(self) -> dict[str, Any]:
+    def to_python(self) -> dict[str, float]:
         """Return the values as Python numbers and lists, for files and reports."""
         return {name: value.tolist() for name, value in self.values.items()}
 
@@ -224,6 +225,7 @@ class ParameterTable:
         """Return parameter values by name as Python numbers and lists; `only` selects names."""
         values = self._values if values is None else values
         selected = {name: entry for name, entry in self.entries.items() if only is None or name in only}
+        selected |= {name: entry for name, entry in self.aliases.items() if only is not None and name in only}
         return {name: values[e.slices[0]].reshape(e.shape).tolist() for name, e in selected.items()}
 
     def changed_values(self, changed: Collection[str], values: np.ndarray) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.types import Expr
+
 #: Default range of the random values: order one, and positive, so that roots are defined.
 LOW, HIGH = 0.5, 1.5
 #: Number of points to evaluate, and maximum number of points to try.
@@ -32,7 +34,7 @@ class Probe:
     """
 
     def __init__(
-        self, symbols: Sequence[Any], seed: int, fixed: Mapping[int, Any] | None = None, low: float = LOW
+        self, symbols: Sequence[Expr], seed: int, fixed: Mapping[int, Any] | None = None, low: float = LOW
     ) -> None:
         self._symbols, self._seed, self._fixed, self._low = list(symbols), seed, dict(fixed or {}), low
 
@@ -55,11 +57,11 @@ class Probe:
             if n_finite == n_samples:
                 return
 
-    def evaluate_once(self, expression: Any) -> np.ndarray | None:
+    def evaluate_once(self, expression: Expr) -> np.ndarray | None:
         """Return the expression at one random point, or None if no tried point gives finite values."""
         return next((value for (value,) in self.evaluate(expression, n_samples=1)), None)
 
-    def zero_entries(self, expression: Any, scale: Any = 1.0, tolerance: float = 1e-12) -> np.ndarray | None:
+    def zero_entries(self, expression: Expr, scale: Expr | float = 1.0, tolerance: float = 1e-12) -> np.ndarray | None:
         """Return a mask of the entries of `expression` bounded by `tolerance * scale`; None if no point is finite."""
         scale = ca.SX(scale)
         if scale.numel() == 1:

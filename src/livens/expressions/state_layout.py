@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+
+from livens.types import FloatArray
 
 
 class Layout:
@@ -45,7 +46,7 @@ class Layout:
         """Return the label of an entry of the state vector, such as ``q[1]``."""
         return next(f"{name}[{entry - a.start}]" for name, a in self._slices.items() if a.start <= entry < a.stop)
 
-    def pack(self, values: Mapping[str, Any]) -> np.ndarray:
+    def pack(self, values: Mapping[str, FloatArray]) -> np.ndarray:
         """Pack named values into a state vector; missing parts are zero."""
         z, slices = np.zeros(self.size), self._slices
         for name, value in values.items():

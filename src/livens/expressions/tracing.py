@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from livens import math as m
 from livens.errors import ModelError
+from livens.types import Expr, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    pass
+
 
 #: User-defined function of a model, such as an energy or a force.
 ModelFunction = Callable[..., Any]
@@ -33,11 +38,16 @@ class FunctionTracer:
     livens.errors.ModelError: energy must be one number, got an array of shape (2,)
     """
 
-    def __init__(self, available: Mapping[str, Any], context: str = "", verb: str = "be") -> None:
+    def __init__(
+        self,
+        available: Mapping[str, object],
+        context: str = "",
+        verb: str = "be",
+    ) -> None:
         self._available = {name: _user_view(name, value) for name, value in available.items()}
         self._context, self._verb = context, verb
 
-    def __call__(self, role: str, value: Any, shape: tuple[int | None, ...], allowed: str | None = None) -> Any:
+    def __call__(self, role: str, value: Any, shape: tuple[int | None, ...], allowed: str | None = None) -> Expr:
         """Return numbers, or a function of some of `allowed`, as an expression. None in `shape` is any size."""
         return self.check_shape(role, self.trace(role, value, allowed), shape)
 
@@ -64,7 +74,7 @@ class FunctionTracer:
         except Exception as error:  # a user function may raise anything: name the function
             raise ModelError(f"{role}{self._context}: {type(error).__name__}: {error}") from error
 
-    def check_shape(self, role: str, value: Any, shape: tuple[int | None, ...]) -> Any:
+    def check_shape(self, role: str, value: Any, shape: tuple[int | None, ...]) -> Expr:
         """Return a value as an expression, or raise `ModelError` if its shape differs."""
         try:
             items = m.array(value)
@@ -78,7 +88,7 @@ class FunctionTracer:
             got = f"{type(value).__name__} {value!r}"
         raise ModelError(f"{role}{self._context} must {self._verb} {_shape_text(shape)}, got {got}")
 
-    def as_column(self, role: str, value: Any) -> Any:
+    def as_column(self, role: str, value: Sequence[ScalarLike] | Vector) -> Expr:
         """Return a number, or nested lists of numbers, as one column."""
         flat = _flatten(value)
         if flat is None:
@@ -148,7 +158,7 @@ def _accepts_keywords(function: ModelFunction) -> bool:
     )
 
 
-def _user_view(name: str, value: Any) -> Any:
+def _user_view(name: str, value: object) -> object:
     """Return a symbol as the argument of a user function: an array, or a Scalar for time."""
     if not isinstance(value, ca.SX):
         return value

@@ -16,8 +16,11 @@ from livens.errors import InputError
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
 from livens.expressions.tracing import ModelFunction
+from livens.models.angle_branches import AngleBranches
+from livens.models.input_entry import InputEntry
 from livens.scene import html
 from livens.scene.scene import Scene, Visual, build_scene
+from livens.types import Expr
 
 
 @dataclass(slots=True)
@@ -40,11 +43,11 @@ class SymbolicState:
     k: Any
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Expr:
         """State vector: all symbols of the state as one column."""
         return ca.vertcat(*self.symbols.values())
 
-    def function(self, expression: Any) -> ca.Function:
+    def function(self, expression: Expr) -> ca.Function:
         """Return a CasADi function of (state..., t, k) for an expression of these symbols."""
         return ca.Function("f", [*self.symbols.values(), self.t, self.k], [expression])
 
@@ -57,7 +60,7 @@ class SymbolicState:
         """Names of the available observables."""
         raise NotImplementedError
 
-    def constraint_forces(self, multipliers: Any) -> Any:
+    def constraint_forces(self, multipliers: Any) -> Expr:
         """Return the generalized constraint forces, for models whose state has multipliers."""
         raise NotImplementedError
 
@@ -85,6 +88,10 @@ class Model:
     #: Conserved quantities other than the energy, by name: momentum maps and other invariants.
     symmetries: Mapping[str, Any] = {}
     model_parameters: Parameters
+    #: Inputs by name: parameters that are set from outside during a run; any other parameter may be set as well.
+    inputs: Mapping[str, InputEntry] = {}
+    #: Branches of continuous angles, which follow the motion of a run.
+    angle_branches: AngleBranches | None = None
     default_scheme: ClassVar[str] = "livens-em"
 
     @property
@@ -222,7 +229,7 @@ class Model:
         """Return the energy scale for relative errors of the monitored energy: an expression, or 0."""
         return 0.0
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         """Return the monitored constraints at position and velocity level as expressions; empty if there are none."""
         return ca.SX(0, 1), ca.SX(0, 1)
 
@@ -273,7 +280,7 @@ class Model:
         """
         return None
 
-    def velocity_expression(self) -> Any:
+    def velocity_expression(self) -> Expr:
         """Return the velocity expression that scales constraints at velocity level; empty if there is none."""
         return ca.SX(0, 1)
 
@@ -418,7 +425,7 @@ class Model:
         return None
 
 
-def energy_term_scale(energy: Any, state: Any) -> Any:
+def energy_term_scale(energy: Expr, state: Expr) -> Expr:
     """Return the magnitude of the terms of an energy: ``sum |dH/dx_i x_i| / 2``, at least ``|H|``.
 
     The value equals the energy if the energy is quadratic, and does not vanish by the choice of a zero level.
@@ -432,7 +439,7 @@ def sha256_of(parts: Any) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def serialize_expressions(inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+def serialize_expressions(inputs: Sequence[Expr], outputs: Sequence[Any]) -> str:
     """Return expressions as text that depends on their operations only, not on the names of the symbols."""
     expressions = [e if isinstance(e, ca.SX) else ca.SX(e) for e in outputs]
     text: str = ca.Function("f", list(inputs), expressions).serialize()

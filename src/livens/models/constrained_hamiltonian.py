@@ -16,6 +16,7 @@ from livens.expressions.tracing import FunctionTracer, ModelFunction
 from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.scene.scene import Visual, default_visuals
+from livens.types import Expr
 from livens.validation import check_choice, check_vector
 
 FORMULATIONS = ("index-3", "index-2", "ggl")
@@ -112,17 +113,17 @@ class ConstrainedHamiltonian(DescriptorModel):
         return "lobatto-iiia-iiib-3" if self.formulation == "index-3" else "radau-iia-3"
 
     @functools.cached_property
-    def G(self) -> Any:
+    def G(self) -> Expr:
         """Constraint Jacobian ``dg/dq``."""
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
-    def hidden_constraint(self) -> Any:
+    def hidden_constraint(self) -> Expr:
         """Hidden constraint: time derivative ``G dH/dp + dg/dt`` of the constraints."""
         return ca.densify(self.G @ self.velocity + ca.jacobian(self.g, self.t))
 
     @functools.cached_property
-    def momentum_rate(self) -> Any:
+    def momentum_rate(self) -> Expr:
         """Time derivative of the momenta, including the constraint forces."""
         return ca.densify(self.F - ca.gradient(self.H, self.q) - self.G.T @ self.lam)
 
@@ -148,10 +149,10 @@ class ConstrainedHamiltonian(DescriptorModel):
     def observables(self) -> Mapping[str, Any]:
         return {"total_energy": self.H, "constraint": self.g, "velocity_constraint": self.hidden_constraint}
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         return self.g, self.hidden_constraint
 
-    def velocity_expression(self) -> Any:
+    def velocity_expression(self) -> Expr:
         return self.velocity
 
     def visuals(self, k: np.ndarray) -> list[Visual]:

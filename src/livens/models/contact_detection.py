@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from livens.models.external_force import ExternalForce
+from livens.types import Expr
 
 #: Energy terms of a contact group: the stored energy and the dissipated powers.
 ENERGY_TERMS = ("stored", "damping", "sliding", "pivoting", "rolling")
@@ -62,7 +63,7 @@ class ContactGroupData:
     parameter_indices: tuple[int, ...]
 
 
-def dissipated_power(energy_terms: Any) -> Any:
+def dissipated_power(energy_terms: Expr) -> Expr:
     """Return the dissipated power of all groups: the sum of all energy terms except the stored energy."""
     table = ca.reshape(energy_terms, len(ENERGY_TERMS), energy_terms.numel() // len(ENERGY_TERMS))
     return ca.sum1(ca.sum2(table[1:, :]))

@@ -10,12 +10,13 @@ step size control weight variables of index 2 and 3 by h and h^2 (Hairer and Wan
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
 from livens.expressions.probe import HIGH, LOW, Probe
+from livens.types import Expr
 
 if TYPE_CHECKING:
     from livens.models.descriptor import Descriptor, DescriptorModel
@@ -68,7 +69,7 @@ def matrix_pencil(model: DescriptorModel) -> Pencil:
     return Pencil(_variable_indices(E_sample, F_sample, U, V, rank), columns, rows, projector)
 
 
-def _sample_with_random_fill(probe: Probe, E: Any, F: Any, d: Descriptor) -> list[np.ndarray]:
+def _sample_with_random_fill(probe: Probe, E: Expr, F: Expr, d: Descriptor) -> list[np.ndarray]:
     """Return E and F at a random state, with random numbers for entries that are not finite there.
 
     Used if no random state can be evaluated, for example for wheels that must touch their rails.

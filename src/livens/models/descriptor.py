@@ -24,6 +24,7 @@ from livens.models.base import (
 )
 from livens.models.dae_index import Pencil, matrix_pencil
 from livens.models.initialization.derivative_array import ConsistentInitialization, derivative_array
+from livens.types import Expr
 from livens.validation import check_vector
 
 
@@ -96,7 +97,7 @@ class DescriptorModel(Model):
         return 0 if self.is_ode else max(self.pencil.indices, default=0)
 
     @functools.cached_property
-    def vector_field(self) -> Any:
+    def vector_field(self) -> Expr:
         """Vector field ``x' = f(x, t)`` of an ODE whose residual is linear in x'."""
         d = self.descriptor
         residual_at_zero = ca.substitute(d.residual, d.xdot, ca.SX.zeros(d.x.numel()))
@@ -207,7 +208,7 @@ class DescriptorModel(Model):
     def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         return "hamiltonian" if self.descriptor.stored is not None else ""
 
-    def energy_scale(self) -> Any:
+    def energy_scale(self) -> Expr | float:
         stored = self.descriptor.stored
         return 0.0 if stored is None else energy_term_scale(stored, self.descriptor.x)
 
@@ -226,7 +227,7 @@ class DescriptorModel(Model):
             return False
         return name == "hamiltonian" or self._is_invariant(value, self.parameter_vector() if k is None else k)
 
-    def _is_invariant(self, value: Any, k: np.ndarray) -> bool:
+    def _is_invariant(self, value: Expr, k: np.ndarray) -> bool:
         """Return whether the time derivative along the vector field vanishes; False for DAEs, where it is undecided."""
         if not self.is_ode:
             return False
@@ -248,7 +249,7 @@ class DescriptorModel(Model):
 class DescriptorSymbols(SymbolicState):
     """Symbols of a descriptor model, with x and y separate, and its observables."""
 
-    def __init__(self, model: DescriptorModel, observables: Mapping[str, Any]) -> None:
+    def __init__(self, model: DescriptorModel, observables: Mapping[str, Expr]) -> None:
         d, n = model.descriptor, len(model.coordinates)
         self.symbols = {"x": d.x[:n]} | ({"y": d.x[n:]} if model.algebraic_names else {})
         self.t, self.k = d.t, d.k
@@ -258,10 +259,10 @@ class DescriptorSymbols(SymbolicState):
 
     # x of the descriptor may be one symbol, and slices of it are not symbols: functions take the whole vector
     @property
-    def state(self) -> Any:
+    def state(self) -> Expr:
         return ca.vertcat(*self.symbols.values())
 
-    def observable(self, name: str) -> Any:
+    def observable(self, name: str) -> Expr | None:
         if name not in self._expressions:
             raise InputError(f"unknown observable '{name}'{suggestion(str(name), self._expressions)}")
         return self._expressions[name]

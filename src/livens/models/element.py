@@ -23,6 +23,7 @@ from livens.models.velocity_constraints import (
     VelocityConstraints,
     trace_velocity_constraints,
 )
+from livens.types import Expr
 from livens.validation import check_number
 
 
@@ -146,7 +147,7 @@ class Element:
     rotor: bool = False
     #: Default of the argument `expensive` for this element class.
     expensive: bool = False
-    #: Joint whose constraints the element has, or in which it acts: the tree tier reads its geometry.
+    #: Joint or coupling whose constraints the element has, or in which it acts: the tree tier reads its geometry.
     joint: object | None = None
 
     def __init__(
@@ -233,16 +234,16 @@ class ElementType:
 
     def __init__(
         self,
-        q: Any,
-        v: Any,
-        t: Any,
-        k: Any,
+        q: Expr,
+        v: Expr,
+        t: Expr,
+        k: Expr,
         quaternions: tuple[tuple[int, ...], ...],
-        T: Any,
-        V: Any,
-        R: Any,
-        F: Any,
-        g: Any,
+        T: Expr,
+        V: Expr,
+        R: Expr,
+        F: Expr,
+        g: Expr,
         invariant_forms: dict[str, InvariantExpressions],
         velocity_constraints: VelocityConstraints | None = None,
     ) -> None:
@@ -341,7 +342,7 @@ def _trace(element: Element, shared: Parameters) -> ElementType:
     trace = FunctionTracer({"q": q, "v": v, "t": t, "k": ParameterNamespace(named)}, where, verb="return")
     functions, invariant_forms = element.functions, dict[str, InvariantExpressions]()
 
-    def scalar(role: str) -> Any:
+    def scalar(role: str) -> Expr:
         function = functions.get(role)
         if isinstance(function, InvariantForm):
             form = invariant_forms[role] = _trace_invariants(trace, role, function, ca.vertcat(q, v), where)
@@ -375,7 +376,7 @@ def _trace(element: Element, shared: Parameters) -> ElementType:
 
 
 def _trace_invariants(
-    trace: FunctionTracer, role: str, form: InvariantForm, state: Any, where: str
+    trace: FunctionTracer, role: str, form: InvariantForm, state: Expr, where: str
 ) -> InvariantExpressions:
     label = f"invariants of {role}"
     w_of_q = trace.as_column(label, trace.trace(label, form.invariants, "qvk" if role == "kinetic" else "qk"))

@@ -18,6 +18,7 @@ from livens.models.element import ElementType
 from livens.models.element_groups import ElementGroup
 from livens.models.symmetry import is_linear_generator
 from livens.models.system import System
+from livens.types import Expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class ElementSymbols:
     lam: Any
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Expr:
         """Entries that are gathered from the state vector of the system."""
         return ca.vertcat(self.element_type.q, self.element_type.v, self.p, self.lam)
 
@@ -127,7 +128,7 @@ def _kernel(
     system: System,
     group: ElementGroup,
     symbols: ElementSymbols,
-    values: Any,
+    values: Expr,
     sum_targets: tuple[int, ...],
     max_targets: tuple[int, ...],
     scatter: np.ndarray,
@@ -146,7 +147,7 @@ def _kernel(
 
 
 # -- observables ------------------------------------------------------------------------------------------------------
-def _constraint_velocity(symbols: ElementSymbols) -> Any:
+def _constraint_velocity(symbols: ElementSymbols) -> Expr:
     model = symbols.element_type
     return ca.jtimes(model.g, model.q, model.v) + ca.jacobian(model.g, model.t)
 
@@ -156,7 +157,7 @@ def _p_dot_v(system: System) -> BilinearForm:
     return BilinearForm(2 * system.n + dofs, system.n + dofs, np.ones(system.n))
 
 
-def _element_hamiltonian(symbols: ElementSymbols) -> Any:
+def _element_hamiltonian(symbols: ElementSymbols) -> Expr:
     """Return ``p.M^-1 p/2 + V`` of an element that shares its mass coordinates with no other element."""
     model = symbols.element_type
     if model.T.is_zero():
@@ -272,7 +273,7 @@ def observable_sums(system: System, name: str) -> ElementSums | None:
 def _condition(expression: ElementExpression) -> ElementExpression:
     """Return the expression of the condition ``max(|J| |z|, |f|)`` of an element expression f with Jacobian J."""
 
-    def condition(symbols: ElementSymbols) -> Any:
+    def condition(symbols: ElementSymbols) -> Expr:
         value, z = ca.SX(expression(symbols)), symbols.state
         return ca.fmax(ca.fabs(ca.jacobian(value, z)) @ ca.fabs(z), ca.fabs(value)) if value.numel() else value
 

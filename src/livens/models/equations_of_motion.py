@@ -13,6 +13,7 @@ from livens.expressions.evaluate import Evaluator
 from livens.models.base import SymbolicState
 from livens.models.element import ElementType
 from livens.models.system import System
+from livens.types import Expr
 
 #: Observables that depend on the state only.
 _EXPRESSIONS: dict[str, Callable[[EquationsOfMotion], Any]] = {
@@ -99,12 +100,12 @@ class EquationsOfMotion(SymbolicState):
         return self._assembled[4]
 
     @property
-    def velocity_level(self) -> Any:
+    def velocity_level(self) -> Expr | None:
         """Residual of the velocity-level constraints, zero for position constraints; None if there are none."""
         return self._assembled[5] if self.system.has_velocity_constraints else None
 
     # -- numeric evaluation -------------------------------------------------------------------------------------------
-    def evaluator(self, expression: Any) -> Evaluator:
+    def evaluator(self, expression: Expr) -> Evaluator:
         """Return the evaluator of an expression of q, v, t and k (cached)."""
         cached = self._evaluators.get(id(expression))
         if cached is None:
@@ -126,7 +127,7 @@ class EquationsOfMotion(SymbolicState):
         return Evaluator([self.q, self.v, self.t, self.k], list(self.fast_initial_state))
 
     @property
-    def fast_initial_state(self) -> tuple[Any, Any, Any, Any]:
+    def fast_initial_state(self) -> tuple[Expr, Expr, Expr, Expr]:
         """Expressions of the fast path of the initial state: (checks, momenta, KKT matrix, right-hand side).
 
         The checks are the largest relative constraint residual at position and velocity level, the 1-norm of the KKT
@@ -144,7 +145,7 @@ class EquationsOfMotion(SymbolicState):
         return ca.vertcat(*violations, norm, checksum), momenta, matrix, rhs
 
     # -- observables --------------------------------------------------------------------------------------------------
-    def observable(self, name: str) -> Any:
+    def observable(self, name: str) -> Expr:
         if name in _EXPRESSIONS:
             return _EXPRESSIONS[name](self)
         if name in self.system.symmetries or name in _MOMENTA:
@@ -155,12 +156,12 @@ class EquationsOfMotion(SymbolicState):
     def observable_names(self) -> tuple[str, ...]:
         return (*_EXPRESSIONS, *self.system.symmetries)
 
-    def constraint_forces(self, multipliers: Any) -> Any:
+    def constraint_forces(self, multipliers: Expr) -> Expr:
         """Return ``W^T lam``, with the force directions W; ``W = G`` without friction."""
         return self.force_directions.T @ multipliers if self.system.m else ca.SX.zeros(self.system.n)
 
     @property
-    def hamiltonian(self) -> Any:
+    def hamiltonian(self) -> Expr:
         """Hamiltonian ``p.M^-1 p/2 + V``, if the mass matrix is regular."""
         if not self.system.regular_augmented_mass:
             raise InputError("the Hamiltonian is not defined: the mass matrix is singular; use 'generalized_energy'")
@@ -173,7 +174,7 @@ class EquationsOfMotion(SymbolicState):
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     @functools.cached_property
-    def G(self) -> Any:
+    def G(self) -> Expr:
         """Constraint Jacobian: ``dg/dq``, plus ``da/dv`` for velocity-level constraints."""
         return (
             self.G_position
@@ -182,7 +183,7 @@ class EquationsOfMotion(SymbolicState):
         )
 
     @property
-    def force_directions(self) -> Any:
+    def force_directions(self) -> Expr:
         """Directions W of the constraint forces ``-W^T lam``, including friction."""
         return (
             self.G + self._assembled[6]
@@ -191,17 +192,17 @@ class EquationsOfMotion(SymbolicState):
         )
 
     @functools.cached_property
-    def G_position(self) -> Any:
+    def G_position(self) -> Expr:
         """Jacobian of the position constraints."""
         return ca.jacobian(self.g, self.q)
 
     @functools.cached_property
-    def fibre_derivative(self) -> Any:
+    def fibre_derivative(self) -> Expr:
         """Fibre derivative ``p = dT/dv``."""
         return ca.gradient(self.T, self.v)
 
     @functools.cached_property
-    def augmented_mass(self) -> Any:
+    def augmented_mass(self) -> Expr:
         """Mass matrix plus ``a q q^T`` for every unit quaternion: regular for rigid bodies.
 
         See Kinon and Betsch 2024, eq. 140.
@@ -218,13 +219,13 @@ class EquationsOfMotion(SymbolicState):
         return M
 
     @functools.cached_property
-    def velocity_constraint(self) -> Any:
+    def velocity_constraint(self) -> Expr:
         """Hidden constraint ``dg/dt = G v + dg/dt`` at velocity level."""
         hidden = ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
         return hidden if self.velocity_level is None else hidden + self.velocity_level
 
     @functools.cached_property
-    def kkt_system(self) -> tuple[Any, Any]:
+    def kkt_system(self) -> tuple[Expr, Expr]:
         """KKT matrix and right-hand side of ``M a + W^T lam = f, G a = -c`` for accelerations and multipliers.
 
         The force directions W differ from G for constraints with friction.
@@ -240,7 +241,7 @@ class EquationsOfMotion(SymbolicState):
         return matrix, ca.vertcat(force, -bias)
 
 
-def _friction_direction(model: ElementType) -> Any:
+def _friction_direction(model: ElementType) -> Expr:
     """Return the friction direction that belongs to the multiplier of the first constraint."""
     return (
         model.velocity_constraints.friction_direction
@@ -249,7 +250,7 @@ def _friction_direction(model: ElementType) -> Any:
     )
 
 
-def _velocity_level(model: ElementType) -> Any:
+def _velocity_level(model: ElementType) -> Expr:
     """Return the velocity-level constraints of an element at the indices of their multipliers."""
     residual = ca.SX.zeros(model.m)
     if model.velocity_constraints is not None:

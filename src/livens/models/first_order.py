@@ -15,6 +15,7 @@ from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.tracing import FunctionTracer, ModelFunction
 from livens.models.base import InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.types import Expr
 from livens.validation import check_vector
 
 
@@ -71,9 +72,9 @@ class FirstOrder(DescriptorModel):
         self,
         states: Names,
         *,
-        rhs: Callable[..., Any],
+        rhs: ModelFunction,
         algebraic: Names = 0,
-        constraints: Callable[..., Any] | None = None,
+        constraints: ModelFunction | None = None,
         mass: Any = None,
         invariants: Mapping[str, Callable[..., Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
@@ -145,7 +146,7 @@ class FirstOrder(DescriptorModel):
     def observables(self) -> Mapping[str, Any]:
         return {**self.symmetries, "constraint": self.g} if self.m else dict(self.symmetries)
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         return self.g, ca.SX(0, 1)
 
     def initial_state(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,13 @@ from livens.errors import InputError
 from livens.models.element import Element
 from livens.models.system import System
 from livens.scene import shapes
+from livens.types import ArrayLike, FloatArray, IndexTable, ModelFunction, ScalarLike, Vector
 from livens.validation import check_array, check_choice, check_nonnegative, check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+    from livens.scene.shapes import Shape
+
 
 #: Exponent of the contact force ``stiffness depth^exponent``.
 _FORCE_EXPONENTS = {"linear": 1.0, "hertz": 1.5}
@@ -74,7 +80,16 @@ class GranularParameters:
         return ContactForces(totals.forces.ravel(), totals.dissipated_power, totals.stored_energy)
 
     def _accumulate_contacts(
-        self, totals: _Accumulator, n: Any, depth: Any, u: Any, w: Any, i: Any, arm_i: Any, j: Any, arm_j: Any
+        self,
+        totals: _Accumulator,
+        n: Any,
+        depth: FloatArray,
+        u: Any,
+        w: Any,
+        i: IndexTable,
+        arm_i: FloatArray,
+        j: Any,
+        arm_j: Any,
     ) -> None:
         """Accumulate contacts with the normals n, from the first ball to the second or into a wall."""
         relative_velocity = u[i] + np.cross(w[i], arm_i[:, None] * n)
@@ -104,19 +119,19 @@ class _Accumulator:
         np.add.at(self.forces, i, np.hstack([force, torque]))
 
 
-def _kinetic(v: Any, k: Any) -> Any:
+def _kinetic(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass / 2 * (m.dot(v[:3], v[:3]) + 0.4 * k.radius**2 * m.dot(v[3:], v[3:]))
 
 
-def _gravity_potential(q: Any, k: Any) -> Any:
+def _gravity_potential(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return -k.mass * m.dot(k.gravity, q[:3])
 
 
-def _visual(q: Any, k: Any) -> Any:
+def _visual(q: Vector, k: ParameterNamespace) -> Shape:
     return shapes.sphere(q[:3], k.radius, trace=None)
 
 
-def _traced_visual(q: Any, k: Any) -> Any:
+def _traced_visual(q: Vector, k: ParameterNamespace) -> Shape:
     """Return the visual of the first ball, which has a trace."""
     return shapes.sphere(q[:3], k.radius)
 
@@ -166,18 +181,18 @@ class GranularBox(System):
 
     def __init__(
         self,
-        positions: Any,
+        positions: ArrayLike,
         *,
-        radius: Any,
-        mass: Any,
-        lower: Any,
-        upper: Any,
+        radius: FloatArray | float,
+        mass: ArrayLike,
+        lower: ArrayLike,
+        upper: ArrayLike,
         stiffness: float,
         law: str = "linear",
         damping: float = 0.0,
         friction: float = 0.0,
         smooth: float = 1e-2,
-        gravity: Any = (0.0, 0.0, -9.81),
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> None:
         centres = check_array("positions", positions)
         if centres.ndim != 2 or centres.shape[1] != 3 or not len(centres):
@@ -293,7 +308,7 @@ class GranularBox(System):
         return np.array([granular.contact_forces(q, v).stored_energy for q, v in zip(run.q, run.v, strict=True)])
 
 
-def _per_ball(name: str, value: Any, count: int) -> np.ndarray:
+def _per_ball(name: str, value: ArrayLike, count: int) -> np.ndarray:
     """Return one positive value per ball, checked."""
     values = np.atleast_1d(check_array(name, value))
     if values.shape not in ((1,), (count,)) or not np.all(values > 0):
@@ -301,7 +316,7 @@ def _per_ball(name: str, value: Any, count: int) -> np.ndarray:
     return np.broadcast_to(values, (count,)).copy()
 
 
-def _box_edges(lower: np.ndarray, upper: np.ndarray) -> Any:
+def _box_edges(lower: np.ndarray, upper: np.ndarray) -> ModelFunction:
     """Return the visual of the box: its edges."""
     (x, y, z), (X, Y, Z) = lower.tolist(), upper.tolist()
     floor, roof = ([[x, y, h], [X, y, h], [X, Y, h], [x, Y, h], [x, y, h]] for h in (z, Z))

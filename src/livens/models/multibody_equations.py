@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -20,6 +20,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.redundancy import dependent_rows
 from livens.models.system import System
 from livens.scene.scene import Visual, default_visuals
+from livens.types import Expr, ModelFunction
 from livens.validation import check_choice, check_vector
 
 FORMULATIONS = ("index-3", "index-2", "ggl", "ggl-principle", "index-1")
@@ -89,15 +90,15 @@ class MultibodyEquations:
         self,
         coordinates: Names,
         *,
-        kinetic: Callable[..., Any] | None = None,
+        kinetic: ModelFunction | None = None,
         mass: Any = None,
-        potential: Callable[..., Any] | None = None,
-        forces: Callable[..., Any] | None = None,
+        potential: ModelFunction | None = None,
+        forces: ModelFunction | None = None,
         velocities: Names | None = None,
-        kinematics: Callable[..., Any] | None = None,
-        constraints: Callable[..., Any] | None = None,
+        kinematics: ModelFunction | None = None,
+        constraints: ModelFunction | None = None,
         auxiliary: Names = 0,
-        conditions: Callable[..., Any] | None = None,
+        conditions: ModelFunction | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self.coordinates = parse_names("coordinates", coordinates, "q")
@@ -137,7 +138,19 @@ class MultibodyEquations:
         self._initialize(q, v, s, t, k, T, V, Z, F, c, g, lam)
 
     def _initialize(
-        self, q: Any, v: Any, s: Any, t: Any, k: Any, T: Any, V: Any, Z: Any, F: Any, c: Any, g: Any, lam: Any
+        self,
+        q: Expr,
+        v: Expr,
+        s: Expr,
+        t: Expr,
+        k: Expr,
+        T: Expr,
+        V: Expr,
+        Z: Expr,
+        F: Expr,
+        c: Expr,
+        g: Expr,
+        lam: Expr,
     ) -> None:
         self.q, self.v, self.s, self.t, self.k, self.lam = q, v, s, t, k, lam
         self.T, self.V, self.Z, self.F, self.c, self.g, self.m = T, V, Z, F, c, g, int(g.numel())
@@ -283,7 +296,7 @@ class MultibodyEquations:
 
     # -- hidden constraints -------------------------------------------------------------------------------------------
     @functools.cached_property
-    def G(self) -> Any:
+    def G(self) -> Expr:
         """Constraint Jacobian: total derivative ``g_q - g_s c_s^-1 c_q`` of g with respect to q."""
         G = ca.jacobian(self.g, self.q)
         if self.auxiliary:
@@ -291,7 +304,7 @@ class MultibodyEquations:
             G -= ca.jacobian(self.g, self.s) @ ds_dq
         return G
 
-    def _total_derivative(self, expression: Any) -> Any:
+    def _total_derivative(self, expression: Expr) -> Expr:
         """Return the total time derivative along q' = Z v for fixed v, with the auxiliary variables eliminated."""
         derivative = ca.jtimes(expression, self.q, self.Z @ self.v) + ca.jacobian(expression, self.t)
         if self.auxiliary:
@@ -300,12 +313,12 @@ class MultibodyEquations:
         return derivative
 
     @functools.cached_property
-    def velocity_constraint(self) -> Any:
+    def velocity_constraint(self) -> Expr:
         """Hidden constraint ``G Z v + dg/dt`` at velocity level."""
         return ca.densify(self._total_derivative(self.g))
 
     @functools.cached_property
-    def acceleration_constraint(self) -> tuple[Any, Any]:
+    def acceleration_constraint(self) -> tuple[Expr, Expr]:
         """A and b of the hidden constraint ``A v' + b = 0`` at acceleration level."""
         return self.G @ self.Z, self._total_derivative(self.velocity_constraint)
 
@@ -348,7 +361,7 @@ class MultibodyEquations:
         return MultibodyDAE(self, formulation)
 
 
-def _replace_row(residual: Any, i: int, row: Any) -> Any:
+def _replace_row(residual: Expr, i: int, row: Expr) -> Expr:
     """Return the residual with row i replaced."""
     changed = ca.SX(ca.densify(residual))
     changed[i] = row
@@ -434,13 +447,13 @@ class MultibodyDAE(DescriptorModel):
     def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         return "total_energy"
 
-    def energy_scale(self) -> Any:
+    def energy_scale(self) -> Expr:
         return self.equations.T
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         return self.equations.g, self.equations.velocity_constraint
 
-    def velocity_expression(self) -> Any:
+    def velocity_expression(self) -> Expr:
         return self.equations.v
 
     def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
@@ -596,7 +609,7 @@ class MultibodyDAE(DescriptorModel):
         values = self._evaluate(q_offset, v, self._solve_auxiliary(q_offset, t, k), t, k)
         return dependent_rows(values[5]) if np.abs(values[0]).max(initial=0.0) < 1e-8 else dependent
 
-    def _acceleration_level(self) -> tuple[Any, Any]:
+    def _acceleration_level(self) -> tuple[Expr, Expr]:
         e = self.equations
         return e.acceleration_constraint if e.m else (ca.SX(0, e.n), ca.SX(0, 1))
 

@@ -16,6 +16,7 @@ from livens.expressions.probe import Probe
 from livens.expressions.tracing import FunctionTracer, ModelFunction
 from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
+from livens.types import Expr
 from livens.validation import check_vector
 
 
@@ -125,11 +126,11 @@ class Nambu(DescriptorModel):
 
     # -- vector field -------------------------------------------------------------------------------------------------
     @functools.cached_property
-    def vector_field(self) -> Any:
+    def vector_field(self) -> Expr:
         """Vector field ``x' = f(x)``."""
         return _generalized_cross_product([ca.gradient(H, self.x) for H in self.hamiltonians])
 
-    def bracket(self, *functions: Any) -> Any:
+    def bracket(self, *functions: Any) -> Expr | None:
         """Return the Nambu bracket ``det(grad f_1, .., grad f_n)``.
 
         In R^3, ``{H_1, H_2, f}`` is the time derivative of f (Modin 2009, eq. 2.54a).
@@ -153,7 +154,7 @@ class Nambu(DescriptorModel):
             raise InputError(f"the bracket takes {self.n} functions of the state, got {len(functions)}")
         return ca.det(ca.densify(ca.horzcat(*(ca.gradient(f, self.x) for f in functions))))
 
-    def structure(self, which: int) -> Any:
+    def structure(self, which: int) -> Expr | None:
         """Return the matrix S of the Poisson system ``x' = S(x) grad H_which`` with the other Hamiltonians as Casimirs.
 
         S is skew-symmetric, and the gradients of the Casimirs are in its kernel.
@@ -183,7 +184,7 @@ class Nambu(DescriptorModel):
             columns.append(_generalized_cross_product([*gradients[: which - 1], unit, *gradients[which:]]))
         return ca.horzcat(*columns)
 
-    def function(self, expression: Any) -> ca.Function:
+    def function(self, expression: Expr) -> ca.Function:
         """Return a CasADi function of (x, k) for an expression of the state and the parameters.
 
         Parameters
@@ -280,7 +281,7 @@ class Nambu(DescriptorModel):
         return f"<livens.Nambu: states {' '.join(self.coordinates)}>"
 
 
-def _generalized_cross_product(gradients: Sequence[Any]) -> Any:
+def _generalized_cross_product(gradients: Sequence[Expr]) -> Expr:
     """Return the generalized cross product of n - 1 vectors; its components are the signed minors."""
     matrix = ca.densify(ca.horzcat(*gradients)).T
     n = matrix.shape[1]

@@ -10,6 +10,7 @@ import numpy as np
 from livens.expressions.evaluate import BatchEvaluator
 from livens.models.element import ElementType
 from livens.models.element_groups import ElementGroup
+from livens.types import Expr
 
 if TYPE_CHECKING:
     from livens.models.system import System
@@ -127,7 +128,7 @@ def _sparse(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], shape: tuple
 
 
 # -- kernels of an element type ---------------------------------------------------------------------------------------
-def _arguments(model: ElementType) -> list[Any]:
+def _arguments(model: ElementType) -> list[Expr]:
     return [model.q, model.v, model.t, model.k]
 
 
@@ -135,7 +136,7 @@ def _function(model: ElementType, name: str, outputs: list[Any]) -> ca.Function:
     return ca.Function(name, _arguments(model), outputs)
 
 
-def _constraint_velocity(model: ElementType) -> Any:
+def _constraint_velocity(model: ElementType) -> Expr:
     return ca.jtimes(model.g, model.q, model.v) + ca.jacobian(model.g, model.t)
 
 

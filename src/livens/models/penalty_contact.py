@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
@@ -12,7 +12,12 @@ from livens import math as m
 from livens.errors import InputError, suggestion
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element, InvariantForm, of_invariants
+from livens.types import FloatArray, ScalarLike, Vector
 from livens.validation import check_nonnegative, check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Exponent of the contact force ``stiffness * depth**exponent``.
 FORCE_EXPONENTS = {"linear": 1.0, "hertz": 1.5}
@@ -38,7 +43,7 @@ class PenaltyContact(Element):
         stiffness: float,
         law: str = "linear",
         damping: float = 0.0,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, FloatArray | float] | None = None,
         name: str = "",
         visual: ModelFunction | None = None,
     ) -> None:
@@ -57,14 +62,14 @@ class PenaltyContact(Element):
             visual=visual,
         )
 
-    def extra_fingerprint(self) -> Any:
+    def extra_fingerprint(self) -> tuple[str, float]:
         return "contact", self.exponent
 
-    def gaps(self, q: Any, k: Any) -> list[Any]:
+    def gaps(self, q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         """Return the gaps between the surfaces, negative for penetration."""
         return list(self.gap_function(self.invariants(q, k), k))
 
-    def stiffness(self, gap: Any, k: Any, smooth: float) -> Any:
+    def stiffness(self, gap: ScalarLike, k: ParameterNamespace, smooth: float) -> Any:
         """Return the derivative of the force with respect to the depth, smoothed over a length around first contact.
 
         This is the first term of Modin 2009, paper II, eq. 28: ``V'' D'^2`` with the smoothed depth D. It is
@@ -80,7 +85,7 @@ class PenaltyContact(Element):
 
 @functools.cache
 def _penalty_energy(invariants: ModelFunction, gaps: ModelFunction, e: float) -> InvariantForm:
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         return k.stiffness / (e + 1) * sum(m.maximum(0, -gap) ** (e + 1) for gap in gaps(w, k))
 
     return of_invariants(invariants, energy)
@@ -88,7 +93,7 @@ def _penalty_energy(invariants: ModelFunction, gaps: ModelFunction, e: float) ->
 
 @functools.cache
 def _hunt_crossley_dissipation(invariants: ModelFunction, gaps: ModelFunction, e: float) -> ModelFunction:
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap_values = gaps(invariants(q, k), k)
         rates = m.from_casadi(ca.jtimes(m.to_casadi(m.array(gap_values)), m.to_casadi(q), m.to_casadi(v)))
         return (
@@ -98,7 +103,7 @@ def _hunt_crossley_dissipation(invariants: ModelFunction, gaps: ModelFunction, e
     return dissipation
 
 
-def smoothed_ramp(depth: Any, c: float) -> Any:
+def smoothed_ramp(depth: float, c: float) -> float:
     """Return the smoothed ramp ``max(0, depth)`` with length c: the integral of `smoothed_step_function`.
 
     It is Modin 2009, paper II, eq. 29, used for step size selection only, not for forces.
@@ -109,12 +114,12 @@ def smoothed_ramp(depth: Any, c: float) -> Any:
     return c * (s / 2 + (s * m.atan(s) - m.log(1 + s**2) / 2) / m.pi)
 
 
-def positive_ramp(depth: Any, c: float) -> Any:
+def positive_ramp(depth: ScalarLike, c: float) -> ScalarLike:
     """Return a positive smoothing of ``max(0, depth)``, as required by the root of the Hertz law."""
     return (depth + m.sqrt(depth**2 + c**2)) / 2
 
 
-def smoothed_step_function(depth: Any, c: float) -> Any:
+def smoothed_step_function(depth: ScalarLike, c: float) -> ScalarLike:
     """Return the smoothed step function, the derivative of `smoothed_ramp`: 0 outside of a contact, 1 inside.
 
     >>> float(smoothed_step_function(0.0, 0.1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.errors import InputError, ModelError
@@ -12,7 +12,12 @@ from livens.expressions.name_parsing import Names, split_names
 from livens.expressions.tracing import ModelFunction
 from livens.models.symmetry import rotations, translations
 from livens.models.system import System
+from livens.types import Expr, FloatArray, ScalarLike, Vector
 from livens.validation import check_integer
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Maximum number of bodies; every pair is a term of the energy.
 _MAX_BODIES = 1000
@@ -79,14 +84,14 @@ class PointMasses(System):
             raise ModelError(f"there are {count} bodies, but {len(masses)} masses")
         parts = [slice(i * dimension, (i + 1) * dimension) for i in range(count)]
 
-        def potential(q: Any, k: Any) -> Any:
+        def potential(q: Vector, k: ParameterNamespace) -> Any:
             total = 0.0
             for i, j in combinations(range(count), 2):
                 d = q[parts[i]] - q[parts[j]]
                 total = total - k.G * k.masses[i] * k.masses[j] / m.sqrt(d @ d)
             return total
 
-        def kinetic(v: Any, k: Any) -> Any:
+        def kinetic(v: Vector, k: ParameterNamespace) -> ScalarLike:
             return sum(0.5 * k.masses[i] * (v[part] @ v[part]) for i, part in enumerate(parts))
 
         point_dofs = [list(range(part.start, part.stop)) for part in parts]
@@ -107,7 +112,7 @@ class PointMasses(System):
         """Whether the system is a gravitational N-body problem without other forces: always."""
         return True
 
-    def gravity_parameters(self, k: Any) -> tuple[Any, list[Any]]:
+    def gravity_parameters(self, k: Expr | FloatArray) -> tuple[Any, list[Any]]:
         """Return G and the masses from a parameter vector.
 
         Parameters

@@ -97,7 +97,7 @@ class Problem:
         picture = svg(*self.initial_scene)
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
-    def with_parameters(self, parameters: Mapping[str, Any]) -> Problem:
+    def with_parameters(self, parameters: Mapping[str, float]) -> Problem:
         """Return the problem with other parameter values and without the exact solution, which no longer applies.
 
         Parameters

@@ -55,7 +55,7 @@ def switch_times(model: Model, k: np.ndarray, begin: float, end: float) -> np.nd
 
 
 @functools.lru_cache(maxsize=64)
-def _functions_of_time(model: Model) -> tuple[tuple[ca.Function, tuple[int, ...] | None], ...]:
+def _functions_of_time(model: Any) -> tuple[tuple[ca.Function, tuple[int, ...] | None], ...]:
     """Return the switching functions of time and parameters, each with the indices of its parameters."""
     switching: list[tuple[ca.Function, tuple[int, ...] | None]] = []
     of_type: dict[Any, list[ca.Function]] = {}

@@ -11,11 +11,12 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError, ModelError
 from livens.expressions.tracing import FunctionTracer
+from livens.types import ModelFunction
 
 __all__ = ["rotations", "translations"]
 
 
-def trace_generator(name: str, function: Callable[..., Any], n: int) -> ca.Function:
+def trace_generator(name: str, function: ModelFunction, n: int) -> ca.Function:
     """Trace a user-defined symmetry; return its generators as the columns of a function of q."""
     q, role = ca.SX.sym("q", n), f"symmetry '{name}'"
     value = FunctionTracer({"q": q}, verb="return").trace(role, function)

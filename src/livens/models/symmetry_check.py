@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
 
@@ -12,6 +10,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.dense import DenseAssembly, gauss_newton_to_constraints
 from livens.models.sparse_symmetry_check import TOLERANCE, has_elementwise_symmetry
 from livens.models.system import System
+from livens.types import Expr
 
 
 def has_symmetry(system: System, name: str, parameters: np.ndarray | None = None) -> bool:
@@ -58,11 +57,11 @@ def has_symmetry(system: System, name: str, parameters: np.ndarray | None = None
     return n_checks > 0
 
 
-def _change_and_scale(change: Any, scale: Any) -> Any:
+def _change_and_scale(change: Expr, scale: Expr) -> Expr:
     return ca.horzcat(change, scale)
 
 
-def _abs_dot(a: Any, b: Any) -> Any:
+def _abs_dot(a: Expr, b: Expr) -> Expr:
     return ca.dot(ca.fabs(a), ca.fabs(b))
 
 

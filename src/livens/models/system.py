@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -22,11 +22,17 @@ from livens.models.element import Element, ElementType, InvariantForm, element_t
 from livens.models.element_groups import ElementGroup, group_elements
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
+from livens.models.input_entry import InputEntry
 from livens.models.quantity import Quantity
 from livens.models.symmetry import is_linear_generator, trace_generator
 from livens.models.system_properties import SystemProperties
 from livens.models.velocity_constraints import AngleRateConstraint
 from livens.scene.scene import Visual, default_visuals
+from livens.types import Expr, IndexTable
+
+if TYPE_CHECKING:
+    from livens.models.element_sums import ElementSums
+
 
 #: Number of coordinates above which a system is set up with sparse matrices and one kernel per element type.
 SPARSE_THRESHOLD = 250
@@ -126,7 +132,7 @@ class System(SystemProperties, Model):
         velocity_constraints: ModelFunction | AngleRateConstraint | None = None,
         parameters: Mapping[str, Any] | None = None,
         elements: Sequence[Element] | None = None,
-        symmetries: Mapping[str, Callable[..., Any]] | None = None,
+        symmetries: Mapping[str, ModelFunction] | None = None,
         constraint_names: Sequence[str] | None = None,
         quaternions: Sequence[Sequence[int | str]] | None = None,
         frames: bool = False,
@@ -193,6 +199,7 @@ class System(SystemProperties, Model):
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
         self.control_indices: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
+        self.inputs: dict[str, InputEntry] = {}
         #: Events of the model, such as impacts at joint stops.
         self.model_events: tuple[GuardedEvent, ...] = ()
         #: Names of rigid contacts, whose events must be passed to the run.
@@ -327,21 +334,21 @@ class System(SystemProperties, Model):
         invariant = "total_energy" if self.homogeneous_kinetic_energy else "generalized_energy"
         return next((name for name in energies if name in conserved), invariant)
 
-    def energy_scale(self) -> Any:
+    def energy_scale(self) -> Expr:
         return self.view.observable("kinetic_energy")
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         return self.view.observable("constraint"), self.view.observable("velocity_constraint")
 
-    def velocity_expression(self) -> Any:
+    def velocity_expression(self) -> Expr:
         return self.view.symbols["v"]
 
-    def observable_element_sums(self, name: str) -> Any:
+    def observable_element_sums(self, name: str) -> ElementSums | None:
         from livens.models import element_sums
 
         return element_sums.observable_sums(self, name) if self.uses_sparse_path else None
 
-    def monitored_element_sums(self, energy: str, momenta: tuple[str, ...]) -> Any:
+    def monitored_element_sums(self, energy: str, momenta: tuple[str, ...]) -> tuple[ElementSums, IndexTable] | None:
         from livens.models import element_sums
 
         return element_sums.monitored_sums(self, energy, momenta) if self.uses_sparse_path else None
@@ -459,7 +466,7 @@ class System(SystemProperties, Model):
     def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
 
-    def symmetry_generator(self, name: str) -> Any:
+    def symmetry_generator(self, name: str) -> ca.Function:
         """Return the generator of a named symmetry.
 
         Parameters

@@ -13,6 +13,7 @@ import casadi as ca
 
 from livens.errors import ModelError
 from livens.expressions.tracing import FunctionTracer, ModelFunction
+from livens.types import Expr
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class VelocityConstraints:
 def trace_velocity_constraints(
     trace: FunctionTracer,
     definition: ModelFunction | AngleRateConstraint | FrictionalConstraint,
-    q: Any,
-    v: Any,
+    q: Expr,
+    v: Expr,
     where: str,
 ) -> VelocityConstraints:
     """Trace velocity constraints given by a model function, angle rates or a frictional constraint."""
@@ -106,7 +107,7 @@ def trace_velocity_constraints(
     return VelocityConstraints(ca.substitute(law, w, ca.vertcat(*rates)), AngleExpressions(cos_sin, w, law))
 
 
-def _check_affine(a: Any, v: Any, where: str) -> Any:
+def _check_affine(a: Expr, v: Expr, where: str) -> Expr | None:
     if ca.depends_on(ca.jacobian(a, v), v):
         raise ModelError(f"velocity_constraints{where} must be affine in the velocities")
     return a

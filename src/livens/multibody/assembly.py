@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -21,6 +20,9 @@ from livens.multibody.body import Body
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
+from livens.multibody.spanning_tree import SpanningTree
+from livens.multibody.tree_velocities import tree_of, tree_velocity
+from livens.types import Expr, ScalarLike, Vector
 
 #: Relative rank tolerance of singular values and least-squares solutions.
 _RANK_TOL = 1e-8
@@ -134,6 +136,18 @@ class Assembly:
         return ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
 
     @functools.cached_property
+    def _tree(self) -> SpanningTree | None:
+        """Spanning tree of a model that is a tree in a closed reference configuration, without position targets."""
+        if any(not target.is_velocity for target in self.targets):
+            return None
+        tree = tree_of(self.system)
+        if tree is None:
+            return None
+        numeric = NumericAssembly(self.system, 0.0, self.system.parameter_vector())
+        residual = numeric.constraints(self.initial_guess)[list(self.twist.joint_constraints)]
+        return tree if np.abs(residual).max(initial=0.0) <= 1e-15 else None
+
+    @functools.cached_property
     def already_consistent(self) -> bool:
         """True if a large model is consistent in its reference configuration: no dense system need be solved."""
         system = self.system
@@ -156,7 +170,7 @@ class Assembly:
         Jacobian of rate targets, the mass matrix, and the Jacobian of all constraints by velocities."""
         return [np.array(x) for x in self._function(q, *self._rest)]
 
-    def _expressions(self, q: Any, v: Any, rates: bool) -> Any:
+    def _expressions(self, q: Expr, v: Expr, rates: bool) -> Expr:
         """Return the measured quantities of the targets as expressions of the state."""
         index = {name: i for i, name in enumerate(self.system.coordinates)}
         expressions = []
@@ -186,7 +200,7 @@ class Assembly:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """Coordinates that satisfy all joints and required targets; other targets in the least-squares sense."""
-        if self.already_consistent:
+        if self.already_consistent or self._tree is not None:
             return self.initial_guess
         value, required, angles = self._target_values(False)
         q = self._close_loops(self.initial_guess, value[:0], required[:0], angles[:0])
@@ -246,6 +260,10 @@ class Assembly:
         if self.already_consistent:
             return np.zeros(self.system.n)
         q = self.position
+        if self._tree is not None:
+            tree_solution = tree_velocity(self.system, self._tree, q, self.targets)
+            if tree_solution is not None:
+                return tree_solution
         value, required, _ = self._target_values(True)
         _, _, hidden, _, _, V, mass, G = self._linearise(q)
         N = self.twist.kinematic_matrix(q)
@@ -336,7 +354,7 @@ class Assembly:
         return np.asarray(jacobian / np.where(length > 0, length, 1.0))
 
 
-def _target_expression(target: InitialCondition, q: Any, v: Any) -> Any:
+def _target_expression(target: InitialCondition, q: Vector, v: Vector) -> list[ScalarLike]:
     component = target.component
     if isinstance(component, Coupling):
         return [sum(weight * value for value, (_, _, weight) in zip(component.values(q), component.terms, strict=True))]
@@ -348,7 +366,7 @@ def _target_expression(target: InitialCondition, q: Any, v: Any) -> Any:
     d = component.dimension
     if target.quantity == "omega":
         omega = angular_velocity(component.parametrisation, q, v)
-        return [omega] if d == 2 else list(omega)
+        return list(m.array(omega).ravel())
     return list((q if target.quantity == "position" else v)[:d])
 
 

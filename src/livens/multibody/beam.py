@@ -18,6 +18,7 @@ from livens.multibody import beam_element
 from livens.multibody.beam_element import BeamEnd
 from livens.multibody.body import Body
 from livens.multibody.sections import Section
+from livens.types import Expr
 from livens.validation import check_number
 
 #: Tolerance of arc lengths of nodes, relative to the length of the beam.
@@ -77,14 +78,14 @@ def beam_outputs(system: System, beam: Beam, element_index: dict[int, int]) -> d
     d = beam.nodes[0].dimension
     element_numbers = [element_index[id(element)] for element in beam.elements]
 
-    def position(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def position(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         positions = []
         for node in beam.nodes:
             i = [index[str(c)] for c in node.coordinates]
             positions.append(q[i[:d]] if i else ca.SX(ca.DM(node.reference_position)))
         return ca.vertcat(*positions)
 
-    def section_forces(q: Any, k: Any, start: int, count: int) -> Any:
+    def section_forces(q: Expr, k: Expr, start: int, count: int) -> Expr:
         components = []
         for element, (a, b), number_ in zip(beam.elements, beam.ends, element_numbers, strict=True):
             at = m.from_casadi(q[list(system.element_dofs[number_])])

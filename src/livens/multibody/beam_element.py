@@ -19,8 +19,9 @@ for any number of elements, and the element does not lock. f is approximated by 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +30,11 @@ from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 # atan(x)/x = P/Q, and (1 - g)/(4 y) = -S/(4 Q), as polynomials of y = x^2
 _P = (15015.0, 19250.0, 5943.0, 256.0)
@@ -43,14 +49,14 @@ class BeamEnd:
     parametrisation: Parametrisation
     is_offset: bool
 
-    def axes(self, q: Any, A: Any) -> list[Any]:
+    def axes(self, q: Vector, A: Any) -> list[Any]:
         """Return the axes of the section in space."""
         d = self.parametrisation.dimension
         if self.is_offset:
             return [m.array(self.parametrisation.vector(q, A[:, i])) for i in range(d)]
         return [q[d * (1 + i) : d * (2 + i)] for i in range(d)]
 
-    def point(self, q: Any, X: Any) -> Any:
+    def point(self, q: Vector, X: Vector | None) -> Any:
         return m.array(self.parametrisation.point(q, X)) if self.is_offset else q[: self.parametrisation.dimension]
 
 
@@ -59,12 +65,12 @@ def node_end(dimension: int) -> BeamEnd:
     return BeamEnd(DirectorParametrisation(dimension, dimension), False)
 
 
-def _split(a: BeamEnd, q: Any) -> tuple[Any, Any]:
+def _split(a: BeamEnd, q: Vector) -> tuple[Vector, Vector]:
     n = len(a.parametrisation.names)
     return q[:n], q[n:]
 
 
-def _end_frames(a: BeamEnd, b: BeamEnd, q: Any, k: Any) -> tuple[Any, list[Any], list[Any]]:
+def _end_frames(a: BeamEnd, b: BeamEnd, q: Vector, k: ParameterNamespace) -> tuple[Any, list[Any], list[Any]]:
     """Return the vector from a to b, and the axes of both ends."""
     qa, qb = _split(a, q)
     X, A = (k.X, k.A) if a.is_offset else (None, None)
@@ -72,7 +78,7 @@ def _end_frames(a: BeamEnd, b: BeamEnd, q: Any, k: Any) -> tuple[Any, list[Any],
     return b.point(qb, Y) - a.point(qa, X), a.axes(qa, A), b.axes(qb, B)
 
 
-def strain_invariants(a: BeamEnd, b: BeamEnd, q: Any, k: Any) -> list[Any]:
+def strain_invariants(a: BeamEnd, b: BeamEnd, q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return m, the axial vector of the rotation of b relative to a (a scalar in the plane), and its trace."""
     x, axes_a, axes_b = _end_frames(a, b, q, k)
     mean = [m.dot((u + w) / 2, x) for u, w in zip(axes_a, axes_b, strict=True)]
@@ -81,7 +87,7 @@ def strain_invariants(a: BeamEnd, b: BeamEnd, q: Any, k: Any) -> list[Any]:
     return [*mean, *rotation, sum(m.dot(u, w) for u, w in zip(axes_a, axes_b, strict=True))]
 
 
-def _polynomial(coefficients: tuple[float, ...], y: Any) -> Any:
+def _polynomial(coefficients: tuple[float, ...], y: ScalarLike) -> ScalarLike:
     value: Any = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         value = value * y + coefficient
@@ -104,7 +110,7 @@ def se3_log(w: Any) -> list[Any]:
     return [*along, *(f * x for x in k)]
 
 
-def element_strains(w: Any, k: Any, curved: bool) -> list[Any]:
+def element_strains(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace, curved: bool) -> list[ScalarLike]:
     """Return strain times length: axial, shear along both section axes; torsion, bending about both axes."""
     logarithm = se3_log(w)
     if curved:
@@ -112,7 +118,7 @@ def element_strains(w: Any, k: Any, curved: bool) -> list[Any]:
     return [logarithm[0] - k.length, *logarithm[1:]]
 
 
-def _quadratic_form(e: list[Any], stiffness: Any, coupled: bool) -> Any:
+def _quadratic_form(e: list[Any], stiffness: Vector, coupled: bool) -> ScalarLike:
     if coupled:
         vector = m.array(e)
         return m.dot(vector, stiffness @ vector)
@@ -123,7 +129,7 @@ def _quadratic_form(e: list[Any], stiffness: Any, coupled: bool) -> Any:
 def strain_energy(a: BeamEnd, b: BeamEnd, curved: bool, coupled: bool) -> InvariantForm:
     """Return the strain energy ``length/2 e.C e``; `stiffness` is C, six numbers (three in the plane) or a matrix."""
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         return 0.5 / k.length * _quadratic_form(element_strains(w, k, curved), k.stiffness, coupled)
 
     return of_invariants(lambda q, k: strain_invariants(a, b, q, k), energy)
@@ -137,7 +143,7 @@ def strain_damping(a: BeamEnd, b: BeamEnd, coupled: bool) -> ModelFunction:
     of a Kelvin-Voigt material to the order of the element.
     """
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         w, after, before = (strain_invariants(a, b, at, k) for at in (q, q + v, q - v))
         rate = [(x - y) / 2 for x, y in zip(after, before, strict=True)]  # exact for quadratic functions
         d = 3 if len(w) == 7 else 2
@@ -152,7 +158,7 @@ def strain_damping(a: BeamEnd, b: BeamEnd, coupled: bool) -> ModelFunction:
 def beam_visual(a: BeamEnd, b: BeamEnd, radius: float) -> ModelFunction:
     """Return the visual of a beam element: two cylinders, with continuous tangents at the nodes."""
 
-    def visual(q: Any, k: Any) -> list[shapes.Shape]:
+    def visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
         x, axes_a, axes_b = _end_frames(a, b, q, k)
         begin = a.point(_split(a, q)[0], k.X if a.is_offset else None)
         middle = begin + x / 2 + k.length / 8 * (axes_a[0] - axes_b[0])

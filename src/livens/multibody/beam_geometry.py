@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.multibody.body import frame_from_x, parse_direction, parse_point
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array
 
 #: Samples per element of a curve that is given as a function.
@@ -28,7 +29,7 @@ class Centreline:
 
 
 def centreline(
-    name: str, points: Any, elements: int, section_axis: Any, stations: Sequence[float], dimension: int
+    name: str, points: Any, elements: int, section_axis: ArrayLike | None, stations: Sequence[float], dimension: int
 ) -> Centreline:
     """Return the beam axis through points, or along a curve given as a function of a number from 0 to 1."""
     points_array = _curve_points(name, points, elements, dimension)
@@ -49,7 +50,7 @@ def centreline(
     return Centreline(positions, frames, along, False)
 
 
-def circle(name: str, at: Any, axis: Any, radius: float, elements: int, dimension: int) -> Centreline:
+def circle(name: str, at: ArrayLike, axis: ArrayLike, radius: float, elements: int, dimension: int) -> Centreline:
     """Return a closed circle about an axis; the last node coincides with the first."""
     middle = parse_point(f"{name}: at", at, dimension)
     angles = np.linspace(0, 2 * np.pi, elements + 1)
@@ -101,7 +102,7 @@ def _mesh(name: str, length: float, elements: int, stations: Sequence[float]) ->
     return np.append(np.concatenate(segments), length)
 
 
-def _initial_frame(name: str, tangent: np.ndarray, section_axis: Any) -> np.ndarray:
+def _initial_frame(name: str, tangent: np.ndarray, section_axis: ArrayLike | None) -> np.ndarray:
     """Return the initial section frame: tangent and section axes."""
     if section_axis is None or len(tangent) == 2:
         return frame_from_x(tangent)
@@ -114,7 +115,7 @@ def _initial_frame(name: str, tangent: np.ndarray, section_axis: Any) -> np.ndar
     return np.column_stack([tangent, second, np.cross(tangent, second)])
 
 
-def _arc_length_spline(points: np.ndarray, chords: np.ndarray) -> tuple[float, Callable[..., Any], Callable[..., Any]]:
+def _arc_length_spline(points: np.ndarray, chords: np.ndarray) -> tuple[float, ModelFunction, ModelFunction]:
     """Return a cubic spline by arc length: its length, and functions for position and tangent."""
     from scipy.interpolate import CubicSpline
 

@@ -10,6 +10,7 @@ import numpy as np
 from livens.errors import InputError, suggestion
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+from livens.types import ArrayLike
 from livens.validation import check_array
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -61,11 +62,11 @@ class Body:
     def has_orientation(self) -> bool:
         return self.element is None or self.element.parametrisation.has_orientation
 
-    def point(self, name: str, at: Any) -> Marker:
+    def point(self, name: str, at: ArrayLike) -> Marker:
         """Add a named point at a position of the reference configuration."""
         return self.frame(name, at, None)
 
-    def frame(self, name: str, at: Any, axes: Any = None) -> Marker:
+    def frame(self, name: str, at: ArrayLike, axes: ArrayLike | None = None) -> Marker:
         """Add a named frame: a point and axes, the columns of a matrix in space (by default the global axes)."""
         if name in self.markers or hasattr(type(self), name):
             raise InputError(f"'{self.name}' already has a '{name}'")

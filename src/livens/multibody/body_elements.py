@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,11 @@ from livens.multibody.parametrisation import (
 )
 from livens.scene.scene import as_shapes
 from livens.scene.shapes import Shape
+from livens.types import ArrayLike, ScalarLike, Vector
 from livens.validation import check_array, check_integer, check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 class BodyElement(Element):
@@ -57,9 +61,9 @@ class BodyElement(Element):
         name: str,
         parametrisation: Parametrisation,
         mass: float,
-        centre: Any,
-        reference: Any,
-        visual: Any = None,
+        centre: ArrayLike,
+        reference: ArrayLike,
+        visual: Sequence[Shape] | Shape | None = None,
         default_visual: Callable[[Any], Sequence[Shape]] | None = None,
         rotor: bool = False,
         **functions: Any,
@@ -76,7 +80,7 @@ class BodyElement(Element):
         self.parametrisation, self.mass, self.rotor = parametrisation, float(mass), rotor
         self.centre, self.reference = np.asarray(centre, dtype=float), np.asarray(reference, dtype=float)
 
-    def extra_fingerprint(self) -> Any:
+    def extra_fingerprint(self) -> str | None:
         """Return the additional content of the fingerprint.
 
         Returns
@@ -87,7 +91,11 @@ class BodyElement(Element):
         return "rotor" if self.rotor else super().extra_fingerprint()
 
     def state(
-        self, position: Any = None, orientation: Any = None, velocity: Any = None, omega: Any = None
+        self,
+        position: ArrayLike | None = None,
+        orientation: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        omega: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return coordinates and velocities of a pose and a twist.
 
@@ -130,27 +138,27 @@ class BodyElement(Element):
         )
 
 
-def check_body(context: str, value: Any) -> BodyElement:
+def check_body(context: str, value: object) -> BodyElement:
     """Return `given` if it is a body element, else raise InputError."""
     if not isinstance(value, BodyElement):
         raise InputError(f"{context} needs a body, got {value!r}")
     return value
 
 
-def check_bodies(values: Any) -> Sequence[BodyElement]:
+def check_bodies(values: Sequence[BodyElement]) -> Sequence[BodyElement]:
     """Return a non-empty list of body elements, else raise InputError."""
     if not isinstance(values, (list, tuple)) or not values:
         raise InputError(f"bodies must be a list of bodies, got {values!r}")
     return [check_body("every entry of a list of bodies", value) for value in values]
 
 
-def _inertia(name: str, value: Any) -> Inertia:
+def _inertia(name: str, value: Inertia) -> Inertia:
     if not isinstance(value, Inertia):
         raise InputError(f"the inertia of body '{name}' must be a livens.bodies.Inertia, got {value!r}")
     return value
 
 
-def _regular_inertia(name: str, value: Any, point: np.ndarray | None = None) -> Inertia:
+def _regular_inertia(name: str, value: Inertia, point: np.ndarray | None = None) -> Inertia:
     """Return an inertia that is regular about every axis, as the mass matrix of a quaternion body requires."""
     inertia = _inertia(name, value)
     moments = np.linalg.eigvalsh(inertia.about(inertia.centre if point is None else point))
@@ -186,11 +194,11 @@ def coordinates(bodies: Sequence[BodyElement]) -> list[str]:
 # -- quaternions ------------------------------------------------------------------------------------------------------
 # The kinetic energy is a function of the convective angular velocity, which is invariant under rotations of space
 # (Kinon and Betsch 2024, eq. 54): energy-momentum schemes then conserve angular momentum (87)-(92).
-def _rotational_energy(w: Any, k: Any) -> Any:
+def _rotational_energy(w: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * m.dot(w, k.inertia @ w)
 
 
-def _rigid_body_energy(w: Any, k: Any) -> Any:
+def _rigid_body_energy(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * m.dot(w[:3], w[:3]) + 0.5 * m.dot(w[3:], k.inertia @ w[3:])
 
 
@@ -198,12 +206,12 @@ _fixed_point_energy = of_invariants(lambda q, v: rot.convective_velocity(q, v), 
 _equivariant_energy = of_invariants(lambda q, v: [*v[:3], *rot.convective_velocity(q[3:], v[3:])], _rigid_body_energy)
 
 
-def _unit(q: Any) -> Any:
+def _unit(q: Vector) -> list[ScalarLike]:
     """Return the unit-length constraint of the quaternion, eq. (30)."""
     return [0.5 * (m.dot(q[-4:], q[-4:]) - 1)]
 
 
-def fixed_point_body(name: str, inertia: Inertia, visual: Any = None) -> BodyElement:
+def fixed_point_body(name: str, inertia: Inertia, visual: Shape | None = None) -> BodyElement:
     """Return a body with a point fixed at the origin of space, parametrised by a unit quaternion.
 
     The fixed point is the origin of the body frame. The mass matrix ``4 G(q)^T J G(q)`` is singular (Kinon and Betsch
@@ -250,11 +258,13 @@ def fixed_point_body(name: str, inertia: Inertia, visual: Any = None) -> BodyEle
     )
 
 
-def _plain_energy(q: Any, v: Any, k: Any) -> Any:
+def _plain_energy(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
     return _rigid_body_energy([*v[:3], *rot.convective_velocity(q[3:], v[3:])], k)
 
 
-def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, visual: Any = None) -> BodyElement:
+def quaternion_body(
+    name: str, inertia: Inertia, equivariant: bool = False, visual: Sequence[Shape] | None = None
+) -> BodyElement:
     """Return a free body parametrised by its centre of mass and a unit quaternion.
 
     Parameters
@@ -304,20 +314,22 @@ def quaternion_body(name: str, inertia: Inertia, equivariant: bool = False, visu
 
 
 # -- directors --------------------------------------------------------------------------------------------------------
-def _director_energy(v: Any, k: Any) -> Any:
+def _director_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the kinetic energy Kinon et al. 2023, (60), for directors that need not be principal axes."""
     rates = v[3:12].reshape(3, 3)
     rotational = sum(k.euler[i, j] * m.dot(rates[i], rates[j]) for i in range(3) for j in range(3))
     return 0.5 * k.mass * m.dot(v[:3], v[:3]) + 0.5 * rotational
 
 
-def _orthonormal(q: Any) -> Any:
+def _orthonormal(q: Vector) -> list[ScalarLike]:
     """Return the orthonormality constraints of the directors, Kinon et al. 2023, (61)."""
     d1, d2, d3 = q[3:6], q[6:9], q[9:12]
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
-def director_body(name: str, inertia: Inertia, visual: Any = None, rotor: bool = False) -> BodyElement:
+def director_body(
+    name: str, inertia: Inertia, visual: Sequence[Shape] | Shape | None = None, rotor: bool = False
+) -> BodyElement:
     """Return a free body parametrised by its centre of mass and three directors; constant mass matrix.
 
     See Kinon et al. 2023, 5.1.
@@ -379,18 +391,20 @@ def _symmetric(name: str, inertia: Inertia) -> None:
         )
 
 
-def _planar_energy(v: Any, k: Any) -> Any:
+def _planar_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the planar kinetic energy Kinon et al. 2023, (71): half the moment of inertia belongs to each director."""
     return 0.5 * k.mass * m.dot(v[:2], v[:2]) + 0.25 * k.moment * m.dot(v[2:6], v[2:6])
 
 
-def _planar_orthonormal(q: Any) -> Any:
+def _planar_orthonormal(q: Vector) -> list[ScalarLike]:
     """Return the orthonormality constraints in the plane, Kinon et al. 2023, (73)."""
     d1, d2 = q[2:4], q[4:6]
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
-def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0), visual: Any = None) -> BodyElement:
+def planar_body(
+    name: str, mass: float, moment: float, centre: ArrayLike = (0.0, 0.0), visual: Sequence[Shape] | None = None
+) -> BodyElement:
     """Return a free body in the plane, parametrised by its centre of mass and two directors (Kinon et al. 2023, 5.2).
 
     Parameters
@@ -434,7 +448,7 @@ def planar_body(name: str, mass: float, moment: float, centre: Any = (0.0, 0.0),
 
 
 # -- particles --------------------------------------------------------------------------------------------------------
-def _particle_energy(v: Any, k: Any) -> Any:
+def _particle_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * m.dot(v, v)
 
 
@@ -521,7 +535,7 @@ def attachment_pair(
     return a, b, dict(X=a.local_position, Y=b.local_position), name
 
 
-def relative_position(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Any:
+def relative_position(a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> Vector:
     """Return the relative position vector from the second attachment point to the first."""
     n = len(a.names)
     return a.point(q[:n], k.X) - b.point(q[n:], k.Y)

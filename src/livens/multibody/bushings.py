@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
-from livens.multibody.joint_forces import coordinate_and_rate, joint_invariants
+from livens.multibody.joint_forces import joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.joint_types import split_pair
 from livens.multibody.parametrisation import Parametrisation
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 # -- bushings ---------------------------------------------------------------------------------------------------------
-def _axes(a: Parametrisation, q: Any, A: Any) -> list[Any]:
+def _axes(a: Parametrisation, q: Vector, A: Vector) -> list[Vector]:
     return [a.vector(q, A[:, i]) for i in range(3)]
 
 
-def _bushing_deformation(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> list[Any]:
+def _bushing_deformation(a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the relative displacement in the axes of a, the axial vector ``sin(angle) n`` of the rotation, its trace.
 
     All components are products of directors.
@@ -44,7 +47,7 @@ def bushing_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     It is a function of products of directors, so that momenta are conserved. Rotations must stay below half a turn.
     """
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         xi = m.array([*w[:3], *(4 * x / (1 + w[6]) for x in w[3:6])])
         return 0.5 * m.dot(xi, k.stiffness @ xi)
 
@@ -55,7 +58,7 @@ def bushing_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
 def bushing_dissipation(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``xi'.C xi'/2`` of the rates of the bushing deformation."""
 
-    def dissipation(w: Any, u: Any, k: Any) -> Any:
+    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> ScalarLike:
         size = 1 + w[6]
         rotation_rate = [4 * (u[i] * size - w[i] * u[6]) / size**2 for i in (3, 4, 5)]
         xi = m.array([*u[:3], *rotation_rate])
@@ -71,11 +74,11 @@ def cable_potential(
 ) -> InvariantForm:
     """Return the cable potential ``stiffness/2 (length - free length)^2`` while taut; it slides over inner points."""
 
-    def invariants(q: Any, k: Any) -> Any:
+    def invariants(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         points = cable_points(parametrisations, indices, q, k)
         return [m.dot(y - x, y - x) for x, y in itertools.pairwise(points)]
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         stretch = sum(m.sqrt(square) for square in w) - k.length
         return 0.5 * k.stiffness * m.maximum(stretch, 0.0) ** 2
 
@@ -83,8 +86,11 @@ def cable_potential(
 
 
 def cable_points(
-    parametrisations: tuple[Parametrisation, ...], indices: tuple[tuple[int, ...], ...], q: Any, k: Any
-) -> list[Any]:
+    parametrisations: tuple[Parametrisation, ...],
+    indices: tuple[tuple[int, ...], ...],
+    q: Vector,
+    k: ParameterNamespace,
+) -> list[Vector]:
     """Return the points of a cable in space."""
     return [
         m.array(parametrisation.point(q[list(dofs)] if dofs else q[:0], getattr(k, f"X{i}")))
@@ -93,8 +99,12 @@ def cable_points(
 
 
 def cable_length_and_rate(
-    parametrisations: tuple[Parametrisation, ...], indices: tuple[tuple[int, ...], ...], q: Any, v: Any, k: Any
-) -> tuple[Any, Any]:
+    parametrisations: tuple[Parametrisation, ...],
+    indices: tuple[tuple[int, ...], ...],
+    q: Vector,
+    v: Vector,
+    k: ParameterNamespace,
+) -> tuple[ScalarLike, ScalarLike]:
     """Return the length of a cable and its rate."""
     points = cable_points(parametrisations, indices, q, k)
     rates = [
@@ -117,26 +127,24 @@ def cable_dissipation(
 ) -> ModelFunction:
     """Return the Rayleigh function of the rate of the length, while the cable is taut."""
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         length, rate = cable_length_and_rate(parametrisations, indices, q, v, k)
         return m.where(length > k.length, 0.5 * k.viscosity * rate**2, 0.0)
 
     return dissipation
 
 
-def cable_length(
-    parametrisations: tuple[Parametrisation, ...], indices: tuple[tuple[int, ...], ...]
-) -> Callable[..., Any]:
+def cable_length(parametrisations: tuple[Parametrisation, ...], indices: tuple[tuple[int, ...], ...]) -> ModelFunction:
     """Return the cable length as a function of coordinates, velocities and parameters."""
     return lambda q, v, k: cable_length_and_rate(parametrisations, indices, q, v, k)[0]
 
 
 def cable_tension(
     parametrisations: tuple[Parametrisation, ...], indices: tuple[tuple[int, ...], ...], damped: bool
-) -> Callable[..., Any]:
+) -> ModelFunction:
     """Return the cable tension as a function of coordinates, velocities and parameters."""
 
-    def tension(q: Any, v: Any, k: Any) -> Any:
+    def tension(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         length, rate = cable_length_and_rate(parametrisations, indices, q, v, k)
         pull = k.stiffness * (length - k.length) + (k.viscosity * rate if damped else 0.0)
         return m.where(length > k.length, pull, 0.0)
@@ -156,17 +164,10 @@ def cable_visual(parametrisations: tuple[Parametrisation, ...], indices: tuple[t
 BOTH_LIMITS = ("lower", "upper")
 
 
-def _limit_penetration(x: Any, k: Any, limits: tuple[str, ...]) -> Any:
+def _limit_penetration(x: ScalarLike, k: ParameterNamespace, limits: tuple[str, ...]) -> ScalarLike:
     """Return the penetration of a joint coordinate beyond its limits."""
     depths = [m.maximum(x - k.upper if end == "upper" else k.lower - x, 0.0) for end in limits]
     return sum(depths[1:], depths[0])
-
-
-def _angle_about_midrange(w: Any, k: Any) -> Any:
-    """Return the angle within half a turn of the middle of its range."""
-    middle = (k.lower + k.upper) / 2
-    c, s = m.cos(middle), m.sin(middle)
-    return middle + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
 
 
 @functools.cache
@@ -179,9 +180,9 @@ def limit_potential(
 ) -> InvariantForm:
     """Return the potential of the limit spring; if `touched`, it is multiplied by the parameter ``touching``."""
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         stiffness = k.stiffness * k.touching if switchable else k.stiffness
-        return 0.5 * stiffness * _limit_penetration(_angle_about_midrange(w, k) if rotational else w[0], k, limits) ** 2
+        return 0.5 * stiffness * _limit_penetration(joint_coordinate(w, k, rotational), k, limits) ** 2
 
     return of_invariants(joint_invariants(a, b, rotational), energy)
 
@@ -197,8 +198,8 @@ def limit_dissipation(
     """Return the Hunt-Crossley dissipation of a limit: proportional to the penetration, hence continuous."""
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:
-        depth = _limit_penetration(_angle_about_midrange(w, k) if rotational else w[0], k, limits)
-        rate = coordinate_and_rate(w, u, rotational)[1]
+        depth = _limit_penetration(joint_coordinate(w, k, rotational), k, limits)
+        rate = joint_rate(w, u, rotational)
         return 0.5 * (k.viscosity * k.touching if switchable else k.viscosity) * depth * rate**2
 
     return of_invariants(joint_invariants(a, b, rotational), dissipation)
@@ -215,7 +216,7 @@ def stribeck_friction(a: Parametrisation, b: Parametrisation, rotational: bool) 
     """
 
     def dissipation(w: Any, u: Any, k: Any) -> Any:
-        rate = coordinate_and_rate(w, u, rotational)[1]
+        rate = joint_rate(w, u, rotational)
         x = m.sqrt(rate**2 + k.smooth**2)
         width = m.sqrt(k.stribeck**2 - k.smooth**2)
         return k.level * x + (k.static - k.level) * k.stribeck**2 / width * m.atan(x / width)

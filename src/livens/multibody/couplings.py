@@ -19,12 +19,16 @@ from livens.models.element import Element
 from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
 from livens.multibody.joint_types import cos_sin_angle, split_pair
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ScalarLike, Vector
 
 if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
     from livens.multibody.joint import Joint
 
 
-def displacement_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, X: Any, Y: Any, axis: Any) -> Any:
+def displacement_rate(
+    a: Parametrisation, b: Parametrisation, q: Vector, v: Vector, X: Vector, Y: Vector, axis: Vector
+) -> ScalarLike:
     """Return the rate of ``axis . (x_b - x_a)``, which is bilinear: at the midpoint of a step, its increment."""
     (qa, qb), (va, vb) = split_pair(a, q), split_pair(a, v)
     gap = b.point(qb, Y) - a.point(qa, X)
@@ -37,10 +41,10 @@ def displacement_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, X:
 def screw(a: Parametrisation, b: Parametrisation) -> AngleRateConstraint:
     """Return the screw constraint: displacement rate equals pitch times angular rate."""
 
-    def angles(q: Any, k: Any) -> Any:
+    def angles(q: Vector, k: ParameterNamespace) -> Any:
         return list(cos_sin_angle(a, b, q, k.A, k.B))
 
-    def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
+    def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, 2]) - k.pitch * w[0]]
 
     return angle_rate_constraint(angles, rates)
@@ -56,7 +60,7 @@ class CouplingTerm:
     indices_b: tuple[int, ...]
     is_angle: bool
 
-    def coordinates(self, q: Any) -> Any:
+    def coordinates(self, q: Vector) -> Vector:
         """Return the coordinates of both bodies."""
         return q[[*self.indices_a, *self.indices_b]]
 
@@ -66,7 +70,7 @@ def coupling_constraint(terms: tuple[CouplingTerm, ...]) -> AngleRateConstraint 
     """Return the coupling constraint; k has ``weight1, A1, B1`` of angles, ``weight1, X1, Y1, axis1`` of slides."""
     rotational_terms = [i for i, term in enumerate(terms) if term.is_angle]
 
-    def angles(q: Any, k: Any) -> Any:
+    def angles(q: Vector, k: ParameterNamespace) -> Any:
         return [
             value
             for i in rotational_terms
@@ -75,7 +79,7 @@ def coupling_constraint(terms: tuple[CouplingTerm, ...]) -> AngleRateConstraint 
             )
         ]
 
-    def slides(q: Any, v: Any, k: Any) -> Any:
+    def slides(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         total: Any = 0.0
         for i, term in enumerate(terms):
             if not term.is_angle:
@@ -84,7 +88,7 @@ def coupling_constraint(terms: tuple[CouplingTerm, ...]) -> AngleRateConstraint 
                 total = total + getattr(k, f"weight{i}") * rate
         return total
 
-    def rates(w: Any, q: Any, v: Any, k: Any) -> Any:
+    def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [slides(q, v, k) + sum(getattr(k, f"weight{i}") * w[j] for j, i in enumerate(rotational_terms))]
 
     return angle_rate_constraint(angles, rates) if rotational_terms else lambda q, v, k: [slides(q, v, k)]
@@ -119,8 +123,9 @@ class Coupling:
             name=name,
             constraint_names=[coupling_type],
         )
+        self.element.joint = self
 
-    def values(self, q: Any) -> Any:
+    def values(self, q: Vector) -> Any:
         """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""
         index = {c: i for i, c in enumerate(self.coordinates)}
         values = []

@@ -20,6 +20,7 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
+from livens.types import Expr, FloatArray, ModelFunction, Vector
 
 #: Lower bound of a squared distance in m^2: avoids division by zero for coincident points.
 _MIN_SQUARED_DISTANCE = 1e-300
@@ -46,7 +47,7 @@ class ElementIndex:
         force = -ca.gradient(model.V, model.q) - ca.gradient(model.R, model.v) + model.F
         return ca.Function("acting", [model.q, model.v, model.t, model.k], [ca.densify(force)])
 
-    def force_on(self, body: Body, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def force_on(self, body: Body, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         """Return the generalised force on all coordinates of a body."""
         coordinates = self.coordinates
         f = self.generalised_force(q[coordinates], v[coordinates], t, k[self.parameters])
@@ -54,7 +55,7 @@ class ElementIndex:
         rows = [row.get(self.coordinate_index[str(c)]) for c in body.coordinates]
         return ca.vertcat(*(ca.SX(0) if i is None else f[i] for i in rows))
 
-    def coordinates_of(self, body: Body, q: Any) -> Any:
+    def coordinates_of(self, body: Body, q: Expr) -> Vector:
         """Return the coordinates of a body."""
         return m.from_casadi(q[[self.coordinate_index[str(c)] for c in body.coordinates]])
 
@@ -68,7 +69,7 @@ class ForceOutputs(Protocol):
     def outputs(self, name: str, index: ElementIndex) -> dict[str, Quantity]: ...
 
 
-def wrench_from_generalised_force(body: Body, q: Any, f: Any, local_position: Any) -> tuple[Any, Any]:
+def wrench_from_generalised_force(body: Body, q: Expr, f: Expr, local_position: FloatArray) -> tuple[Expr, Expr]:
     """Return force and torque about a body-fixed point, in space, from forces on the centre and the directors."""
     d = body.dimension
     directors = [(q[j : j + d], f[j : j + d]) for j in range(d, f.numel(), d)]
@@ -88,17 +89,17 @@ class PointToPointOutputs:
     end_b: tuple[Body, np.ndarray]
 
     def outputs(self, name: str, index: ElementIndex) -> dict[str, Quantity]:
-        def gap(q: Any) -> Any:
+        def gap(q: Expr) -> Expr:
             ends = [
                 body.parametrisation.point(index.coordinates_of(body, q), local_position)
                 for body, local_position in (self.end_a, self.end_b)
             ]
             return m.to_casadi(m.array(ends[1] - ends[0]))
 
-        def length(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        def length(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
             return ca.sqrt(ca.sumsqr(gap(q)))
 
-        def tension(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        def tension(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
             # force on an end that belongs to a body, towards the other end
             end, sign = (self.end_b[0], -1) if self.end_b[0].element is not None else (self.end_a[0], 1)
             along, d = gap(q), end.dimension
@@ -123,8 +124,8 @@ class CableOutputs:
     tension: Callable[..., Any]
 
     def outputs(self, name: str, index: ElementIndex) -> dict[str, Quantity]:
-        def output(function: Callable[..., Any]) -> Callable[..., Any]:
-            def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        def output(function: ModelFunction) -> ModelFunction:
+            def expression(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
                 dofs = index.coordinates
                 return m.to_casadi(
                     function(m.from_casadi(q[dofs]), m.from_casadi(v[dofs]), self._parameters(k[index.parameters]))
@@ -137,7 +138,7 @@ class CableOutputs:
             "tension": Quantity(f"tension of {name}", "N", output(self.tension)),
         }
 
-    def _parameters(self, k: Any) -> Any:
+    def _parameters(self, k: Expr) -> ParameterNamespace:
         """Return the parameters of the element by name; shared parameters of the system precede them."""
         parameters = self.element.parameters
         return ParameterNamespace(parameters.unpack_symbols(k[k.numel() - parameters.size :]))
@@ -157,7 +158,7 @@ class JointForceOutputs:
         body, sign = (joint.body_b, 1) if joint.body_b.element is not None else (joint.body_a, -1)
         last = 2 if joint.body_a.dimension == 3 else 0
 
-        def size(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        def size(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
             body_force, body_q = index.force_on(body, q, v, t, k), m.to_casadi(index.coordinates_of(body, q))
             force, torque = wrench_from_generalised_force(body, body_q, body_force, np.zeros(body.dimension))
             if self.rotational and body.dimension == 2:
@@ -183,15 +184,15 @@ class BodyWrenchOutputs:
     def outputs(self, name: str, index: ElementIndex) -> dict[str, Quantity]:
         body, d = self.body, self.body.dimension
 
-        def wrench(q: Any, v: Any, t: Any, k: Any) -> tuple[Any, Any]:
+        def wrench(q: Expr, v: Expr, t: Expr, k: Expr) -> tuple[Expr, Expr]:
             return wrench_from_generalised_force(
                 body, m.to_casadi(index.coordinates_of(body, q)), index.force_on(body, q, v, t, k), self.local_position
             )
 
-        def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        def force(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
             return self.sign * wrench(q, v, t, k)[0]
 
-        def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+        def torque(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
             return self.sign * wrench(q, v, t, k)[1]
 
         torque_shape, body_name = (3,) if d == 3 else (), body.name if self.sign == 1 else "the ground"

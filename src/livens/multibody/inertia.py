@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, ModelError
+from livens.types import ArrayLike
 from livens.validation import check_array, check_positive
 
 
@@ -39,7 +40,7 @@ class Inertia:
     livens.errors.ModelError: inertia: no body has principal moments 1, 1, 3 about its centre: ...
     """
 
-    def __init__(self, mass: float, tensor: Any, centre: Any = (0.0, 0.0, 0.0), about: Any = None) -> None:
+    def __init__(self, mass: float, tensor: ArrayLike, centre: ArrayLike = (0.0, 0.0, 0.0), about: Any = None) -> None:
         try:
             self.mass = check_positive("the mass", mass)
             self.centre = check_array("centre", centre, (3,))
@@ -61,7 +62,7 @@ class Inertia:
                 "nor greater than the sum of the two others"
             )
 
-    def about(self, point: Any) -> np.ndarray:
+    def about(self, point: ArrayLike) -> np.ndarray:
         """Return the inertia tensor about another point, by the parallel-axis theorem.
 
         Parameters

@@ -14,6 +14,7 @@ from livens.multibody.body import Body
 from livens.multibody.body_constraint import BodyConstraint, snap_to_axes
 from livens.multibody.couplings import screw
 from livens.multibody.joint_types import JointFrame, JointType, cos_sin_angle, joint_constraints, split_pair
+from livens.types import ScalarLike, Vector
 
 
 class Joint(BodyConstraint):
@@ -77,21 +78,21 @@ class Joint(BodyConstraint):
         return element
 
     # -- joint coordinates, functions of the coordinates of both bodies -----------------------------------------------
-    def angle(self, q: Any) -> Any:
+    def angle(self, q: Vector) -> Any:
         """Return the joint angle relative to the reference configuration, in (-pi, pi]."""
         cosine, sine = cos_sin_angle(self.a, self.b, q, self.parameters["A"], self.parameters["B"])
         return m.atan2(sine, cosine)
 
-    def angle_rate(self, q: Any, v: Any) -> Any:
+    def angle_rate(self, q: Vector, v: Vector) -> ScalarLike:
         return joint_forces.angle_rate(self.a, self.b, q, v, self.parameters["A"], self.parameters["B"])
 
-    def displacement(self, q: Any) -> Any:
+    def displacement(self, q: Vector) -> ScalarLike:
         """Return the joint displacement along the axis of the first body, from the reference configuration."""
         qa, qb = split_pair(self.a, q)
         gap = self.b.point(qb, self.parameters["Y"]) - self.a.point(qa, self.parameters["X"])
         return m.dot(self.a.vector(qa, self.axis), gap)
 
-    def displacement_rate(self, q: Any, v: Any) -> Any:
+    def displacement_rate(self, q: Vector, v: Vector) -> ScalarLike:
         """Return the rate of the displacement, for a point that stays on the joint axis."""
         (qa, qb), (va, vb) = split_pair(self.a, q), split_pair(self.a, v)
         gap = self.b.point(qb, self.parameters["Y"]) - self.a.point(qa, self.parameters["X"])

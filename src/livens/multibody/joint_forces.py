@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
@@ -13,25 +13,33 @@ from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_c
 from livens.multibody.couplings import displacement_rate
 from livens.multibody.joint_types import cos_sin_angle, split_pair
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+from livens.types import FloatArray, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 Law = Callable[..., Any]
+#: Branch of the angle in the reference configuration: reference angle in rad, its cosine and its sine.
+ZERO_BRANCH = (0.0, 1.0, 0.0)
 
 
 @functools.cache
 def torsion_spring_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the torsion-spring potential ``stiffness/2 (angle - rest)^2`` of cosine and sine of the angle.
 
-    Cosine and sine are bilinear in the directors. The angle is within half a turn of the rest angle.
+    Cosine and sine are bilinear in the directors. The angle is continuous over revolutions, see `continuous_angle`.
     """
 
     def energy(w: Any, k: Any) -> Any:
-        c, s = m.cos(k.rest), m.sin(k.rest)
-        return 0.5 * k.stiffness * m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1]) ** 2
+        return 0.5 * k.stiffness * (continuous_angle(w, k) - k.rest) ** 2
 
     return of_invariants(joint_invariants(a, b, True), energy)
 
 
-def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B: Any) -> Any:
+def angle_rate(
+    a: Parametrisation, b: Parametrisation, q: Vector, v: Vector, A: FloatArray, B: FloatArray
+) -> ScalarLike:
     """Return the rate of the joint angle of b relative to a, from the rates of ``(cosine, sine)``.
 
     At the midpoint of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the Cayley map.
@@ -47,7 +55,7 @@ def angle_rate(a: Parametrisation, b: Parametrisation, q: Any, v: Any, A: Any, B
     return (cosine * rates[1] - sine * rates[0]) / (cosine**2 + sine**2)
 
 
-def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
+def angular_velocity(parametrisation: Parametrisation, q: Vector, v: Vector) -> ScalarLike | Vector:
     """Return the angular velocity ``A^-1 sum d_i x v_i``: exact for rigid motion, also for midpoint directors."""
     if isinstance(parametrisation, GroundParametrisation):
         return 0.0 if parametrisation.dimension == 2 else m.array([0.0, 0.0, 0.0])
@@ -58,7 +66,7 @@ def angular_velocity(parametrisation: Parametrisation, q: Any, v: Any) -> Any:
     return m.array([m.dot(parametrisation.generalised_torque(q, unit), v) for unit in units])
 
 
-def joint_displacement(a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Any:
+def joint_displacement(a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the displacement of a sliding joint along the axis of the first body: bilinear in the directors."""
     qa, qb = split_pair(a, q)
     axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
@@ -73,14 +81,29 @@ def joint_invariants(a: Parametrisation, b: Parametrisation, rotational: bool) -
     return lambda q, k: [joint_displacement(a, b, q, k)]
 
 
-def coordinate_and_rate(w: Any, u: Any, rotational: bool) -> tuple[Any, Any]:
-    """Return joint coordinate and rate from the invariants and their rates (angle, or displacement)."""
+def continuous_angle(w: Any, k: Any) -> Any:
+    """Return the continuous angle: its branch is the one nearest to the reference angle ``k.angle_branch[0]``.
+
+    ``k.angle_branch`` contains the reference angle, its cosine and its sine. A run moves the reference angle with the
+    joint, so that the angle is continuous over any number of revolutions.
+    """
+    reference, c, s = k.angle_branch
+    return reference + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
+
+
+def joint_rate(w: Any, u: Any, rotational: bool) -> Any:
+    """Return the rate of the joint coordinate (angle, or displacement) from the invariants and their rates."""
+    return (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2) if rotational else u[0]
+
+
+def joint_coordinate(w: Any, k: Any, rotational: bool) -> Any:
+    """Return the joint coordinate from its invariants: the continuous angle, or the displacement."""
     if not rotational:
-        return w[0], u[0]
-    return m.atan2(w[1], w[0]), (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2)
+        return w[0]
+    return continuous_angle(w, k) if "angle_branch" in vars(k) else m.atan2(w[1], w[0])
 
 
-def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[Any]:
+def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
     """Return the forces conjugate to the invariants; their power is `size` times the rate of the joint coordinate.
 
     The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this size
@@ -93,14 +116,12 @@ def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[Any]:
 
 
 @functools.cache
-def motor(
-    a: Parametrisation, b: Parametrisation, law: Law, has_parameters: bool, rotational: bool = True
-) -> InvariantForm:
-    """Return the forces of a motor: a law of time, joint coordinate and rate; on b, and with opposite sign on a."""
+def motor(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool = True) -> InvariantForm:
+    """Return the forces of a motor: a law of ``(t, coordinate, rate, k)``; on b, and with opposite sign on a."""
 
     def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
-        arguments = (t, *coordinate_and_rate(w, u, rotational))
-        return conjugate_force(w, law(*arguments, k) if has_parameters else law(*arguments), rotational)
+        magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k)
+        return conjugate_force(w, magnitude, rotational)
 
     return of_invariants(joint_invariants(a, b, rotational), forces)
 
@@ -109,9 +130,9 @@ def motor(
 def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
     """Return the rheonomic constraint on a joint angle: ``cos(phi) sine - sin(phi) cosine = 0``."""
 
-    def constraints(q: Any, t: Any, k: Any) -> Any:
+    def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         cosine, sine = cos_sin_angle(a, b, q, k.A, k.B)
-        angle = law(t)
+        angle = law(t, k)
         return [m.cos(angle) * sine - m.sin(angle) * cosine]
 
     return constraints
@@ -121,10 +142,10 @@ def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFuncti
 def displacement_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFunction:
     """Return the rheonomic constraint on a joint displacement."""
 
-    def constraints(q: Any, t: Any, k: Any) -> Any:
+    def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a, q)
         axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t)]
+        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t, k)]
 
     return constraints
 
@@ -136,13 +157,13 @@ def rate_drive(
     """Return the rheonomic constraint on a joint rate, imposed on the increments of the joint coordinate."""
     if not rotational:
         axis_index = a.dimension - 1 if a.dimension == 3 else 0
-        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, axis_index]) - law(t)]
-    return angle_rate_constraint(lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t: [w[0] - law(t)])
+        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, axis_index]) - law(t, k)]
+    return angle_rate_constraint(
+        lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t, k: [w[0] - law(t, k)]
+    )
 
 
 @functools.cache
 def torsion_damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
-    return of_invariants(
-        joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * coordinate_and_rate(w, u, True)[1] ** 2
-    )
+    return of_invariants(joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * joint_rate(w, u, True) ** 2)

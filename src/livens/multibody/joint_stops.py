@@ -24,6 +24,7 @@ from livens.models.guarded_event import GuardedEvent, min_rebound_velocity
 from livens.models.system import System
 from livens.multibody.assembly import TwistCoordinates, min_energy_velocity_jump
 from livens.multibody.joint import Joint
+from livens.types import Expr, ScalarLike, Vector
 
 #: Tolerance in m or rad within which an active stop is not released.
 _RELEASE_TOL = 1e-3
@@ -43,7 +44,7 @@ class JointStop:
     restitution: float
     limit: str
 
-    def penetration(self, q: Any) -> Any:
+    def penetration(self, q: Vector) -> ScalarLike:
         """Return the signed penetration: negative inside the range; for an angle, its sine."""
         value = self.joint.angle(q) if self.joint.joint_type.angle else self.joint.displacement(q)
         return (
@@ -61,15 +62,15 @@ class JointStopImpact:
         #: Index of ``touching`` among the parameters.
         self.switch = switch
 
-    def impact_guard(self, q: Any, k: Any) -> Any:
+    def impact_guard(self, q: Expr, k: Expr) -> Expr:
         """Return the impact guard: crosses zero upwards when the joint reaches an inactive stop."""
         return (1 - k[self.switch]) * self._penetration(q) - k[self.switch]
 
-    def release_guard(self, q: Any, k: Any) -> Any:
+    def release_guard(self, q: Expr, k: Expr) -> Expr:
         """Return the release guard: crosses zero downwards when the joint leaves an active stop by the tolerance."""
         return k[self.switch] * (self._penetration(q) + _RELEASE_TOL) - (1 - k[self.switch])
 
-    def _penetration(self, q: Any) -> Any:
+    def _penetration(self, q: Expr) -> Expr:
         return m.to_casadi(m.array([self.stop.penetration(m.from_casadi(q[self.dofs]))]))
 
     def is_active(self, q: np.ndarray) -> bool:

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class JointFrame:
         )
         return point_parameters | ({A: axes} if self.axes is None and uses_axes else {})
 
-    def point(self, q: Any, k: Any, name: str) -> Any:
+    def point(self, q: Vector, k: ParameterNamespace, name: str) -> Any:
         """Return the position of the joint on this body."""
         if all(self.nonzero):
             return self.parametrisation.point(q, getattr(k, name))
@@ -103,7 +107,7 @@ class JointFrame:
             q, [getattr(k, f"{name}{i + 1}") if used else 0.0 for i, used in enumerate(self.nonzero)]
         )
 
-    def axis(self, q: Any, k: Any, name: str, number: int) -> Any:
+    def axis(self, q: Vector, k: ParameterNamespace, name: str, number: int) -> Any:
         """Return a joint axis in space."""
         if self.axes is None:
             return self.parametrisation.vector(q, getattr(k, name)[:, number - 1])
@@ -117,7 +121,7 @@ class JointFrame:
 def joint_constraints(a: JointFrame, b: JointFrame, joint_type: JointType) -> ModelFunction:
     """Return the constraint function of a joint type; k contains points X, Y and axes A, B (columns)."""
 
-    def constraints(q: Any, k: Any) -> Any:
+    def constraints(q: Vector, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a.parametrisation, q)
         gap = b.point(qb, k, "Y") - a.point(qa, k, "X")
         if len(joint_type.locked_translations) == a.parametrisation.dimension:
@@ -131,13 +135,15 @@ def joint_constraints(a: JointFrame, b: JointFrame, joint_type: JointType) -> Mo
     return constraints
 
 
-def split_pair(a: Parametrisation, q: Any) -> tuple[Any, Any]:
+def split_pair(a: Parametrisation, q: Vector) -> tuple[Vector, Vector]:
     """Return the coordinates of the first and of the second body."""
     n = len(a.names)
     return q[:n], q[n:]
 
 
-def cos_sin_angle(a: Parametrisation, b: Parametrisation, q: Any, A: Any, B: Any) -> tuple[Any, Any]:
+def cos_sin_angle(
+    a: Parametrisation, b: Parametrisation, q: Vector, A: Vector, B: Vector
+) -> tuple[ScalarLike, ScalarLike]:
     """Return cosine and sine of the joint angle of b relative to a (times the lengths of the directors)."""
     qa, qb = split_pair(a, q)
     axis_b = b.vector(qb, B[:, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from livens.multibody.inertia import Inertia
 from livens.multibody.ring_modes import ModalRingParametrisation, RingModes
 from livens.multibody.sections import Section
 from livens.scene import shapes
+from livens.types import ModelFunction, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Fraction of the step at which IMEX schemes evaluate elastic forces: the midpoint, which conserves their energy.
 ELASTIC_BETA = 0.5
@@ -85,30 +90,30 @@ def mode_elements(modal_coordinates: Any, name: str, n: int, modes: RingModes, d
 
 
 # -- functions of the elements, defined once so that elements share their code ----------------------------------------
-def _modal_kinetic_energy(v: Any, k: Any) -> Any:
+def _modal_kinetic_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass / 2 * m.dot(v, v)
 
 
-def _modal_potential(q: Any, k: Any) -> Any:
+def _modal_potential(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.stiffness / 2 * m.dot(q, q)
 
 
-def _modal_dissipation(v: Any, k: Any) -> Any:
+def _modal_dissipation(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.damping / 2 * m.dot(v, v)
 
 
-def _no_visual(q: Any) -> list[shapes.Shape]:
+def _no_visual(q: Vector) -> list[shapes.Shape]:
     """Return no shapes: the visual of the ring shows its modes."""
     return []
 
 
 @functools.cache
-def _ring_visual(parametrisation: ModalRingParametrisation, radius: float, thick: float) -> Any:
+def _ring_visual(parametrisation: ModalRingParametrisation, radius: float, thick: float) -> ModelFunction:
     """Return the visual of the deformed ring, as a chain of short cylinders."""
     angles = np.linspace(0, 2 * np.pi, _SEGMENTS + 1)
     level = [0.0] * (parametrisation.dimension - 2)
 
-    def visual(q: Any) -> list[shapes.Shape]:
+    def visual(q: Vector) -> list[shapes.Shape]:
         points = [parametrisation.point(q, radius * np.array([np.cos(a), np.sin(a), *level])) for a in angles]
         draw, size = (shapes.cylinder, thick) if parametrisation.dimension == 3 else (shapes.rod, 2 * thick)
         return [draw(a, b, size) for a, b in itertools.pairwise(points)]

@@ -10,6 +10,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.multibody.body_elements import BodyElement, check_bodies
+from livens.types import ArrayLike, Vector
 
 
 def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
@@ -45,7 +46,7 @@ def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
     return lambda q: np.hstack(blocks)
 
 
-def angular_momentum(bodies: Sequence[BodyElement], axis: Any = None) -> Callable[[Any], Any]:
+def angular_momentum(bodies: Sequence[BodyElement], axis: ArrayLike | None = None) -> Callable[[Any], Any]:
     """Return the generator of rotations of all bodies about the axes through the origin.
 
     See Kinon and Betsch 2024, eq. 65.
@@ -69,7 +70,7 @@ def angular_momentum(bodies: Sequence[BodyElement], axis: Any = None) -> Callabl
     [-3.0, 2.0, 0.0]
     """
 
-    def generator(q: Any) -> Any:
+    def generator(q: Vector) -> Vector:
         blocks, start = [], 0
         for body in bodies:
             blocks.append(body.parametrisation.rotation_generator(q[start : start + len(body.coordinates)]))

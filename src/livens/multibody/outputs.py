@@ -22,6 +22,7 @@ from livens.multibody.force_outputs import ElementIndex, wrench_from_generalised
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.penalty_joint import PenaltyJoint
+from livens.types import Expr, ModelFunction
 
 if TYPE_CHECKING:
     from livens.multibody.builder.base import ModelBase
@@ -100,7 +101,7 @@ def _resolved_in_frame(name: str, quantity: Quantity, frame: Marker | None, inde
             f"{name}: only a vector of {d} numbers can be resolved in a frame, which {quantity.description} is not"
         )
 
-    def resolved(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def resolved(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         frame_q = m.from_casadi(q[[index[str(c)] for c in frame.body.coordinates]])
         axes = [m.to_casadi(m.array(frame.body.parametrisation.vector(frame_q, frame.axes[:, i]))) for i in range(d)]
         vector = quantity.expression(q, v, lam, t, k)
@@ -118,7 +119,7 @@ def _sensor_outputs(name: str, marker: Marker, frame: Marker | None, index: Mapp
     """Return position ``A^T (x - x_frame)`` and velocity of a point relative to a frame."""
     d, dofs = marker.body.dimension, [index[str(c)] for c in marker.body.coordinates]
 
-    def relative_position(q: Any) -> Any:
+    def relative_position(q: Expr) -> Expr:
         x = marker.body.parametrisation.point(m.from_casadi(q[dofs]), marker.local_position)
         if frame is None:
             return m.to_casadi(m.array(x))
@@ -127,7 +128,7 @@ def _sensor_outputs(name: str, marker: Marker, frame: Marker | None, index: Mapp
         axes = [frame.body.parametrisation.vector(frame_q, frame.axes[:, i]) for i in range(d)]
         return m.to_casadi(m.array([m.dot(axis, gap) for axis in axes]))
 
-    def rate(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def rate(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         symbol = ca.SX.sym("q", q.numel())
         rate_function = ca.Function("rate", [symbol, v], [ca.jtimes(relative_position(symbol), symbol, v)])
         return rate_function(q, v)
@@ -148,7 +149,7 @@ def _drive_force(drive: Element, multiplier: int, unit: str) -> Quantity:
 
 
 def _coupling_outputs(coupling: Coupling, multiplier: int, i: list[int]) -> dict[str, Quantity]:
-    def values(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def values(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         return m.to_casadi(m.array(coupling.values(m.from_casadi(q[i]))))
 
     joint, quantity, coefficient = coupling.terms[-1]
@@ -184,14 +185,14 @@ def _link_tension(link: Element, multiplier: int, length: int) -> Quantity:
     )
 
 
-def _user_output(function: Callable[..., Any]) -> Callable[..., Any]:
+def _user_output(function: ModelFunction) -> ModelFunction:
     return lambda q, v, lam, t, k: m.to_casadi(m.array(function(m.from_casadi(q), m.from_casadi(v))))
 
 
 def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
     d, parametrisation = body.dimension, body.parametrisation
 
-    def local(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def local(function: Callable[[Any, Any], Any]) -> ModelFunction:
         return lambda q, v, lam, t, k: m.to_casadi(m.array(function(m.from_casadi(q[i]), m.from_casadi(v[i]))))
 
     outputs = {
@@ -222,7 +223,7 @@ def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
 def _joint_outputs(joint: Joint, i: list[int]) -> dict[str, Quantity]:
     name = joint.name
 
-    def local(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def local(function: Callable[[Any, Any], Any]) -> ModelFunction:
         return lambda q, v, lam, t, k: m.to_casadi(m.array([function(m.from_casadi(q[i]), m.from_casadi(v[i]))]))
 
     outputs = {}
@@ -241,7 +242,7 @@ def _constraint_outputs(system: System, constraint: BodyConstraint, number: int,
     parameter_indices = list(system.element_parameters[number])
     outputs = {}
 
-    def residual(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def residual(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         residual_function = ca.Function(
             "g", [model.q, model.t, model.k], [ca.densify(model.g[: model.n_position_constraints])]
         )
@@ -256,10 +257,10 @@ def _constraint_outputs(system: System, constraint: BodyConstraint, number: int,
     def reaction() -> ca.Function:
         return _reaction_wrench(model, constraint)
 
-    def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def force(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         return reaction()(q[i], lam[multipliers], t, k[parameter_indices])[0]
 
-    def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def torque(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         return reaction()(q[i], lam[multipliers], t, k[parameter_indices])[1]
 
     outputs["force"] = Quantity(
@@ -291,10 +292,10 @@ def _penalty_joint_outputs(
         "hold", [model.q, model.v, model.k], [ca.densify(invariants), ca.densify(force_on_b)]
     )
 
-    def residuals(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def residuals(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         return outputs_function(q[i], v[i], k[parameter_indices])[0]
 
-    def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def force(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         return outputs_function(q[i], v[i], k[parameter_indices])[1]
 
     return {

@@ -12,6 +12,7 @@ import numpy as np
 
 from livens import math as m
 from livens import rotations as rot
+from livens.types import ArrayLike, FloatArray, Vector
 
 
 @dataclass(frozen=True)
@@ -40,39 +41,39 @@ class Parametrisation:
         """True if the body has an orientation."""
         return True
 
-    def point(self, q: Any, X: Any) -> Any:
+    def point(self, q: Vector, X: Any) -> Any:
         """Return the position of the body-fixed point X in space."""
         raise NotImplementedError
 
-    def vector(self, q: Any, X: Any) -> Any:
+    def vector(self, q: Vector, X: Vector) -> Any:
         """Return a body-fixed vector in space."""
         return self.rotation_matrix(q) @ X
 
-    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+    def velocity(self, q: Vector, v: Vector, X: Vector) -> Any:
         """Return the velocity of the body-fixed point X."""
         raise NotImplementedError
 
-    def generalised_force(self, q: Any, X: Any, f: Any) -> Any:
+    def generalised_force(self, q: Vector, X: Vector, f: Vector) -> Any:
         """Return the generalised force of a force f at the point X; its power is ``f . velocity(q, v, X)``."""
         raise NotImplementedError
 
-    def generalised_force_on_vector(self, X: Any, f: Any) -> Any:
+    def generalised_force_on_vector(self, X: Vector, f: Vector) -> Any:
         """Return the generalised force on a body-fixed vector X; its power is ``f . d/dt vector(q, X)``."""
         raise NotImplementedError
 
-    def generalised_torque(self, q: Any, tau: Any) -> Any:
+    def generalised_torque(self, q: Any, tau: Any) -> Vector:
         """Return the generalised force of a spatial torque; its power is ``tau . omega``."""
         raise NotImplementedError
 
-    def rotation_matrix(self, q: Any) -> Any:
+    def rotation_matrix(self, q: Vector) -> Vector:
         """Return the rotation matrix from body axes to space."""
         raise NotImplementedError
 
-    def rotation_generator(self, q: Any) -> Any:
+    def rotation_generator(self, q: Vector) -> Vector:
         """Return the infinitesimal generators of rotations about the spatial axes, one row per axis (plane: one)."""
         raise NotImplementedError
 
-    def from_pose(self, position: Any, R: np.ndarray) -> np.ndarray:
+    def from_pose(self, position: FloatArray, R: np.ndarray) -> np.ndarray:
         """Return the coordinates q of a pose; the columns of R are the body axes."""
         raise NotImplementedError
 
@@ -89,16 +90,16 @@ class GroundParametrisation(Parametrisation):
     def names(self) -> tuple[str, ...]:
         return ()
 
-    def point(self, q: Any, X: Any) -> Any:
+    def point(self, q: Vector, X: Vector) -> Any:
         return X
 
-    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+    def velocity(self, q: Vector, v: Vector, X: Vector) -> Any:
         return np.zeros(self.dimension)
 
-    def vector(self, q: Any, X: Any) -> Any:
+    def vector(self, q: Vector, X: Vector) -> Any:
         return X
 
-    def generalised_force_on_vector(self, X: Any, f: Any) -> Any:
+    def generalised_force_on_vector(self, X: Vector, f: Vector) -> Any:
         return np.zeros(0)
 
 
@@ -122,25 +123,25 @@ class DirectorParametrisation(Parametrisation):
     def has_orientation(self) -> bool:
         return self.directors > 0
 
-    def split(self, q: Any) -> list[Any]:
+    def split(self, q: Vector) -> list[Vector]:
         """Return the reference point and the directors."""
         d = self.dimension
         return [q[d * i : d * (i + 1)] for i in range(1 + self.directors)]
 
-    def point(self, q: Any, X: Any) -> Any:
+    def point(self, q: Vector, X: Any) -> Any:
         origin, *directors = self.split(q)
         return sum((X[i] * d for i, d in enumerate(directors)), origin)
 
-    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+    def velocity(self, q: Vector, v: Vector, X: Vector) -> Any:
         return self.point(v, X)
 
-    def generalised_force(self, q: Any, X: Any, f: Any) -> Any:
+    def generalised_force(self, q: Vector, X: Vector, f: Vector) -> Vector:
         return np.concatenate([f, *(X[i] * f for i in range(self.directors))])
 
-    def generalised_force_on_vector(self, X: Any, f: Any) -> Any:
+    def generalised_force_on_vector(self, X: Vector, f: Vector) -> Any:
         return np.concatenate([0.0 * f, *(X[i] * f for i in range(self.directors))])
 
-    def generalised_torque(self, q: Any, tau: Any) -> Any:
+    def generalised_torque(self, q: Any, tau: Any) -> Vector:
         # forces (A^-1 tau) x d_i with A = sum (d_i.d_i I - d_i d_i^T): their moment is tau and their power tau.omega,
         # also at the midpoint of a step, where the directors are shorter than one and not exactly orthogonal
         origin, *directors = self.split(q)
@@ -152,14 +153,14 @@ class DirectorParametrisation(Parametrisation):
             omega_like = _solve3(A, m.array(tau))
         return np.concatenate([0.0 * origin, *(_cross(omega_like, d) for d in directors)])
 
-    def rotation_matrix(self, q: Any) -> Any:
+    def rotation_matrix(self, q: Vector) -> Vector:
         return np.column_stack(self.split(q)[1:])
 
-    def vector(self, q: Any, X: Any) -> Any:
+    def vector(self, q: Vector, X: Vector) -> Any:
         directors = self.split(q)[1:]
         return sum((X[i] * d for i, d in enumerate(directors[1:], 1)), X[0] * directors[0])
 
-    def rotation_generator(self, q: Any) -> Any:
+    def rotation_generator(self, q: Vector) -> Vector:
         if self.dimension == 2:
             return m.array([np.concatenate([_cross(1.0, vector) for vector in self.split(q)])])
         generators: list[list[Any]] = [[], [], []]  # e_i x part, without products by zero and one
@@ -168,10 +169,10 @@ class DirectorParametrisation(Parametrisation):
                 row += cross_terms
         return m.array(generators)
 
-    def from_pose(self, position: Any, R: np.ndarray) -> np.ndarray:
+    def from_pose(self, position: FloatArray, R: np.ndarray) -> np.ndarray:
         return np.concatenate([position, *(R[: self.dimension, i] for i in range(self.directors))])
 
-    def from_twist(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
+    def from_twist(self, q: np.ndarray, velocity: ArrayLike, omega: FloatArray | float) -> np.ndarray:
         return np.concatenate([velocity, *(_cross(omega, d) for d in self.split(q)[1:])])
 
 
@@ -196,35 +197,35 @@ class QuaternionParametrisation(Parametrisation):
     def has_translation(self) -> bool:
         return not self.fixed
 
-    def _split(self, q: Any) -> tuple[Any, Any]:
+    def _split(self, q: Vector) -> tuple[Any, Any]:
         return (np.zeros(3), q) if self.fixed else (q[:3], q[3:])
 
-    def _join(self, translation: Any, rotation: Any) -> Any:
+    def _join(self, translation: Vector, rotation: Vector) -> Vector:
         return rotation if self.fixed else np.concatenate([translation, rotation])
 
-    def point(self, q: Any, X: Any) -> Any:
+    def point(self, q: Vector, X: Vector) -> Any:
         origin, quaternion = self._split(q)
         return origin + rot.rotate(quaternion, X)
 
-    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+    def velocity(self, q: Vector, v: Vector, X: Vector) -> Any:
         # E(q) G(v)^T = E(v) G(q)^T (136), so d/dt R(q) X = 2 E(q) G(v)^T X
         (_, quaternion), (rate, v4) = self._split(q), self._split(v)
         return rate + 2 * (rot.E(quaternion) @ (rot.G(v4).T @ X))
 
-    def generalised_force(self, q: Any, X: Any, f: Any) -> Any:
+    def generalised_force(self, q: Vector, X: Vector, f: Vector) -> Vector:
         # (126): the transpose of 2 E(q) Xbar, with G(v)^T X = Xbar v (137) and Xbar skew
         _, quaternion = self._split(q)
         return self._join(f, -2 * (rot.G(rot.E(quaternion).T @ f).T @ X))
 
-    def generalised_torque(self, q: Any, tau: Any) -> Any:
+    def generalised_torque(self, q: Any, tau: Any) -> Vector:
         # (128), divided by q.q = 1: at the midpoint of a step |q| < 1, and the torque must not change
         origin, quaternion = self._split(q)
         return self._join(0.0 * origin, 2 / m.dot(quaternion, quaternion) * (rot.E(quaternion).T @ tau))
 
-    def rotation_matrix(self, q: Any) -> Any:
+    def rotation_matrix(self, q: Vector) -> Vector:
         return rot.to_matrix(self._split(q)[1])
 
-    def rotation_generator(self, q: Any) -> Any:
+    def rotation_generator(self, q: Vector) -> Vector:
         # (61): q -> exp(a/2 xi) o q, so xi(q) = E(q)^T xi/2 and the momentum is L = E(q) p/2 (64)
         origin, quaternion = self._split(q)
         half = rot.E(quaternion) / 2
@@ -232,20 +233,20 @@ class QuaternionParametrisation(Parametrisation):
             return half
         return np.hstack([m.array([_cross(axis, origin) for axis in np.eye(3)]), half])
 
-    def from_pose(self, position: Any, R: np.ndarray) -> np.ndarray:
+    def from_pose(self, position: FloatArray, R: np.ndarray) -> np.ndarray:
         return np.asarray(self._join(position, rot.from_matrix(R)))
 
-    def from_twist(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:
+    def from_twist(self, q: np.ndarray, velocity: FloatArray, omega: FloatArray) -> np.ndarray:
         return np.asarray(self._join(velocity, rot.rate_from_spatial(self._split(q)[1], omega)))
 
 
-def _solve3(A: Any, b: Any) -> Any:
+def _solve3(A: Vector, b: Vector) -> Vector:
     """Solve a symmetric 3x3 system by cofactors."""
     cofactors = [m.cross(A[(i + 1) % 3], A[(i + 2) % 3]) for i in range(3)]
     return m.array([m.dot(c, b) for c in cofactors]) / m.dot(A[0], cofactors[0])
 
 
-def _cross(omega: Any, d: Any) -> Any:
+def _cross(omega: Any, d: Any) -> Vector:
     """Return ``omega x d``; in the plane omega is a scalar."""
     if len(d) == 3:
         return m.cross(omega, d)

@@ -17,6 +17,7 @@ from livens.multibody.body import Body
 from livens.multibody.joint import Joint
 from livens.multibody.joint_types import JointType, split_pair
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
+from livens.types import ScalarLike, Vector
 
 
 @functools.cache
@@ -26,7 +27,7 @@ def _constraint_residuals(a: Parametrisation, b: Parametrisation, joint_type: Jo
     The residuals are invariant under rigid motions of both bodies: springs and dampers conserve the momenta.
     """
 
-    def residuals(q: Any, k: Any) -> Any:
+    def residuals(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         qa, qb = split_pair(a, q)
         separation = b.point(qb, k.Y) - a.point(qa, k.X)
         if (
@@ -45,7 +46,7 @@ def _constraint_residuals(a: Parametrisation, b: Parametrisation, joint_type: Jo
 def _energy(residuals: ModelFunction) -> InvariantForm:
     """Return the energy ``sum stiffness_i g_i^2/2`` as a function of invariants that are at most quadratic."""
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         return sum(0.5 * stiffness * x**2 for stiffness, x in zip(k.stiffness, w, strict=True))
 
     return of_invariants(residuals, energy)
@@ -53,7 +54,7 @@ def _energy(residuals: ModelFunction) -> InvariantForm:
 
 @functools.cache
 def _dissipation(residuals: ModelFunction) -> ModelFunction:
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         residual = m.to_casadi(m.array(list(residuals(q, k))))
         rates = m.from_casadi(ca.densify(ca.jtimes(residual, m.to_casadi(q), m.to_casadi(v))))
         return sum(0.5 * damping * x**2 for damping, x in zip(k.damping, rates, strict=True))

@@ -8,16 +8,20 @@ midpoint, and the control law uses the mean of z at both ends. Its work is part 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.multibody.body_elements import BodyElement
-from livens.multibody.joint_forces import Law, conjugate_force, coordinate_and_rate, joint_invariants
+from livens.multibody.joint_forces import Law, conjugate_force, joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Mass of the integrator coordinate in kg: an error of one radian has half of this as kinetic energy in J.
 _INTEGRATOR_MASS = 1e-8
@@ -37,19 +41,18 @@ def integrator_body(name: str) -> BodyElement:
     )
 
 
-def _energy(v: Any, k: Any) -> Any:
+def _energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * v[0] ** 2
 
 
 @functools.cache
 def integrator_constraint(a: Parametrisation, b: Parametrisation, reference: Law, rotational: bool) -> ModelFunction:
-    """Return the constraint ``z' = target - angle`` (within half a turn), or that of a displacement."""
+    """Return the constraint ``z' = target - angle``, or that of a displacement."""
     invariants_of = joint_invariants(a, b, rotational)
 
-    def rates(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def rates(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         w = invariants_of(q[:-1], k)
-        value = m.atan2(w[1], w[0]) if rotational else w[0]
-        return [v[-1] - wrapped_error(reference(t) - value, rotational)]
+        return [v[-1] - (reference(t, k) - joint_coordinate(w, k, rotational))]
 
     return rates
 
@@ -59,13 +62,8 @@ def pid_force(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool
     """Return the PID force: a law of time, joint coordinate and rate, plus ``k.integral`` times the integral."""
     invariants_of = joint_invariants(a, b, rotational)
 
-    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
-        magnitude = law(t, *coordinate_and_rate(w, u, rotational), k) + k.integral * w[-1]
+    def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
+        magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k) + k.integral * w[-1]
         return [*conjugate_force(w, magnitude, rotational), 0.0]
 
     return of_invariants(lambda q, k: [*invariants_of(q[:-1], k), q[-1]], forces)
-
-
-def wrapped_error(difference: Any, rotational: bool) -> Any:
-    """Return a difference of angles within half a turn; a difference of displacements is unchanged."""
-    return m.atan2(m.sin(difference), m.cos(difference)) if rotational else difference

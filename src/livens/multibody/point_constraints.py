@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.errors import InputError
@@ -12,7 +12,11 @@ from livens.models.element import Element
 from livens.multibody import visuals
 from livens.multibody.body_elements import attachment_pair, relative_position
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import Vector
 from livens.validation import check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @functools.cache
@@ -57,7 +61,7 @@ def spherical_joint(point_a: Any, point_b: Any) -> Element:
 
 @functools.cache
 def _distance_constraint(a: Parametrisation, b: Parametrisation) -> ModelFunction:
-    def constraints(q: Any, k: Any) -> Any:
+    def constraints(q: Vector, k: ParameterNamespace) -> Any:
         x = relative_position(a, b, q, k)
         return [0.5 * (m.dot(x, x) - k.length**2)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens import rotations as rot
@@ -14,14 +14,18 @@ from livens.models.element import Element, InvariantForm, of_invariants
 from livens.multibody import visuals
 from livens.multibody.body_elements import BodyElement, attachment_pair, check_body, relative_position
 from livens.multibody.parametrisation import Parametrisation, QuaternionParametrisation
+from livens.types import ScalarLike, Vector
 from livens.validation import check_nonnegative
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @functools.cache
 def _squared_distance(a: Parametrisation, b: Parametrisation) -> ModelFunction:
     """Return the squared distance of two points as an invariant."""
 
-    def invariants(q: Any, k: Any) -> Any:
+    def invariants(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         x = relative_position(a, b, q, k)
         return [m.dot(x, x)]
 
@@ -38,11 +42,11 @@ def _spring_energy(a: Parametrisation, b: Parametrisation, has_free_length: bool
     """
     linear = a.is_linear and b.is_linear
 
-    def invariants(q: Any, k: Any) -> Any:
+    def invariants(q: Vector, k: ParameterNamespace) -> Vector | list[ScalarLike]:
         x = relative_position(a, b, q, k)
         return [m.dot(x, x)] if linear else x
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         square = w[0] if linear else m.dot(w, w)
         # without a free length there is no square root, whose derivative at zero distance is infinite
         return 0.5 * k.stiffness * ((m.sqrt(square) - k.length) ** 2 if has_free_length else square)
@@ -84,7 +88,7 @@ def spring(point_a: Any, point_b: Any, stiffness: float, free_length: float = 0.
     )
 
 
-def _relative_rotation(q: Any) -> Any:
+def _relative_rotation(q: Vector) -> Vector:
     """Return the vector part of conj(q_a) o q_b: bilinear, and invariant under a common rotation."""
     return rot.product(rot.conjugate(q[:4]), q[4:])[1:]
 
@@ -141,11 +145,11 @@ def _newtonian_potential(a: Parametrisation, b: Parametrisation) -> InvariantFor
     """Return the gravitational potential as a function of the squared distance or the connecting vector."""
     linear = a.is_linear and b.is_linear
 
-    def invariants(q: Any, k: Any) -> Any:
+    def invariants(q: Vector, k: ParameterNamespace) -> Any:
         x = relative_position(a, b, q, k)
         return [m.dot(x, x)] if linear else x
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         return -k.constant * k.mass * k.other / m.sqrt(w[0] if linear else m.dot(w, w))
 
     return of_invariants(invariants, energy)
@@ -200,7 +204,7 @@ def _damper_dissipation(a: Parametrisation, b: Parametrisation, axial: bool) -> 
         invariants = _squared_distance(a, b)
         return of_invariants(invariants, lambda w, u, k: 0.5 * k.viscosity * u[0] ** 2 / (4 * w[0]))
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         n = len(a.names)
         rate = a.velocity(q[:n], v[:n], k.X) - b.velocity(q[n:], v[n:], k.Y)
         if not axial:

@@ -16,6 +16,7 @@ import numpy as np
 
 from livens import math as m
 from livens.multibody.parametrisation import DirectorParametrisation
+from livens.types import FloatArray, ScalarLike, Vector
 
 #: Lower bound of a squared radius in m^2: avoids division by zero at the centre.
 _MIN_SQUARED_RADIUS = 1e-300
@@ -53,7 +54,7 @@ class RingModes:
         return tuple(f"{letter}{n}" for n in self.wave_numbers for letter in "ab")
 
 
-def harmonics(c: Any, s: Any, wave_numbers: Sequence[int]) -> list[tuple[Any, Any]]:
+def harmonics(c: ScalarLike, s: ScalarLike, wave_numbers: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return ``cos(n theta)`` and ``sin(n theta)`` for every n, by the addition theorem."""
     values, harmonic = [], (c, s)
     for n in range(2, max(wave_numbers, default=1) + 1):
@@ -63,7 +64,7 @@ def harmonics(c: Any, s: Any, wave_numbers: Sequence[int]) -> list[tuple[Any, An
     return values
 
 
-def mode_shapes(c: Any, s: Any, wave_numbers: Sequence[int]) -> list[tuple[Any, Any]]:
+def mode_shapes(c: ScalarLike, s: ScalarLike, wave_numbers: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return the mode shapes at an angle: radial and tangential displacement per modal coordinate."""
     shapes = []
     for n, (cosine, sine) in zip(wave_numbers, harmonics(c, s, wave_numbers), strict=True):
@@ -94,41 +95,41 @@ class ModalRingParametrisation(DirectorParametrisation):
         """Number of coordinates of the frame."""
         return self.dimension * (1 + self.directors)
 
-    def _shapes_at(self, X: Any) -> list[Any]:
+    def _shapes_at(self, X: Sequence[float] | Vector) -> list[Any]:
         """Return the mode shapes at the point X, in the frame."""
         radius = m.sqrt(X[0] ** 2 + X[1] ** 2 + _MIN_SQUARED_RADIUS)
         c, s = X[0] / radius, X[1] / radius
         out_of_plane = [0.0] * (self.dimension - 2)
         return [m.array([w * c - u * s, w * s + u * c, *out_of_plane]) for w, u in mode_shapes(c, s, self.wave_numbers)]
 
-    def _modal_displacement(self, r: Any, X: Any) -> Any:
+    def _modal_displacement(self, r: Vector, X: Sequence[float] | Vector) -> Vector:
         """Return the modal displacement of the point X."""
         return sum((r[j] * shape for j, shape in enumerate(self._shapes_at(X))), m.array([0.0] * self.dimension))
 
-    def point(self, q: Any, X: Any) -> Any:
+    def point(self, q: Vector, X: Sequence[float] | Vector) -> Any:
         deformed_point = m.array(list(X)) + self._modal_displacement(q[self.frame_size :], X)
         return super().point(q, deformed_point)
 
-    def velocity(self, q: Any, v: Any, X: Any) -> Any:
+    def velocity(self, q: Vector, v: Vector, X: Vector) -> Any:
         deformed_point = m.array(list(X)) + self._modal_displacement(q[self.frame_size :], X)
         return super().point(v, deformed_point) + self.vector(q, self._modal_displacement(v[self.frame_size :], X))
 
-    def generalised_force(self, q: Any, X: Any, f: Any) -> Any:
+    def generalised_force(self, q: Vector, X: Vector, f: FloatArray) -> Vector:
         deformed_point = m.array(list(X)) + self._modal_displacement(q[self.frame_size :], X)
         modal_forces = [m.dot(self.vector(q, shape), m.array(list(f))) for shape in self._shapes_at(X)]
         return np.concatenate([super().generalised_force(q, deformed_point, f), m.array(modal_forces)])
 
-    def generalised_force_on_vector(self, X: Any, f: Any) -> Any:
+    def generalised_force_on_vector(self, X: Any, f: FloatArray) -> Any:
         return np.concatenate([super().generalised_force_on_vector(X, f), np.zeros(2 * len(self.wave_numbers))])
 
-    def generalised_torque(self, q: Any, tau: Any) -> Any:
+    def generalised_torque(self, q: Any, tau: Any) -> Vector:
         return np.concatenate([super().generalised_torque(q, tau), np.zeros(2 * len(self.wave_numbers))])
 
-    def rotation_generator(self, q: Any) -> Any:
+    def rotation_generator(self, q: Vector) -> Vector:
         rows = super().rotation_generator(q)
         return np.hstack([rows, np.zeros((len(rows), 2 * len(self.wave_numbers)))])
 
-    def from_pose(self, position: Any, R: np.ndarray) -> np.ndarray:
+    def from_pose(self, position: FloatArray, R: np.ndarray) -> np.ndarray:
         return np.concatenate([super().from_pose(position, R), np.zeros(2 * len(self.wave_numbers))])
 
     def from_twist(self, q: np.ndarray, velocity: Any, omega: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ tangential velocity is zero. The first condition is quadratic in directors, the 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from livens.multibody.body_constraint import BodyConstraint, snap_to_axes
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.joint_types import JointType
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import FloatArray, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 _NO_JOINT_TYPE = JointType((), axis=False)
 
@@ -28,7 +33,7 @@ _NO_JOINT_TYPE = JointType((), axis=False)
 def _touching_constraint(b: Parametrisation, is_disc: bool) -> ModelFunction:
     """Return the touching constraint of a disc or a ball on the plane."""
 
-    def constraints(q: Any, k: Any) -> Any:
+    def constraints(q: Vector, k: ParameterNamespace) -> Any:
         z = m.dot(k.plane[2], q[:3] - k.origin)
         if not is_disc:
             return [z - k.radius]
@@ -38,7 +43,7 @@ def _touching_constraint(b: Parametrisation, is_disc: bool) -> ModelFunction:
     return constraints
 
 
-def contact_arm(b: Parametrisation, q: Any, k: Any, is_disc: bool) -> Any:
+def contact_arm(b: Parametrisation, q: Vector, k: ParameterNamespace, is_disc: bool) -> Vector:
     """Return the vector from the centre to the contact point."""
     n = k.plane[2]
     if not is_disc:
@@ -51,7 +56,7 @@ def contact_arm(b: Parametrisation, q: Any, k: Any, is_disc: bool) -> Any:
 def _no_slip(b: Parametrisation, is_disc: bool) -> ModelFunction:
     """Return the tangential velocity components of the contact point."""
 
-    def rates(q: Any, v: Any, k: Any) -> Any:
+    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         slip = v[:3] + m.cross(angular_velocity(b, q, v), contact_arm(b, q, k, is_disc))
         return [m.dot(k.plane[0], slip), m.dot(k.plane[1], slip)]
 
@@ -60,7 +65,7 @@ def _no_slip(b: Parametrisation, is_disc: bool) -> ModelFunction:
 
 @functools.cache
 def _no_lateral_velocity(b: Parametrisation) -> ModelFunction:
-    def rates(q: Any, v: Any, k: Any) -> Any:
+    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [m.dot(b.vector(q, k.across), b.velocity(q, v, k.Y))]
 
     return rates
@@ -70,7 +75,15 @@ class Rolling(BodyConstraint):
     """Ball, or thin disc about its axis, rolling without slip on a plane of the ground."""
 
     def __init__(
-        self, name: str, body_a: Body, body_b: Body, *, radius: float, at: Any, normal: np.ndarray, disc_axis: Any
+        self,
+        name: str,
+        body_a: Body,
+        body_b: Body,
+        *,
+        radius: float,
+        at: FloatArray,
+        normal: np.ndarray,
+        disc_axis: Any,
     ) -> None:
         super().__init__(name, "rolling", _NO_JOINT_TYPE, body_a, body_b)
         is_disc = disc_axis is not None
@@ -91,7 +104,7 @@ class Rolling(BodyConstraint):
 class KnifeEdge(BodyConstraint):
     """Knife-edge constraint: a point of the second body has no velocity along a body-fixed direction."""
 
-    def __init__(self, name: str, body_a: Body, body_b: Body, *, at: Any, lateral: np.ndarray) -> None:
+    def __init__(self, name: str, body_a: Body, body_b: Body, *, at: FloatArray, lateral: np.ndarray) -> None:
         super().__init__(name, "knife edge", _NO_JOINT_TYPE, body_a, body_b)
         local_position = snap_to_axes(body_b.to_local(at))
         self.parameters["Y"] = local_position

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError
+from livens.types import ArrayLike
 from livens.validation import check_array, check_number, check_positive
 
 #: Largest size of a section in m; its fourth power must not overflow.
@@ -105,7 +106,7 @@ class Section:
 
     @classmethod
     def general(
-        cls, *, EA: float, GA: Any, GJ: float, EI: Any, mass: float, inertia: Any, radius: float | None = None
+        cls, *, EA: float, GA: float, GJ: float, EI: float, mass: float, inertia: ArrayLike, radius: float | None = None
     ) -> Section:
         """Return a section with given stiffnesses.
 
@@ -236,7 +237,7 @@ class Section:
         return cls(stiffness, rho * A, [rho * (I2 + I3), rho * I2, rho * I3], radius)
 
 
-def _two_values(name: str, value: Any) -> np.ndarray:
+def _two_values(name: str, value: float) -> np.ndarray:
     values = check_array(name, value)
     if values.shape not in ((), (1,), (2,)):
         raise InputError(f"{name} must be one number, or two for the two axes of the section, got {value!r}")

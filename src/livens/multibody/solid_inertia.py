@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from livens.types import ArrayLike
 
 #: Default ratio of radius to length of a rod: without thickness, it has no inertia about its axis.
 DEFAULT_SLENDERNESS = 0.02
@@ -17,7 +17,7 @@ def rod_inertia(length: float, mass: float, radius: float | None = None) -> np.n
     return np.array([mass * r**2 / 2, transverse, transverse])
 
 
-def box_inertia(size: Any, mass: float) -> np.ndarray:
+def box_inertia(size: ArrayLike, mass: float) -> np.ndarray:
     """Return the principal moments of a box with edges along the axes."""
     x, y, z = np.asarray(size, dtype=float) ** 2
     return mass / 12 * np.array([y + z, x + z, x + y])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from livens.models.penalty_contact import PenaltyContact
 from livens.multibody import visuals
 from livens.multibody.body_elements import AttachmentPoint, attachment_pair, relative_position
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ArrayLike, ScalarLike, Vector
 from livens.validation import check_array, check_nonnegative
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 # Each contact consists of two functions: invariants of the coordinates, and gaps as functions of these. Both are cached
@@ -24,18 +29,18 @@ def _distance(a: Parametrisation, b: Parametrisation) -> ModelFunction:
     """Return the squared distance, or the connecting vector where the square is not quadratic."""
     linear = a.is_linear and b.is_linear
 
-    def invariants(q: Any, k: Any) -> Any:
+    def invariants(q: Vector, k: ParameterNamespace) -> Any:
         x = relative_position(a, b, q, k)
         return [m.dot(x, x)] if linear else x
 
     return invariants
 
 
-def _gap_of_square(w: Any, k: Any) -> Any:
+def _gap_of_square(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace) -> Any:
     return [m.sqrt(w[0]) - k.reach]
 
 
-def _gap_of_vector(w: Any, k: Any) -> Any:
+def _gap_of_vector(w: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [m.norm(w) - k.reach]
 
 
@@ -101,15 +106,15 @@ def _height(a: Parametrisation) -> ModelFunction:
     return lambda q, k: [m.dot(k.normal, a.point(q, k.X) - k.origin)]
 
 
-def _gap_of_height(w: Any, k: Any) -> Any:
+def _gap_of_height(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [w[0] - k.reach]
 
 
 def sphere_plane(
     point: Any,
     radius: float,
-    origin: Any,
-    normal: Any,
+    origin: ArrayLike,
+    normal: ArrayLike,
     *,
     stiffness: float,
     law: str = "linear",
@@ -177,15 +182,15 @@ def _position(a: Parametrisation) -> ModelFunction:
     return lambda q, k: a.point(q, k.X)
 
 
-def _gaps_of_walls(w: Any, k: Any) -> Any:
+def _gaps_of_walls(w: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [*(w - k.lower - k.reach), *(k.upper - k.reach - w)]
 
 
 def sphere_in_box(
     point: Any,
     radius: float,
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     *,
     stiffness: float,
     law: str = "linear",

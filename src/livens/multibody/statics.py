@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -12,6 +11,7 @@ from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.system import System
 from livens.multibody.assembly import Assembly, TwistCoordinates, null_space
+from livens.types import Expr
 
 #: Largest number of iterations, largest step (rad, m), relative force tolerance, largest number of step halvings.
 _MAX_ITERATIONS, _MAX_STEP, _FORCE_TOL, _MAX_BACKTRACKING = 200, 0.3, 1e-9, 30
@@ -67,7 +67,7 @@ class StaticEquations:
         balance, jacobian, V = self._function(q, lam, 0.0, self._k)
         return np.array(balance).ravel(), np.array(jacobian), float(V)
 
-    def _retract(self, q: Any, y: Any) -> Any:
+    def _retract(self, q: Expr, y: Expr) -> Expr:
         """Return the coordinates after a small motion, accurate to second order (retraction)."""
         new, start = ca.SX(q), 0
         for frame in self.twist.frames:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from livens.multibody.body import Body
 from livens.multibody.body_constraint import BodyConstraint, snap_to_axes
 from livens.multibody.joint_types import JointType, split_pair
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
+from livens.types import FloatArray, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @functools.cache
 def _implicit_constraint(
     a: Parametrisation, b: Parametrisation, function: Callable[[Any], Any], count: int
 ) -> ModelFunction:
-    def constraints(q: Any, k: Any) -> Any:
+    def constraints(q: Vector, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a, q)
         gap = b.point(qb, k.Y) - a.point(qa, k.X)
         if not isinstance(a, GroundParametrisation):
@@ -43,8 +47,8 @@ class PointOnImplicitSurface(BodyConstraint):
         body_a: Body,
         body_b: Body,
         *,
-        at: Any,
-        origin: Any,
+        at: FloatArray,
+        origin: FloatArray,
         function: Callable[[Any], Any],
         count: int,
     ) -> None:

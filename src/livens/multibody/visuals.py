@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from livens.expressions.tracing import ModelFunction
 from livens.multibody.parametrisation import Parametrisation
 from livens.scene import shapes
 from livens.scene.shapes import Shape
+from livens.types import ArrayLike, FloatArray, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Edge length of a box side without inertia, relative to the longest edge.
 _MIN_RELATIVE_EDGE = 0.04
@@ -22,11 +27,11 @@ def body_visual(
 ) -> ModelFunction:
     """Return the visual of a body from shapes in the body frame, which may depend on its parameters."""
 
-    def visual(q: Any, k: Any) -> list[Shape]:
-        def point(X: Any) -> Any:
+    def visual(q: Vector, k: ParameterNamespace) -> list[Shape]:
+        def point(X: ArrayLike) -> Any:
             return parametrisation.point(q, np.asarray(X, dtype=float) - reference)
 
-        def rotated(frame: Any) -> Any:
+        def rotated(frame: FloatArray) -> Vector:
             return parametrisation.rotation_matrix(q) @ np.asarray(frame, dtype=float)
 
         return [shape.transformed(point, rotated) for shape in shapes_of(k)]
@@ -91,7 +96,7 @@ def point_joint_visual(a: Parametrisation, b: Parametrisation) -> ModelFunction:
     """Return the visual of a point constraint: a support on the ground, or a small sphere between two bodies."""
     n = len(a.names)
 
-    def visual(q: Any, k: Any) -> Any:
+    def visual(q: Vector, k: ParameterNamespace) -> Any:
         if not a.names:
             return shapes.ground(k.X)
         return shapes.ground(k.Y) if not b.names else shapes.sphere(a.point(q[:n], k.X), trace=None)
@@ -126,7 +131,7 @@ def joint_visual(a: Parametrisation, b: Parametrisation, local_positions: Any) -
     """Return the visual of a joint: a support on the ground, or a small sphere between two bodies."""
     n = len(a.names)
 
-    def visual(q: Any) -> list[Shape]:
+    def visual(q: Vector) -> list[Shape]:
         if not a.names:
             return [shapes.ground(local_positions[0])]
         if not b.names:
@@ -137,7 +142,7 @@ def joint_visual(a: Parametrisation, b: Parametrisation, local_positions: Any) -
 
 
 # -- contacts ---------------------------------------------------------------------------------------------------------
-def _sphere_visual(at: Any, radius: float) -> list[Shape]:
+def _sphere_visual(at: Vector, radius: float) -> list[Shape]:
     """Return a sphere; a sphere of radius zero is not displayed."""
     return [shapes.sphere(at, radius, trace=None)] if radius > 0 else []
 
@@ -156,7 +161,7 @@ def sphere_pair_visual(a: Parametrisation, b: Parametrisation, radius: float, ot
 def sphere_on_plane_visual(a: Parametrisation) -> ModelFunction:
     """Return a sphere and the plane below it."""
 
-    def visual(q: Any, k: Any) -> list[Shape]:
+    def visual(q: Vector, k: ParameterNamespace) -> list[Shape]:
         n = k.normal
         if len(n) == 2:
             frame = np.array([[n[1], n[0]], [-n[0], n[1]]])
@@ -175,7 +180,7 @@ def sphere_in_box_visual(a: Parametrisation) -> ModelFunction:
     return lambda q, k: [*box_outline(k.lower, k.upper), *_sphere_visual(a.point(q, k.X), k.reach)]
 
 
-def box_outline(lower: Any, upper: Any) -> list[Shape]:
+def box_outline(lower: FloatArray, upper: FloatArray) -> list[Shape]:
     """Return the edges of a box, or of a rectangle, between two corners."""
     (x, y), (X, Y) = lower[:2], upper[:2]
     corners = [(x, y), (X, y), (X, Y), (x, Y), (x, y)]

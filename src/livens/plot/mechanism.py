@@ -25,6 +25,7 @@ from livens.plot.style import (
     new_figure,
 )
 from livens.scene.outlines import SURROUNDINGS, Outline, all_points, extent, outlines
+from livens.types import FloatArray
 
 if TYPE_CHECKING:
     from livens.results.result import Result
@@ -96,7 +97,7 @@ def snapshots(result: Result, times: Sequence[float] | None = None, count: int =
     return figure
 
 
-def _draw_outline(axes: Any, outline: Outline, dimensions: slice, colour: Any, label: str) -> str:
+def _draw_outline(axes: Any, outline: Outline, dimensions: slice, colour: FloatArray, label: str) -> str:
     """Draw one shape; return the legend label for the next one, as only the first shape of an instant has an entry."""
     is_rod = outline.shape_type == "rod"
     for line in outline.lines:

@@ -6,7 +6,7 @@ Solving Ordinary Differential Equations II, VII.7. All links end in one point, w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.reference_solution import reference_motion
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Masses (kg), moments of inertia (kg m^2) and lengths (m), by their names in the literature.
 _DATA: dict[str, Any] = dict(
@@ -31,15 +36,15 @@ _INITIAL_ANGLES = (
 )  # fmt: skip
 
 
-def _unit_vector(angle: Any) -> Any:
+def _unit_vector(angle: ScalarLike) -> Vector:
     return m.array([m.cos(angle), m.sin(angle)])
 
 
-def _perpendicular_vector(angle: Any) -> Any:
+def _perpendicular_vector(angle: ScalarLike) -> Vector:
     return m.array([-m.sin(angle), m.cos(angle)])
 
 
-def _kinetic(q: Any, v: Any, k: Any) -> Any:
+def _kinetic(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the kinetic energy: bodies 1, 3, 5, 7 rotate about fixed points, and 1, 5, 7 carry 2, 4, 6.
 
     Angles of bodies 2, 4, 6 are relative to their carriers. A point at distances a and b along two arms that enclose
@@ -61,13 +66,13 @@ def _kinetic(q: Any, v: Any, k: Any) -> Any:
     return energy / 2
 
 
-def _spring(q: Any, k: Any) -> Any:
+def _spring(q: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the potential energy of the spring between C and the point D of body 3."""
     common_point = k.B + k.sd * _unit_vector(q[2]) - k.sc * _perpendicular_vector(q[2])
     return 0.5 * k.c0 * (m.norm(common_point - k.C) - k.l0) ** 2
 
 
-def _loops(q: Any, k: Any) -> Any:
+def _loops(q: Vector, k: ParameterNamespace) -> list[Vector]:
     """Return the loop-closure constraints: three links end in the common point, the end of the coupler (body 2)."""
     beta, theta, gamma, phi, delta, omega, epsilon = q
     common_point = k.rr * _unit_vector(beta) - k.d * _unit_vector(beta + theta)
@@ -78,7 +83,7 @@ def _loops(q: Any, k: Any) -> Any:
     ]
 
 
-def _visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return the crank at O, the coupler, the plate at B with the spring, and two pairs of links at A."""
     beta, theta, gamma, _, delta, _, epsilon = q
     crank = k.rr * _unit_vector(beta)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from livens.models.first_order import FirstOrder
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ModelFunction, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 class _SegmentedBeam:
@@ -21,7 +26,7 @@ class _SegmentedBeam:
     def __init__(self, n: int, released: bool) -> None:
         self.n, self._released = n, released
 
-    def _segment_moments(self, angle: Any, t: Any, k: Any) -> list[Any]:
+    def _segment_moments(self, angle: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         """Return the moments of the springs between segments and of the tip force ``(-phi, phi)``."""
         n = self.n
         load = k.F * m.sin(t) ** 2
@@ -34,14 +39,16 @@ class _SegmentedBeam:
             moments.append(n**4 * (before - 2 * angle[i] + after) + n**2 * load * (m.cos(angle[i]) + m.sin(angle[i])))
         return moments
 
-    def _matrix_products(self, angle: Any) -> tuple[Any, Any]:
+    def _matrix_products(self, angle: Vector) -> tuple[ModelFunction, ModelFunction]:
         """Return the functions x -> C x and x -> D x."""
         n = self.n
         angle_differences = [b - a for a, b in itertools.pairwise(angle[i] for i in range(n))]
         cosine, sine = [m.cos(a) for a in angle_differences], [m.sin(a) for a in angle_differences]
         diagonal = [1.0, *[2.0] * (n - 2), 3.0]
 
-        def product(C: list[float] | None, subdiagonal: list[Any], superdiagonal: list[Any], x: Any) -> list[Any]:
+        def product(
+            C: list[float] | None, subdiagonal: list[Any], superdiagonal: list[Any], x: Sequence[ScalarLike] | Vector
+        ) -> list[ScalarLike]:
             entries = []
             for i in range(n):
                 total = C[i] * x[i] if C is not None else 0.0
@@ -49,15 +56,15 @@ class _SegmentedBeam:
                 entries.append(total + superdiagonal[i] * x[i + 1] if i < n - 1 else total)
             return entries
 
-        def c_product(x: Any) -> list[Any]:
+        def c_product(x: Sequence[ScalarLike] | Vector) -> list[ScalarLike]:
             return product(diagonal, cosine, [-c for c in cosine], x)
 
-        def d_product(x: Any) -> list[Any]:
+        def d_product(x: Sequence[ScalarLike] | Vector) -> list[ScalarLike]:
             return product(None, sine, sine, x)
 
         return c_product, d_product
 
-    def rates(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
+    def rates(self, x: Vector, y: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         """Return ``theta'`` and ``theta'' = C v + D w``."""
         angle = x[: self.n]
         v = self._segment_moments(angle, t, k)
@@ -67,7 +74,7 @@ class _SegmentedBeam:
             *(a + b for a, b in zip(c_product(v), d_product(y), strict=True)),
         ]
 
-    def forces(self, x: Any, y: Any, t: Any, k: Any) -> list[Any]:
+    def forces(self, x: Vector, y: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         """Return the residual of the internal forces w, ``C w = D v + theta'^2``."""
         angle = x[: self.n]
         v = self._segment_moments(angle, t, k)
@@ -75,7 +82,7 @@ class _SegmentedBeam:
         transverse = d_product(v)
         return [a - b - x[self.n + i] ** 2 for i, (a, b) in enumerate(zip(c_product(y), transverse, strict=True))]
 
-    def visual(self, x: Any) -> list[shapes.Shape]:
+    def visual(self, x: Vector) -> list[shapes.Shape]:
         position = m.array([0.0, 0.0])
         line = [position]
         for i in range(self.n):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import math as m
@@ -12,6 +10,7 @@ from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
+from livens.types import ScalarLike
 
 #: Time in s after which the force has its full value.
 RAMP = 100.0
@@ -24,7 +23,7 @@ def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
     E, G = 1e7, 5e6
     section = Section.general(EA=E, GA=G, GJ=G / 6, EI=E / 12, mass=1.0, inertia=[1 / 6, 1 / 12, 1 / 12], radius=0.8)
 
-    def arc(s: float) -> Any:
+    def arc(s: float) -> list[float]:
         return [100 * (1 - np.cos(np.pi / 4 * s)), 100 * np.sin(np.pi / 4 * s), 0.0]
 
     mb = Multibody()
@@ -32,7 +31,7 @@ def bent_beam(N: int = 8, force: float = 600.0) -> Multibody:
         "bend", points=arc, section=section, elements=N, clamp_first=mb.ground, section_axis="z", damping_time=1.0
     )
 
-    def push(t: Any) -> Any:
+    def push(t: ScalarLike) -> list[ScalarLike]:
         return [0.0, 0.0, force * m.minimum(t / RAMP, 1.0)]
 
     mb.wrench("force", beam.b, force=push)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,34 +16,39 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 _RADIUS, _STIFFNESS = 0.1, 1e4
 #: Initial positions of the balls on the path of the first ball: travel times along the path without collisions.
 _PATH_TIMES = np.array([0.02, 1.1, 1.26, 1.42])
 
 
-def _kinetic(v: Any) -> Any:
+def _kinetic(v: Vector) -> ScalarLike:
     return 0.5 * m.dot(v, v)
 
 
-def _ball(q: Any, k: Any) -> shapes.Shape:
+def _ball(q: Vector, k: ParameterNamespace) -> shapes.Shape:
     return shapes.sphere(q, k.r)
 
 
-def _position(q: Any, k: Any) -> Any:
+def _position(q: Vector, k: ParameterNamespace) -> Vector:
     return q
 
 
-def _walls(w: Any, k: Any) -> Any:
+def _walls(w: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the signed distances between a ball and the four walls of the unit square."""
     return [*(w - k.r), *(1 - k.r - w)]
 
 
-def _distance(q: Any, k: Any) -> Any:
+def _distance(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [m.dot(q[2:] - q[:2], q[2:] - q[:2])]
 
 
-def _gap(w: Any, k: Any) -> Any:
+def _gap(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [m.sqrt(w[0]) - 2 * k.r]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,28 +12,32 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.reference_solution import reference_motion
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _right_wheel(t: Any, k: Any) -> Any:
+def _right_wheel(t: ScalarLike, k: ParameterNamespace) -> Vector:
     """Return the position of the right wheel, at distance L from the left wheel (origin) and on the road profile."""
     height = k.r * m.sin(k.omega * t)
     return m.array([m.sqrt(k.L**2 - height**2), height])
 
 
-def _springs(q: Any, t: Any, k: Any) -> Any:
+def _springs(q: Vector, t: ScalarLike, k: ParameterNamespace) -> ScalarLike:
     """Return the potential energy of gravity and of both springs; the stiffness is 1 in the scaling of the test set."""
     left, right = m.norm(q[:2]), m.norm(q[2:] - _right_wheel(t, k))
     weight = k.M * k.eps**2 / 2 * k.g * (q[1] + q[3])
     return 0.5 * (left - k.L0) ** 2 + 0.5 * (right - k.L0) ** 2 + weight
 
 
-def _guides(q: Any, t: Any, k: Any) -> Any:
+def _guides(q: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the constraints: left spring normal to the line between the wheels, axis of constant length."""
     axis = q[2:] - q[:2]
     return [m.dot(q[:2], _right_wheel(t, k)), m.dot(axis, axis) - k.L**2]
 
 
-def _visual(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, t: ScalarLike, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return wheels, springs and axis."""
     left, right, wheel, road = q[:2], q[2:], [0.0, 0.0], _right_wheel(t, k)
     return [

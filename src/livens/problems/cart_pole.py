@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,13 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import FloatArray, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     cart, half_length = [q[0], 0.0], 1.5 * k.length
     end = [q[0] + k.length * m.sin(q[1]), -k.length * m.cos(q[1])]
     return [
@@ -44,7 +48,7 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
     if not 0 < theta0 < np.pi:
         raise InputError(f"option 'theta0' must be between 0 and pi, got {theta0:g}")
 
-    def energy(q: Any, p: Any, k: Any) -> Any:
+    def energy(q: Vector, p: Vector, k: ParameterNamespace) -> Any:
         # inverse of the mass matrix with the determinant ratio + sin^2; 1 + ratio - cos^2 suffers from cancellation
         cos, determinant = m.cos(q[1]), k.length**2 * (k.ratio + m.sin(q[1]) ** 2)
         square = (k.length * p[0]) ** 2 - 2 * k.length * cos * p[0] * p[1] + (1 + k.ratio) * p[1] ** 2
@@ -58,7 +62,7 @@ def cart_pole(ratio: float = 1e-6, theta0: float = np.pi / 2, g: float = 9.81, l
         visual=_visual,
     )
 
-    def inertia(q: Any, k: Any) -> Any:
+    def inertia(q: Vector, k: ParameterNamespace) -> ScalarLike:
         return (k.ratio + m.sin(q[1]) ** 2) / (1 + k.ratio)
 
     return Problem(
@@ -90,10 +94,10 @@ class _ExactMotion:
         self.nodes, self.weights = np.polynomial.legendre.leggauss(320)
         self.quarter_period = self._time_from_bottom(self.u_max)
 
-    def inertia(self, theta: Any) -> Any:
+    def inertia(self, theta: FloatArray | float) -> FloatArray | float:
         return (self.ratio + np.sin(theta) ** 2) / (1 + self.ratio)
 
-    def theta(self, u: Any) -> Any:
+    def theta(self, u: FloatArray | float) -> FloatArray | float:
         return 2 * np.arcsin(self.modulus * np.sin(self.width * np.sinh(u)))
 
     def _time_from_bottom(self, u: float) -> float:

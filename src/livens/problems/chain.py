@@ -8,7 +8,7 @@ of a rod with a smaller index.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,50 +19,55 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 _COORDINATES = tuple(f"{part}{axis}" for part in ("", "d1", "d2", "d3") for axis in "xyz")
 
 
-def _kinetic(v: Any, k: Any) -> Any:
+def _kinetic(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the kinetic energy of a cylinder of length l, radius l/10; director inertia m l^2/12 and m r^2/4."""
     along, across = k.l**2 / 12, (k.l / 10) ** 2 / 4
     rotation = along * m.dot(v[3:6], v[3:6]) + across * m.dot(v[6:], v[6:])
     return 0.5 * k.m * (m.dot(v[:3], v[:3]) + rotation)
 
 
-def _weight(q: Any, k: Any) -> Any:
+def _weight(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.m * k.g * q[2]
 
 
-def _orthonormality(q: Any) -> Any:
+def _orthonormality(q: Vector) -> list[ScalarLike]:
     d = [q[3:6], q[6:9], q[9:12]]
     lengths = [0.5 * (m.dot(di, di) - 1) for di in d]
     return [*lengths, m.dot(d[0], d[1]), m.dot(d[0], d[2]), m.dot(d[1], d[2])]
 
 
-def _fixed_end(q: Any, k: Any) -> Any:
+def _fixed_end(q: Vector, k: ParameterNamespace) -> Vector:
     """Return the constraint that fixes the first end of a rod, with coordinates (x, d1), at the origin."""
     return q[:3] - k.l / 2 * q[3:6]
 
 
-def _spherical_joint(q: Any, k: Any) -> Any:
+def _spherical_joint(q: Vector, k: ParameterNamespace) -> Any:
     """Return the spherical joint between second and first end of two rods, each with coordinates (x, d1)."""
     return q[:3] + k.l / 2 * q[3:6] - q[6:9] + k.l / 2 * q[9:12]
 
 
-def _ground_hinge(q: Any, k: Any) -> Any:
+def _ground_hinge(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the revolute joint of a rod, with coordinates (x, d1, d2), about the y axis through the origin."""
     return [*_fixed_end(q, k), q[3 + 1], q[6 + 0]]
 
 
-def _hinge(q: Any, k: Any) -> Any:
+def _hinge(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the revolute joint about d2 of the first rod (x, d1, d2); the second rod has coordinates (x, d1, d3)."""
     axis, d1, d3 = q[6:9], q[12:15], q[15:18]
     ends = q[:3] + k.l / 2 * q[3:6] - q[9:12] + k.l / 2 * d1
     return [*ends, m.dot(axis, d1), m.dot(axis, d3)]
 
 
-def _rod(q: Any, k: Any) -> shapes.Shape:
+def _rod(q: Vector, k: ParameterNamespace) -> shapes.Shape:
     arm = k.l / 2 * q[3:6]
     return shapes.rod(q[:3] - arm, q[:3] + arm, trace=1.0)
 

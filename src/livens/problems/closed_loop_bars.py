@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +21,14 @@ from livens import math as m
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
+from livens.types import ScalarLike
 
 #: Initial centres of the bars, in half bar lengths, and the coordinate axis of each bar: a square around the origin.
 _CENTRES = ((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0, -1, 0))
 _BAR_AXES = (1, 0, 1, 0)
 
 
-def _ramp(t: Any) -> Any:
+def _ramp(t: ScalarLike) -> ScalarLike:
     """Return the load function (127): linear from 0 to 1 at t = 1/2, back to 0 at t = 1."""
     return m.where(t < 0.5, 2 * t, m.where(t < 1, 2 * (1 - t), 0.0))
 

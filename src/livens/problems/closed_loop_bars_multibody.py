@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import math as m
@@ -14,6 +12,7 @@ from livens.errors import InputError
 from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.problems import problem
+from livens.types import ScalarLike
 
 #: Initial centres of the bars, in half bar lengths, and the coordinate axis of each bar.
 _BARS = (((1, 0, 0), 1), ((0, 1, 0), 0), ((-1, 0, 0), 1), ((0, -1, 0), 0))
@@ -31,7 +30,7 @@ def bars_mechanism(l: float = 10.0, width: float = 1.0, rho: float = 1.0, f_m: f
     for i, corner in enumerate(_CORNERS):
         mb.spherical(f"corner{i + 1}", bars[i], bars[i - 3], at=l / 2 * np.array(corner))
 
-    def ramp(t: Any) -> Any:
+    def ramp(t: ScalarLike) -> ScalarLike:
         """Return the load function (127): linear from 0 to 1 at t = 1/2, back to 0 at t = 1."""
         return m.where(t < 0.5, 2 * t, m.where(t < 1, 2 * (1 - t), 0.0))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,17 +13,22 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.reference_solution import Reference, reference_motion, reference_ode_solution
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Smallest ratio of the masses for the explicit reference solution; smaller ratios are too stiff.
 _MIN_MASS_RATIO = 1e-3
 
 
-def _rods(q: Any, k: Any) -> Any:
+def _rods(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     first_rod, second_rod = q[:2], q[2:] - q[:2]
     return [0.5 * (m.dot(first_rod, first_rod) - k.l1**2), 0.5 * (m.dot(second_rod, second_rod) - k.l2**2)]
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     first_mass, second_mass = q[:2], q[2:]
     return [
         shapes.ground([0, 0]),

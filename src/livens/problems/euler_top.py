@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from livens.models.problem import Problem
 from livens.problems import port_hamiltonian_visuals, problem
 from livens.problems.elliptic import jacobi, quarter_period
 from livens.schemes.scaling import speed
+from livens.types import ModelFunction, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @problem(
@@ -28,7 +32,7 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
     if not 0 < angle < np.pi / 2:
         raise InputError(f"option 'angle' must be between 0 and pi/2, got {angle:g}")
 
-    def kinetic(x: Any, k: Any) -> Any:
+    def kinetic(x: Vector, k: ParameterNamespace) -> ScalarLike:
         return sum(x**2 / k.I) / 2
 
     model = Nambu(
@@ -52,7 +56,7 @@ def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.
     )
 
 
-def _exact_motion(inertia: np.ndarray, initial_momentum: np.ndarray) -> Any:
+def _exact_motion(inertia: np.ndarray, initial_momentum: np.ndarray) -> ModelFunction:
     """Return the exact motion for ``I1 < I2 < I3`` by Jacobi elliptic functions: x1, x2, x3 vary as cn, sn, dn."""
     rate = 1 / np.roll(inertia, 1) - 1 / np.roll(inertia, -1)  # x1' = (1/I3 - 1/I2) x2 x3 and so on
     _, c, s = initial_momentum

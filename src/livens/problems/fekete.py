@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.reference_solution import reference_motion
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
 
 #: Initial rings of points: number of points, angular offset and latitude, angles in units of pi.
 _RINGS = ((3, 1 / 13, 3 / 8), (7, 1 / 29, 1 / 8), (6, 1 / 7, -2 / 15), (4, 1 / 17, -3 / 10))
@@ -29,11 +29,11 @@ def _initial_points() -> np.ndarray:
     return np.array(points)
 
 
-def _points(q: Any) -> list[Any]:
+def _points(q: Vector) -> list[Vector]:
     return [q[3 * i : 3 * i + 3] for i in range(_POINTS)]
 
 
-def _repulsion(q: Any) -> Any:
+def _repulsion(q: Vector) -> ScalarLike:
     """Return the potential energy: minus the logarithm of the product of all distances, minimal at Fekete points."""
     total = 0.0
     for a, b in itertools.combinations(_points(q), 2):
@@ -41,7 +41,7 @@ def _repulsion(q: Any) -> Any:
     return total
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return the points and three great circles of the sphere."""
     angles = np.linspace(0.0, 2 * np.pi, 37)
     circle = np.stack([np.cos(angles), np.sin(angles), np.zeros(37)], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.reference_solution import reference_motion
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Data of the test set in kg and m, with its value of pi.
 _ROD, _SLIDER = 0.151104, 0.075552
@@ -48,7 +53,7 @@ _C1, _C2 = _VOLUME * np.array([0, 0, 2 / 3, 1 / 6]), _VOLUME * np.array([2 / _PI
 _C12, _C21 = _VOLUME * _L2 * np.array([0, 0, 1 / 3, 1 / 6]), _VOLUME * _L2 * np.array([1, -0.5, 0, 0]) / _PI
 
 
-def _kinetic(q: Any, v: Any) -> Any:
+def _kinetic(q: Vector, v: Vector) -> ScalarLike:
     """Return the kinetic energy; the rod is described in a floating frame through its joints."""
     d, rate = q[3:], v[3:]
     angle_difference = q[0] - q[1]
@@ -62,7 +67,7 @@ def _kinetic(q: Any, v: Any) -> Any:
     return energy + crank_rod_inertia * v[0] * v[1] + with_crank * v[0] + with_rod * v[1]
 
 
-def _joints(q: Any, t: Any, k: Any) -> list[Any]:
+def _joints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
     length = _L2 + q[6]
     return [
         _L1 * m.sin(q[0]) + length * m.sin(q[1]),
@@ -71,7 +76,7 @@ def _joints(q: Any, t: Any, k: Any) -> list[Any]:
     ]
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return the mechanism with the bending deflection magnified 50 times."""
     joint = m.array([_L1 * m.cos(q[0]), _L1 * m.sin(q[0])])
     along, across = m.array([m.cos(q[1]), m.sin(q[1])]), m.array([-m.sin(q[1]), m.cos(q[1])])

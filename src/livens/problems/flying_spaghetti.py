@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from livens import math as m
 from livens.errors import InputError
 from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
+from livens.types import ScalarLike
 
 
-def _triangle(t: Any) -> Any:
+def _triangle(t: ScalarLike) -> ScalarLike:
     """Return the triangular load: 0 at t = 0, 200 at t = 2.5, 0 from t = 5 on."""
     return m.where(t < 2.5, 80.0 * t, m.where(t < 5.0, 400.0 - 80.0 * t, 0.0))
 
 
-def _force_in_space(t: Any) -> Any:
+def _force_in_space(t: ScalarLike) -> list[ScalarLike]:
     return [_triangle(t) / 10, 0.0, 0.0]
 
 
-def _torque_in_space(t: Any) -> Any:
+def _torque_in_space(t: ScalarLike) -> list[ScalarLike]:
     return [0.0, _triangle(t), _triangle(t) / 2]
 
 
-def _step(t: Any) -> Any:
+def _step(t: ScalarLike) -> ScalarLike:
     """Return 1 while the planar load acts (t < 2.5), then 0."""
     return m.where(t < 2.5, 1.0, 0.0)
 
 
-def _force_in_plane(t: Any) -> Any:
+def _force_in_plane(t: ScalarLike) -> list[ScalarLike]:
     return [8.0 * _step(t), 0.0]
 
 
-def _torque_in_plane(t: Any) -> Any:
+def _torque_in_plane(t: ScalarLike) -> list[ScalarLike]:
     # the torque of the paper is about y in the plane x, z: the opposite of the normal of x, y
     return [-80.0 * _step(t)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,40 +21,45 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.elliptic import jacobi, quarter_period
 from livens.scene import shapes
+from livens.types import ModelFunction, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 _COORDINATES = ("x", "y", "d1x", "d1y", "d2x", "d2y")
 
 
-def _kinetic(v: Any, k: Any) -> Any:
+def _kinetic(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the kinetic energy; each director has half of the moment of inertia m l^2/12."""
     return 0.5 * k.m * (m.dot(v[:2], v[:2]) + k.l**2 / 24 * m.dot(v[2:], v[2:]))
 
 
-def _weight(q: Any, k: Any) -> Any:
+def _weight(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.m * k.g * q[1]
 
 
-def _orthonormality(q: Any) -> Any:
+def _orthonormality(q: Vector) -> list[ScalarLike]:
     d1, d2 = q[2:4], q[4:6]
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
-def _ground_pin(q: Any, k: Any) -> Any:
+def _ground_pin(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the constraint that fixes the lower end of a bar (x, y, d1x, d1y) at (k.at, 0)."""
     return [q[0] - k.l / 2 * q[2] - k.at, q[1] - k.l / 2 * q[3]]
 
 
 @functools.cache
-def _pin(a: int, b: int) -> Callable[..., Any]:
+def _pin(a: int, b: int) -> ModelFunction:
     """Return the revolute joint between end a (+1 or -1) of one bar and end b of another (x, y, d1x, d1y)."""
 
-    def constraints(q: Any, k: Any) -> Any:
+    def constraints(q: Vector, k: ParameterNamespace) -> Any:
         return q[0:2] + a * k.l / 2 * q[2:4] - q[4:6] - b * k.l / 2 * q[6:8]
 
     return constraints
 
 
-def _damper_dissipation(v: Any, k: Any) -> Any:
+def _damper_dissipation(v: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the Rayleigh dissipation of a damper from the ground to the right end of an upper bar.
 
     See Kinon et al. 2023, eq. 77.
@@ -65,16 +70,16 @@ def _damper_dissipation(v: Any, k: Any) -> Any:
     return 0.5 * k.eta * m.dot(rate, rate)
 
 
-def _bar(q: Any, k: Any) -> shapes.Shape:
+def _bar(q: Vector, k: ParameterNamespace) -> shapes.Shape:
     arm = k.l / 2 * q[2:4]
     return shapes.rod(q[:2] - arm, q[:2] + arm, trace=0.5)
 
 
-def _support(k: Any) -> shapes.Shape:
+def _support(k: ParameterNamespace) -> shapes.Shape:
     return shapes.ground([k.at, 0.0])
 
 
-def _dashpot(i: int) -> Callable[..., Any]:
+def _dashpot(i: int) -> ModelFunction:
     """Return the visual of the damper from the support of a lower bar to the top of the next one."""
     return lambda q, k: shapes.damper([i * k.l, 0.0], q[:2] + k.l / 2 * q[2:4])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @problem(
@@ -26,14 +30,14 @@ def fput(springs: int = 32, alpha: float = 0.25) -> Problem:
         raise InputError(f"option 'springs' must be at least 3, got {springs}")
     n = springs - 1
 
-    def potential(q: Any, k: Any) -> Any:
+    def potential(q: Vector, k: ParameterNamespace) -> Any:
         ends = [0.0, *(q[i] for i in range(n)), 0.0]
         total: Any = 0.0
         for a, b in itertools.pairwise(ends):
             total = total + 0.5 * (b - a) ** 2 + k.alpha / 3 * (b - a) ** 3
         return total
 
-    def visual(q: Any) -> list[shapes.Shape]:
+    def visual(q: Vector) -> list[shapes.Shape]:
         """Return the masses; displacements are plotted vertically and magnified 10 times."""
         traces = [0.0 if i == n // 2 else None for i in range(n)]
         return [shapes.sphere([i + 1.0, 10.0 * q[i]], 0.3, trace=trace) for i, trace in enumerate(traces)]
@@ -63,14 +67,14 @@ def fput_stiff(omega: float = 50.0) -> Problem:
     if omega <= 0:
         raise InputError(f"option 'omega' must be positive, got {omega:g}")
 
-    def potential(q: Any, k: Any) -> Any:
+    def potential(q: Vector, k: ParameterNamespace) -> Any:
         x, y = q[:3], q[3:]
         soft = (x[0] - y[0]) ** 4 + (x[2] + y[2]) ** 4
         for i in range(2):
             soft = soft + (x[i + 1] - y[i + 1] - x[i] - y[i]) ** 4
         return 0.5 * k.omega**2 * (y @ y) + 0.25 * soft
 
-    def visual(q: Any) -> list[shapes.Shape]:
+    def visual(q: Vector) -> list[shapes.Shape]:
         masses = []
         for i in range(3):
             masses += [[2.0 * i + 0.7 * (q[i] - q[3 + i]), 0.0], [2.0 * i + 1.0 + 0.7 * (q[i] + q[3 + i]), 0.0]]

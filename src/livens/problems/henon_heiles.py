@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens.errors import InputError
@@ -11,13 +9,14 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
 
 
-def _potential(q: Any) -> Any:
+def _potential(q: Vector) -> ScalarLike:
     return 0.5 * (q @ q) + q[0] ** 2 * q[1] - q[1] ** 3 / 3
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return the star and the triangle that bounds its motion for energies below 1/6."""
     corners = [[0.0, 1.0], [-np.sqrt(0.75), -0.5], [np.sqrt(0.75), -0.5], [0.0, 1.0]]
     return [shapes.path(corners, name="edge"), shapes.sphere(q, 0.03, name="star")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,13 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _forces(q: Any, t: Any, k: Any) -> list[Any]:
+def _forces(q: Vector, t: Any, k: ParameterNamespace) -> list[Any]:
     """Return the thrust on the decreasing mass, at the angle phi from the tangential direction."""
     acceleration, r = k.thrust / (1 - k.flow * t), m.norm(q)
     tangential, radial = m.cos(k.phi), m.sin(k.phi)
@@ -23,7 +27,7 @@ def _forces(q: Any, t: Any, k: Any) -> list[Any]:
     ]
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     return [shapes.sphere([0.0, 0.0], radius=0.1, name="sun"), shapes.sphere([q[0], q[1]], radius=0.04, name="vessel")]
 
 

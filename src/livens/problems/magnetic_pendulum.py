@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,13 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return the pendulum and the magnet at the height of the pivot."""
     bob, magnet = [m.sin(q[0]), -m.cos(q[0])], [1 + k.delta + 0.06, 0.0]
     return [

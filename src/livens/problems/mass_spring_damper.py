@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,18 +12,23 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Largest entry (1/s) of the system matrix for which the matrix exponential is accurate enough as a reference.
 _MAX_RATE = 1e5
 
 
-def _potential(q: Any, k: Any) -> Any:
+def _potential(q: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the spring energy; the distance of the walls is the sum of the free lengths."""
     stretched = q[0] - k.r[0], q[1] - q[0] - k.r[1], q[1] - k.r[0] - k.r[1]
     return 0.5 * sum(stiffness * x**2 for stiffness, x in zip(k.k, stretched, strict=True))
 
 
-def _visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return two boxes between two walls, with dampers below the springs."""
     end, side = sum(k.r), 0.08 * sum(k.r)
     floor = -side

@@ -5,7 +5,7 @@ See Kinon and Betsch 2023, 6.1, Kinon and Betsch 2024, 5.1.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,13 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _visual(q: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return two springs with the free length l10 and two masses of width w."""
     first_edge, second_edge = k.l10 + q[0], k.l10 + q[1] + q[2] + k.l10
     return [

@@ -6,7 +6,7 @@ trees.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,36 +17,40 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _kinetic(v: Any, k: Any) -> Any:
+def _kinetic(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.m * m.dot(v, v)
 
 
-def _weight(q: Any, k: Any) -> Any:
+def _weight(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.m * k.g * q[2]
 
 
-def _square(q: Any) -> Any:
+def _square(q: Vector) -> list[ScalarLike]:
     """Return the squared distance of two knots."""
     d = q[3:] - q[:3]
     return [m.dot(d, d)]
 
 
-def _rod(q: Any, k: Any) -> Any:
+def _rod(q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [0.5 * (_square(q)[0] - k.l**2)]
 
 
-def _stretch(w: Any, k: Any) -> Any:
+def _stretch(w: Vector, k: ParameterNamespace) -> ScalarLike:
     """Return the energy of a diagonal spring, which is stress-free in a square cell."""
     return k.c / 8 * (w[0] - 2 * k.l**2) ** 2
 
 
-def _fixed_point(q: Any) -> Any:
+def _fixed_point(q: Vector) -> Any:
     return q
 
 
-def _rod_visual(q: Any) -> shapes.Shape:
+def _rod_visual(q: Vector) -> shapes.Shape:
     return shapes.rod(q[:3], q[3:])
 
 

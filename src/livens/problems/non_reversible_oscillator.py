@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import scaling
@@ -12,9 +10,10 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     return [
         shapes.path([[0, -1], [0, 1]], name="wall"),
         shapes.path([[10, -1], [10, 1]], name="wall"),

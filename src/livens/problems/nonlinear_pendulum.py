@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import math as m
@@ -13,9 +11,10 @@ from livens.models.system import System
 from livens.problems import problem
 from livens.problems.elliptic import jacobi, quarter_period
 from livens.scene import shapes
+from livens.types import Vector
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     bob = [m.sin(q[0]), -m.cos(q[0])]
     return [shapes.ground([0, 0]), shapes.rod([0, 0], bob), shapes.sphere(bob)]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens.models.point_masses import PointMasses
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
 
 _G = 2.95912208286e-4
 #: Masses, positions and velocities on September 5, 1994, at noon; the mass of the sun includes the inner planets.
@@ -24,7 +23,7 @@ _BODIES = {
 _SIZES = (1.2, 0.9, 0.8, 0.6, 0.6, 0.4)
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return the bodies as spheres, not to scale."""
     return [
         shapes.sphere(q[3 * i : 3 * i + 3], size, name=name)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens.models.point_masses import PointMasses
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
 
 _POSITIONS = [[3, 3], [3, -3], [-1, 2], [-3, 0], [2, 0], [-2, -4], [2, 4]]
 _VELOCITIES = [[0, 0], [0, 0], [0, 0], [0, -1.25], [0, 1], [1.75, 0], [-1.5, 0]]
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     return [shapes.sphere(q[2 * i : 2 * i + 2], 0.05 + 0.015 * i, name=f"star {i + 1}") for i in range(7)]
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from livens import math as m
 from livens.scene import shapes
 from livens.scene.shapes import Shape
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def pendulum(x: Any) -> list[Shape]:
+def pendulum(x: Vector) -> list[Shape]:
     """Return a rod from the origin with a ball at its end."""
     return [shapes.ground([0, 0]), shapes.rod([0, 0], x[:2]), shapes.sphere(x[:2], name="bob")]
 
 
-def spring_chain(x: Any, k: Any) -> list[Shape]:
+def spring_chain(x: Vector, k: ParameterNamespace) -> list[Shape]:
     """Return two carriages between two walls on three springs (Symank 2025, sketch of 7.2)."""
     end, w = k.r[0] + k.r[1] + k.r[2], 1.0
     return [
@@ -29,7 +33,7 @@ def spring_chain(x: Any, k: Any) -> list[Shape]:
     ]
 
 
-def slider_crank(x: Any, k: Any) -> list[Shape]:
+def slider_crank(x: Vector, k: ParameterNamespace) -> list[Shape]:
     """Return motor, crank, rod and slider; x[1] is the crank angle, x[3] the slider position."""
     pin = [k.a * m.cos(x[1]), k.a * m.sin(x[1])]
     return [
@@ -42,7 +46,7 @@ def slider_crank(x: Any, k: Any) -> list[Shape]:
     ]
 
 
-def loudspeaker(x: Any) -> list[Shape]:
+def loudspeaker(x: Vector) -> list[Shape]:
     """Return magnet, coil and membrane; displacements are some tenths of a millimetre."""
     w = 1e-3
     return [
@@ -55,7 +59,7 @@ def loudspeaker(x: Any) -> list[Shape]:
     ]
 
 
-def circuit(x: Any, k: Any) -> list[Shape]:
+def circuit(x: Vector, k: ParameterNamespace) -> list[Shape]:
     """Return the line between two nodes, with balls at heights proportional to the voltages."""
     top, V = 1.2, k.voltage
     left, right = [1.0, x[1] / V], [2.5, x[2] / V]
@@ -73,7 +77,7 @@ def circuit(x: Any, k: Any) -> list[Shape]:
     ]
 
 
-def momentum(x: Any) -> list[Shape]:
+def momentum(x: Vector) -> list[Shape]:
     """Return the angular momentum vector in the body frame, on its sphere."""
     size = 1.0
     frames = [[[1, 0, 0], [0, 0, -1], [0, 1, 0]], [[0, 0, 1], [0, 1, 0], [-1, 0, 0]]]

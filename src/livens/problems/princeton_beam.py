@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import math as m
@@ -12,6 +10,7 @@ from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
+from livens.types import ScalarLike
 
 #: Time in s after which the load has its full value.
 RAMP = 1.0
@@ -29,7 +28,7 @@ def princeton_cantilever(N: int = 10, load: float = 13.345, angle: float = 45.0)
     )
     direction = load * np.array([0.0, np.sin(np.radians(angle)), -np.cos(np.radians(angle))])
 
-    def push(t: Any) -> Any:
+    def push(t: ScalarLike) -> list[ScalarLike]:
         return [float(x) * m.minimum(t / RAMP, 1.0) for x in direction]
 
     mb.wrench("load", beam.b, force=push)

@@ -11,16 +11,17 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
 
 
-def _mirrored(q: Any, v: Any) -> tuple[list[Any], list[Any]]:
+def _mirrored(q: Vector, v: Vector) -> tuple[list[Any], list[Any]]:
     """Return the mirror image: half a period later the motion is the same on the other side."""
     return [-q[0], q[1]], [-v[0], v[1]]
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
-    seat = [q[1] * m.sin(q[0]), -q[1] * m.cos(q[0])]
-    return [shapes.rod([0.0, 0.0], seat, name="rope"), shapes.sphere(seat, name="seat")]
+def _visual(q: Vector) -> list[shapes.Shape]:
+    mass_point = [q[1] * m.sin(q[0]), -q[1] * m.cos(q[0])]
+    return [shapes.rod([0.0, 0.0], mass_point, name="rope"), shapes.sphere(mass_point, name="seat")]
 
 
 @problem(

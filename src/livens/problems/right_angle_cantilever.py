@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from livens import math as m
 from livens.errors import InputError
 from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
+from livens.types import ScalarLike
 
 
-def _push(t: Any) -> Any:
+def _push(t: ScalarLike) -> list[ScalarLike]:
     """Return the triangular force: 50 at t = 1, 0 from t = 2 on."""
     return [0.0, 0.0, m.where(t < 1.0, 50.0 * t, m.where(t < 2.0, 100.0 - 50.0 * t, 0.0))]
 

@@ -12,6 +12,7 @@ from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.multibody.sections import Section
 from livens.problems import problem
+from livens.types import ScalarLike
 
 #: Time in s after which the moment has its full value.
 RAMP = 10.0
@@ -32,7 +33,7 @@ def rolled_beam(N: int = 10, revolutions: float = 1.0) -> Multibody:
     )  # fmt: skip
     full_moment = 2 * np.pi * revolutions * 2.0
 
-    def moment(t: Any) -> Any:
+    def moment(t: ScalarLike) -> Any:
         return [full_moment * m.minimum(t / RAMP, 1.0)]
 
     mb.wrench("moment", beam.b, torque=moment)

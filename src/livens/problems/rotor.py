@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,13 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _visual(q: Any, t: Any, k: Any) -> list[shapes.Shape]:
+def _visual(q: Vector, t: ScalarLike, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return the rotor in its elastic bearing, with the unbalanced mass."""
     angle, size = k.Omega * t, 1.0
     unbalance = [q[0] + 0.7 * size * m.cos(angle), q[1] - 0.7 * size * m.sin(angle)]

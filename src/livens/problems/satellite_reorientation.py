@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,11 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Moment of inertia of a wheel about its axis (kg m^2).
 _WHEEL_INERTIA = 1.0
@@ -17,7 +22,7 @@ _WHEEL_INERTIA = 1.0
 _BIAS = np.array([1.5, -1.0, 0.8])
 
 
-def _omega(q: Any, v: Any) -> list[Any]:
+def _omega(q: Vector, v: Vector) -> list[Any]:
     """Return the angular velocity in the body frame from a unit quaternion and its rate."""
     return [
         2 * (q[0] * v[1] - q[1] * v[0] - q[2] * v[3] + q[3] * v[2]),
@@ -26,12 +31,12 @@ def _omega(q: Any, v: Any) -> list[Any]:
     ]
 
 
-def _kinetic(q: Any, v: Any, k: Any) -> Any:
+def _kinetic(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
     w = _omega(q, v)
     return sum(0.5 * k.J[i] * w[i] ** 2 + 0.5 * k.I * (w[i] + v[4 + i]) ** 2 for i in range(3))
 
 
-def _rotations(q: Any) -> list[list[Any]]:
+def _rotations(q: Vector) -> list[list[Any]]:
     """Return the generators of rotations in space, which multiply the quaternion from the left."""
     rows = []
     for i in range(3):
@@ -45,7 +50,7 @@ def _rotations(q: Any) -> list[list[Any]]:
     return rows
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     w, x, y, z = q[0], q[1], q[2], q[3]
     axes = [
         [1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)],
@@ -62,13 +67,16 @@ def _visual(q: Any) -> list[shapes.Shape]:
     scheme="livens-variational",
 )
 def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
-    """Build the problem; `torque` is the bound of every wheel (N m), `angle` the rotation about (1, 2, 3) (rad)."""
+    """Build the problem; `torque` is the bound of every wheel (N m), `angle` the rotation about (1, 2, 3) (rad).
+
+    Without control, the default run starts with a tumbling hull.
+    """
     hull = np.array([4.0, 5.0, 6.5])
     across = 10.0 * (3 * 2 * _WHEEL_INERTIA / 10.0 + 0.02**2) / 12  # of a wheel of 10 kg and 2 cm about a diameter
     axis = np.array([1.0, 2.0, 3.0]) / np.sqrt(14.0)
     target = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis])
 
-    def rotation_error(q: Any) -> list[Any]:
+    def rotation_error(q: Vector) -> list[Any]:
         """Return the vector part of ``target^-1 q``."""
         p = target
         return [
@@ -88,6 +96,7 @@ def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
     )
     q0 = np.array([1.0, 0, 0, 0, 0, 0, 0])
     v0 = np.concatenate([np.zeros(4), _BIAS / _WHEEL_INERTIA])
+    tumbling = np.array([0.0, 0.1, 0.15, 0.05, 0.0, 0.0, 0.0])  # half the angular velocity of the hull
     path = [
         np.concatenate([[np.cos(s * angle / 2)], np.sin(s * angle / 2) * axis, np.zeros(3)])
         for s in np.linspace(0, 1, 101)
@@ -97,7 +106,10 @@ def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
         t_end=(3.0, 20.0),
         steps=20,
         minimise="time",
+        start=dict(q0=q0, v0=v0),
         end={"rotation": (rotation_error, 0, 0), "angular velocity": (_omega, 0, 0)},
         guess=dict(q=path, t_end=8.0),
     )
-    return Problem("satellite-reorientation", model, q0, v0, "livens-variational", 0.01, 8.0, control=control)
+    return Problem(
+        "satellite-reorientation", model, q0, v0 + tumbling, "livens-variational", 0.01, 8.0, control=control
+    )

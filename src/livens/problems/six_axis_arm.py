@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 from livens import math as m
 from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.problems import problem
+from livens.types import ModelFunction
 
 #: Axis, link length (m, upwards) and link mass (kg) of each joint, from base to hand.
 _LINKS = (("z", 0.3, 8.0), ("y", 0.5, 6.0), ("y", 0.4, 4.0), ("z", 0.2, 2.0), ("y", 0.1, 1.0), ("z", 0.1, 0.5))
 
 
 @functools.cache
-def _joint_trajectory(i: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def _joint_trajectory(i: int) -> tuple[ModelFunction, ModelFunction]:
     """Return reference angle and rate of joint i as functions of time; both start at zero."""
     size = 0.6 - 0.05 * i
     return lambda t: size * (1 - m.cos((1 + 0.2 * i) * t)), lambda t: size * (1 + 0.2 * i) * m.sin((1 + 0.2 * i) * t)

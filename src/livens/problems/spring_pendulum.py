@@ -5,7 +5,7 @@ See Kinon and Betsch 2023, 6.2, Kinon and Betsch 2024, 5.2.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from livens.models.symmetry import rotations
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Sequence[ScalarLike] | Vector) -> list[shapes.Shape]:
     return [shapes.ground([0, 0, 0]), shapes.spring([0, 0, 0], q), shapes.sphere(q)]
 
 
-def _spherical_visual(q: Any) -> list[shapes.Shape]:
+def _spherical_visual(q: Vector) -> list[shapes.Shape]:
     r, theta, phi = q
     return _visual([r * m.sin(theta) * m.cos(phi), r * m.sin(theta) * m.sin(phi), r * m.cos(theta)])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import math as m
@@ -12,9 +10,10 @@ from livens.models.symmetry import translations
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return particles on a circle with radial displacements."""
     angles = 2 * np.pi * np.arange(3) / 3
     positions = [[(3 + 0.5 * q[i]) * np.cos(a), (3 + 0.5 * q[i]) * np.sin(a)] for i, a in enumerate(angles)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import expm
 
@@ -12,9 +10,10 @@ from livens.models.hamiltonian.model import Force, Hamiltonian
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import Vector
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return two boxes, at distance 1 when the spring between them is relaxed."""
     first_mass, second_mass = [q[0], 0.0], [q[1] + 1.0, 0.0]
     return [

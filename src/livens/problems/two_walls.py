@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +14,13 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
-def _visual(q: Any) -> list[shapes.Shape]:
+def _visual(q: Vector) -> list[shapes.Shape]:
     """Return the line, with the soft wall at q > 0 and the stiff wall at q < 0."""
     return [
         shapes.path([[-0.3, 0], [1.2, 0]], name="line"),
@@ -59,7 +63,7 @@ def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem
         position = sign * soft / rate * np.sin(rate * time_in_wall)
         return {"q": np.array([position]), "v": np.array([sign * soft * np.cos(rate * time_in_wall)])}
 
-    def steps(q: Any, k: Any) -> Any:
+    def steps(q: Vector, k: ParameterNamespace) -> ScalarLike:
         return (
             k.K1 * smoothed_step_function(q[0], smooth) ** 2 + k.K2 * smoothed_step_function(-q[0], smooth) ** 2
         ) ** -0.5

@@ -7,7 +7,7 @@ wheel touches its circular rail profile in one point, with the surface parameter
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from livens.models.first_order import FirstOrder
 from livens.models.problem import Problem
 from livens.problems import problem
 from livens.scene import shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 _PARAMETERS: dict[str, float] = dict(
     mass=16.08, g=9.81, V=30.0, r0=0.1, I1=0.0605, I2=0.366, mu=0.12, arm=0.19, cx=6400.0, cz=6400.0,
@@ -44,7 +49,7 @@ class _Arm(NamedTuple):
     by_wheel_angle: Any
 
 
-def _arm(theta: Any, phi: Any, psi: Any, xi: Any, r: Any) -> _Arm:
+def _arm(theta: ScalarLike, phi: ScalarLike, psi: ScalarLike, xi: ScalarLike, r: ScalarLike) -> _Arm:
     st, ct, sp, cp, ss, cs = m.sin(theta), m.cos(theta), m.sin(phi), m.cos(phi), m.sin(psi), m.cos(psi)
     x, z = xi * ct * cp + r * (ct * sp * cs - st * ss), -xi * st * cp - r * (st * sp * cs + ct * ss)
     lift = xi * sp - r * cp * cs
@@ -59,7 +64,7 @@ def _arm(theta: Any, phi: Any, psi: Any, xi: Any, r: Any) -> _Arm:
 class _Contact:
     """Contact of one wheel with its rail, at x > 0 (side 1) or x < 0 (side -1)."""
 
-    def __init__(self, side: float, x: Any, psi: Any, xi: Any, k: Any) -> None:
+    def __init__(self, side: float, x: Vector, psi: ScalarLike, xi: ScalarLike, k: ParameterNamespace) -> None:
         self.x, self.psi, self.xi, self.k = x, psi, xi, k
         theta, phi = x[3], x[4]
         conicity = m.tan(k.cone)
@@ -81,7 +86,7 @@ class _Contact:
         ])  # fmt: skip
         self.angle = m.atan(w / upright)
 
-    def creep(self, N: Any) -> Any:
+    def creep(self, N: ScalarLike) -> Vector:
         """Return the creep force by Jaschinski's smooth form of Kalker's law, for the normal force N."""
         k, x = self.k, self.x
         sd, cd = m.sin(self.angle), m.cos(self.angle)
@@ -108,11 +113,11 @@ class _Contact:
         return saturation * (tx * along + ty * across)
 
 
-def _contacts(x: Any, y: Any, k: Any) -> tuple[_Contact, _Contact]:
+def _contacts(x: Vector, y: Vector, k: ParameterNamespace) -> tuple[_Contact, _Contact]:
     return _Contact(1.0, x, y[2], y[3], k), _Contact(-1.0, x, y[4], y[5], k)
 
 
-def _rates(x: Any, y: Any, k: Any) -> list[Any]:
+def _rates(x: Vector, y: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the right-hand side of the Newton-Euler equations, multiplied by the mass matrix of `_mass`."""
     left, right = _contacts(x, y, k)
     constraint_force = _SCALE * (left.G * y[0] + right.G * y[1])
@@ -139,7 +144,7 @@ def _rates(x: Any, y: Any, k: Any) -> list[Any]:
     ]
 
 
-def _mass(x: Any, k: Any) -> Any:
+def _mass(x: Vector, k: ParameterNamespace) -> Vector:
     mass = np.zeros((11, 11), dtype=object)
     for i in range(11):
         mass[i, i] = 1.0
@@ -150,13 +155,13 @@ def _mass(x: Any, k: Any) -> Any:
     return mass
 
 
-def _conditions(x: Any, y: Any, k: Any) -> list[Any]:
+def _conditions(x: Vector, y: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     """Return the velocity-level gap constraints and the conditions for parallel normals at the contact points."""
     left, right = _contacts(x, y, k)
     return [left.G @ x[5:10], right.G @ x[5:10], *left.conditions, *right.conditions]
 
 
-def _visual(x: Any, k: Any) -> list[shapes.Shape]:
+def _visual(x: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     """Return wheels, axle and rails, with displacements and angles magnified 10 times."""
     st, ct, sp, cp = m.sin(10 * x[3]), m.cos(10 * x[3]), m.sin(10 * x[4]), m.cos(10 * x[4])
     axle = m.array([ct * cp, -st * cp, sp])  # x across, y along, z up

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from livens import rotations as rot
+from livens.types import ArrayLike, FloatArray
 
 #: One colour for each pair of faces, so that rotations are visible.
 _FACES = ("#0072B2", "#E69F00", "#D5E5EE")
@@ -21,7 +22,7 @@ def box_with_inertia_ratio(J: Sequence[float]) -> np.ndarray:
     return np.asarray(np.sqrt(squares / squares.max()))
 
 
-def box(axes: Any, centre: Any, quaternion: Any, edges: Any, alpha: float = 1.0) -> None:
+def box(axes: Any, centre: FloatArray, quaternion: FloatArray, edges: ArrayLike, alpha: float = 1.0) -> None:
     """Plot a box with edges along the axes of its body frame."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,6 +26,7 @@ from livens.reproduce.measure import (
     run,
 )
 from livens.results.result import Result
+from livens.types import ModelFunction
 
 #: Step-size fractions of the convergence studies.
 _STEP_FRACTIONS = tuple(2.0**-i for i in range(5))
@@ -236,7 +236,7 @@ def misprinted_path(t: np.ndarray) -> np.ndarray:
     return _solution(rates, [1.05, np.pi / 2, 0.0, 0.0, 1.0, 1.0], 1.0)(t)
 
 
-def _solution(rates: Callable[..., Any], initial: list[float], t_end: float) -> Callable[[np.ndarray], np.ndarray]:
+def _solution(rates: ModelFunction, initial: list[float], t_end: float) -> Callable[[np.ndarray], np.ndarray]:
     def at(t: np.ndarray) -> np.ndarray:
         from scipy.integrate import solve_ivp
 
@@ -246,5 +246,5 @@ def _solution(rates: Callable[..., Any], initial: list[float], t_end: float) -> 
     return at
 
 
-def _final_state(rates: Callable[..., Any], initial: list[float], t: float) -> np.ndarray:
+def _final_state(rates: ModelFunction, initial: list[float], t: float) -> np.ndarray:
     return np.asarray(_solution(rates, initial, t)(np.array([t]))[0])

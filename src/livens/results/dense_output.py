@@ -18,6 +18,7 @@ from livens import schemes
 from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.newton import time_loop
 from livens.engine.newton.markowitz import SingularMatrixError
+from livens.engine.stepper import step_inputs
 from livens.engine.steppers.reference import ReferenceSolver
 from livens.engine.taylor.stepper import TaylorInterpolant
 from livens.errors import InputError, IntegrationError, suggestion
@@ -25,6 +26,7 @@ from livens.expressions.result_variables import RESULT_VARIABLES
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.runge_kutta.radau import Radau
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class Sample(dict[str, np.ndarray]):
             raise AttributeError(f"no variable '{name}' in this sample, only {', '.join(self)}") from None
 
 
-def at(result: Result, t: Any) -> Sample:
+def at(result: Result, t: ArrayLike) -> Sample:
     """Return the state at any time of the run: one row if t is a number, else one row per time."""
     try:
         times = np.asarray(t, dtype=float)
@@ -75,7 +77,7 @@ def at(result: Result, t: Any) -> Sample:
     return Sample(t=times, **{name: values[name].reshape(*shape, values[name].shape[-1]) for name in names})
 
 
-def step_values(result: Result, names: str | Sequence[str] | None, steps: Any) -> Sample:
+def step_values(result: Result, names: str | Sequence[str] | None, steps: ArrayLike | None) -> Sample:
     """Return unknowns and stage values of steps of a run, one row per step; see `Result.step_values`."""
     scheme = result._scheme or schemes.get(result.info.scheme)
     if scheme.fictive or result.info.every != 1 or isinstance(scheme, Radau):
@@ -223,7 +225,7 @@ class StepReplay:
     ) -> np.ndarray:
         """Solve for the unknowns of the steps from states Z; their final states must match the stored ones."""
         e, X, solved = self._equations, np.zeros((len(t), self._equations.size)), np.zeros(len(t), dtype=np.bool_)
-        c = np.concatenate([[0.0, 0.0], k])
+        c = step_inputs(0.0, 0.0, k)
         if len(t) > _NATIVE_FROM and e.size:
             self._resolve_native(X, Z, c, t, h, solved)
         reference = ReferenceSolver(e) if not solved.all() else None
@@ -290,7 +292,7 @@ def interpolate_rows(result: Any, names: Sequence[str], times: np.ndarray, order
     return interpolated
 
 
-def hermite_interpolant(t: np.ndarray, values: np.ndarray, derivatives: np.ndarray | None = None) -> Any:
+def hermite_interpolant(t: np.ndarray, values: np.ndarray, derivatives: np.ndarray | None = None) -> ModelFunction:
     """Return the interpolating polynomial through values, and derivatives if given, as a function of time."""
     if len(t) == 1:
         return lambda times: np.repeat(values, len(np.atleast_1d(times)), axis=0)

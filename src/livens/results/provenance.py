@@ -33,7 +33,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def provenance(plan: Plan) -> dict[str, Any]:
+def provenance(plan: Plan) -> dict[str, int | str]:
     """Return the provenance of a run as attributes of its file."""
     traits = plan.scheme.traits
     return {

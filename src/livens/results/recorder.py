@@ -102,7 +102,7 @@ class Recorder:
         self._store(self._row_arrays(t, zero, state.z[None, :], np.zeros(1, dtype=np.int64), zero), 1)
         self.regular_rows += 1
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, int]:
         return {"rows": self.regular_rows, "step": self._step}
 
     def restore(self, stored: dict[str, Any]) -> None:

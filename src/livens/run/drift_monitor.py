@@ -18,6 +18,7 @@ from livens.engine.stepper import IntegratorState, StepChunk
 from livens.engine.trees.observables import TreeObservables
 from livens.models.base import Model
 from livens.results.record import Summary
+from livens.types import Expr, FloatArray, IndexTable
 from livens.validation import all_finite
 
 #: Growth factor of an unsupplied energy above which the integration has blown up.
@@ -46,7 +47,7 @@ def _model_cache(fingerprint: str) -> dict[Any, Any]:
     return {}
 
 
-def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Any, np.ndarray]:
+def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Expr, IndexTable]:
     """Return the monitored expressions (energy, magnitude, constraints, momenta) and the sizes of the momenta."""
     view = model.view
     columns = [view.observable(energy) if energy else ca.SX(0), ca.SX(model.energy_scale())]
@@ -152,7 +153,7 @@ class DriftMonitor:
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
-        self._k, self._spec = k, monitor_spec(compiled, k, tier)
+        self.k, self._spec = k, monitor_spec(compiled, k, tier)
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
@@ -193,7 +194,7 @@ class DriftMonitor:
         spec.table.accumulate(
             t,
             Z,
-            self._k,
+            self.k,
             spec.supplied_index,
             is_initial,
             initial_row,
@@ -203,11 +204,16 @@ class DriftMonitor:
             self._reference_energy,
         )
 
+    @property
+    def has_started(self) -> bool:
+        """True if the initial state has been evaluated."""
+        return self._initial_row is not None
+
     def apply_jump(self, before: IntegratorState, after: IntegratorState, k: np.ndarray) -> None:
         """Shift the references after an action changed the state or the parameters."""
-        old = self._spec.table(np.array([before.t]), before.z[None, :], self._k)[0]
+        old = self._spec.table(np.array([before.t]), before.z[None, :], self.k)[0]
         new = self._spec.table(np.array([after.t]), after.z[None, :], k)[0]
-        self._k = k
+        self.k = k
         assert self._initial_row is not None
         if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
             self._initial_row[0] += new[0] - old[0]
@@ -234,7 +240,7 @@ class DriftMonitor:
         was_initial, self._initial, self._last_energy, self._maxima, self._reference_energy = self._rollback_state
         if was_initial:
             self._initial_row = None
-        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self._k)).all(axis=1)
+        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self.k)).all(axis=1)
         return max(0, (len(finite) if finite.all() else int(np.argmin(finite))) - 1)
 
     def summary(self) -> Summary:
@@ -249,7 +255,7 @@ class DriftMonitor:
             summary_from_maxima, energy, momenta, start, self._reference_energy.item(0), self._maxima.copy()
         )
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray | float]:
         self._observe_initial_state()
         initial_row = self._initial_row if self._initial_row is not None else np.zeros(0)
         last_energy, reference_energy = float(self._last_energy[0]), float(self._reference_energy[0])

@@ -254,7 +254,7 @@ def _label(name: str) -> str:
     return f"{name} of the step-size control"
 
 
-def _parse_tolerances(name: str, setting: Any) -> Any:
+def _parse_tolerances(name: str, setting: float | None) -> float | None:
     """Return tolerances as floats, each at least 0 or infinite."""
     if setting is None and name == "absolute":
         return None

@@ -14,6 +14,7 @@ from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepp
 from livens.expressions.state_layout import Layout
 from livens.models.switch_times import switch_times
 from livens.run.plan import Plan
+from livens.types import FloatArray
 
 #: Largest number of secant iterations for the last step in fictive time, and tolerance of its end time relative to the
 #: larger of end time and remaining time.
@@ -120,7 +121,7 @@ class FixedStepping:
         self._n_since_origin -= steps.n_steps - taken
         self.n_steps -= steps.n_steps - taken
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._t_origin, "counted": self._n_since_origin}
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -204,7 +205,7 @@ class FictiveTimeStepping:
         self.n_steps -= steps.n_steps - taken
         self._n_since_origin -= steps.n_steps - taken
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._fictive_origin, "counted": self._n_since_origin}
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -281,7 +282,7 @@ class AdaptiveStepping:
         if taken:
             self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray | int]:
         return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy()}
 
     def restore(self, stored: dict[str, Any]) -> None:

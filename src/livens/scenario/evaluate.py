@@ -16,6 +16,7 @@ import numpy as np
 from livens import math as m
 from livens.scenario.grammar import FUNCTIONS, Call, Chain, Comparison, Name, Negative, Node, Number, Power
 from livens.scenario.tokens import ExpressionError
+from livens.types import ScalarLike
 
 MAX_EXPONENT = 1000.0
 
@@ -44,14 +45,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def evaluate(node: Node, values: Mapping[str, Any], text: str) -> Any:
+def evaluate(node: Node, values: Mapping[str, Any], text: str) -> ScalarLike:
     """Return the value of a tree: a float, or a Scalar of `livens.math`. Messages point into `text`."""
     with np.errstate(all="ignore"):  # non-finite values are rejected below, with their column
         return _Evaluation(values, text).value(node)
 
 
 class _Evaluation:
-    def __init__(self, values: Mapping[str, Any], text: str) -> None:
+    def __init__(self, values: Mapping[str, ScalarLike] | Mapping[str, float], text: str) -> None:
         self._values, self._text = values, text
 
     def value(self, node: Node) -> Any:
@@ -79,12 +80,12 @@ class _Evaluation:
                 arguments = [self.value(argument) for argument in node.arguments]
                 return self._require_finite(_FUNCTIONS[node.function](*arguments), node.column)
 
-    def _binary(self, sign: str, left: Any, right: Any, column: int) -> Any:
+    def _binary(self, sign: str, left: ScalarLike, right: ScalarLike, column: int) -> ScalarLike:
         numeric, symbolic = _OPERATORS[sign]
         both_numeric = isinstance(left, float) and isinstance(right, float)
         return self._require_finite((numeric if both_numeric else symbolic)(left, right), column)
 
-    def _require_finite(self, value: Any, column: int) -> Any:
+    def _require_finite(self, value: ScalarLike, column: int) -> ScalarLike:
         """Return a finite float for constant values, and symbols unchanged."""
         if isinstance(value, m.Scalar) and not value.sx.is_constant():
             return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -19,6 +19,11 @@ from livens.scenario.quoting import quoted
 from livens.scenario.reader import Document, YamlPath
 from livens.scenario.schema import SystemFields
 from livens.scenario.vocabulary import Vocabulary, velocity
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 _MAX_LABEL = 100
 
@@ -154,7 +159,9 @@ class ExpressionSystem:
                 with self._located_errors(parsed.path):
                     evaluate(parsed.tree, values, parsed.text)
 
-    def _environment(self, q: Any, v: Any, t: Any, k: Mapping[str, Any]) -> dict[str, Any]:
+    def _environment(
+        self, q: Vector, v: Vector | None, t: ScalarLike | None, k: Mapping[str, ScalarLike]
+    ) -> dict[str, ScalarLike]:
         values: dict[str, Any] = dict(k)
         for i, name in enumerate(self.coordinates):
             values[name] = q[i]
@@ -177,7 +184,9 @@ class ExpressionSystem:
                 needed |= {inner.name for inner in names(parsed.tree)}
         return {name: parsed for name, parsed in self._lets.items() if name in needed}
 
-    def _values(self, role: str, q: Any, v: Any, t: Any, k: Any) -> list[Any]:
+    def _values(
+        self, role: str, q: Vector, v: Vector | None, t: ScalarLike | None, k: ParameterNamespace
+    ) -> list[ScalarLike]:
         expressions = self._roles[role]
         values = self._environment(q, v, t, vars(k))
         self._add_lets(values, self._lets_for(expressions))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from livens.scenario.reader import Document, YamlPath
 from livens.scenario.schema import MechanismScenario, RobotScenario
 from livens.scenario.tokens import ExpressionError
 from livens.scenario.vocabulary import check_name
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_readable_path
 
 BODIES = ("body", "box", "cylinder", "particle", "plate", "ring", "rod", "sphere")
@@ -124,7 +125,7 @@ class Mechanism:
             _ = mb.assembly.state
         return mb
 
-    def _robot(self, fields: RobotScenario, gravity: Any) -> Multibody:
+    def _robot(self, fields: RobotScenario, gravity: ArrayLike | None) -> Multibody:
         """Import a robot file; `gravity` replaces that of the file."""
         file = robot_file(fields.robot, self._document.source)
         with self._located_errors(("robot",)):
@@ -183,7 +184,7 @@ class Mechanism:
                 else:
                     part.point(point, at=self._point(at, point_path))
 
-    def _visual(self, shape: str, definition: Any, path: YamlPath) -> tuple[Any, ...]:
+    def _visual(self, shape: str, definition: Any, path: YamlPath) -> tuple[str, float, float, float] | None:
         """Parse the visual geometry of a body with given inertia: ``{cylinder: [length, radius]}``."""
         sizes = {"rod": 2, "box": 3, "sphere": 1, "cylinder": 2, "ring": 2}
         if shape != "body" or not isinstance(definition, Mapping) or len(definition) != 1:
@@ -263,7 +264,7 @@ class Mechanism:
         with self._located_errors(path):
             self._mb.initial(element, **values)
 
-    def _sensor(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+    def _sensor(self, name: str, definition: Mapping[str, str], path: YamlPath) -> None:
         for key in definition:
             if key not in ("point", "quantity", "relative_to"):
                 reason = f"unknown field '{quoted(key)}'; a sensor has the fields point or quantity, and relative_to"
@@ -300,7 +301,7 @@ class Mechanism:
             arguments[key] = self._law(value, law, field_path) if law else self._value(key, value, field_path)
         return arguments
 
-    def _value(self, key: str, value: Any, path: YamlPath, number: bool = False) -> Any:
+    def _value(self, key: str, value: Sequence[str] | str, path: YamlPath, number: bool = False) -> Any:
         if key in _BOOLEANS:
             if value not in ("true", "false", True, False):
                 raise self._document.error(path, f"must be true or false, got '{quoted(value)}'")
@@ -354,7 +355,7 @@ class Mechanism:
     def _number(self, value: Any, path: YamlPath) -> float:
         return float(self._expression(value, (), path)())
 
-    def _law(self, value: Any, allowed: tuple[str, ...], path: YamlPath) -> Callable[..., Any]:
+    def _law(self, value: Sequence[str] | str, allowed: tuple[str, ...], path: YamlPath) -> ModelFunction:
         """Return a function of the allowed variables; with x, y, z a function of one point."""
         if isinstance(value, (list, tuple)):
             parts = [self._expression(entry, allowed, (*path, i)) for i, entry in enumerate(value)]
@@ -365,7 +366,7 @@ class Mechanism:
             return lambda point: function(*(list(point) + [0.0])[:3])
         return function
 
-    def _expression(self, value: Any, allowed: tuple[str, ...], path: YamlPath) -> Callable[..., Any]:
+    def _expression(self, value: Any, allowed: tuple[str, ...], path: YamlPath) -> ModelFunction:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = repr(float(value))
         if not isinstance(value, str):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
-def escape(value: Any) -> str:
+def escape(value: float | str) -> str:
     """Return a value as escaped text.
 
     >>> escape(0.25), escape("<b>"), escape(None)

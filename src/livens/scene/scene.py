@@ -20,6 +20,7 @@ from livens.expressions.tracing import FunctionTracer, ModelFunction
 from livens.scene.mesh import TriangleMesh
 from livens.scene.shapes import SHAPE_TYPES, Shape, sphere
 from livens.scene.tape import Entry, Tape, evaluate, record, validate
+from livens.types import ScalarLike
 
 #: Maximum number of shapes read from a file.
 _MAX_SHAPES = 1_000_000
@@ -200,7 +201,7 @@ class _TracedVisual:
         self.planar = all(len(point) == 2 for shape in shapes for point in shape.points)
         scalars: list[Any] = []
 
-        def entry(value: Any) -> int:
+        def entry(value: ScalarLike) -> int:
             scalars.append(float(value) if isinstance(value, (int, float, np.number)) else m.to_casadi(value))
             return len(scalars) - 1
 
@@ -235,7 +236,7 @@ def as_shapes(value: Any, where: str = "") -> list[Shape]:
     return shapes
 
 
-def _with_entries(shape: Shape, entry: Any) -> SceneShape:
+def _with_entries(shape: Shape, entry: ModelFunction) -> SceneShape:
     """Return a shape with tape entries in place of its expressions, in three dimensions."""
     points = []
     for point in shape.points:

@@ -26,6 +26,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.scene.mesh import TriangleMesh, load_mesh, make_mesh
+from livens.types import ArrayLike, FloatArray, ScalarLike, Vector
 from livens.validation import check_array
 
 __all__ = [
@@ -115,11 +116,13 @@ class Shape:
         return dataclasses.replace(self, points=tuple(map_point(X) for X in self.points), frame=frame)
 
 
-def _drop_none(**sizes: Any) -> dict[str, Any]:
+def _drop_none(**sizes: Any) -> dict[str, float]:
     return {name: value for name, value in sizes.items() if value is not None}
 
 
-def rod(a: Any, b: Any, width: Any = None, name: str = "", trace: float | None = None) -> Shape:
+def rod(
+    a: Any, b: Sequence[ScalarLike] | Vector, width: float | None = None, name: str = "", trace: float | None = None
+) -> Shape:
     """Return a rod between two points, with pins at both ends.
 
     Parameters
@@ -141,7 +144,7 @@ def rod(a: Any, b: Any, width: Any = None, name: str = "", trace: float | None =
     return Shape("rod", (a, b), None, _drop_none(width=width), name, trace)
 
 
-def cylinder(a: Any, b: Any, radius: Any, name: str = "", trace: float | None = None) -> Shape:
+def cylinder(a: ArrayLike, b: ArrayLike, radius: float, name: str = "", trace: float | None = None) -> Shape:
     """Return a cylinder about the line between two points.
 
     Parameters
@@ -163,7 +166,14 @@ def cylinder(a: Any, b: Any, radius: Any, name: str = "", trace: float | None = 
     return Shape("cylinder", (a, b), None, _drop_none(radius=radius), name, trace)
 
 
-def cone(tip: Any, base: Any, radius: Any, frame: Any = None, name: str = "", trace: float | None = 1.0) -> Shape:
+def cone(
+    tip: ArrayLike,
+    base: ArrayLike,
+    radius: float,
+    frame: FloatArray | None = None,
+    name: str = "",
+    trace: float | None = 1.0,
+) -> Shape:
     """Return a cone from its tip to the centre of its base.
 
     Parameters
@@ -187,7 +197,13 @@ def cone(tip: Any, base: Any, radius: Any, frame: Any = None, name: str = "", tr
     return Shape("cone", (tip, base), frame, _drop_none(radius=radius), name, trace)
 
 
-def box(at: Any, size: Sequence[Any], frame: Any = None, name: str = "", trace: float | None = 0.0) -> Shape:
+def box(
+    at: Sequence[float] | Vector,
+    size: Sequence[Any],
+    frame: FloatArray | None = None,
+    name: str = "",
+    trace: float | None = 0.0,
+) -> Shape:
     """Return a box about its centre.
 
     Parameters
@@ -212,7 +228,13 @@ def box(at: Any, size: Sequence[Any], frame: Any = None, name: str = "", trace: 
     return Shape("box", (at,), frame, lengths, name, trace)
 
 
-def sphere(at: Any, radius: Any = None, frame: Any = None, name: str = "", trace: float | None = 0.0) -> Shape:
+def sphere(
+    at: Sequence[ScalarLike] | Vector,
+    radius: float | None = None,
+    frame: FloatArray | None = None,
+    name: str = "",
+    trace: float | None = 0.0,
+) -> Shape:
     """Return a sphere.
 
     Parameters
@@ -236,7 +258,7 @@ def sphere(at: Any, radius: Any = None, frame: Any = None, name: str = "", trace
     return Shape("sphere", (at,), frame, _drop_none(radius=radius), name, trace)
 
 
-def ring(at: Any, radius: Any, frame: Any = None, width: Any = None, name: str = "") -> Shape:
+def ring(at: Any, radius: float, frame: Any = None, width: float | None = None, name: str = "") -> Shape:
     """Return a ring about the third axis of its frame.
 
     Parameters
@@ -280,7 +302,7 @@ def polygon(points: Sequence[Any], name: str = "", trace: float | None = None) -
     return Shape("polygon", tuple(points), None, {}, name, trace)
 
 
-def spring(a: Any, b: Any, width: Any = None, name: str = "") -> Shape:
+def spring(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
     """Return a coil spring between two points.
 
     Parameters
@@ -300,7 +322,7 @@ def spring(a: Any, b: Any, width: Any = None, name: str = "") -> Shape:
     return Shape("spring", (a, b), None, _drop_none(width=width), name)
 
 
-def damper(a: Any, b: Any, width: Any = None, name: str = "") -> Shape:
+def damper(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
     """Return a dashpot between two points.
 
     Parameters
@@ -356,7 +378,7 @@ def path(points: Sequence[Any], name: str = "") -> Shape:
     return Shape("path", tuple(points), None, {}, name)
 
 
-def ground(at: Any, size: Any = None, frame: Any = None, name: str = "") -> Shape:
+def ground(at: ArrayLike, size: float | None = None, frame: FloatArray | None = None, name: str = "") -> Shape:
     """Return a support at a point, or a floor.
 
     Parameters
@@ -382,10 +404,10 @@ def mesh(
     at: Any,
     file: str | Path | TriangleMesh | None = None,
     *,
-    vertices: Any = None,
-    faces: Any = None,
+    vertices: ArrayLike | None = None,
+    faces: ArrayLike | None = None,
     scale: Any = 1.0,
-    frame: Any = None,
+    frame: Vector | None = None,
     name: str = "",
     trace: float | None = 0.0,
 ) -> Shape:
@@ -442,7 +464,7 @@ def mesh(
     )
 
 
-def axes(at: Any, frame: Any = None, size: Any = None, name: str = "") -> Shape:
+def axes(at: Any, frame: FloatArray | None = None, size: float | None = None, name: str = "") -> Shape:
     """Return the axes of a frame.
 
     Parameters

@@ -14,6 +14,7 @@ import numpy as np
 
 from livens.errors import ModelError
 from livens.expressions.graph.interpreter import interpret
+from livens.types import Expr
 
 #: Elementary operations by their CasADi names.
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -94,7 +95,7 @@ class Tape:
         return indices
 
 
-def record(q: Any, t: Any, expressions: Sequence[Any]) -> tuple[list[Entry], list[int]]:
+def record(q: Expr, t: Expr, expressions: Sequence[Any]) -> tuple[list[Entry], list[int]]:
     """Record expressions of the symbols q and t, or numbers; return the tape and the index of each expression."""
     tape = Tape()
     append = tape.append

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -17,6 +18,7 @@ from livens.schemes.discretization.phase_space_map import (
     format_number,
     map_step_graph,
 )
+from livens.types import Expr
 
 
 class VectorField:
@@ -40,10 +42,10 @@ class VectorField:
         function = ca.Function("rates", [t, y, symbols], [ca.densify(rate), ca.vertcat(*power)])
         self._function, self._k = function, k
 
-    def __call__(self, t: Any, y: Any) -> Any:
+    def __call__(self, t: Any, y: Any) -> Expr:
         return self._function(t, y, self._k)[0]
 
-    def power(self, t: Any, y: Any) -> Any:
+    def power(self, t: Expr, y: Expr) -> Any:
         """Return supplied and dissipated power."""
         return self._function(t, y, self._k)[1]
 
@@ -82,7 +84,7 @@ class DiagonallyImplicitRK(MapScheme):
         state_parts = VectorField(model, ca.SX.zeros(model.parameter_count)).state_parts
         unknowns = Layout(**{f"slope_{i + 1}": state_parts.size for i in self.implicit_stages})
 
-        def build_step(old: Any, x: Any, h: Any, t: Any, k: Any) -> StepExpressions:
+        def build_step(old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> StepExpressions:
             f = VectorField(model, k)
             y0 = ca.vertcat(*(getattr(old, name) for name in state_parts.sizes))
             stage_derivatives: list[Any] = []
@@ -110,7 +112,7 @@ class DiagonallyImplicitRK(MapScheme):
         return map_step_graph(layout, unknowns, model.parameter_count, build_step)
 
 
-def linear_combination(weights: Sequence[float], vectors: Sequence[Any]) -> Any:
+def linear_combination(weights: Sequence[float], vectors: Sequence[Expr]) -> Expr:
     return sum((w * v for w, v in zip(weights, vectors, strict=False) if w), ca.SX(0))
 
 

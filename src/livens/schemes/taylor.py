@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -17,6 +17,11 @@ from livens.expressions.probe import Probe
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, as_hamiltonian
 from livens.schemes.taylor_equations import TaylorEquations, optimal_order
+from livens.types import Expr
+
+if TYPE_CHECKING:
+    from livens.expressions.state_layout import Layout
+
 
 #: Default order, optimal for double precision.
 DEFAULT_ORDER = 20
@@ -100,7 +105,7 @@ def _nonsmooth_operation(model: Any, order: int) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _explicit_ode(model: Any) -> tuple[Any, Any] | None:
+def _explicit_ode(model: Any) -> tuple[Expr, Expr] | None:
     """Return derivatives of the states and algebraic variables, if they are explicit by linear equations; else None.
 
     This is the case without algebraic variables, or with algebraic variables of index 1, such as the multipliers of
@@ -119,7 +124,7 @@ def _explicit_ode(model: Any) -> tuple[Any, Any] | None:
     return None if solution is None else (solution[:n], solution[n:] if model.algebraic_names else ca.SX(0, 1))
 
 
-def _unknowns(model: Any) -> Any:
+def _unknowns(model: Any) -> Expr:
     """Return time derivatives and algebraic variables."""
     d, n = model.descriptor, len(model.coordinates)
     return ca.vertcat(d.xdot[:n], d.x[n:]) if model.algebraic_names else d.xdot
@@ -170,5 +175,5 @@ def _from_descriptor(model: Any, order: int) -> TaylorEquations:
     )
 
 
-def _state_indices(layout: Any, names: list[str]) -> tuple[int, ...]:
+def _state_indices(layout: Layout, names: list[str]) -> tuple[int, ...]:
     return tuple(i for name in names for i in range(layout[name].start, layout[name].stop))

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 
@@ -14,6 +13,7 @@ from livens.expressions.graph.taylor_coefficients import taylor_coefficients
 from livens.expressions.graph.taylor_graph import VectorFieldGraph, decompose
 from livens.expressions.state_layout import Layout
 from livens.schemes.core.step_equations import StepEquations, StepGraph
+from livens.types import Expr
 
 
 def optimal_order(tolerance: float) -> int:
@@ -85,7 +85,7 @@ class TaylorEquations(StepEquations):
             dense_output=(theta, self._dense_output(z, c, series, theta * h)),
         )
 
-    def _dense_output(self, z: Any, c: Any, series: Any, time: Any) -> dict[str, Any]:
+    def _dense_output(self, z: Expr, c: Expr, series: Expr, time: Expr) -> dict[str, Expr]:
         """Return the parts of the state at this time after the beginning of the step."""
         state = ca.SX(z)
         state[list(self.state_indices)] = _horner(series, time)
@@ -97,7 +97,7 @@ class TaylorEquations(StepEquations):
         return {name: state[self.layout[name]] for name in ("q", "v", "p", "x", "y") if name in self.layout}
 
 
-def _horner(series: Any, time: Any) -> Any:
+def _horner(series: Expr, time: Expr) -> Expr:
     """Return ``sum c_k time^k`` of columns c_k, by Horner's rule."""
     total = series[:, -1]
     for k in reversed(range(series.shape[1] - 1)):

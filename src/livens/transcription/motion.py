@@ -205,20 +205,22 @@ class OptimalMotion:
             Values, with the shape of `t` and, for vectors, one more axis.
         """
         problem, times = self.transcription.problem, np.asarray(t, dtype=float)
-        names = [one.name for one in problem.inputs]
+        names = [parameter.name for parameter in problem.inputs]
         if name not in names:
             raise InputError(f"unknown input '{name}'{suggestion(str(name), names)}")
         number = names.index(name)
-        offset = sum(one.size for one in problem.inputs[:number])
+        offset = sum(parameter.size for parameter in problem.inputs[:number])
         size, shape = problem.inputs[number].size, problem.shape
         step = np.clip(np.searchsorted(self.t, times.ravel(), side="right") - 1, 0, len(self.h) - 1)
         theta = (times.ravel() - self.t[step]) / self.h[step]
         symbol = ca.SX.sym("theta")
         basis = np.array(ca.Function("basis", [symbol], [ca.vertcat(*shape.basis(symbol))])(theta[None, :]))
         values = self.transcription.inputs_of(self.solution.w)[step, :, offset : offset + size]
-        found = np.einsum("js,sji->si", basis.reshape(shape.n_nodes, -1), values)
+        interpolated = np.einsum("js,sji->si", basis.reshape(shape.n_nodes, -1), values)
         return (
-            found.reshape(times.shape) if not problem.inputs[number].entry.shape else found.reshape(*times.shape, size)
+            interpolated.reshape(times.shape)
+            if not problem.inputs[number].entry.shape
+            else interpolated.reshape(*times.shape, size)
         )
 
     @property
@@ -231,10 +233,10 @@ class OptimalMotion:
             Values of shape (n_rows,) for numbers, (n_rows, size) for vectors.
         """
         values, offset = dict[str, np.ndarray](), 0
-        for one in self.transcription.problem.inputs:
-            part = self.u[:, offset : offset + one.size]
-            values[one.name] = part if one.entry.shape else part[:, 0]
-            offset += one.size
+        for parameter in self.transcription.problem.inputs:
+            part = self.u[:, offset : offset + parameter.size]
+            values[parameter.name] = part if parameter.entry.shape else part[:, 0]
+            offset += parameter.size
         return values
 
     # -- quantities ---------------------------------------------------------------------------------------------------
@@ -361,10 +363,13 @@ class OptimalMotion:
         for name in ("q", "v", "p", "x", "y", "supplied_energy", "dissipated_energy", "multipliers"):
             if name in layout and name in model.layout:
                 arrays[name] = states[:, layout[name]][:, 0] if name.endswith("_energy") else states[:, layout[name]]
-        entries = {one.name: one for one in (*problem.inputs, *problem.free)}
+        entries = {parameter.name: parameter for parameter in (*problem.inputs, *problem.free)}
         events = []
         for i, k in enumerate(self.parameter_rows):
-            changes = {name: k[one.entry.slices[0]].reshape(one.entry.shape).tolist() for name, one in entries.items()}
+            changes = {
+                name: k[parameter.entry.slices[0]].reshape(parameter.entry.shape).tolist()
+                for name, parameter in entries.items()
+            }
             events.append({"name": "inputs", "t": float(self.t[i]), "state": {}, "changes": {"parameters": changes}})
         plan = Plan(
             model,

@@ -17,6 +17,7 @@ from livens.models.base import Model
 from livens.models.system import System
 from livens.transcription.bounds import parse_bounds
 from livens.transcription.nlp_blocks import INFINITE_BOUND
+from livens.types import ModelFunction
 
 #: Parts of the state that functions may depend on, by their names as arguments and in the layout of the state.
 STATE_ARGUMENTS = {"q": "q", "v": "v", "p": "p", "lam": "multipliers", "x": "x", "y": "y"}
@@ -88,7 +89,7 @@ def quantity(model: Model, what: str | Callable[..., Any], point: MotionPoint) -
     raise InputError(f"unknown quantity '{what}'{suggestion(str(what), known)}")
 
 
-def _user_function(model: Model, function: Callable[..., Any], point: MotionPoint) -> ca.SX:
+def _user_function(model: Model, function: ModelFunction, point: MotionPoint) -> ca.SX:
     shared = model.model_parameters
     named = ParameterNamespace(shared.unpack_symbols(point.k[: shared.size]))
     tracer = FunctionTracer({**point.state, "t": point.t, "u": point.u, "k": named})

@@ -23,19 +23,19 @@ def _check_effect_of_inputs(transcription: Transcription) -> None:
     affected = {column - 2 for column in columns}
     tail, n_inputs = problem.polynomial_inputs.n_original + 2, stage.n_inputs
     offset = 0
-    for one in problem.inputs:
-        own = {i for indices in one.indices for i in indices}
+    for parameter in problem.inputs:
+        indices_of_parameter = {i for indices in parameter.indices for i in indices}
         if problem.polynomial_inputs.is_rewritten:
             nodes = range(problem.shape.n_nodes)
-            own |= {tail + j * n_inputs + offset + i for j in nodes for i in range(one.size)}
-        offset += one.size
-        if not own & affected:
-            raise InputError(f"input '{one.name}' has no effect: no equation of the model depends on it")
+            indices_of_parameter |= {tail + j * n_inputs + offset + i for j in nodes for i in range(parameter.size)}
+        offset += parameter.size
+        if not indices_of_parameter & affected:
+            raise InputError(f"input '{parameter.name}' has no effect: no equation of the model depends on it")
     used = {i for f in (stage.stage, stage.ends) for i in f.jacobian_columns}
-    for one in problem.free:
-        own = {i for indices in one.indices for i in indices}
-        if not own & affected and not used:
-            raise InputError(f"free parameter '{one.name}' has no effect: no equation of the model depends on it")
+    for parameter in problem.free:
+        indices_of_parameter = {i for indices in parameter.indices for i in indices}
+        if not indices_of_parameter & affected and not used:
+            raise InputError(f"free parameter '{parameter.name}' has no effect: no equation of the model depends on it")
 
 
 def _check_degrees_of_freedom(transcription: Transcription) -> None:

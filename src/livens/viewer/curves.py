@@ -11,9 +11,11 @@ import numpy as np
 from livens.analysis.observables import iterate_blocks
 from livens.analysis.reaction_forces import PointForce, force_magnitudes
 from livens.errors import LivensError
+from livens.types import FloatArray
 from livens.viewer.keyframes import to_base64
 
 if TYPE_CHECKING:
+    from livens.analysis.signals import Signal
     from livens.results.result import Result
 
 #: Maximum number of distinguishable curves in a panel.
@@ -27,7 +29,7 @@ _AXES = "xyz"
 _BLOCK = 500_000
 
 
-def _curve(panel: str, name: str, values: Any, unit: str = "", log: bool = False) -> dict[str, Any]:
+def _curve(panel: str, name: str, values: FloatArray, unit: str = "", log: bool = False) -> dict[str, bool | str]:
     return dict(panel=panel, name=name, values=to_base64(np.asarray(values, dtype="<f4")), unit=unit, log=log)
 
 
@@ -99,7 +101,7 @@ def optional_curves(sampled: Result, forces: Sequence[PointForce] = ()) -> list[
     return curves
 
 
-def _panel(name: str, series: Any) -> list[dict[str, Any]]:
+def _panel(name: str, series: Signal) -> list[dict[str, Any]]:
     """Return the curves of one signal with all its components."""
     if isinstance(series, dict):
         return [curve for each, values in series.items() for curve in _panel(each, values)]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from livens.scene.scene import ScenePose
+from livens.types import ArrayLike
 
 #: Tolerance, in quantisation steps, below which two series are duplicates.
 _DUPLICATE_TOLERANCE = 2.0**-6
@@ -72,11 +73,11 @@ class KeyframeSeries:
         """Return all varying series in base64: the raw ones, then the delta-coded ones."""
         return base64.b64encode(b"".join([*self._raw, *self._delta_coded])).decode("ascii")
 
-    def _append(self, value: Any) -> int:
+    def _append(self, value: ArrayLike) -> int:
         self.values.append(value)
         return len(self.values) - 1
 
-    def _packed(self, full: np.ndarray, low: float, step: float) -> list[Any]:
+    def _packed(self, full: np.ndarray, low: float, step: float) -> list[float]:
         quantised = np.rint((full - low) / step).astype("<u2")
         second_differences = np.diff(quantised.view("<i2"), n=2)  # modulo 65536
         deltas = second_differences.astype("i1")

@@ -41,6 +41,7 @@ from livens.models.base import Model
 from livens.models.switch_times import switch_times
 from livens.results.result import Result
 from livens.schemes.core.scheme import Scheme
+from livens.types import FloatArray
 from livens.validation import check_nonnegative
 
 __all__ = ["Estimate", "accuracy", "estimate_within_budget"]
@@ -344,7 +345,7 @@ def _add_algebraic_error(estimate: Estimate, defect: float, uncertainty: float, 
     )
 
 
-def _initial_values(run: Result, model: Model) -> dict[str, Any]:
+def _initial_values(run: Result, model: Model) -> dict[str, FloatArray]:
     """Return the initial values of the refined runs: the first row of the run."""
     names = [name for name in model.view.symbols if name in run.stored]
     _, first_row = next(iterate_blocks(run, names, rows=1))

@@ -20,6 +20,7 @@ from livens.run.plan import Plan
 from livens.run.simulate import execute
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
+from livens.types import FloatArray
 
 #: Maximum number of rows per run with equal steps, and number of comparison times of runs without common times.
 _MAX_ROWS, _SAMPLES = 20_000, 400
@@ -81,7 +82,7 @@ class RunSamples:
         motion, size = float(np.linalg.norm(half)), float(np.linalg.norm(largest))
         return motion if motion > _NO_MOTION * size else (size or 1.0)
 
-    def relative(self, name: str, size: Any) -> float:
+    def relative(self, name: str, size: FloatArray | float) -> float:
         """Return the ratio of magnitude to motion: round-off is relative to the magnitude."""
         largest = self.largest(name)
         return float(np.max(largest / size)) if np.ndim(size) else float(np.linalg.norm(largest)) / float(size)
@@ -276,7 +277,7 @@ def difference(
     return RunDifference(times[rows], norms)
 
 
-def _distance(change: np.ndarray, size: Any) -> np.ndarray:
+def _distance(change: np.ndarray, size: FloatArray | float) -> np.ndarray:
     with np.errstate(all="ignore"):
         distance = np.abs(change / size).max(axis=1) if np.ndim(size) else np.linalg.norm(change, axis=1) / size
     return np.where(np.isfinite(distance), distance, np.inf)

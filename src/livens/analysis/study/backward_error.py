@@ -111,7 +111,7 @@ class ModifiedEnergy:
         """Upper bound of the absolute drift per unit time, with 95 % confidence."""
         return abs(self.drift.rate) + self.drift.uncertainty
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, float | str]:
         """Return the result as a dict for JSON; values that are not finite become None."""
         data = dataclasses.asdict(self) | {
             "drift": self.drift.rate,

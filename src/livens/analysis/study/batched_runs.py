@@ -19,7 +19,7 @@ MIN_BATCH = 8
 
 def run_members(
     build: str | Callable[..., Problem],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     members: Sequence[Mapping[str, Any]],
     final: bool,
 ) -> Iterator[dict[str, Any]]:
@@ -45,7 +45,10 @@ def run_members(
 
 
 def run_block(
-    build: str | Callable[..., Problem], options: Mapping[str, Any], members: Sequence[Mapping[str, Any]], final: bool
+    build: str | Callable[..., Problem],
+    options: Mapping[str, object],
+    members: Sequence[Mapping[str, Any]],
+    final: bool,
 ) -> list[dict[str, Any]]:
     """Run the members of one block of a sweep in a worker process."""
     return list(run_members(build, options, members, final))
@@ -77,7 +80,7 @@ def _row(
     member: int,
     wall_s: float,
     final: bool,
-) -> dict[str, Any]:
+) -> dict[str, float | str]:
     final_state = {name: members_result.arrays[name][member, -1] for name in plan.model.error_norm_variables}
     return dict(chosen) | result_row(
         problem,

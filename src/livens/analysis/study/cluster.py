@@ -30,7 +30,7 @@ def connect(address: str) -> Any:
 def run_on_cluster(
     client: Any,
     build: str | Callable[..., Problem],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     members: Sequence[Mapping[str, Any]],
     final: bool,
 ) -> Iterator[list[tuple[int, Any]]]:

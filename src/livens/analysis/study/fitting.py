@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -22,7 +22,12 @@ from livens.run.derivatives.tape import Tape
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
 from livens.schemes.core.scheme import Scheme
+from livens.types import FloatArray, ModelFunction
 from livens.validation import check_array, check_integer, check_number
+
+if TYPE_CHECKING:
+    from livens.run.derivatives.initial_state import InitialStateDerivatives
+
 
 #: Tolerance, as a fraction of a step, within which data times coincide with step times.
 _STEP_TOLERANCE = 1e-7
@@ -112,11 +117,11 @@ class ParameterFit:
 def fit(
     model: Model | Problem | Prepared,
     observe: str | Callable[..., Any],
-    data: Any,
+    data: FloatArray,
     by: str | Sequence[str] | Mapping[str, Any],
     *,
-    t: Any,
-    sigma: Any = None,
+    t: FloatArray,
+    sigma: float | None = None,
     bounds: Mapping[str, Any] | None = None,
     q0: Any = None,
     v0: Any = None,
@@ -212,7 +217,14 @@ class _Measurement:
     """Measured data, and their interpolation from the states at the step times."""
 
     def __init__(
-        self, step: Prepared, observe: Any, data: Any, t: Any, sigma: Any, h: float | None, t0: float | None
+        self,
+        step: Prepared,
+        observe: str | ModelFunction,
+        data: FloatArray,
+        t: FloatArray,
+        sigma: float | None,
+        h: float | None,
+        t0: float | None,
     ) -> None:
         plan = step._make_plan({}, h=h, t0=t0, t_end=_provisional_end(step, t0))
         times = _finite_or_nan("t", t).ravel()
@@ -270,7 +282,7 @@ def _provisional_end(step: Prepared, t0: float | None) -> float:
     return begin + 1.0
 
 
-def _finite_or_nan(name: str, value: Any) -> np.ndarray:
+def _finite_or_nan(name: str, value: FloatArray) -> np.ndarray:
     try:
         return np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -325,7 +337,7 @@ class _Residual:
         self._guess = np.zeros(0)
         self._weight: float | None = None
 
-    def _run(self, x: np.ndarray) -> Any:
+    def _run(self, x: np.ndarray) -> tuple[Tape, InitialStateDerivatives, FloatArray, FloatArray]:
         if self._cached is not None and np.array_equal(self._cached[0], x):
             return self._cached[1]
         initial, parameters = self._variables.to_inputs(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from livens.results.ensemble import Ensemble
 from livens.run.ensemble.api import ensemble
 from livens.run.prepare import Prepared
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike, Expr, ModelFunction
 from livens.validation import check_array, check_integer
 
 
@@ -154,14 +155,14 @@ class Uncertainty:
 def uncertainty(
     model: Model | Problem | Prepared,
     uncertain: Mapping[str, Any],
-    outputs: Mapping[str, str | Callable[..., Any]],
+    outputs: Mapping[str, ModelFunction],
     *,
     members: int = 1000,
     every: int | None = None,
     seed: int = 0,
     threads: int = 1,
     q0: Any = None,
-    v0: Any = None,
+    v0: ArrayLike | None = None,
     p0: Any = None,
     x0: Any = None,
     parameters: Mapping[str, Any] | None = None,
@@ -261,14 +262,14 @@ def uncertainty(
     return Uncertainty(dict(zip(variables.labels, inputs.T, strict=True)), runs.t, evaluated, runs.failures)
 
 
-def _representative(distribution: Any) -> Any:
+def _representative(distribution: ArrayLike) -> Any:
     """Return a representative value of the right shape, if the distribution shows it; otherwise None."""
     if hasattr(distribution, "rvs"):
         return None
     return distribution[0] if isinstance(distribution, (tuple, list, np.ndarray)) and len(distribution) else None
 
 
-def _samples(name: str, distribution: Any, count: int, size: int, random: np.random.Generator) -> np.ndarray:
+def _samples(name: str, distribution: ArrayLike, count: int, size: int, random: np.random.Generator) -> np.ndarray:
     if hasattr(distribution, "rvs"):
         return np.asarray(distribution.rvs(size=(count, size), random_state=random), dtype=float)
     if isinstance(distribution, tuple) and len(distribution) == 2:
@@ -287,7 +288,7 @@ def _samples(name: str, distribution: Any, count: int, size: int, random: np.ran
     return samples.reshape(count, size)
 
 
-def _columns(model: Model, outputs: Mapping[str, Any]) -> tuple[Any, dict[str, tuple[int, ...]]]:
+def _columns(model: Model, outputs: Mapping[str, ModelFunction]) -> tuple[Any, dict[str, tuple[int, ...]]]:
     columns, shapes = [], dict[str, tuple[int, ...]]()
     for name, output in outputs.items():
         if isinstance(output, str):
@@ -304,7 +305,7 @@ def _columns(model: Model, outputs: Mapping[str, Any]) -> tuple[Any, dict[str, t
 
 
 def _evaluate_outputs(
-    model: Model, runs: Ensemble, columns: Any, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, np.ndarray]
+    model: Model, runs: Ensemble, columns: Expr, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     table, parts = ObservableKernel(model, columns), list(model.view.symbols)
     evaluated = np.empty((len(runs), len(runs.t), table.width))

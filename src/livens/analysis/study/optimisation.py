@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from livens.run.derivatives.member_map import make_plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_integer
 
 #: SciPy methods with bounds and gradients; the last two support constraints.
@@ -69,7 +70,7 @@ class Optimum:
 
 def optimise(
     model: Model | Problem | Prepared,
-    loss: Callable[..., Any],
+    loss: ModelFunction,
     by: str | Sequence[str] | Mapping[str, Any],
     *,
     constraints: Mapping[str, Any] | None = None,
@@ -77,7 +78,7 @@ def optimise(
     every: int | None = None,
     data: Any = None,
     method: str | None = None,
-    q0: Any = None,
+    q0: ArrayLike | None = None,
     v0: Any = None,
     p0: Any = None,
     x0: Any = None,
@@ -215,7 +216,7 @@ class _Objective:
         step: Prepared,
         variables: DesignVariables,
         tasks: Sequence[LossTask],
-        run: Mapping[str, Any],
+        run: Mapping[str, bool | float | None],
         bar: Progress,
     ) -> None:
         self._step, self._variables, self._tasks, self._run, self._bar = step, variables, tasks, dict(run), bar
@@ -304,7 +305,7 @@ class _GradientCallback(ca.Callback):
     def get_sparsity_out(self, i: int) -> Any:
         return ca.Sparsity.dense(self._rows, self._size)
 
-    def eval(self, arguments: Any) -> Any:
+    def eval(self, arguments: Sequence[ca.DM]) -> list[FloatArray]:
         return [self._task(np.array(arguments[0]).ravel())[1]]
 
 
@@ -329,7 +330,7 @@ class _ValueCallback(ca.Callback):
     def get_sparsity_out(self, i: int) -> Any:
         return ca.Sparsity.dense(self._rows, 1)
 
-    def eval(self, arguments: Any) -> Any:
+    def eval(self, arguments: Sequence[ca.DM]) -> list[FloatArray]:
         try:
             return [self._task(np.array(arguments[0]).ravel())[0]]
         except IntegrationError:

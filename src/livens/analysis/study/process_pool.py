@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any
 
+from livens.types import ModelFunction
+
 #: Polling interval in seconds while no worker sends results.
 _POLL_INTERVAL = 0.2
 #: Time limit in seconds for a worker to end, after each termination request.
@@ -50,7 +52,7 @@ def defer_interrupt() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _run_worker(pipe: Connection, job: Callable[..., Any]) -> None:
+def _run_worker(pipe: Connection, job: ModelFunction) -> None:
     """Execute tasks in a worker process until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
@@ -69,7 +71,7 @@ def _run_worker(pipe: Connection, job: Callable[..., Any]) -> None:
 class ProcessPool:
     """Pool of worker processes for one function, used as a context manager."""
 
-    def __init__(self, count: int, job: Callable[..., Any]) -> None:
+    def __init__(self, count: int, job: ModelFunction) -> None:
         self._job, self._count = job, count
         self._context = multiprocessing.get_context("spawn")
         self._workers: dict[Connection, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -26,10 +26,14 @@ from livens.run.derivatives.tape import Segment, Tape, record_segment
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike
 from livens.validation import check_integer, check_nonnegative, check_number, check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.state_layout import Layout
+
 
 #: Ratio of singular values below which a direction is normal to the constraints.
 _TANGENT_TOLERANCE = 1e-8
@@ -54,12 +58,12 @@ class _TangentSpace:
     def to_state(self, direction: np.ndarray) -> np.ndarray:
         return self._initial_sensitivity.jvp(self.shift(direction))
 
-    def columns(self, layout: Any) -> np.ndarray:
+    def columns(self, layout: Layout) -> np.ndarray:
         """Return the indices of the state entries in which deviations are measured: the initial values."""
         parts = [np.arange(layout.size)[layout[name.removesuffix("0")]] for name in self.names]
         return np.concatenate(parts)
 
-    def basis(self, layout: Any) -> np.ndarray:
+    def basis(self, layout: Layout) -> np.ndarray:
         """Return an orthonormal basis of the directions along the constraints, as rows."""
         measured = self.state_directions[:, self.columns(layout)]
         left_vectors, values, _ = np.linalg.svd(measured)
@@ -102,8 +106,8 @@ def lyapunov(
     model: Model | Problem | Prepared,
     count: int = 1,
     *,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     p0: Any = None,
     x0: Any = None,
     parameters: Mapping[str, Any] | None = None,

@@ -13,6 +13,7 @@ from livens.errors import InputError
 from livens.models.problem import Problem
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.discretization.stability_limit import force_jacobians, stability_limit
+from livens.types import ArrayLike
 from livens.validation import check_number
 
 
@@ -47,8 +48,8 @@ class LongestStep:
 def longest_step(
     model: Any,
     scheme: str | Scheme | None = None,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
     t0: float | None = None,
     parameters: Mapping[str, Any] | None = None,

@@ -7,13 +7,14 @@ a step from the state z, with derivatives by CasADi.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 import scipy.linalg as sl
 
 from livens import schemes
+from livens.engine.stepper import step_inputs
 from livens.engine.steppers.reference import ReferenceSolver
 from livens.errors import InputError, IntegrationError
 from livens.models.base import InitialState
@@ -24,20 +25,24 @@ from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.element_scheme import ElementScheme
 from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
+from livens.types import ArrayLike
 from livens.validation import check_number, check_positive
+
+if TYPE_CHECKING:
+    from livens.schemes.scaling.user_defined import UserScaling
 
 
 def symplecticity_defect(
     system: System | Hamiltonian,
     scheme: str | Scheme,
-    q: Any,
-    v: Any = None,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
     h: float | None = None,
     *,
-    p: Any = None,
+    p: ArrayLike | None = None,
     t: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
-    scaling: Any = None,
+    scaling: UserScaling | None = None,
 ) -> float:
     """Return the symplecticity defect ``|DPsi^T J DPsi - J|`` (spectral norm) of the map of one step.
 
@@ -116,11 +121,11 @@ def symplecticity_defect(
 def reversibility_defect(
     system: System | Hamiltonian,
     scheme: str | Scheme,
-    q: Any,
-    v: Any = None,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
     h: float | None = None,
     *,
-    p: Any = None,
+    p: ArrayLike | None = None,
     parameters: Mapping[str, Any] | None = None,
     scaling: Any = None,
 ) -> float:
@@ -202,7 +207,7 @@ class _Step:
         )
         self.equations: StepGraph = self.scheme.equations(system, self.initial.removed_constraints).to_single_graph()
         size = check_positive("h", h)
-        self._c = np.concatenate([[size, self.initial.t], self.k])
+        self._c = step_inputs(size, self.initial.t, self.k)
         self._stepper = ReferenceSolver(self.equations)
         #: Additional state variables of the scheme.
         self.scheme_state = self.scheme.initial_scheme_state(system, self.initial.values, self.k, self.initial.t, size)

@@ -38,8 +38,8 @@ def plan_member(
 
 
 def run_member(
-    build: str | Callable[..., Problem], options: Mapping[str, Any], chosen: Mapping[str, Any], final: bool
-) -> dict[str, Any]:
+    build: str | Callable[..., Problem], options: Mapping[str, object], chosen: Mapping[str, float], final: bool
+) -> dict[str, float | str | None] | dict[str, float | str]:
     """Run a problem with the given options; a failure is returned as a row too."""
     row: dict[str, Any] = dict(chosen)
     try:

@@ -113,7 +113,7 @@ class Sweep:
 def sweep(
     problem: str | Callable[..., Problem],
     vary: Mapping[str, Iterable[Any]],
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     *,
     final: bool = False,
     workers: int | None = None,
@@ -250,7 +250,7 @@ def _collect_rows(
     return Sweep(name, completed, len(members), interrupted)
 
 
-def _row(outcome: Any, member: Mapping[str, Any]) -> dict[str, Any]:
+def _row(outcome: Any, member: Mapping[str, float] | Mapping[str, str]) -> dict[str, float | str]:
     """Return the row of a run, also if its worker process was killed."""
     if isinstance(outcome, WorkerLostError):
         return {**member, "status": "failed", "reason": "a process of the sweep was killed, perhaps for lack of memory"}

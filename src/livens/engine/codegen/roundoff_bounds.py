@@ -101,7 +101,7 @@ class _RoundedInputs:
         return Rounded(self._values[i], self._arithmetic.fabs(self._values[i]))
 
 
-def _scaled_maximum(arithmetic: Any, values: Sequence[str], fraction: float) -> str:
+def _scaled_maximum(arithmetic: FoldingArithmetic, values: Sequence[str], fraction: float) -> str:
     """Return a fraction of the maximum of the values."""
     largest = ZERO
     for value in values:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.jit import NativeCode, load_or_compile_module
 from livens.engine.lowering.types import BOOL, FLOAT, INT, VOID, NativeType, signature_of, to_slot
+from livens.types import ModelFunction
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CTYPES: dict[NativeType, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool, VOID: None}
@@ -23,7 +24,7 @@ _CTYPES: dict[NativeType, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, B
 class NativeFunction:
     """Native function, callable by name from native code and from Python. Calls release the interpreter lock."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: bool) -> None:
+    def __init__(self, function: ModelFunction, fastmath: bool) -> None:
         self.function, self.fastmath = function, fastmath
         self.name = f"{function.__module__}.{function.__name__}"
         functools.update_wrapper(self, function)
@@ -75,7 +76,7 @@ class NativeFunction:
         """Compile the function."""
         _ = self._entry
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> bool | int | None:
         entry, by_address = self._entry
         args = list(arguments)
         for i, native_type in by_address:
@@ -143,6 +144,6 @@ def _struct_fields(native_type: NativeType) -> list[Any]:
     ]
 
 
-def is_compiled(function: Any) -> bool:
+def is_compiled(function: NativeFunction) -> bool:
     """Return True if the code of a function is in memory."""
     return "_entry" in function.__dict__

@@ -50,7 +50,7 @@ def signature_of(annotated: Any) -> Mapping[str, NativeType]:
     return {name: type_of(hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
-def to_slot(value: Any, native_type: NativeType) -> Any:
+def to_slot(value: Any, native_type: NativeType) -> float:
     """Return a value as passed to a native function: arrays and structs by address."""
     if native_type.element:
         assert value.dtype == _ELEMENTS[native_type.element] and value.flags.c_contiguous, (value.dtype, native_type)
@@ -60,7 +60,7 @@ def to_slot(value: Any, native_type: NativeType) -> Any:
     return float(value) if native_type is FLOAT else int(value)
 
 
-def _float_bits(value: Any) -> int:
+def _float_bits(value: float) -> int:
     """Return a number as a 64-bit pattern."""
     return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 

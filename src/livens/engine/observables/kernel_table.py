@@ -12,9 +12,10 @@ from livens.engine.newton import time_loop
 from livens.engine.observables.drift_monitor import accumulate_states
 from livens.engine.stepper import step_inputs
 from livens.models.base import Model
+from livens.types import Expr
 
 
-def observable_function(model: Model, columns: Any, multipliers: Any = None) -> ca.Function:
+def observable_function(model: Model, columns: Expr, multipliers: Any = None) -> ca.Function:
     """Return a column of observables of a model's view as a function with the inputs of kernels."""
     view = model.view
     x = ca.SX.sym("x", 0) if multipliers is None else multipliers
@@ -35,7 +36,7 @@ class ObservableKernel:
         Symbols of the Lagrange multipliers, if the expressions depend on them.
     """
 
-    def __init__(self, model: Model, columns: Any, multipliers: Any = None) -> None:
+    def __init__(self, model: Model, columns: Expr, multipliers: Any = None) -> None:
         function = observable_function(model, columns, multipliers)
         self.width = int(function.numel_out(0))
         self._code = compile_function_kernel(function, "observe", opt_level=1)

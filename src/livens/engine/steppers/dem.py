@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from livens.schemes.discretization.granular_step import GranularEquations
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
+    from livens.expressions.state_layout import Layout
 
 #: Maximum number of cells per sphere; in a large box cells are larger than necessary.
 _CELLS_PER_SPHERE = 2
@@ -233,7 +234,7 @@ def _advance_fixed(t: DemArrays, Z: F64Array, n_steps: int, h: float) -> None:
 compile_unit(_advance_fixed, _contact_forces)
 
 
-def dem_arrays(parameters: GranularParameters, layout: Any, alpha: float, extrapolate_velocity: bool) -> DemArrays:
+def dem_arrays(parameters: GranularParameters, layout: Layout, alpha: float, extrapolate_velocity: bool) -> DemArrays:
     """Return the arrays of the compiled loops for the parameters of a run."""
     count, box = len(parameters.radii), parameters.upper - parameters.lower
     size = 2 * float(parameters.radii.max())
@@ -297,6 +298,9 @@ class DemStepper(Stepper):
             equations.extrapolate_velocity,
         )
         super().__init__(compiled.layout, WorkspaceManager(k, pool=compiled.workspace_pool))
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray

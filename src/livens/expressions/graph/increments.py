@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 
 from livens.expressions.graph.interpreter import OPS, interpret
+from livens.types import Expr
 
 #: Threshold on the increment below which two terms of the Taylor series about the mean are exact to round-off.
 _SERIES_THRESHOLD = 1e-3
@@ -21,16 +22,16 @@ _SERIES_THRESHOLD = 1e-3
 class Increment(NamedTuple):
     """Values of a node at both end points and its increment ``end - start``, computed without cancellation."""
 
-    start: Any
-    end: Any
+    start: Expr
+    end: Expr
     delta: Any
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Expr:
         return (self.start + self.end) / 2
 
 
-def increments(function: ca.Function, start: Any, delta: Any, others: list[Any]) -> Any:
+def increments(function: ca.Function, start: Expr, delta: Expr, others: list[Any]) -> Expr:
     """Return ``f(start + delta, *others) - f(start, *others)`` for every nonzero of the first output."""
     end = start + delta
     varied = [Increment(start[i], end[i], delta[i]) for i in range(start.numel())]
@@ -60,14 +61,14 @@ def _apply(name: str, a: Increment, b: Increment | None = None) -> Increment:
     return Increment(start, end, rule(name, *operands, start, end))
 
 
-def _operate(name: str, *operands: Any) -> Any:
+def _operate(name: str, *operands: Any) -> Expr:
     if len(operands) == 1:
         return ca.SX.unary(OPS[name], operands[0])
     return ca.SX.binary(OPS[name], *operands)
 
 
 # -- one identity per operation: (name, operands..., value at start, value at end) -> increment ----------------------
-def _generic(name: str, *arguments: Any) -> Any:
+def _generic(name: str, *arguments: Any) -> Expr:
     """Return the plain difference, or a Taylor series for small increments of a smooth unary function."""
     *operands, start, end = arguments
     difference = end - start
@@ -82,78 +83,78 @@ def _generic(name: str, *arguments: Any) -> Any:
     return ca.if_else(ca.fabs(a.delta) < _SERIES_THRESHOLD, a.delta * (d1 + d3 * a.delta**2 / 24), difference)
 
 
-def _product(_: str, a: Increment, b: Increment, *__: Any) -> Any:
+def _product(_: str, a: Increment, b: Increment, *__: Any) -> Expr:
     return a.mean * b.delta + b.mean * a.delta
 
 
-def _quotient(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+def _quotient(_: str, a: Increment, b: Increment, start: Expr, end: Expr) -> Expr:
     return (a.delta - start * b.delta) / b.end
 
 
-def _square_root(_: str, a: Increment, start: Any, end: Any) -> Any:
+def _square_root(_: str, a: Increment, start: Expr, end: Expr) -> Expr:
     total = start + end
     return ca.if_else(total > 0, a.delta / ca.if_else(total > 0, total, 1), end - start)
 
 
-def _hypotenuse(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+def _hypotenuse(_: str, a: Increment, b: Increment, start: Expr, end: Expr) -> Expr:
     total = start + end
     safe = ca.if_else(total > 0, total, 1)  # both end points at the origin: zero increment
     # no squares: they overflow before the hypotenuse does
     return 2 * (a.mean / safe * a.delta + b.mean / safe * b.delta)
 
 
-def _logarithm(_: str, a: Increment, *__: Any) -> Any:
+def _logarithm(_: str, a: Increment, *__: Any) -> Expr:
     return ca.if_else(a.delta > 0, ca.log1p(a.delta / a.start), -ca.log1p(-a.delta / a.end))
 
 
-def _logarithm_of_one_plus(_: str, a: Increment, *__: Any) -> Any:
+def _logarithm_of_one_plus(_: str, a: Increment, *__: Any) -> Expr:
     return _logarithm("LOG", Increment(1 + a.start, 1 + a.end, a.delta))
 
 
-def _exponential(_: str, a: Increment, start: Any, end: Any) -> Any:
+def _exponential(_: str, a: Increment, start: Expr, end: Expr) -> Expr:
     return _exponential_change(a.delta, start, end)
 
 
-def _exponential_minus_one(_: str, a: Increment, *__: Any) -> Any:
+def _exponential_minus_one(_: str, a: Increment, *__: Any) -> Expr:
     return _exponential_change(a.delta, ca.exp(a.start), ca.exp(a.end))  # `1 + value` would cancel near -1
 
 
-def _exponential_change(change: Any, start: Any, end: Any) -> Any:
+def _exponential_change(change: Expr, start: Expr, end: Expr) -> Expr:
     """Return ``end - start`` of exponentials, from the larger one to avoid overflow."""
     return ca.if_else(change > 0, -end * ca.expm1(-change), start * ca.expm1(change))
 
 
-def _tangent(_: str, a: Increment, *__: Any) -> Any:
+def _tangent(_: str, a: Increment, *__: Any) -> Expr:
     return ca.sin(a.delta) / (ca.cos(a.start) * ca.cos(a.end))
 
 
-def _arc_tangent(_: str, a: Increment, start: Any, end: Any) -> Any:
+def _arc_tangent(_: str, a: Increment, start: Expr, end: Expr) -> Expr:
     denominator = 1 + a.start * a.end
     return ca.if_else(denominator > 0, ca.atan(a.delta / ca.if_else(denominator > 0, denominator, 1)), end - start)
 
 
-def _arc_tangent_2(_: str, y: Increment, x: Increment, start: Any, end: Any) -> Any:
+def _arc_tangent_2(_: str, y: Increment, x: Increment, start: Expr, end: Expr) -> Expr:
     delta_angle = ca.atan2(y.delta * x.start - y.start * x.delta, x.start * x.end + y.start * y.end)
     return ca.if_else(
         ca.fabs(delta_angle - (end - start)) < 1, delta_angle, end - start
     )  # except across the branch cut
 
 
-def _absolute(_: str, a: Increment, start: Any, end: Any) -> Any:
+def _absolute(_: str, a: Increment, start: Expr | None, end: Expr | None) -> Expr:
     end_ = a.start + a.delta
     total = ca.fabs(a.start) + ca.fabs(end_)
     return a.delta * ((a.start + end_) / ca.if_else(total > 0, total, 1))
 
 
-def _minimum(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+def _minimum(_: str, a: Increment, b: Increment, start: Expr, end: Expr) -> Expr:
     return _extreme(a, b, -1)
 
 
-def _maximum(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+def _maximum(_: str, a: Increment, b: Increment, start: Expr, end: Expr) -> Expr:
     return _extreme(a, b, 1)
 
 
-def _extreme(a: Increment, b: Increment, sign: int) -> Any:
+def _extreme(a: Increment, b: Increment, sign: int) -> Expr:
     d = Increment(
         sign * (a.start - b.start), sign * (a.start - b.start + (a.delta - b.delta)), sign * (a.delta - b.delta)
     )
@@ -162,11 +163,11 @@ def _extreme(a: Increment, b: Increment, sign: int) -> Any:
     return ca.if_else(is_a, a.delta, ca.if_else(is_b, b.delta, (a.delta + b.delta + change) / 2))
 
 
-def _if_else_zero(_: str, condition: Increment, a: Increment, start: Any, end: Any) -> Any:
+def _if_else_zero(_: str, condition: Increment, a: Increment, start: Expr, end: Expr) -> Expr:
     return ca.if_else(condition.start == condition.end, ca.if_else(condition.end, a.delta, 0), end - start)
 
 
-def _power(_: str, a: Increment, b: Increment, start: Any, end: Any) -> Any:
+def _power(_: str, a: Increment, b: Increment, start: Expr, end: Expr) -> Expr:
     if b.delta.is_zero() and b.start.is_constant():
         exponent = float(b.start)
         if exponent == int(exponent) and 0 < abs(exponent) <= 16:

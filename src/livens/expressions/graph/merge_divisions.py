@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
 from livens.expressions.graph.interpreter import OPS, interpret
+from livens.types import Expr
 
 
 def merge_divisions(function: ca.Function) -> ca.Function:
@@ -20,7 +19,7 @@ def merge_divisions(function: ca.Function) -> ca.Function:
     """
     symbols = [ca.SX.sym(f"i{i}", *function.size_in(i)) for i in range(function.n_in())]
 
-    def apply(name: str, a: Any, b: Any = None) -> Any:
+    def apply(name: str, a: Expr, b: Expr | None = None) -> Expr:
         if b is None:
             return ca.SX.unary(OPS[name], a)
         if name == "DIV" and a.op() == ca.OP_DIV:

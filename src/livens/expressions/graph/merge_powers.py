@@ -10,6 +10,7 @@ from livens.errors import ModelError
 from livens.expressions.graph.interpreter import OPS
 from livens.expressions.graph.parameter_constants import coefficient_expression
 from livens.expressions.graph.taylor_graph import Node, VectorFieldGraph, decompose
+from livens.types import Expr
 
 #: Largest absolute exponent that is written as products.
 _MAX_POWER = 8
@@ -50,7 +51,7 @@ class _PowerCache:
             if node.op == "pow":
                 self._exponents.setdefault(node.arguments[0], set()).add(node.data[0])
 
-    def __call__(self, base: int, e: float) -> Any:
+    def __call__(self, base: int, e: float) -> Expr:
         b = self._values[base]
         if 2 * e != int(2 * e) or abs(e) > _MAX_POWER:
             return b**e
@@ -66,14 +67,14 @@ class _PowerCache:
         return _product(self._roots[base], int(-2 * e))
 
 
-def _product(a: Any, n: int) -> Any:
+def _product(a: Expr, n: int) -> Expr:
     if n == 1:
         return a
     half = _product(a, n // 2)
     return half * half * a if n % 2 else half * half
 
 
-def _node_value(node: Node, values: list[Any], x: Any, t: Any, powers: _PowerCache) -> Any:
+def _node_value(node: Node, values: list[Any], x: Expr, t: Expr, powers: _PowerCache) -> Expr:
     a = [values[i] for i in node.arguments]
     if node.op == "var":
         return x[node.data[0]]

@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 
 from livens.expressions.graph.interpreter import OPS
+from livens.types import Expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +16,7 @@ class Constant:
     """Expression of the parameters; equal expressions are the same object."""
 
     index: int  # index in the order of creation
-    expression: Any
+    expression: Expr
 
 
 #: Coefficient: a number, or a number times a constant.
@@ -28,12 +29,12 @@ class ConstantPool:
     def __init__(self) -> None:
         self._constants: dict[tuple[Any, ...], Constant] = {}
 
-    def _intern(self, key: tuple[Any, ...], expression: Any) -> Coefficient:
+    def _intern(self, key: tuple[Any, ...], expression: Expr) -> Coefficient:
         if key not in self._constants:
             self._constants[key] = Constant(len(self._constants), expression)
         return 1.0, self._constants[key]
 
-    def parameter(self, i: int, symbol: Any) -> Coefficient:
+    def parameter(self, i: int, symbol: Expr) -> Coefficient:
         return self._intern(("parameter", i), symbol)
 
     def multiply(self, a: Coefficient, b: Coefficient) -> Coefficient:
@@ -91,13 +92,13 @@ def scale(a: Coefficient, number: float) -> Coefficient:
     return make_coefficient(s * number, x)
 
 
-def coefficient_expression(a: Coefficient) -> Any:
+def coefficient_expression(a: Coefficient) -> Expr:
     """Return a coefficient as an expression of the parameters."""
     s, x = split_coefficient(a)
     return ca.SX(s) if x is None else (x.expression if s == 1.0 else s * x.expression)
 
 
-def coefficient_function(coefficients: list[Coefficient], k: Any) -> ca.Function:
+def coefficient_function(coefficients: list[Coefficient], k: Expr) -> ca.Function:
     """Return a CasADi function from parameters to the values of coefficients."""
     column = ca.vertcat(*map(coefficient_expression, coefficients)) if coefficients else ca.SX(0, 1)
     return ca.Function("constants", [k], [ca.densify(column)])

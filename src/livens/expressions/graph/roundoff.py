@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import casadi as ca
 
 from livens.expressions.graph.interpreter import OPS, interpret
+from livens.types import Expr
 
 #: Unit round-off u of double precision: relative rounding error of one operation.
 UNIT_ROUNDOFF = 2.0**-53
@@ -39,53 +40,53 @@ def uses_libm(function: ca.Function) -> bool:
 class Algebra(Protocol):
     """Protocol of the algebra of the bounds: CasADi expressions or registers of native code."""
 
-    def op(self, name: str, *operands: Any) -> Any: ...
-    def constant(self, value: float) -> Any: ...
-    def fabs(self, a: Any) -> Any: ...
+    def op(self, name: str, *operands: Any) -> Expr: ...
+    def constant(self, value: float) -> Expr: ...
+    def fabs(self, a: Any) -> Expr: ...
     def add(self, a: Any, b: Any) -> Any: ...
-    def mul(self, a: Any, b: Any) -> Any: ...
-    def larger(self, a: Any, b: Any) -> Any: ...
-    def where(self, condition: Any, a: Any, b: Any) -> Any: ...
-    def above(self, a: Any, bound: float) -> Any: ...
-    def graph(self, function: ca.Function, operands: list[Any]) -> list[Any]: ...
-    def number(self, a: Any) -> float | None: ...
+    def mul(self, a: Any, b: Any) -> Expr: ...
+    def larger(self, a: Expr, b: Expr) -> Expr: ...
+    def where(self, condition: Any, a: Any, b: Any) -> Expr: ...
+    def above(self, a: Any, bound: float) -> Expr: ...
+    def graph(self, function: ca.Function, operands: list[Any]) -> list[Expr]: ...
+    def number(self, a: Expr) -> float | None: ...
 
 
 class SXAlgebra:
     """Algebra of bounds as CasADi SX expressions."""
 
-    def op(self, name: str, *operands: Any) -> Any:
+    def op(self, name: str, *operands: Any) -> Expr:
         return (ca.SX.unary if len(operands) == 1 else ca.SX.binary)(OPS[name], *operands)
 
-    def constant(self, value: float) -> Any:
+    def constant(self, value: float) -> Expr:
         return ca.SX(value)
 
-    def fabs(self, a: Any) -> Any:
+    def fabs(self, a: Any) -> Expr:
         return ca.fabs(a)
 
     def add(self, a: Any, b: Any) -> Any:
         return a + b
 
-    def mul(self, a: Any, b: Any) -> Any:
+    def mul(self, a: Any, b: Any) -> Expr:
         return a * b
 
-    def larger(self, a: Any, b: Any) -> Any:
+    def larger(self, a: Expr, b: Expr) -> Expr:
         return ca.fmax(a, b)
 
-    def where(self, condition: Any, a: Any, b: Any) -> Any:
+    def where(self, condition: Any, a: Any, b: Any) -> Expr:
         return ca.if_else(condition, a, b)
 
-    def above(self, a: Any, bound: float) -> Any:
+    def above(self, a: Any, bound: float) -> Expr:
         return a > bound
 
-    def graph(self, function: ca.Function, operands: list[Any]) -> list[Any]:
+    def graph(self, function: ca.Function, operands: list[Any]) -> list[Expr]:
         return list(function.call(operands))
 
-    def number(self, a: Any) -> float | None:
+    def number(self, a: Expr) -> float | None:
         return float(a) if a.is_constant() else None
 
 
-def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], libm_ulps: int = 1) -> Any:
+def roundoff_bound(function: ca.Function, inputs: list[Any], errors: list[Any], libm_ulps: int = 1) -> Expr:
     """Return a bound of the rounding error of the first output at `inputs` with `errors`, in units of UNIT_ROUNDOFF.
 
     libm operations are accurate to `libm_ulps` units in the last place.
@@ -131,7 +132,9 @@ def _apply(algebra: Algebra, libm_ulps: int, name: str, a: Rounded, b: Rounded |
     return Rounded(value, _propagate(algebra, libm_ulps, name, value, operands))
 
 
-def _propagate(algebra: Algebra, libm_ulps: int, name: str, value: Any, operands: tuple[Rounded, ...]) -> Any:
+def _propagate(
+    algebra: Algebra, libm_ulps: int, name: str, value: Expr | str, operands: tuple[Rounded, ...]
+) -> Expr | str:
     """Return the error bound of a general operation by linear error propagation."""
     unit, rounding = algebra.constant(1.0), 2.0 * (libm_ulps if name in LIBM_OPS else 1)
     error = algebra.mul(algebra.constant(rounding), algebra.fabs(value))

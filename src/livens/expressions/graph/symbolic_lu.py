@@ -7,11 +7,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.types import Expr
+
 #: Pivot threshold relative to the largest entry of the row, in the numeric sample.
 _PIVOT_THRESHOLD = 0.05
 
 
-def solve_symbolic(matrix: Any, rhs: Any, sample: np.ndarray) -> Any:
+def solve_symbolic(matrix: Expr, rhs: Expr, sample: np.ndarray) -> Any:
     """Solve ``matrix x = rhs`` symbolically; `sample` is the matrix at a generic state and determines the pivots.
 
     Constant pivots with low fill-in (Markowitz cost) are preferred, so that expressions stay short. Returns None if the

@@ -10,6 +10,7 @@ import casadi as ca
 from livens.expressions.graph.interpreter import OPS
 from livens.expressions.graph.parameter_constants import coefficient_expression
 from livens.expressions.graph.taylor_graph import Node, VectorFieldGraph
+from livens.types import Expr
 
 _UNARY = frozenset("exp sin cos sinh cosh log log1p atan atanh asin asinh acosh erf".split())
 #: Taylor coefficients of an operand computed so far.
@@ -38,20 +39,20 @@ def taylor_coefficients(field: VectorFieldGraph, order: int) -> ca.Function:
     return ca.Function("series", [x, t, field.k], [ca.densify(ca.horzcat(*columns))])
 
 
-def _sum(start: int, stop: int, term: Callable[[int], Any]) -> Any:
+def _sum(start: int, stop: int, term: Callable[[int], Any]) -> Expr:
     total: Any = ca.SX(0)
     for j in range(start, stop):
         total += term(j)
     return total
 
 
-def _product(a: Coefficients, b: Coefficients, k: int) -> Any:
+def _product(a: Coefficients, b: Coefficients, k: int) -> Expr:
     return _sum(0, k + 1, lambda j: a[j] * b[k - j])
 
 
 def _coefficient(
     node: Node, k: int, operands: Sequence[Coefficients], result: Coefficients, cofunction: Coefficients
-) -> Any:
+) -> Expr:
     """Return coefficient k of an operation from its operands and its own lower coefficients; see `Node`."""
     op, data = node.op, node.data
     if op == "lin":
@@ -81,7 +82,7 @@ def _coefficient(
     return -coefficient if op == "cos" else coefficient
 
 
-def _coefficient_zero(node: Node, x: Sequence[Any]) -> Any:
+def _coefficient_zero(node: Node, x: Sequence[Expr]) -> Expr:
     if node.op == "div":
         return x[0] / x[1]
     if node.op == "pow":

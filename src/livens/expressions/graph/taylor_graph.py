@@ -21,6 +21,7 @@ from livens.expressions.graph.parameter_constants import (
     scale,
     split_coefficient,
 )
+from livens.types import Expr
 
 #: Cofunctions: pairs of functions whose derivatives are each other up to sign.
 COFUNCTIONS = {"sin": "cos", "cos": "sin", "sinh": "cosh", "cosh": "sinh"}
@@ -320,7 +321,7 @@ def _use_counts(function: ca.Function) -> Counter[int]:
     return uses
 
 
-def _fuse_dot_products(graph: CodeListBuilder, derivatives: list[int], k: Any, n_controlled: int) -> VectorFieldGraph:
+def _fuse_dot_products(graph: CodeListBuilder, derivatives: list[int], k: Expr, n_controlled: int) -> VectorFieldGraph:
     """Fuse sums of products without other uses into dot products, and remove dead nodes."""
     nodes = graph.nodes
     alive: set[int] = set()

@@ -250,7 +250,7 @@ def _array(value: Any, dtype: Any = None, **named: Any) -> Any:
     return numbers.astype(object) if numbers.dtype == float and numbers.ndim else numbers
 
 
-def _as_array(value: Any, dtype: Any = None, **named: Any) -> Any:
+def _as_array(value: Any, dtype: Any = None, **named: Any) -> np.ndarray:
     return value if isinstance(value, np.ndarray) and value.dtype == object else _array(value, dtype)
 
 
@@ -407,7 +407,7 @@ def scipy_linalg() -> ModuleView:
     """Return the view of `scipy.linalg`."""
     import scipy.linalg
 
-    functions = dict(solve=_solve, inv=_inverse, det=_determinant, expm=_matrix_exponential)
+    functions: dict[str, Function] = dict(solve=_solve, inv=_inverse, det=_determinant, expm=_matrix_exponential)
     counterparts = {name: _dispatched(f, getattr(scipy.linalg, name)) for name, f in functions.items()}
     return ModuleView(scipy.linalg, {**counterparts, "norm": _norm_counterpart})
 

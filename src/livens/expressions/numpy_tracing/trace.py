@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from livens import math as m
 from livens.expressions.numpy_tracing.branches import PathEnumerator, TracingError
 from livens.expressions.numpy_tracing.function_copies import FunctionCopier
+from livens.types import ModelFunction
 
 #: Folders of packages whose frames are not lines of the user: livens, and packages installed beside NumPy.
 _PACKAGE_FOLDERS = (str(Path(__file__).parents[2]), str(Path(np.__file__).parents[1]))
@@ -32,7 +32,7 @@ class TracedValue:
         return ca.densify(m.to_casadi(self.value.ravel())) if self.value.size else ca.SX(0, 1)
 
 
-def trace_numpy(function: Callable[..., Any], *arguments: Any, **named: Any) -> TracedValue:
+def trace_numpy(function: ModelFunction, *arguments: Any, **named: Any) -> TracedValue:
     """Trace a function written for numbers: call a copy of it with symbols.
 
     Parameters
@@ -102,7 +102,7 @@ def _unwrapped(item: Any) -> Any:
     return item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item
 
 
-def _user_line(error: BaseException, function: Callable[..., Any]) -> str:
+def _user_line(error: BaseException, function: ModelFunction) -> str:
     """Return the last line of the user in the traceback of an error, as text."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE_FOLDERS)

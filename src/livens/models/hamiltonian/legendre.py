@@ -15,6 +15,7 @@ from livens.expressions.probe import Probe
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian, HamiltonianTerms
 from livens.models.system import System
+from livens.types import Expr
 
 
 def from_system(system: System, expensive: Sequence[str]) -> HamiltonianTerms:
@@ -67,7 +68,7 @@ def _split_by_cost(system: System, d: EquationsOfMotion, expensive: Sequence[str
     return V, F
 
 
-def solve_blockwise(matrix: Any, rhs: Any) -> Any:
+def solve_blockwise(matrix: Expr, rhs: Expr) -> Expr:
     """Return ``matrix^-1 rhs`` by diagonal blocks: a diagonal matrix costs one division per row."""
     count, order, offsets = matrix.sparsity().scc()
     result = ca.SX.zeros(matrix.shape[0])
@@ -100,7 +101,7 @@ def to_system(model: Hamiltonian) -> System:
         parts = [np.ravel(getattr(named, name)) for name in model.model_parameters.values]
         return m.to_casadi(np.concatenate([*parts, element_values])) if parts or element_values.size else ca.SX(0, 1)
 
-    def call(f: ca.Function, *arguments: Any) -> Any:
+    def call(f: ca.Function, *arguments: Any) -> Expr:
         *state, named = arguments
         return f(*(m.to_casadi(x) for x in state), vector(named))
 

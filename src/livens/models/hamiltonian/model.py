@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from livens.models.hamiltonian.phase_space import PhaseSpaceModel
 from livens.models.symmetry import trace_generator
 from livens.models.system import System
 from livens.scene.scene import Visual, default_visuals
+from livens.types import ArrayLike, Expr
 from livens.validation import check_number, check_vector
 
 
@@ -148,7 +149,7 @@ class Hamiltonian(PhaseSpaceModel):
         hamiltonian: ModelFunction | None = None,
         forces: ModelFunction | Force | Sequence[ModelFunction | Force] = (),
         parameters: Mapping[str, Any] | None = None,
-        symmetries: Mapping[str, Callable[..., Any]] | None = None,
+        symmetries: Mapping[str, ModelFunction] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
         names, shared = parse_names("coordinates", coordinates, "q"), Parameters(parameters)
@@ -295,13 +296,13 @@ class Hamiltonian(PhaseSpaceModel):
         return ca.densify(ca.gradient(self.H, self.p))
 
     @functools.cached_property
-    def momentum_rate(self) -> Any:
+    def momentum_rate(self) -> Expr:
         """Time derivative of the momenta, ``p' = -dH/dq + F``."""
         force = ca.substitute(self.F, self.v, self.velocity)
         return ca.densify(force - ca.gradient(self.H, self.q))
 
     @functools.cached_property
-    def vector_field(self) -> Any:
+    def vector_field(self) -> Expr:
         """Hamiltonian vector field ``(q', p')``."""
         return ca.vertcat(self.velocity, self.momentum_rate)
 
@@ -317,7 +318,7 @@ class Hamiltonian(PhaseSpaceModel):
             raise ModelError("forces can be split by cost only if H is given as kinetic and potential energy")
         return ca.densify(self.terms.F_cheap - ca.gradient(self.terms.V_cheap, self.q))
 
-    def bracket(self, f: Any, g: Any) -> Any:
+    def bracket(self, f: Expr, g: Expr) -> Expr:
         """Return the Poisson bracket ``f_q.g_p - f_p.g_q``; ``{f, H}`` is the time derivative of f.
 
         Parameters
@@ -334,7 +335,7 @@ class Hamiltonian(PhaseSpaceModel):
             ca.gradient(f, self.p), ca.gradient(g, self.q)
         )
 
-    def function(self, expression: Any) -> ca.Function:
+    def function(self, expression: Expr) -> ca.Function:
         """Return a CasADi function of (q, p, t, k) for an expression of the model's symbols.
 
         Parameters
@@ -351,7 +352,7 @@ class Hamiltonian(PhaseSpaceModel):
             "f", [self.q, self.p, self.t, self.k], [ca.substitute(ca.SX(expression), self.v, self.velocity)]
         )
 
-    def energy(self, q: Any, p: Any, t: float = 0.0, **changes: Any) -> float:
+    def energy(self, q: ArrayLike, p: ArrayLike, t: float = 0.0, **changes: Any) -> float:
         """Return the value of H in a state.
 
         Parameters
@@ -371,7 +372,7 @@ class Hamiltonian(PhaseSpaceModel):
         state = check_vector("q", q, self.coordinates), check_vector("p", p, self.coordinates)
         return float(self.function(self.H)(*state, t, self.parameter_vector(changes)))
 
-    def momenta(self, q: Any, v: Any, t: float = 0.0, **changes: Any) -> np.ndarray:
+    def momenta(self, q: ArrayLike, v: ArrayLike, t: float = 0.0, **changes: Any) -> np.ndarray:
         """Return the momenta of given velocities, for H quadratic in the momenta.
 
         Parameters

@@ -21,6 +21,7 @@ from livens.models.base import (
     energy_term_scale,
 )
 from livens.models.symmetry import is_linear_generator
+from livens.types import Expr
 from livens.validation import check_vector
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class PhaseSpaceModel(Model):
     def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         return "hamiltonian"
 
-    def energy_scale(self) -> Any:
+    def energy_scale(self) -> Expr:
         view = self.view
         if "kinetic_energy" in view.observable_names:
             return ca.fabs(view.observable("kinetic_energy"))
@@ -120,7 +121,7 @@ class HamiltonianSymbols(SymbolicState):
         if model.T is not None:
             self._expressions |= {"kinetic_energy": model.T, "potential_energy": model.V}
 
-    def observable(self, name: str) -> Any:
+    def observable(self, name: str) -> Expr:
         if name in self._expressions:
             return self._expressions[name]
         if name in self._model.symmetries:

@@ -20,6 +20,7 @@ from livens.models.initialization.redundancy import redundant_constraints
 from livens.models.numeric_assembly import NumericAssembly
 from livens.models.system import System
 from livens.progress import report_progress
+from livens.types import ArrayLike, Expr, FloatArray
 from livens.validation import check_choice, check_vector
 
 #: Reciprocal condition number above which a matrix is treated as regular.
@@ -34,8 +35,8 @@ _MAX_NAMED = 20
 
 def initial_state(
     system: System,
-    q0: Any,
-    v0: Any,
+    q0: ArrayLike,
+    v0: ArrayLike,
     k: np.ndarray,
     *,
     t0: float = 0.0,
@@ -188,7 +189,7 @@ class DenseAssembly:
             return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
         return np.asarray(linalg.lstsq(G, r, cond=1e-10, lapack_driver="gelsy", check_finite=False)[0])
 
-    def matrix(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
+    def matrix(self, expression: Expr, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.d.evaluator(expression)(q, 0.0 if v is None else v, self._t, self._k)[0]
 
     def __call__(self, expression: Any, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
@@ -206,7 +207,7 @@ def check_finite(terms: Sequence[Any]) -> None:
             raise InputError(f"the {name} of the system cannot be evaluated at q0, v0: the result is not finite")
 
 
-def _residual_scale(G: Any, weights: np.ndarray) -> np.ndarray:
+def _residual_scale(G: FloatArray, weights: np.ndarray) -> np.ndarray:
     """Return the scale of constraint residuals: 1 plus the magnitude of their terms."""
     return 1.0 + np.asarray(abs(G) @ np.abs(weights))
 

@@ -10,6 +10,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.dense import NEGLIGIBLE_MASS, AssembledTerms, DenseAssembly
 from livens.models.numeric_assembly import NumericAssembly
 from livens.models.system import System
+from livens.types import FloatArray
 
 
 def project_velocity_in_mass_metric(
@@ -31,7 +32,7 @@ def project_velocity_in_mass_metric(
     return np.asarray(v + (scale * solution)[:n])
 
 
-def _sparse_increment(assembly: NumericAssembly, q: np.ndarray, v: np.ndarray) -> Any:
+def _sparse_increment(assembly: NumericAssembly, q: np.ndarray, v: np.ndarray) -> FloatArray:
     import scipy.sparse as sp  # slow import
 
     from livens.models.initialization.sparse_linalg import solve_if_regular, solve_regularized

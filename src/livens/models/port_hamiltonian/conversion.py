@@ -19,6 +19,7 @@ from livens.models.initialization.dense import initial_state
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHStructure
 from livens.models.system import System
+from livens.types import ArrayLike
 
 #: Names of coordinates, or a function of q, t, k that returns a matrix with directions as columns.
 Directions = str | Sequence[str] | Callable[..., Any]
@@ -118,7 +119,9 @@ def from_system(system: System, inputs: Directions | None = None, outputs: Direc
     return PortHamiltonian.from_structure(structure, states, ports, ParameterTable(parameters, aliases=element_entries))
 
 
-def state_from_system(system: System, q0: Any, v0: Any, *, t0: float = 0.0, project: bool = False) -> np.ndarray:
+def state_from_system(
+    system: System, q0: ArrayLike, v0: ArrayLike, *, t0: float = 0.0, project: bool = False
+) -> np.ndarray:
     """Return the state ``(q, v, lam)`` of `from_system`, consistent at both levels.
 
     Parameters

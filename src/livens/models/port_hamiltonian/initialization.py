@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
+from livens.types import FloatArray
 from livens.validation import check_array, check_vector
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ RANK_TOLERANCE = 1e-12
 
 
 def check_initial_state(
-    model: PortHamiltonian, x0: Any, t0: float = 0.0, k: np.ndarray | None = None, *, project: bool = False
+    model: PortHamiltonian, x0: FloatArray, t0: float = 0.0, k: np.ndarray | None = None, *, project: bool = False
 ) -> np.ndarray:
     """Check initial values: ``w^T [(J - R) z + (B - P) u - r] = 0`` must hold for all w with ``w^T E = 0``.
 

@@ -14,9 +14,10 @@ from livens.expressions.parameters import Parameters, ParameterTable
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.port_relations import ZERO_TOLERANCE, PortRelations, parse_relations
 from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHStructure, sample_points
+from livens.types import ArrayLike, Expr
 
 
-def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: Any) -> PortHamiltonian:
+def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: ArrayLike) -> PortHamiltonian:
     """Interconnect two systems by ``M y + N u = 0`` for the outputs y and inputs u of the open ports of a, then of b.
 
     The relations must not create power: ``M N^T + N M^T`` is zero (lossless) or positive semidefinite (dissipative).
@@ -66,7 +67,7 @@ def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: Any) -> Port
     return apply_relations(parallel(a, b), M, N)
 
 
-def apply_relations(systems: ParallelSystem, M: Any, N: Any) -> PortHamiltonian:
+def apply_relations(systems: ParallelSystem, M: Any, N: ArrayLike) -> PortHamiltonian:
     """Return the interconnected system of parallel systems, by ``M y + N u = 0`` for their open ports."""
     relations = parse_relations(
         M, N, systems.ports, [i for i, law in enumerate(systems.structure.inputs) if law is None]
@@ -231,7 +232,7 @@ def _interconnected(
     return PortHamiltonian.from_structure(structure, states, external, systems.parameters)
 
 
-def _elimination(theta: Any, eliminated: list[int]) -> Any:
+def _elimination(theta: Expr, eliminated: list[int]) -> Any:
     """Return T with ``theta T = 0`` in the eliminated rows: all efforts as functions of the remaining ones."""
     size = theta.shape[0]
     remaining = [i for i in range(size) if i not in eliminated]
@@ -242,7 +243,7 @@ def _elimination(theta: Any, eliminated: list[int]) -> Any:
     return ca.sparsify(T)
 
 
-def _congruence(matrix: Any, T: Any, addend: Any = 0) -> Any:
+def _congruence(matrix: Expr, T: Expr | ca.DM, addend: Expr | int = 0) -> Expr:
     """Return ``T^T matrix T + addend``: skew symmetry and semidefiniteness are preserved despite roundoff in T.
 
     Constant entries that are roundoff of their terms become zero.

@@ -18,6 +18,7 @@ from livens.models.base import ConservationGuarantees, InitialState, check_initi
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.port_hamiltonian.initialization import check_initial_state
 from livens.models.port_hamiltonian.structure import PHStructure, check_at, check_structure
+from livens.types import Expr, FloatArray, ModelFunction
 from livens.validation import check_vector
 
 #: Numbers, or a function of some of x, t, k that returns numbers.
@@ -93,7 +94,7 @@ class PortHamiltonian(DescriptorModel):
         self,
         states: Names,
         *,
-        H: Callable[..., Any],
+        H: ModelFunction,
         z: MatrixLike | None = None,
         E: MatrixLike | None = None,
         r: MatrixLike | None = None,
@@ -125,7 +126,7 @@ class PortHamiltonian(DescriptorModel):
         port_names = parse_names("ports", ports if ports is not None else 0, "u")
         n_ports = len(port_names)
 
-        def matrix(role: str, value: MatrixLike | None, rows: int, columns: int) -> Any:
+        def matrix(role: str, value: MatrixLike | None, rows: int, columns: int) -> Expr:
             return ca.SX(rows, columns) if value is None or not rows * columns else trace(role, value, (rows, columns))
 
         structure = PHStructure(
@@ -281,7 +282,7 @@ class PortHamiltonian(DescriptorModel):
         functions = {name: ca.Function(name, arguments, [getattr(d, name)]) for name in _TERMS}
         return functions | {"residual": ca.Function("residual", [d.x, d.xdot, d.t, d.k], [d.residual])}
 
-    def residual(self, x: Any, xdot: Any, t: Any, k: Any) -> Any:
+    def residual(self, x: Any, xdot: Any, t: float, k: Any) -> Any:
         """Return the residual ``E x' + r - (J - R) z - (B - P) u``.
 
         Parameters
@@ -296,7 +297,7 @@ class PortHamiltonian(DescriptorModel):
         """
         return self._terms["residual"](x, xdot, t, k)
 
-    def stored(self, x: Any, t: Any, k: Any) -> Any:
+    def stored(self, x: FloatArray, t: int, k: FloatArray) -> ca.DM:
         """Return the stored energy H.
 
         Parameters
@@ -311,7 +312,7 @@ class PortHamiltonian(DescriptorModel):
         """
         return self._terms["stored"](x, t, k)
 
-    def dissipated(self, x: Any, t: Any, k: Any) -> Any:
+    def dissipated(self, x: FloatArray, t: float, k: FloatArray) -> Any:
         """Return the dissipated power ``(z, u)^T W (z, u) >= 0``.
 
         Parameters
@@ -326,7 +327,7 @@ class PortHamiltonian(DescriptorModel):
         """
         return self._terms["dissipated"](x, t, k)
 
-    def supplied(self, x: Any, t: Any, k: Any) -> Any:
+    def supplied(self, x: Any, t: float, k: Any) -> Any:
         """Return the supplied power ``y.u`` of the ports.
 
         Parameters
@@ -341,7 +342,7 @@ class PortHamiltonian(DescriptorModel):
         """
         return self._terms["supplied"](x, t, k)
 
-    def output(self, x: Any, t: Any, k: Any) -> Any:
+    def output(self, x: FloatArray, t: float, k: FloatArray) -> ca.DM:
         """Return the output y of all ports.
 
         Parameters
@@ -378,7 +379,7 @@ class PortHamiltonian(DescriptorModel):
         observables |= {"constraint": constraint} if constraint.numel() else {}
         return observables | ({"velocity_constraint": velocity_constraint} if velocity_constraint.numel() else {})
 
-    def monitored_constraints(self) -> tuple[Any, Any]:
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
         """Return the constraints of mechanical parts at both levels, otherwise the algebraic equations."""
         s, d = self.structure, self.descriptor
         if self._constrained_mechanics:
@@ -392,7 +393,7 @@ class PortHamiltonian(DescriptorModel):
         mechanics = self.structure.mechanics
         return mechanics is not None and bool(mechanics.g.numel())
 
-    def velocity_expression(self) -> Any:
+    def velocity_expression(self) -> Expr:
         mechanics = self.structure.mechanics
         return super().velocity_expression() if mechanics is None else mechanics.v
 
@@ -422,7 +423,7 @@ class PortHamiltonian(DescriptorModel):
 _TERMS = ("stored", "dissipated", "supplied", "y")
 
 
-def _input_vector(s: PHStructure) -> Any:
+def _input_vector(s: PHStructure) -> Expr:
     """Return the input of all ports, zero for open ports."""
     return ca.vertcat(ca.SX(0, 1), *(ca.SX(0) if law is None else law for law in s.inputs))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import casadi as ca
@@ -15,9 +15,10 @@ from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.tracing import FunctionTracer
 from livens.models.port_hamiltonian.interconnection import ParallelSystem, apply_relations, parallel
 from livens.models.port_hamiltonian.model import PortHamiltonian
+from livens.types import ModelFunction, ScalarLike
 
 
-def interconnect_all(systems: Mapping[str, PortHamiltonian], relations: Callable[..., Any]) -> PortHamiltonian:
+def interconnect_all(systems: Mapping[str, PortHamiltonian], relations: ModelFunction) -> PortHamiltonian:
     """Interconnect systems by relations between their ports, named ``system.port``.
 
     Parameters
@@ -100,7 +101,7 @@ def _as_model(systems: ParallelSystem) -> PortHamiltonian:
 class PortMapping(Mapping[str, Any]):
     """Mapping of port names to outputs or inputs."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, ScalarLike]) -> None:
         self._values = values
 
     def __getitem__(self, name: str) -> Any:
@@ -115,7 +116,7 @@ class PortMapping(Mapping[str, Any]):
         return len(self._values)
 
 
-def _relation_matrices(relations: Callable[..., Any], ports: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _relation_matrices(relations: ModelFunction, ports: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return M and N of ``M y + N u = 0``."""
     if not callable(relations):
         raise InputError(f"relations must be a function of y and u, got {relations!r}")

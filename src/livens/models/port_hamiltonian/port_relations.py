@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from livens.errors import InputError, ModelError
+from livens.types import ArrayLike
 from livens.validation import check_array
 
 #: Relative tolerance of zero, with respect to the magnitude of the terms.
@@ -81,7 +82,7 @@ class PortRelations:
         return F, tuple(name for _, name in chosen)
 
 
-def parse_relations(M: Any, N: Any, ports: tuple[str, ...], usable: list[int]) -> PortRelations:
+def parse_relations(M: Any, N: ArrayLike, ports: tuple[str, ...], usable: list[int]) -> PortRelations:
     """Return the relations given for the `usable` ports, checked and in the order of all ports."""
     matrices = [_matrix(name, value, len(usable)) for name, value in (("M", M), ("N", N))]
     if matrices[0].shape != matrices[1].shape:

@@ -13,6 +13,7 @@ import numpy as np
 from livens.errors import ModelError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
 from livens.expressions.probe import Probe
+from livens.types import Expr
 
 #: Relative tolerance of user-defined numbers in the conditions; the roundoff of evaluation is added, bounded by running
 #: error analysis.
@@ -33,7 +34,7 @@ class MechanicalConstraints:
     g_dot: Any
     v: Any
 
-    def substitute(self, old: Any, new: Any) -> MechanicalConstraints:
+    def substitute(self, old: Expr, new: Expr) -> MechanicalConstraints:
         """Return the constraints with old symbols replaced by new expressions."""
         return MechanicalConstraints(*(ca.substitute(part, old, new) for part in (self.g, self.g_dot, self.v)))
 
@@ -78,7 +79,7 @@ class PHStructure:
         """Symmetric positive semidefinite extended dissipation matrix ``[[R, P], [P^T, S]]``."""
         return ca.blockcat([[self.R, self.P], [self.P.T, self.S]])
 
-    def matrices(self) -> list[Any]:
+    def matrices(self) -> list[Expr]:
         return [self.H, self.z, self.E, self.r, self.J, self.R, self.B, self.P, self.S, self.N]
 
     @functools.cached_property

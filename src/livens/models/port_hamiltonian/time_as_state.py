@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.structure import PHStructure
+from livens.types import Expr
 
 
 def autonomous(model: PortHamiltonian) -> PortHamiltonian:
@@ -41,7 +40,7 @@ def autonomous(model: PortHamiltonian) -> PortHamiltonian:
     inputs = [None if law is None else ca.substitute(law, ca.vertcat(s.x, s.t), x) for law in s.inputs]
     unit, zero = ca.SX.ones(1, 1), ca.SX(1, 1)
 
-    def extended(matrix: Any, corner: Any) -> Any:
+    def extended(matrix: Expr, corner: Expr) -> Expr:
         return ca.diagcat(matrix, corner)
 
     structure = PHStructure(

@@ -16,11 +16,13 @@ from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.couplings import Coupling
 from livens.multibody.force_outputs import ForceOutputs
+from livens.multibody.inputs import Input
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_stops import JointStop
 from livens.multibody.penalty_joint import PenaltyJoint
 from livens.multibody.sampled_controller import SampledController
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_array
 
 if TYPE_CHECKING:  # contact modules are imported on demand
@@ -32,7 +34,7 @@ if TYPE_CHECKING:  # contact modules are imported on demand
 class ModelBase:
     """Bodies, joints and force elements by name; derived classes contain the methods that add them."""
 
-    def __init__(self, gravity: Any = None, *, planar: bool = False, redundant: str = "auto") -> None:
+    def __init__(self, gravity: ArrayLike | None = None, *, planar: bool = False, redundant: str = "auto") -> None:
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
@@ -62,6 +64,9 @@ class ModelBase:
         #: Outputs of force elements, with the names of the elements.
         self._force_outputs: list[tuple[str, ForceOutputs]] = []
         self._flexible_elements: list[Element] = []  # beams, trusses, plates
+        self._inputs: dict[str, Input] = {}
+        #: Joints with the elements that depend on their continuous angle.
+        self._angle_branches: list[tuple[Joint, Element]] = []
         self._initial_conditions: list[InitialCondition] = []
         self._distance_constraints: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force
@@ -111,6 +116,7 @@ class ModelBase:
             self._rigid_contacts,
             self._resolved_outputs,
             self._user_outputs,
+            self._inputs,
         )
         if name == "ground" or any(name in container for container in (*containers, *more_containers)):
             raise InputError(f"there is a '{name}' already")
@@ -122,7 +128,7 @@ class ModelBase:
         self._force_elements[name], self._definitions[name] = element, (method, arguments)
         return element
 
-    def _attachment(self, name: str, point: Any) -> Any:
+    def _attachment(self, name: str, point: Any) -> FloatArray | tuple[BodyElement, FloatArray] | None:
         """Return an attachment point for springs and links: ``(body element, X)`` or a point in space."""
         if isinstance(point, Body):
             point = point.centre
@@ -161,7 +167,7 @@ class ModelBase:
         if not isinstance(body, Body) or (body is not self.ground and self.bodies.get(body.name) is not body):
             raise InputError(f"{name}: {body!r} is not a body of this mechanism, nor its ground")
 
-    def _check_body_pair(self, name: str, body_a: Any, body_b: Any) -> None:
+    def _check_body_pair(self, name: str, body_a: Body, body_b: Body) -> None:
         """Check that two bodies belong to this model, differ, and are not both the ground."""
         for body in (body_a, body_b):
             self._check_body(name, body)
@@ -174,7 +180,7 @@ class ModelBase:
             raise InputError(f"a {suffix} acts in a joint, and {joint!r} is not a joint of this mechanism")
         return f"{joint.name} {suffix}"
 
-    def _check_joint(self, name: str, joint: Any) -> None:
+    def _check_joint(self, name: str, joint: object) -> None:
         if not isinstance(joint, Joint) or self.joints.get(joint.name) is not joint:
             raise InputError(f"{name}: {joint!r} is not a joint of this mechanism")
 

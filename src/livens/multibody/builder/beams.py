@@ -21,6 +21,7 @@ from livens.multibody.inertia import Inertia
 from livens.multibody.point_forces import spring
 from livens.multibody.sections import Section
 from livens.scene import shapes
+from livens.types import ArrayLike
 from livens.validation import check_array, check_integer, check_nonnegative, check_positive
 
 if TYPE_CHECKING:  # flexible-body modules are imported on demand
@@ -40,8 +41,8 @@ class BeamMethods(BodyMethods):
         elements: int = 10,
         clamp_first: Body | None = None,
         clamp_last: Body | None = None,
-        section_axis: Any = None,
-        stations: Sequence[float] = (),
+        section_axis: ArrayLike | None = None,
+        stations: ArrayLike = (),
         damping_time: float = 0.0,
     ) -> Beam:
         """Add a geometrically exact beam, unstressed in the reference configuration.
@@ -92,10 +93,10 @@ class BeamMethods(BodyMethods):
         self,
         name: str,
         *,
-        at: Any,
+        at: ArrayLike,
         radius: float,
         section: Section,
-        axis: Any = "z",
+        axis: ArrayLike = "z",
         elements: int | None = None,
         modes: int | None = None,
         damping_time: float = 0.0,
@@ -156,7 +157,14 @@ class BeamMethods(BodyMethods):
         return self._beam(name, line, section, (None, None), True, damping_time)
 
     def _modal_ring(
-        self, name: str, at: Any, radius: float, section: Section, axis: Any, modes: int, damping_time: float
+        self,
+        name: str,
+        at: ArrayLike,
+        radius: float,
+        section: Section,
+        axis: ArrayLike,
+        modes: int,
+        damping_time: float,
     ) -> ModalRing:
         from livens.multibody.modal_ring import ModalRing, ring_body, ring_elements
         from livens.multibody.ring_modes import RingModes
@@ -184,8 +192,8 @@ class BeamMethods(BodyMethods):
         self,
         name: str,
         *,
-        points: Any,
-        bars: Any,
+        points: ArrayLike,
+        bars: ArrayLike,
         EA: float,
         mass_per_length: float,
         fixed: Sequence[int] = (),
@@ -311,7 +319,7 @@ class BeamMethods(BodyMethods):
         self._flexible_elements += beam.elements
         return beam
 
-    def _check_clamp(self, name: str, body: Any, position: np.ndarray) -> None:
+    def _check_clamp(self, name: str, body: Body, position: np.ndarray) -> None:
         self._check_body(name, body)
         if body.element is None:
             return

@@ -13,6 +13,7 @@ from livens.multibody.body import Body, frame_from_x, frame_from_z, parse_direct
 from livens.multibody.body_elements import BodyElement, director_body, particle, planar_body
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.inertia import Inertia
+from livens.types import ArrayLike
 from livens.validation import check_array, check_bool, check_nonnegative, check_positive
 
 
@@ -189,7 +190,15 @@ class BodyMethods(ModelBase):
         )
 
     def cylinder(
-        self, name: str, *, at: Any, axis: Any = "z", length: float, radius: float, mass: float, rotor: bool = False
+        self,
+        name: str,
+        *,
+        at: ArrayLike,
+        axis: ArrayLike = "z",
+        length: float,
+        radius: float,
+        mass: float,
+        rotor: bool = False,
     ) -> Body:
         """Add a solid cylinder.
 
@@ -272,7 +281,7 @@ class BodyMethods(ModelBase):
             name, at, axis, moments, mass, ("ring", checked_radius, checked_tube_radius), rotor
         )
 
-    def sphere(self, name: str, *, at: Any, radius: float, mass: float) -> Body:
+    def sphere(self, name: str, *, at: ArrayLike, radius: float, mass: float) -> Body:
         """Add a solid sphere.
 
         Parameters
@@ -321,7 +330,14 @@ class BodyMethods(ModelBase):
         return self._register_body(name, element, position, np.eye(self.dimension), None, ("particle",))
 
     def _axisymmetric_body(
-        self, name: str, at: Any, axis: Any, moments: Any, mass: float, shape: tuple[Any, ...], rotor: bool
+        self,
+        name: str,
+        at: Any,
+        axis: Any,
+        moments: ArrayLike,
+        mass: float,
+        shape: tuple[str, float, float],
+        rotor: bool,
     ) -> Body:
         R = frame_from_z(parse_direction(f"{name}: axis", axis)) if self.dimension == 3 else None
         return self.body(name, mass=mass, inertia=moments, position=at, rotation=R, shape=shape, rotor=rotor)

@@ -19,6 +19,7 @@ from livens.multibody.joint_types import PLANAR_JOINTS, SPATIAL_JOINTS
 from livens.multibody.penalty_joint import PenaltyJoint, penalty_joint
 from livens.multibody.rolling import KnifeEdge, Rolling
 from livens.multibody.surface_constraints import PointOnImplicitSurface
+from livens.types import ArrayLike
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
 
 
@@ -35,7 +36,7 @@ class JointMethods(ModelBase):
         at: Any = None,
         at_second: Any = None,
         axis: Any = None,
-        second_axis: Any = None,
+        second_axis: ArrayLike | None = None,
         lead: float | None = None,
     ) -> Joint:
         """Add a joint of a given type between two bodies.
@@ -91,7 +92,7 @@ class JointMethods(ModelBase):
         damping_ratio: float = 1.0,
         beta: float = 0.8,
         at: Any = None,
-        axis: Any = None,
+        axis: ArrayLike | None = None,
         second_axis: Any = None,
     ) -> PenaltyJoint:
         """Add a penalty joint: the constraints of a joint replaced by stiff springs and dampers.
@@ -236,7 +237,7 @@ class JointMethods(ModelBase):
         """
         return self.joint("revolute", name, body_a, body_b, axis=axis, **location)
 
-    def prismatic(self, name: str, body_a: Body, body_b: Body, *, axis: Any, **location: Any) -> Joint:
+    def prismatic(self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, **location: Any) -> Joint:
         """Add a prismatic joint: translation along one axis.
 
         Results: ``name.position`` (m) and ``name.velocity`` (m/s).

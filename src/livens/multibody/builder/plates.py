@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from livens.multibody.beam import Beam
 from livens.multibody.body import Body, frame_from_z, parse_direction, parse_point
 from livens.multibody.builder.beams import BeamMethods, add_lumped_mass
 from livens.multibody.sections import Section
+from livens.types import ArrayLike
 from livens.validation import check_array, check_choice, check_integer, check_nonnegative, check_number, check_positive
 
 
@@ -22,14 +22,14 @@ class PlateMethods(BeamMethods):
         self,
         name: str,
         *,
-        at: Any,
-        size: Any,
+        at: ArrayLike,
+        size: ArrayLike,
         thickness: float,
         E: float,
         density: float,
         nu: float = 0.3,
-        normal: Any = "z",
-        cells: Any = 8,
+        normal: ArrayLike = "z",
+        cells: int = 8,
         edges: str = "free",
         damping_time: float = 0.0,
     ) -> list[list[Body]]:

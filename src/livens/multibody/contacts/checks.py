@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -39,7 +38,7 @@ def check_initial_penetration(contacts: Iterable[PairContact], system: System, q
 
 
 def check_step_size(
-    contacts: Iterable[PairContact], system: System, q: np.ndarray, v: np.ndarray, h: Any, g: float
+    contacts: Iterable[PairContact], system: System, q: np.ndarray, v: np.ndarray, h: float, g: float
 ) -> None:
     """Raise InputError if an expected collision lasts less than two steps, so that bodies could interpenetrate."""
     if not isinstance(h, (int, float)) or not h > 0:

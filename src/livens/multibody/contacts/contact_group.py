@@ -29,6 +29,7 @@ from livens.multibody.contacts.normal_laws.base import NormalLaw
 from livens.multibody.contacts.pair_contact import MAX_INITIAL_PENETRATION, reduced_mass
 from livens.multibody.contacts.shapes import CollisionShape, HalfSpace
 from livens.multibody.contacts.visuals import static_visual
+from livens.types import FloatArray, ModelFunction
 
 if TYPE_CHECKING:
     from livens.multibody.builder.base import ModelBase
@@ -144,7 +145,7 @@ class ContactGroup:
             shared["smooth_rate"] = f.rate_tolerance
         return shared
 
-    def _static_visual(self) -> Any:
+    def _static_visual(self) -> ModelFunction | None:
         """Return the visual of the static shapes: floors and walls."""
         static_shapes = [shape for shape in self.shapes if shape.body.element is None]
         body_shape = next(shape for shape in self.shapes if shape.body.element is not None)
@@ -155,7 +156,9 @@ class ContactGroup:
         ]
         return None if not visuals else lambda: [shape for visual in visuals for shape in visual()]
 
-    def pair_parameters(self, a: int, b: int, contact_point: ContactPoint) -> dict[str, Any]:
+    def pair_parameters(
+        self, a: int, b: int, contact_point: ContactPoint
+    ) -> dict[str, FloatArray | float] | dict[str, float]:
         """Return the parameters specific to a pair of shape classes."""
         law_parameters = (
             {} if set(self._law_parameters[a, b]) <= set(self.element.parameters.values) else self._law_parameters[a, b]
@@ -323,7 +326,7 @@ def check_group_penetration(groups: Mapping[str, ContactGroup], system: System, 
 
 
 def check_group_step_size(
-    groups: Mapping[str, ContactGroup], system: System, q: np.ndarray, v: np.ndarray, h: Any, g: float
+    groups: Mapping[str, ContactGroup], system: System, q: np.ndarray, v: np.ndarray, h: float, g: float
 ) -> None:
     """Raise InputError if a collision at the initial velocity plus free fall lasts less than two steps."""
     contacts = system.external_force

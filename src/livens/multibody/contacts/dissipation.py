@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from livens import math as m
 from livens.errors import InputError
@@ -17,7 +17,11 @@ from livens.expressions.tracing import ModelFunction
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry, relative_angular_velocity, slip_velocity
 from livens.multibody.contacts.normal_laws.base import NormalLaw
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ScalarLike, Vector
 from livens.validation import check_nonnegative, check_positive
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Friction:
             raise InputError("spinning friction needs a friction coefficient")
 
     @classmethod
-    def of(cls, value: Any) -> Friction | None:
+    def of(cls, value: Friction | float) -> Friction | None:
         """Return friction parameters from a coefficient or a `Friction`.
 
         Parameters
@@ -77,7 +81,7 @@ class Friction:
         return cls(coefficient) if coefficient else None
 
 
-def penetration(gap: Any) -> Any:
+def penetration(gap: ScalarLike) -> ScalarLike:
     return m.maximum(-gap, 0.0)
 
 
@@ -85,7 +89,7 @@ def penetration(gap: Any) -> Any:
 def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
     """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``."""
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         load = law.force(penetration(geometry.gap_at(a, b, q, k)), k)
         s = -geometry.gap_rate(a, b, q, v, k)
         # the integral of max(-1, damping s): the normal force is never tensile
@@ -97,7 +101,7 @@ def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Param
 
 @functools.cache
 def sliding(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, point = geometry.contact_frame(a, b, q, k)
         along = slip_velocity(a, b, q, v, normal, point)
         return k.friction * law.force(penetration(gap), k) * m.sqrt(m.dot(along, along) + k.smooth**2)
@@ -107,7 +111,7 @@ def sliding(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Param
 
 @functools.cache
 def pivoting(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, _ = geometry.contact_frame(a, b, q, k)
         rate = m.dot(relative_angular_velocity(a, b, q, v), normal)
         return k.friction * k.pivoting * law.force(penetration(gap), k) * m.sqrt(rate**2 + k.smooth_rate**2)
@@ -117,7 +121,7 @@ def pivoting(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Para
 
 @functools.cache
 def rolling(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, _ = geometry.contact_frame(a, b, q, k)
         rate = relative_angular_velocity(a, b, q, v)
         square = m.dot(rate, rate) - m.dot(rate, normal) ** 2 if a.dimension == 3 else rate**2

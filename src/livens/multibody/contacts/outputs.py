@@ -20,6 +20,7 @@ from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS, slip_velo
 from livens.multibody.contacts.narrow_phase import contact_points
 from livens.multibody.contacts.pair_contact import ContactPointElements, PairContact
 from livens.multibody.contacts.shapes import CollisionShape
+from livens.types import Expr, FloatArray, ModelFunction
 
 #: Largest number of shapes of a contact group with outputs of single pairs.
 _MAX_SHAPES_WITH_OUTPUTS = 40
@@ -84,12 +85,14 @@ def _contact_outputs(
     """Return the outputs of a contact with a given number of contact points."""
     d, body_name = shapes[0].body.dimension, shapes[1].body.name
 
-    def summed(which: int) -> Any:
+    def summed(which: int) -> ModelFunction:
         return lambda q, v, lam, t, k: sum(
             (point(q, v, k)[which] for point in point_forces()[1:]), point_forces()[0](q, v, k)[which]
         )
 
-    def deepest(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def deepest(
+        q: Expr | FloatArray, v: Expr | FloatArray, lam: Expr | None, t: Expr | float, k: Expr | FloatArray
+    ) -> Expr | ca.DM:
         depth = point_forces()[0](q, v, k)[2]
         for point in point_forces()[1:]:
             depth = ca.fmax(depth, point(q, v, k)[2])
@@ -98,7 +101,7 @@ def _contact_outputs(
     def force(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
         return sum(ca.sum2(ca.horzcat(*point(q, v, k)[:2])) for point in point_forces())
 
-    def point(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def point(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         # without contact, all contact points have the same weight
         weights = [point_force(q, v, k)[4] + SQRT_EPS for point_force in point_forces()]
         positions = [point_force(q, v, k)[5] for point_force in point_forces()]
@@ -194,7 +197,7 @@ class _PairPointForces(_PointForces):
 
 
 def _point_force_function(
-    contact: PairContact, contact_point: ContactPointElements, k: ParameterNamespace, symbols: Sequence[Any]
+    contact: PairContact, contact_point: ContactPointElements, k: ParameterNamespace, symbols: Sequence[Expr]
 ) -> ca.Function:
     a, b = contact_point.parametrisations
     geometry, n = contact_point.contact_point.geometry, len(contact_point.coordinates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -24,6 +24,11 @@ from livens.multibody.contacts.normal_laws.base import NormalLaw
 from livens.multibody.contacts.shapes import CollisionShape
 from livens.multibody.contacts.visuals import static_visual
 from livens.multibody.parametrisation import DirectorParametrisation, GroundParametrisation, Parametrisation
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Largest initial penetration depth, relative to the characteristic size of the smaller shape.
 MAX_INITIAL_PENETRATION = 0.2
@@ -47,12 +52,12 @@ class NormalForceElement(ContactElement):
         super().__init__(*arguments, **functions)
         self._pair = pair
 
-    def gaps(self, q: Any, k: Any) -> list[Any]:
+    def gaps(self, q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         """Return the gap between the surfaces, negative in penetration."""
         geometry, _, a, b = self._pair
         return [geometry.gap_at(a, b, q, k)]
 
-    def stiffness(self, gap: Any, k: Any, smoothing_length: float) -> Any:
+    def stiffness(self, gap: ScalarLike, k: ParameterNamespace, smoothing_length: float) -> Any:
         """Return the contact stiffness, the derivative of the force by the depth, smoothed around zero (eq. 28)."""
         law, depth = self._pair[1], ca.SX.sym("depth")
         tangent_stiffness = ca.gradient(m.to_casadi(law.force(m.Scalar(depth), k)), depth)
@@ -67,7 +72,7 @@ class NormalForceElement(ContactElement):
 def contact_potential(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the contact potential as a function of invariants."""
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         return law.energy(resisting.penetration(geometry.gap(w, k)), k)
 
     return of_invariants(lambda q, k: list(geometry.invariants(a, b, q, k)), energy)
@@ -220,9 +225,9 @@ class PairContact:
         contact_point: ContactPoint,
         a: Any,
         b: Any,
-        shared_parameters: Mapping[str, Any],
+        shared_parameters: Mapping[str, TiedParameter],
         **parameters: float,
-    ) -> Any:
+    ) -> ContactElement:
         dissipation = getattr(resisting, term)(contact_point.geometry, self.law, a[0], b[0])
         element_parameters: dict[str, Any] = {
             name: self._dissipation_owner.get(name, value) for name, value in parameters.items()
@@ -241,8 +246,14 @@ class PairContact:
         return element
 
     def _element(
-        self, name: str, parameters: Mapping[str, Any], contact_point: ContactPoint, a: Any, b: Any, **functions: Any
-    ) -> Any:
+        self,
+        name: str,
+        parameters: Mapping[str, TiedParameter | float] | Mapping[str, TiedParameter],
+        contact_point: ContactPoint,
+        a: Any,
+        b: Any,
+        **functions: Any,
+    ) -> ContactElement:
         return ContactElement(
             [*a[1], *b[1]],
             parameters=parameters,

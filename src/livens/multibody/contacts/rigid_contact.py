@@ -11,7 +11,7 @@ closes by a change of parameters::
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -24,6 +24,11 @@ from livens.multibody.body_elements import BodyElement
 from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS, PairGeometry, slip_velocity
 from livens.multibody.contacts.narrow_phase import ContactPoint
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Regularisation velocity of the slip direction in m/s.
 SLIP_TOLERANCE = 1e-9
@@ -82,13 +87,13 @@ def _slack_state(name: str, mass: float) -> BodyElement:
     )  # fmt: skip
 
 
-def _energy(v: Any, k: Any) -> Any:
+def _energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * v[0] ** 2
 
 
 @functools.cache
 def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
-    def constraints(q: Any, k: Any) -> Any:
+    def constraints(q: Vector, k: ParameterNamespace) -> Any:
         return [k.touching * geometry.gap_at(a, b, q[:n], k) + (1 - k.touching) * q[n]]
 
     return constraints
@@ -96,7 +101,7 @@ def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametris
 
 @functools.cache
 def _stick_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
-    def rates(q: Any, v: Any, k: Any) -> Any:
+    def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         along = slip_components(geometry, a, b, q[:n], v[:n], k)
         return [k.sticking * x + (1 - k.sticking) * rate for x, rate in zip(along, v[n + 1 :], strict=True)]
 
@@ -105,7 +110,7 @@ def _stick_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisa
 
 @functools.cache
 def _sliding_friction(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
-    def friction(q: Any, v: Any, k: Any) -> Any:
+    def friction(q: Vector, v: Vector, k: ParameterNamespace) -> Any:
         _, normal, point = geometry.contact_frame(a, b, q[:n], k)
         along = slip_velocity(a, b, q[:n], v[:n], normal, point)
         slip_direction = m.to_casadi(m.array(regularised_slip_direction(along, normal, k.direction)))
@@ -117,15 +122,15 @@ def _sliding_friction(geometry: PairGeometry, a: Parametrisation, b: Parametrisa
 
 
 def slip_components(
-    geometry: PairGeometry, a: Parametrisation, b: Parametrisation, q: Any, v: Any, k: Any
-) -> list[Any]:
+    geometry: PairGeometry, a: Parametrisation, b: Parametrisation, q: Vector, v: Vector, k: ParameterNamespace
+) -> list[ScalarLike]:
     """Return the tangential slip components: two in space, one in the plane; q must be symbols."""
     _, normal, point = geometry.contact_frame(a, b, q, k)
     along = slip_velocity(a, b, q, v, normal, point)
     return [m.dot(axis, along) for axis in tangents(normal)]
 
 
-def tangents(normal: Any) -> list[Any]:
+def tangents(normal: Vector) -> list[Vector]:
     """Return orthonormal tangent vectors of a surface from its unit normal (Duff et al. 2017)."""
     if len(normal) == 2:
         return [m.array([-normal[1], normal[0]])]
@@ -136,7 +141,7 @@ def tangents(normal: Any) -> list[Any]:
     return [m.array([1.0 + sign * x**2 * a, sign * b, -sign * x]), m.array([b, sign + y**2 * a, -y])]
 
 
-def regularised_slip_direction(slip: Any, normal: Any, previous_direction: Any) -> Any:
+def regularised_slip_direction(slip: Vector, normal: Vector, previous_direction: Vector) -> Vector:
     """Return the regularised slip direction; at zero or reversing slip it is the previous direction.
 
     A reversal of friction within a step would make the step unsolvable; an event stops the slip before.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from livens.multibody.contacts.geometry.height_field import HeightFieldDistance
 from livens.multibody.contacts.geometry.signed_distance import SignedDistance
 from livens.multibody.contacts.geometry.sphere import SphereDistance
 from livens.multibody.contacts.geometry.torus import TorusDistance
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_positive
 
 
@@ -49,7 +50,7 @@ class CollisionShape:
     #: Signed distance; None if other shapes cannot be sampled on it.
     surface: SignedDistance | None = None
 
-    def __init__(self, body: Body, at: Any = None, axes: np.ndarray | None = None, **sizes: Any) -> None:
+    def __init__(self, body: Body, at: ArrayLike | None = None, axes: np.ndarray | None = None, **sizes: Any) -> None:
         if not isinstance(body, Body):
             raise InputError(f"{self.label} belongs to a body or to the ground, got {body!r}")
         self.body, d = body, body.dimension
@@ -148,7 +149,7 @@ class HalfSpace(CollisionShape):
     label = "a half-space"
     surface = HalfSpaceDistance()
 
-    def __init__(self, body: Body, at: Any = None, normal: Any = None) -> None:
+    def __init__(self, body: Body, at: ArrayLike | None = None, normal: Any = None) -> None:
         if not isinstance(body, Body):
             raise InputError(f"a half-space belongs to a body or to the ground, got {body!r}")
         d = body.dimension
@@ -214,7 +215,7 @@ class HeightField(CollisionShape):
 
     label = "a height field"
 
-    def __init__(self, body: Body, height: Callable[..., Any], at: Any = None, normal: Any = None) -> None:
+    def __init__(self, body: Body, height: ModelFunction, at: Any = None, normal: ArrayLike | None = None) -> None:
         if not isinstance(body, Body):
             raise InputError(f"a height field belongs to a body or to the ground, got {body!r}")
         d = body.dimension
@@ -266,7 +267,7 @@ class Sphere(CollisionShape):
     label = "a sphere"
     surface = SphereDistance()
 
-    def __init__(self, body: Body, radius: float | None = None, at: Any = None) -> None:
+    def __init__(self, body: Body, radius: float | None = None, at: ArrayLike | None = None) -> None:
         value = radius if radius is not None else _solid_sizes(body, "sphere", self.label)[0]
         super().__init__(body, at, radius=check_positive(f"the radius of {self.label}", value))
 
@@ -446,7 +447,9 @@ class Capsule(CollisionShape):
     label = "a capsule"
     surface = CapsuleDistance()
 
-    def __init__(self, body: Body, a: Any = None, b: Any = None, radius: float | None = None) -> None:
+    def __init__(
+        self, body: Body, a: ArrayLike | None = None, b: ArrayLike | None = None, radius: float | None = None
+    ) -> None:
         if a is None or b is None or radius is None:
             length, rod_radius = _solid_sizes(body, "rod", self.label)
             along = body.reference_rotation[:, 0] * length / 2
@@ -537,7 +540,12 @@ class Cylinder(CollisionShape):
     surface = CylinderDistance()
 
     def __init__(
-        self, body: Body, radius: float | None = None, length: float | None = None, at: Any = None, axis: Any = None
+        self,
+        body: Body,
+        radius: float | None = None,
+        length: float | None = None,
+        at: ArrayLike | None = None,
+        axis: ArrayLike | None = None,
     ) -> None:
         if radius is None or length is None:
             solid_sizes = _solid_sizes(body, "cylinder", self.label)
@@ -649,8 +657,8 @@ class Torus(CollisionShape):
         body: Body,
         major_radius: float | None = None,
         minor_radius: float | None = None,
-        at: Any = None,
-        axis: Any = None,
+        at: ArrayLike | None = None,
+        axis: ArrayLike | None = None,
     ) -> None:
         if major_radius is None or minor_radius is None:
             solid_sizes = _solid_sizes(body, "ring", self.label)
@@ -738,7 +746,9 @@ class Ellipsoid(CollisionShape):
 
     label = "an ellipsoid"
 
-    def __init__(self, body: Body, half: Any, at: Any = None, rotation: Any = None) -> None:
+    def __init__(
+        self, body: Body, half: ArrayLike, at: ArrayLike | None = None, rotation: ArrayLike | None = None
+    ) -> None:
         d = body.dimension if isinstance(body, Body) else 3
         values = check_array("the half axes of an ellipsoid", half, (d,))
         if not np.all(values > 0):
@@ -792,7 +802,7 @@ class PointCloud(CollisionShape):
 
     label = "a set of points"
 
-    def __init__(self, body: Body, points: Any, radius: float = 0.0) -> None:
+    def __init__(self, body: Body, points: ArrayLike, radius: float = 0.0) -> None:
         super().__init__(body)
         value = check_array("the points of a contact", points)
         if value.ndim != 2 or value.shape[1] != body.dimension or not len(value):
@@ -868,7 +878,7 @@ def default_shape(value: Any) -> CollisionShape:
     return shape
 
 
-def _solid_sizes(body: Any, shape_type: str, label: str) -> tuple[float, ...]:
+def _solid_sizes(body: Body, shape_type: str, label: str) -> tuple[float, ...]:
     """Return the sizes of the solid of a body, which must have a given shape type."""
     if not isinstance(body, Body):
         raise InputError(f"{label} belongs to a body or to the ground, got {body!r}")
@@ -884,7 +894,7 @@ def _axes_with_last(last: np.ndarray) -> np.ndarray:
     return frame_from_z(last)
 
 
-def _axes_about(body: Any, axis: Any) -> np.ndarray | None:
+def _axes_about(body: Body, axis: ArrayLike | None) -> np.ndarray | None:
     """Return axes about an axis in space; None means the body axes, whose third is the axis of cylinders and rings."""
     if not isinstance(body, Body) or body.dimension != 3:
         raise InputError("shapes with an axis need a spatial body")

@@ -6,6 +6,7 @@ laws and similar elements have no equivalent; omitted elements are reported.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Comment, SubElement, indent, tostring
@@ -19,6 +20,7 @@ from livens.multibody.body import Body, parse_point
 from livens.multibody.exports.mjcf_geoms import format_numbers, frame_to_3d, to_3d, write_geoms
 from livens.multibody.exports.mjcf_tree import BodyState, MjcfJoint, SpanningTree, TreeNode
 from livens.multibody.joint import Joint
+from livens.types import FloatArray
 
 if TYPE_CHECKING:
     from livens.multibody.multibody import Multibody
@@ -212,7 +214,7 @@ class Writer:
         elif element_type != "scenery":
             self.notes.append(f"'{name}' is not in the file")
 
-    def _write_joint_force(self, name: str, element_type: str, joint: Joint, values: Any) -> None:
+    def _write_joint_force(self, name: str, element_type: str, joint: Joint, values: Mapping[str, FloatArray]) -> None:
         joint_name = self._mjcf_joint_name(name, joint, "hinge" if joint.joint_type.angle else "slide")
         if not joint_name:
             return

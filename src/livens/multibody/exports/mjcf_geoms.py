@@ -14,6 +14,7 @@ from livens import rotations as rot
 from livens.multibody import visuals
 from livens.multibody.body import Body
 from livens.scene.shapes import Shape
+from livens.types import FloatArray
 
 #: Number of segments of a ring, and default thickness relative to the length or radius.
 _RING_SEGMENTS, _RELATIVE_THICKNESS = 24, 0.02
@@ -24,7 +25,7 @@ def format_numbers(values: Any) -> str:
     return " ".join(repr(float(x) + 0.0) for x in np.ravel(values))
 
 
-def to_3d(x: Any) -> np.ndarray:
+def to_3d(x: FloatArray) -> np.ndarray:
     """Return a planar vector padded to three components."""
     vector = np.zeros(3)
     vector[: len(x)] = x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -24,16 +24,21 @@ from livens.problems.bearing.rings import (
     ring_quantities,
     rings,
 )
+from livens.types import Expr, ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Names of the parts that may be elastic.
 ELASTIC_PARTS = ("outer", "inner", "cage")
 
 
-def _ball_energy(v: Any, k: Any) -> Any:
+def _ball_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass / 2 * m.dot(v[:3], v[:3]) + k.moment / 2 * m.dot(v[3:], v[3:])
 
 
-def _cage_weight(q: Any, k: Any) -> Any:
+def _cage_weight(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.cage_mass * k.g * q[0]
 
 
@@ -172,7 +177,7 @@ def _quantities(system: System, b: Bearing) -> dict[str, Quantity]:
     cage_dofs = list(system.element_dofs[element_index["cage"]])
     directors = [cage_dofs[i : i + 3] for i in (3, 6, 9)]
 
-    def speed(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def speed(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         """Return the angular velocity component about the axis of the bearing."""
         omega = sum((ca.cross(q[i], v[i]) for i in directors), ca.SX.zeros(3)) / 2
         return omega[0]

@@ -8,14 +8,19 @@ are generalised forces. Angles of balls are ignorable coordinates: only their ra
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.multibody.ring_modes import harmonics, mode_shapes
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Lower bound of the penetration depth in m; it keeps the square root of Hertz' law and its derivative regular.
 _MIN_PENETRATION = 1e-30
@@ -30,16 +35,16 @@ class RaceContact(NamedTuple):
     arm: Any
 
 
-def _hertz(K: Any, depth: Any) -> Any:
+def _hertz(K: ScalarLike, depth: ScalarLike) -> ScalarLike:
     """Return the Hertz force ``K depth^(3/2)``."""
     return K * depth * m.sqrt(depth)
 
 
-def _hertz_energy(K: Any, depth: Any) -> Any:
+def _hertz_energy(K: ScalarLike, depth: ScalarLike) -> ScalarLike:
     return 0.4 * K * depth * depth * m.sqrt(depth)
 
 
-def _regularised_coulomb(Q: Any, u: Any, sliding: Any, mu: Any, creep: Any) -> Any:
+def _regularised_coulomb(Q: ScalarLike, u: Vector, sliding: Vector, mu: ScalarLike, creep: ScalarLike) -> Vector:
     """Return the regularised Coulomb friction force at a given sliding velocity on a surface with normal u."""
     tangential = sliding - m.dot(sliding, u) * u
     return -(mu * Q / m.sqrt(m.dot(tangential, tangential) + creep**2)) * tangential
@@ -77,7 +82,7 @@ class RaceKinematics(NamedTuple):
     deflection_gradient: Any  # derivative of the deflection of the ring by the angle
 
 
-def _race_kinematics(q: Any, t: Any, k: Any, race: Race) -> RaceKinematics:
+def _race_kinematics(q: Vector, t: ScalarLike, k: ParameterNamespace, race: Race) -> RaceKinematics:
     """Return the contact kinematics of a toroidal groove; deflections displace the circle of section centres radially.
 
     Deflections rotate with the ring: two waves for an oval race, n waves for a mode of wave number n.
@@ -116,7 +121,7 @@ def race_energy(race: Race) -> ModelFunction:
     return lambda q, k: _hertz_energy(k.K, _race_kinematics(q, 0.0, k, race).contact.penetration)
 
 
-def _penetration_rate(kinematics: RaceKinematics, v: Any, k: Any, race: Race) -> tuple[Any, Any, Any]:
+def _penetration_rate(kinematics: RaceKinematics, v: Vector, k: ParameterNamespace, race: Race) -> tuple[Any, Any, Any]:
     """Return the gradient of the penetration depth by the ball position (negative: by the ring position) and by each
     mode, and the penetration rate."""
     u = kinematics.contact.normal
@@ -135,7 +140,7 @@ def _penetration_rate(kinematics: RaceKinematics, v: Any, k: Any, race: Race) ->
 def race_forces(race: Race) -> ModelFunction:
     """Return the dissipative forces between ball and race: damping, friction and pivoting moment."""
 
-    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def forces(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         kinematics = _race_kinematics(q, t, k, race)
         u, depth, ball_arm = kinematics.contact
         on_ball, on_modes, rate = _penetration_rate(kinematics, v, k, race)
@@ -167,10 +172,10 @@ def race_forces(race: Race) -> ModelFunction:
     return lambda q, v, k: forces(q, v, 0.0, k)
 
 
-def race_normal(race: Race) -> Callable[..., Any]:
+def race_normal(race: Race) -> ModelFunction:
     """Return the normal force as a function of coordinates, velocities, time and parameters."""
 
-    def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def normal(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         kinematics = _race_kinematics(q, t, k, race)
         _, _, rate = _penetration_rate(kinematics, v, k, race)
         return _hertz(k.K, kinematics.contact.penetration) * m.maximum(0.0, 1 + k.damping * rate)
@@ -178,7 +183,7 @@ def race_normal(race: Race) -> Callable[..., Any]:
     return normal
 
 
-def race_point(race: Race) -> Callable[..., Any]:
+def race_point(race: Race) -> ModelFunction:
     """Return the contact point of a ball on a race as a function of coordinates, velocities, time and parameters."""
     return lambda q, v, t, k: q[:3] + _race_kinematics(q, t, k, race).contact.arm
 
@@ -188,7 +193,7 @@ def race_point(race: Race) -> Callable[..., Any]:
 _MODES = 18
 
 
-def _pocket_centre(q: Any, k: Any, waves: Sequence[int]) -> tuple[Any, list[Any]]:
+def _pocket_centre(q: Vector, k: ParameterNamespace, waves: Sequence[int]) -> tuple[Any, list[Any]]:
     """Return the position of a pocket centre relative to the cage centre, and its derivatives by the modes."""
     outwards, along = k.cosine * q[12:15] + k.sine * q[15:18], k.cosine * q[15:18] - k.sine * q[12:15]
     centre, derivatives = k.circle * outwards, []
@@ -198,7 +203,7 @@ def _pocket_centre(q: Any, k: Any, waves: Sequence[int]) -> tuple[Any, list[Any]
     return centre, derivatives
 
 
-def _pocket_contact(q: Any, k: Any, waves: Sequence[int]) -> tuple[RaceContact, list[Any]]:
+def _pocket_contact(q: Vector, k: ParameterNamespace, waves: Sequence[int]) -> tuple[RaceContact, list[Any]]:
     """Return the contact of a ball in a spherical pocket, and the derivatives of the pocket centre by the modes."""
     centre, mode_shapes = _pocket_centre(q, k, waves)
     e = q[:3] - q[6:9] - centre
@@ -213,7 +218,7 @@ def pocket_energy(waves: tuple[int, ...]) -> ModelFunction:
     return lambda q, k: k.pocket_stiffness / 2 * _pocket_contact(q, k, waves)[0].penetration ** 2
 
 
-def _pocket_rate(q: Any, v: Any, k: Any, u: Any, waves: Sequence[int]) -> Any:
+def _pocket_rate(q: Vector, v: Vector, k: ParameterNamespace, u: Vector, waves: Sequence[int]) -> ScalarLike:
     """Return the penetration rate of a ball in its pocket."""
     director_rates = m.array([*v[:18], *q[18:]])  # velocities of centre and directors, modes unchanged
     centre_velocity, _ = _pocket_centre(director_rates, k, waves)
@@ -227,7 +232,7 @@ def _pocket_rate(q: Any, v: Any, k: Any, u: Any, waves: Sequence[int]) -> Any:
 def pocket_forces(waves: tuple[int, ...]) -> ModelFunction:
     """Return damping and friction between ball and pocket; forces on directors are equivalent to the contact force."""
 
-    def forces(q: Any, v: Any, k: Any) -> Any:
+    def forces(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         (u, depth, ball_arm), mode_shapes = _pocket_contact(q, k, waves)
         elastic = k.pocket_stiffness * depth
         Q = elastic * m.maximum(0.0, 1 + k.pocket_damping * _pocket_rate(q, v, k, u, waves))
@@ -248,10 +253,10 @@ def pocket_forces(waves: tuple[int, ...]) -> ModelFunction:
     return forces
 
 
-def pocket_normal(waves: tuple[int, ...]) -> Callable[..., Any]:
+def pocket_normal(waves: tuple[int, ...]) -> ModelFunction:
     """Return the normal force between ball and pocket as a function of coordinates, velocities, time and parameters."""
 
-    def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def normal(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         (u, depth, _), _ = _pocket_contact(q, k, waves)
         rate = _pocket_rate(q, v, k, u, waves)
         return k.pocket_stiffness * depth * m.maximum(0.0, 1 + k.pocket_damping * rate)
@@ -259,6 +264,6 @@ def pocket_normal(waves: tuple[int, ...]) -> Callable[..., Any]:
     return normal
 
 
-def pocket_point(waves: tuple[int, ...]) -> Callable[..., Any]:
+def pocket_point(waves: tuple[int, ...]) -> ModelFunction:
     """Return the contact point of a ball in its pocket."""
     return lambda q, v, t, k: q[:3] + _pocket_contact(q, k, waves)[0].arm

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
@@ -14,32 +13,33 @@ from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.models.system import System
+from livens.types import Expr, ScalarLike, Vector
 
 #: Theta weight (beta) of penalty elements within a step: see Modin 2009, 4.2 and docs/howto/bearing.md.
 PENALTY_BETA = 0.8
 
 
-def gravity_potential(q: Any, k: Any) -> Any:
+def gravity_potential(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass * k.g * q[2]
 
 
-def _inner_energy(v: Any, k: Any) -> Any:
+def _inner_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass / 2 * m.dot(v[:3], v[:3]) + k.moment / 2 * v[3] ** 2
 
 
-def _load_potential(q: Any, k: Any) -> Any:
+def _load_potential(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass * k.g * q[2] - k.axial_load * q[0] - k.radial_load * q[2]
 
 
-def translational_energy(v: Any, k: Any) -> Any:
+def translational_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.mass / 2 * m.dot(v, v)
 
 
-def _spring(q: Any, k: Any) -> Any:
+def _spring(q: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.stiffness / 2 * m.dot(q, q)
 
 
-def _damper(v: Any, k: Any) -> Any:
+def _damper(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return k.damping / 2 * m.dot(v, v)
 
 
@@ -93,7 +93,7 @@ def ring_quantities(system: System) -> dict[str, Quantity]:
         [coordinate_index[f"inner.{c}"] for c in "xyz"],
     )
 
-    def torque(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def torque(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         return -k[drive[-2]] * q[psi] - k[drive[-1]] * v[psi]
 
     return {
@@ -102,10 +102,10 @@ def ring_quantities(system: System) -> dict[str, Quantity]:
     }
 
 
-def force_on_first_body(energy: ModelFunction, forces: ModelFunction) -> Callable[..., Any]:
+def force_on_first_body(energy: ModelFunction, forces: ModelFunction) -> ModelFunction:
     """Return the total force of an element on its first body, whose centre is the first three coordinates."""
 
-    def force(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def force(q: Vector, v: Any, t: Any, k: Any) -> Any:
         arguments = dict(q=q, v=v, t=t, k=k)
         potential, applied = (
             f(*(arguments[name] for name in inspect.signature(f).parameters)) for f in (energy, forces)
@@ -116,7 +116,7 @@ def force_on_first_body(energy: ModelFunction, forces: ModelFunction) -> Callabl
     return force
 
 
-def element_function(system: System, element_number: int, function: Callable[..., Any]) -> Callable[..., Any]:
+def element_function(system: System, element_number: int, function: ModelFunction) -> ModelFunction:
     """Return a function of system coordinates that evaluates a function of one element."""
     index, parameter_indices, size = (
         list(system.element_dofs[element_number]),
@@ -125,7 +125,7 @@ def element_function(system: System, element_number: int, function: Callable[...
     )
     element = system.elements[element_number]
 
-    def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def expression(q: Any, v: Any, lam: Expr, t: Any, k: Any) -> Any:
         # symbolic arguments, so that the function may differentiate
         local_q, local_v, local_k = (
             ca.SX.sym("q", len(index)),

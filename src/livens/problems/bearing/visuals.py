@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from livens.problems.bearing.dimensions import Bearing
 from livens.problems.bearing.roller.contact import RollerBearing
 from livens.scene import shapes
 from livens.scene.shapes import Shape
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Number of segments around a ring.
 _N_SEGMENTS = 60
@@ -21,7 +26,7 @@ _OPENING = range(16, 36)
 _AXIAL_FRAME = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
-def ball(q: Any, k: Any) -> Shape:
+def ball(q: Vector, k: ParameterNamespace) -> Shape:
     return shapes.sphere(q[:3], k.D / 2)
 
 
@@ -36,7 +41,7 @@ def outer(b: Bearing) -> ModelFunction:
     """Return the visual of the outer ring, cut open so that the balls are visible."""
     vertices, faces = ring_mesh(b, "outer", _OPENING)
 
-    def visual(q: Any) -> Shape:
+    def visual(q: Vector) -> Shape:
         return shapes.mesh(q[:3], vertices=vertices, faces=faces, name="outer ring", trace=None)
 
     return visual
@@ -47,7 +52,7 @@ def inner(b: Bearing) -> ModelFunction:
     vertices, faces = ring_mesh(b, "inner")
     rim, key = b.pitch / 2 - 0.85 * b.diameter, 0.18 * b.diameter
 
-    def visual(q: Any, t: Any, k: Any) -> list[Shape]:
+    def visual(q: Vector, t: ScalarLike, k: ParameterNamespace) -> list[Shape]:
         angle = k.speed * t + q[3]
         c, s = m.cos(angle), m.sin(angle)
         frame = m.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
@@ -81,7 +86,7 @@ def roller_inner(b: RollerBearing) -> ModelFunction:
     vertices, faces = _revolve_profile(np.vstack([[-half, bore], mirrored_row, row, [half, bore]]), True)
     key = 0.18 * b.diameter
 
-    def visual(q: Any, t: Any, k: Any) -> list[Shape]:
+    def visual(q: Vector, t: ScalarLike, k: ParameterNamespace) -> list[Shape]:
         angle = k.speed * t + q[3]
         c, s = m.cos(angle), m.sin(angle)
         frame = m.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

@@ -18,6 +18,7 @@ from livens.reproduce.measure import claim_above, claim_below, claim_between, cl
 from livens.reproduce.modin_2009.runs import with_title
 from livens.results.result import Result
 from livens.run.simulate import simulate
+from livens.types import ScalarLike, Vector
 
 _H, _T_END = 0.2, 1000.0
 _OMEGA, _EPS = 1.02, 0.1
@@ -115,13 +116,13 @@ def _claims(methods: dict[str, str], results: dict[str, Result]) -> list[Claim]:
 def _rotating_frame_claims() -> list[Claim]:
     """Return the claim on the rotor in a rotating frame, where A(t) is time-dependent and not separable."""
 
-    def rate(t: Any) -> Any:
+    def rate(t: ScalarLike) -> ScalarLike:
         return 0.5 + 0.2 * m.cos(t)
 
-    def angle(t: Any) -> Any:
+    def angle(t: ScalarLike) -> Any:
         return 0.5 * t + 0.2 * m.sin(t)
 
-    def energy(q: Any, p: Any, t: Any) -> Any:
+    def energy(q: Vector, p: Vector, t: ScalarLike) -> Any:
         load_angle = _OMEGA * t + angle(t)
         load = m.array([-m.cos(load_angle), m.sin(load_angle)])
         return p @ p / 2 - rate(t) * (q[0] * p[1] - q[1] * p[0]) + q @ q / 2 - _EPS * _OMEGA**2 * (load @ q)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -19,6 +19,10 @@ from livens.results.result import Result
 from livens.run.simulate import simulate
 from livens.schemes.discretization.phase_space_map import as_hamiltonian
 from livens.schemes.scaling import Scaling
+from livens.types import Expr, ModelFunction
+
+if TYPE_CHECKING:
+    from livens.models.hamiltonian.model import Hamiltonian
 
 
 @functools.lru_cache(maxsize=128)
@@ -94,7 +98,7 @@ def bdf(name: str, tolerance: float, t_end: float, order: int = 2) -> BdfSteps:
     return BdfSteps(np.array(t), y[:, : model.n], v, np.array([energy(state).item() for state in y]))
 
 
-def _compiled(model: Any, z: Any, k: np.ndarray, expression: Any) -> Any:
+def _compiled(model: Hamiltonian, z: Expr, k: np.ndarray, expression: Expr) -> ModelFunction:
     """Return a vector expression as a compiled function of the state, evaluated through a CasADi buffer."""
     function = ca.Function("f", [z, model.k], [ca.densify(expression)])
     buffer_pair: Any = function.buffer()

@@ -21,7 +21,7 @@ _ROUNDOFF_LIMIT = ROUNDOFF_FACTOR * float(np.finfo(float).eps)
 _NOT_CONSERVED = 1e-8
 
 
-def _energy(q: Any, p: Any) -> Any:
+def _energy(q: Any, p: Any) -> np.ndarray:
     """Return a Hamiltonian that is neither separable nor quadratic in the momenta."""
     return p @ p / (2 * (1 + q[1] ** 2)) + 0.05 * (p @ p) ** 2 + 3 * q[2] + 0.5 * m.sin(q[0])
 

@@ -266,7 +266,7 @@ def write_accuracy(path: Path, estimate: Mapping[str, Any]) -> None:
         raise WriteError(f"the accuracy of the run could not be added to '{path}': {os_error_text(error)}") from None
 
 
-def attributes(record: RunRecord) -> dict[str, Any]:
+def attributes(record: RunRecord) -> dict[str, float | str]:
     """Return the metadata of a run as HDF5 attributes, for general readers."""
     info = record.info
     title = f"{info.problem or 'user-defined system'}, simulated with {info.scheme}"

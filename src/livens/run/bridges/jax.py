@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from livens.errors import InputError, MissingExtraError
 from livens.run.bridges.layer import SimulationLayer
 from livens.run.prepare import Prepared
+from livens.types import ModelFunction
 
 
 def layer(
@@ -22,7 +23,7 @@ def layer(
     t_end: float | None = None,
     t0: float | None = None,
     parameters: Any = None,
-) -> Callable[..., Any]:
+) -> ModelFunction:
     """Return a differentiable JAX function from initial values and parameters to the states of a run.
 
     Parameters

@@ -25,7 +25,7 @@ class OdeResult(dict[str, Any]):
     of livens, with conservation reports and statistics).
     """
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> np.ndarray:
         try:
             return self[name]
         except KeyError:

@@ -18,6 +18,7 @@ from livens.run.bridges.ode_result import OdeResult, make_result
 from livens.run.bridges.traced_ode import TracedOde, traced_ode
 from livens.run.events.event import Event
 from livens.run.step_control import StepControl
+from livens.types import ModelFunction
 
 #: Methods of SciPy: explicit ones, implicit ones, and those that switch.
 _EXPLICIT, _IMPLICIT, _SWITCHING = ("RK23", "RK45", "DOP853"), ("Radau", "BDF"), ("auto", "LSODA")
@@ -37,7 +38,7 @@ MAX_OPERATIONS, MAX_STATES = 4000, 200
 
 
 def solve_ivp(
-    fun: Callable[..., Any],
+    fun: ModelFunction,
     t_span: Any,
     y0: Any,
     method: Any = "auto",
@@ -327,7 +328,7 @@ class _Integration:
 
 # -- checks of arguments, with the messages of SciPy -------------------------------------------------------------------
 def _checked_problem(
-    fun: Any,
+    fun: ModelFunction,
     t_span: Any,
     y0: Any,
     method: Any,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from livens.errors import InputError, MissingExtraError
 from livens.run.bridges.layer import SimulationLayer
 from livens.run.prepare import Prepared
+from livens.types import ModelFunction
 
 
 def layer(
@@ -20,7 +21,7 @@ def layer(
     t_end: float | None = None,
     t0: float | None = None,
     parameters: Any = None,
-) -> Callable[..., Any]:
+) -> ModelFunction:
     """Return a differentiable PyTorch function from initial values and parameters to the states of a run.
 
     Tensors are copied to the CPU and back; outputs have the dtype and device of the first input.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import functools
-import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -13,12 +11,14 @@ import numpy as np
 
 from livens import math as m
 from livens import schemes
+from livens.engine.lru_cache import LruCache
 from livens.errors import ModelError
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.function_key import value_key
 from livens.expressions.numpy_tracing import TracingError, trace_numpy
 from livens.models.first_order import FirstOrder
 from livens.run.prepare import Prepared, prepare
+from livens.types import ModelFunction
 
 #: Rules for the arguments that become parameters, in the order in which they are tried. An integer may be used as an
 #: index or as the length of a loop, and an array in a function that needs numbers.
@@ -28,31 +28,25 @@ _MAX_PARAMETER_ARRAY = 64
 #: Largest number of cached models.
 _MAX_CACHED_MODELS = 64
 
-_models: collections.OrderedDict[Hashable, TracedOde] = collections.OrderedDict()
-_models_lock = threading.Lock()
+_models: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_MODELS)
 
 
 def traced_ode(
-    fun: Callable[..., Any], n: int, args: Sequence[Any], events: Sequence[Callable[..., Any]], sign: float
+    fun: ModelFunction, n: int, args: Sequence[Any], events: Sequence[Callable[..., Any]], sign: float
 ) -> TracedOde:
     """Return the traced right-hand side, from a cache if the function and all values it depends on are equal."""
     key = value_key(fun, *events)
     if key is None:
         return TracedOde(fun, n, args, events, sign)
     key = key, n, sign, tuple(map(_structure, args))
-    with _models_lock:
-        for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
-            ode = _models.get((key, argument_key))
-            if ode is not None and (argument_key is not None or ode.is_parametric):
-                _models.move_to_end((key, argument_key))
-                return ode
+    for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
+        ode = _models.get((key, argument_key))
+        if ode is not None and (argument_key is not None or ode.is_parametric):
+            return _models.put((key, argument_key), ode)
     ode = TracedOde(fun, n, args, events, sign)
     argument_key = None if ode.is_parametric else value_key(*args)
     if ode.is_parametric or argument_key is not None:
-        with _models_lock:
-            _models[key, argument_key] = ode
-            while len(_models) > _MAX_CACHED_MODELS:
-                _models.popitem(last=False)
+        _models.put((key, argument_key), ode)
     return ode
 
 
@@ -71,7 +65,7 @@ class TracedOde:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: ModelFunction,
         n: int,
         args: Sequence[Any],
         events: Sequence[Callable[..., Any]],
@@ -89,14 +83,14 @@ class TracedOde:
         assert first_error is not None
         raise first_error
 
-    def _trace(self, fun: Callable[..., Any], args: Sequence[Any], events: Sequence[Callable[..., Any]]) -> None:
+    def _trace(self, fun: ModelFunction, args: Sequence[Any], events: Sequence[Callable[..., Any]]) -> None:
         values = self.parameter_values(args)
         t, x, k = ca.SX.sym("t"), ca.SX.sym("x", self.n), ca.SX.sym("args", len(values))
         symbols = iter(m.from_casadi(k))
         arguments = [self._bind(argument, symbols) for argument in args]
         time, state = m.Scalar(self._sign * t if self._sign < 0 else t), m.from_casadi(x)
 
-        def column(function: Callable[..., Any], size: int) -> Any:
+        def column(function: ModelFunction, size: int) -> Any:
             traced = trace_numpy(function, time, state, *arguments).column
             if traced.numel() == 1 and size > 1:
                 return ca.repmat(traced, size, 1)
@@ -176,7 +170,7 @@ def _leaves(args: Sequence[Any]) -> Iterator[Any]:
             yield argument
 
 
-def _model_function(symbols: list[Any], expression: Any, is_vector: bool = False) -> Callable[..., Any]:
+def _model_function(symbols: list[Any], expression: Any, is_vector: bool = False) -> ModelFunction:
     """Return a model function of ``t x k`` that evaluates an expression."""
     function = ca.Function("traced", symbols, [expression])
 

@@ -26,6 +26,7 @@ from livens.multibody.contacts.geometry.pair_geometry import slip_velocity
 from livens.multibody.contacts.rigid_contact import SLIP_TOLERANCE, RigidContact, regularised_slip_direction, tangents
 from livens.run.events.event import GAP_TOLERANCE, StateAndParameters
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
+from livens.types import Expr
 
 #: Slip velocity below which a contact sticks (m/s); events are localised slightly beyond zero.
 _STICK_VELOCITY = 10 * SLIP_TOLERANCE
@@ -112,10 +113,10 @@ class ContactDynamics:
         self._guard_function = ca.Function("signals", state_arguments, [values[0], values[7], values[8]])
         self._lifted = ca.Function("lifted", [d.q, u], [q_rate])
 
-    def _mode_flag(self, i: int, flag: str, k: Any) -> Any:
+    def _mode_flag(self, i: int, flag: str, k: Expr) -> Any:
         return k[self.parameter_indices[i][flag][0]]
 
-    def _contact_forces(self, free_accelerations: Any, delassus: Any, slip_terms: Any, k: Any) -> Any:
+    def _contact_forces(self, free_accelerations: Expr, delassus: Expr, slip_terms: Any, k: Any) -> Expr:
         """Return the contact forces for the modes given by the parameters."""
         active_flags, columns = [], []
         for i, (slice_, (tangent_basis, slips, normal)) in enumerate(zip(self.slices, slip_terms, strict=True)):
@@ -133,7 +134,7 @@ class ContactDynamics:
         matrix = ca.diag(active) @ ca.horzcat(*columns) + ca.diag(1 - active)
         return ca.solve(ca.densify(matrix), -active * free_accelerations)
 
-    def _slip_guard_expression(self, i: int, slips: Any, normal: Any, k: Any) -> Any:
+    def _slip_guard_expression(self, i: int, slips: Expr, normal: Expr, k: Expr) -> Expr:
         """Return the slip guard: positive while the slip keeps its direction."""
         if not self.contacts[i].friction:
             return ca.SX(1)
@@ -141,22 +142,22 @@ class ContactDynamics:
         return forward_slip - ca.sqrt(ca.dot(slips, slips) + SLIP_TOLERANCE**2 / 4) / 2 + SLIP_TOLERANCE
 
     # -- guards: each event is a zero crossing with decreasing value --------------------------------------------------
-    def gap_guard(self, i: int, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def gap_guard(self, i: int, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         touching = self._mode_flag(i, "touching", k)
         return (1 - touching) * self._guard_function(q, v, t, k)[0][i] + touching
 
-    def force_guard(self, i: int, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def force_guard(self, i: int, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         touching = self._mode_flag(i, "touching", k)
         return touching * self._guard_function(q, v, t, k)[1][self.normal_rows[i]] + 1 - touching
 
-    def stick_guard(self, i: int, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def stick_guard(self, i: int, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         sticking, forces = self._mode_flag(i, "sticking", k), self._guard_function(q, v, t, k)[1][self.slices[i]]
         friction_margin = self._mode_flag(i, "friction", k) * forces[0] - ca.sqrt(
             ca.dot(forces[1:], forces[1:]) + 1e-300
         )
         return sticking * friction_margin + 1 - sticking
 
-    def slip_guard(self, i: int, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def slip_guard(self, i: int, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         sliding = self._mode_flag(i, "touching", k) * (1 - self._mode_flag(i, "sticking", k))
         return sliding * self._guard_function(q, v, t, k)[2][i] + 1 - sliding
 
@@ -481,7 +482,7 @@ def _contact_kinematics(contact: RigidContact, system: System) -> ca.Function:
     return ca.Function("touch", [q, v, k], outputs)
 
 
-def _slip_direction(slips: Any, normal: Any, direction: Any) -> Any:
+def _slip_direction(slips: Any, normal: Any, direction: Any) -> Expr:
     return m.to_casadi(
         m.array(regularised_slip_direction(m.from_casadi(slips), m.from_casadi(normal), m.from_casadi(direction)))
     )

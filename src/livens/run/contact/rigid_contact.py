@@ -24,6 +24,7 @@ from livens.multibody.contacts.shapes import CollisionShape
 from livens.multibody.multibody import Multibody
 from livens.run.contact.contact_dynamics import ContactDynamics
 from livens.run.events.event import GAP_TOLERANCE, ContactEvent, Event, ImpactEvent, StateAndParameters
+from livens.types import Expr, ScalarLike, Vector
 from livens.validation import check_bool, check_nonnegative, check_number
 
 
@@ -198,16 +199,16 @@ class _RigidContactEvents:
     def _index(self) -> int:
         return list(self._mechanism._rigid_contacts).index(self._name)
 
-    def gap_guard(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def gap_guard(self, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         return self._dynamics.gap_guard(self._index, q, v, t, k)
 
-    def force_guard(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def force_guard(self, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         return self._dynamics.force_guard(self._index, q, v, t, k)
 
-    def stick_guard(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def stick_guard(self, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         return self._dynamics.stick_guard(self._index, q, v, t, k)
 
-    def slip_guard(self, q: Any, v: Any, t: Any, k: Any) -> Any:
+    def slip_guard(self, q: Expr, v: Expr, t: Expr, k: Expr) -> Expr:
         return self._dynamics.slip_guard(self._index, q, v, t, k)
 
     def _flag(self, mode_flag: str, k: np.ndarray) -> bool:
@@ -255,7 +256,7 @@ class _PointImpact:
         index = {name: i for i, name in enumerate(self._mechanism.system.coordinates)}
         return [index[str(c)] for c in part.coordinates]
 
-    def _gap(self, q: Any) -> Any:
+    def _gap(self, q: Vector) -> ScalarLike:
         contact_point = self._contact_point
         pair_coordinates = q[
             [*self._coordinate_indices(contact_point.body_a), *self._coordinate_indices(contact_point.body_b)]

@@ -27,6 +27,7 @@ from livens.models.port_hamiltonian.initialization import projection_derivatives
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.system import System
 from livens.run.plan import Plan
+from livens.types import Expr
 
 #: Relative rank tolerance of the pseudo-inverse: constraints may be redundant at the initial state.
 _RANK_RTOL = 1e-10
@@ -39,7 +40,7 @@ _ENERGY_TERMS = ("supplied_energy", "dissipated_energy")
 class ImplicitMap:
     """Implicit map ``w -> e(x, w)`` with ``r(x; w) = 0``, and its first and second derivatives."""
 
-    def __init__(self, w: Any, output: Any, x: Any = None, residual: Any = None) -> None:
+    def __init__(self, w: Expr, output: Expr, x: Expr | None = None, residual: Expr | None = None) -> None:
         x = ca.SX(0, 1) if x is None else x
         residual = ca.SX(0, 1) if residual is None else ca.densify(residual)
         self.n_unknowns = int(x.numel())
@@ -269,7 +270,7 @@ def _build_maps(compiled: CompiledStep, names: tuple[str, ...], t0: float) -> In
 
 
 def _projection_maps(
-    system: System, symbols: Mapping[str, Any], k: Any, h: Any, t0: float
+    system: System, symbols: Mapping[str, Expr], k: Expr, h: Expr, t0: float
 ) -> tuple[list[ImplicitMap], list[str]]:
     """Return the maps to the nearest consistent position, then to the nearest consistent velocity."""
     d = equations_of_motion(system)
@@ -286,7 +287,7 @@ def _projection_maps(
     return [position, velocity], ["q", "v"]
 
 
-def _scheme_state(compiled: CompiledStep, state: Mapping[str, Any], k: Any, h: Any, t0: float) -> dict[str, Any]:
+def _scheme_state(compiled: CompiledStep, state: Mapping[str, Expr], k: Any, h: Any, t0: float) -> dict[str, Expr]:
     """Return the extra state of the scheme as expressions."""
     if "q" not in state or "p" not in state:
         return {}
@@ -298,7 +299,7 @@ def _scheme_state(compiled: CompiledStep, state: Mapping[str, Any], k: Any, h: A
     }
 
 
-def _check_complete(compiled: CompiledStep, state: Mapping[str, Any]) -> None:
+def _check_complete(compiled: CompiledStep, state: Mapping[str, Expr]) -> None:
     """Raise an error if the steps depend on a part of the state without derivatives."""
     e = compiled.flat_equations
     for name in compiled.layout.sizes:
@@ -310,7 +311,9 @@ def _check_complete(compiled: CompiledStep, state: Mapping[str, Any]) -> None:
             )
 
 
-def _algebraic_map(compiled: CompiledStep, model: FirstOrder, x: Any, k: Any, h: Any, t0: float) -> InitializationMaps:
+def _algebraic_map(
+    compiled: CompiledStep, model: FirstOrder, x: Expr, k: Expr, h: Expr, t0: float
+) -> InitializationMaps:
     """Return the map to the algebraic variables, which are determined by the constraints."""
     d, y = model.descriptor, ca.SX.sym("y", model.m)
     jacobian = ca.jacobian(model.g, d.x)[:, model.n :]

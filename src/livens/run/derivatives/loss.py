@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from livens.expressions.parameters import ParameterNamespace
 from livens.expressions.tracing import FunctionTracer
 from livens.models.base import Model
 from livens.run.derivatives.tape import Tape
+from livens.types import FloatArray, ModelFunction
 from livens.validation import check_array
 
 
@@ -30,7 +30,7 @@ class LossGradient:
 class Loss:
     """Sum over the observed states of a function that is written like an observable, with data as d."""
 
-    def __init__(self, model: Model, loss: Callable[..., Any], data: Any, rows: int) -> None:
+    def __init__(self, model: Model, loss: ModelFunction, data: FloatArray | None, rows: int) -> None:
         view, shared = model.view, model.model_parameters
         self._data = np.zeros((rows, 0))
         if data is not None:
@@ -56,7 +56,7 @@ class Loss:
         self._function = ca.Function("loss", self._inputs, [expression, self._gradient]).map(rows)
         self._gradient_jvp: Any = None
 
-    def _arguments(self, tape: Tape) -> tuple[Any, ...]:
+    def _arguments(self, tape: Tape) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         k = np.repeat(tape.k[:, None], self._rows, axis=1)
         return tape.states[:, : self._size].T, tape.t[None, :], k, self._data.T
 

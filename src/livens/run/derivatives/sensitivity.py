@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.engine.stepper import step_inputs
+from livens.errors import InputError
 from livens.models.base import Model
 from livens.results.result import Result
 from livens.run.derivatives.gradient import Gradient, record_run
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.tape import Tape
 from livens.run.plan import Plan
+from livens.types import ArrayLike, FloatArray
 from livens.validation import check_array, check_number
 
 
-def vjp(result: Result, cotangents: Mapping[str, Any]) -> Gradient:
+def vjp(result: Result, cotangents: Mapping[str, ArrayLike]) -> Gradient:
     """Return the vector-Jacobian product of a run: derivatives by its inputs, given those by its rows.
 
     Parameters
@@ -64,13 +66,13 @@ def vjp(result: Result, cotangents: Mapping[str, Any]) -> Gradient:
 
 def jvp(
     result: Result,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
-    p0: Any = None,
-    x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
-    h: Any = None,
+    p0: FloatArray | None = None,
+    x0: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    h: float | None = None,
 ) -> dict[str, np.ndarray]:
     """Return the Jacobian-vector product of a run: derivatives of its rows along a direction of its inputs.
 
@@ -107,7 +109,7 @@ def jvp(
     tape, initial_sensitivity = _recorded(result)
     initial = dict(q0=q0, v0=v0, p0=p0, x0=x0)
     tangent = input_tangent(result.system, initial_sensitivity, initial, parameters, h)
-    dz, dc = initial_sensitivity.jvp(tangent)[None], np.concatenate([[tangent.h, 0.0], tangent.k])[None]
+    dz, dc = initial_sensitivity.jvp(tangent)[None], step_inputs(tangent.h, 0.0, tangent.k)[None]
     tangents = tape.tangents(dz, dc)[:, 0]
     return {name: tangents[:, tape.compiled.layout[name]] for name in result.system.view.symbols}
 
@@ -116,8 +118,8 @@ def input_tangent(
     model: Model,
     initial_sensitivity: InitialStateDerivatives,
     initial: Mapping[str, Any],
-    parameters: Mapping[str, Any] | None,
-    h: Any,
+    parameters: Mapping[str, ArrayLike] | None,
+    h: float | None,
 ) -> InputTangent:
     """Parse a direction of the inputs of a run."""
     initial_tangents = {}
@@ -135,15 +137,13 @@ def input_tangent(
     table = model.parameter_table
     dk = np.zeros(table.size)
     for name, value in changes.items():
-        entry = table.entries.get(name)
-        if entry is None:
-            raise InputError(f"unknown parameter '{name}'{suggestion(str(name), table.entries)}")
+        entry = table.lookup(name)
         for slice_ in entry.slices:
             dk[slice_] = check_array(f"the change of parameter '{name}'", value, entry.shape).ravel()
     return InputTangent(initial_tangents, dk, 0.0 if h is None else check_number("the change of h", h))
 
 
-def _state_slice(tape: Tape, name: Any) -> slice:
+def _state_slice(tape: Tape, name: str) -> slice:
     symbols = tape.compiled.model.view.symbols
     if name not in symbols:
         raise InputError(f"unknown variable '{name}', allowed: {', '.join(symbols)}")
@@ -163,6 +163,11 @@ def _recorded(result: Result) -> tuple[Tape, InitialStateDerivatives]:
 
 def _check_events(result: Result) -> None:
     """Raise an error if an event acted: an action changes the motion, or at least leaves two rows at its time."""
+    if np.size(result.record.checkpoint.get("inputs", {}).get("indices", ())):
+        raise InputError(
+            "inputs, or branches of angles, changed during the run; only runs with constant parameters can be "
+            "differentiated"
+        )
     times = np.asarray(result.t)
     repeated_times = times[1:][np.diff(times) == 0.0]
     for event in result.events:

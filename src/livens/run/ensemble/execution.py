@@ -61,7 +61,7 @@ ProgressCallback = Callable[[int], None]
 
 
 def execute(
-    job: EnsembleJob, out: Path | None, client: Any, force: bool, on_progress: ProgressCallback
+    job: EnsembleJob, out: Path | None, client: str | None, force: bool, on_progress: ProgressCallback
 ) -> EnsembleArrays:
     """Integrate all members; `on_progress` is called with the number of finished members."""
     if out is None and client is None:

@@ -20,6 +20,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.derivative_array import TOLERANCE
 from livens.models.system import System
 from livens.run.plan import Plan
+from livens.types import ArrayLike, Expr, FloatArray
 
 #: Largest number of values of a block of matrices that is evaluated at once.
 _BLOCK_VALUES = 4_000_000
@@ -167,7 +168,7 @@ def _initial_state_function(system: System) -> tuple[ca.Function, MatrixPattern,
     return ca.Function("start", inputs, member_outputs), MatrixPattern(int(sparse.shape[0]), rows, columns), entries
 
 
-def _column(values: list[Any]) -> Any:
+def _column(values: list[Any]) -> Expr:
     return ca.vertcat(*values) if values else ca.SX(0, 1)
 
 
@@ -239,7 +240,7 @@ def iterate_rows(
         yield member_row(starts, i), member_row(values, i)
 
 
-def _parse_member_rows(name: str, value: Any, dimensions: int) -> np.ndarray:
+def _parse_member_rows(name: str, value: ArrayLike, dimensions: int) -> np.ndarray:
     """Return an array with one row per member, or one row; a row has `dimensions` dimensions."""
     try:
         rows = np.array(value, dtype=float)
@@ -258,5 +259,5 @@ def _count_members(rows_by_name: Mapping[str, np.ndarray]) -> int:
     return next(iter(counts.values()), 1)
 
 
-def member_row(rows: Mapping[str, np.ndarray], i: int) -> dict[str, Any]:
+def member_row(rows: Mapping[str, np.ndarray], i: int) -> dict[str, FloatArray] | dict[str, float]:
     return {name: values[i if len(values) > 1 else 0] for name, values in rows.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from livens.models.base import InitialState, Model
 from livens.models.system import System
 from livens.run.events.event import ContactEvent, Event, ModelEvent, check_no_penetration, contact_resolver
 from livens.validation import check_vector
+
+if TYPE_CHECKING:
+    from livens.expressions.state_layout import Layout
+
 
 #: Parts of a state that an action may read and change.
 _STATE_PARTS = ("q", "v", "p", "x", "y")
@@ -132,7 +136,7 @@ def _call_action(
     return dict(returned)
 
 
-def _energy(model: Model, energy: str, layout: Any, t: float, z: np.ndarray, k: np.ndarray) -> float:
+def _energy(model: Model, energy: str, layout: Layout, t: float, z: np.ndarray, k: np.ndarray) -> float:
     view = model.view
     parts = [z[layout[part]] for part in view.symbols]
     return float(view.function(view.observable(energy))(*parts, t, k))

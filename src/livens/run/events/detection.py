@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -12,13 +12,19 @@ from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton import time_loop
 from livens.engine.observables.kernel_table import ObservableKernel
-from livens.engine.stepper import IntegratorState, StepChunk
+from livens.engine.stepper import IntegratorState, StepChunk, step_inputs
 from livens.engine.taylor.stepper import TaylorInterpolant
 from livens.errors import InputError
 from livens.models import observable
 from livens.results.dense_output import dense_output_function, hermite_interpolant
 from livens.results.record import EventRecord
 from livens.run.events.event import GAP_TOLERANCE, Event, ModelEvent, event_names, may_accumulate
+from livens.types import Expr, FloatArray, IndexTable
+
+if TYPE_CHECKING:
+    from livens.engine.codegen.jit import NativeCode
+    from livens.expressions.state_layout import Layout
+
 
 #: Sample points within a step: dense for schemes with dense output (high-order polynomials), coarse for cubics.
 _DENSE_SAMPLES, _COARSE_SAMPLES = np.arange(1, 8) / 8, np.arange(1, 4) / 4
@@ -94,7 +100,7 @@ class EventDetector:
         self._values_before[closed] = 0.0
         self._just_acted = sorted({*self._just_acted, *closed})
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, FloatArray | IndexTable] | dict[str, FloatArray]:
         values_before = np.zeros(0) if self._values_before is None else self._values_before.copy()
         return {"before": values_before, **({"acted": np.array(self._just_acted)} if self._just_acted else {})}
 
@@ -199,7 +205,7 @@ class EventDetector:
                     crossings.append((s, theta_min, float(high), (value_min, float(g[s, min(j + 1, len(theta) - 1)]))))
         return crossings
 
-    def _sample_kernel(self, column: Any) -> Any:
+    def _sample_kernel(self, column: Expr) -> NativeCode:
         """Compile the event functions at all samples of a step: functions of (x, z, c), step size and final state."""
         end_inputs = ca.SX.sym("more", 1 + self._layout.size)
         names, view = list(self._view.symbols), self._view
@@ -223,7 +229,7 @@ class EventDetector:
             sizes = np.diff(times)
             end_inputs, c = (
                 np.ascontiguousarray(np.hstack([sizes[:, None], Z[1:]])),
-                np.concatenate([[0.0, 0.0], self.k]),
+                step_inputs(0.0, 0.0, self.k),
             )
             X = np.ascontiguousarray(steps.unknowns)
             time_loop.tabulate_steps(self._sample_code.address, X, Z[:-1], end_inputs, c, times[:-1].copy(), sizes, out)
@@ -280,7 +286,7 @@ class EventDetector:
         cubic = {
             name: hermite_interpolant(np.array([0.0, h]), end_values[name], derivatives.get(name)) for name in names
         }
-        inputs = np.concatenate([[h, t[0]], self.k])
+        inputs = step_inputs(h, t[0], self.k)
 
         def state(theta: float) -> dict[str, np.ndarray]:
             parts = {name: np.ravel(cubic[name](np.array([theta * h]))) for name in names}
@@ -349,7 +355,7 @@ def _grid(samples: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], samples, [1.0]])
 
 
-def _cubic(z: Any, end: Any, h: Any, theta: float, layout: Any, names: list[str]) -> dict[str, Any]:
+def _cubic(z: Expr, end: Expr, h: Expr, theta: float, layout: Layout, names: list[str]) -> dict[str, Expr]:
     """Interpolate a state: q by a cubic Hermite polynomial with the velocities, other parts linearly."""
     parts = {name: z[layout[name]] + theta * (end[layout[name]] - z[layout[name]]) for name in names}
     if "q" in parts and "v" in parts:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import casadi as ca
 
 from livens.errors import InputError
 from livens.schemes.core.name_template import name_template
 from livens.schemes.core.step_equations import StepEquations
+from livens.types import Expr, FloatArray, ModelFunction
+
+if TYPE_CHECKING:
+    from livens.schemes.scaling.energies import Potential
+
 
 #: Descriptions of the formulations of a model; each completes the sentence "the scheme needs ...".
 FORMULATION_DESCRIPTIONS = {
@@ -232,7 +239,7 @@ class Scheme:
         """
         raise NotImplementedError
 
-    def with_scaling(self, scaling: Any) -> Scheme:
+    def with_scaling(self, scaling: ModelFunction | Potential) -> Scheme:
         """Return the scheme with steps scaled by a function of the state.
 
         Parameters
@@ -307,7 +314,9 @@ class Scheme:
         """
         return self
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         """Return the initial scheme state: the variables that the scheme adds to the state of the model.
 
         Parameters
@@ -330,7 +339,7 @@ class Scheme:
         """
         return {}
 
-    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
+    def scheme_state_of(self, model: Any, q: Expr, p: Expr, t: float, k: ca.DM, h: float) -> dict[str, Any]:
         """Return the parts of the scheme state that depend on h, as expressions of (q, p).
 
         All other parts that depend on (q, p) are recomputed by a step of size 0.

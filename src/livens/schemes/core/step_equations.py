@@ -13,6 +13,7 @@ import numpy as np
 
 from livens.expressions.graph.roundoff import VECTOR_LIBM_ULPS, roundoff_bound, uses_libm
 from livens.expressions.state_layout import Layout
+from livens.types import Expr
 
 if TYPE_CHECKING:
     from livens.models.external_force import ExternalForce
@@ -171,21 +172,21 @@ class StepGraph(StepEquations):
     @classmethod
     def from_residual(
         cls,
-        x: Any,
-        z: Any,
-        c: Any,
+        x: Expr,
+        z: Expr,
+        c: Expr,
         *,
         residual: Any,
-        final_state: Any,
-        initial_guess: Any,
+        final_state: Expr,
+        initial_guess: Expr,
         block_sizes: tuple[int, ...],
         equation_labels: tuple[str, ...],
         layout: Layout,
         assembled_roundoff_bound: ca.Function | None = None,
         dense_output: Any = None,
         error_estimate: ErrorEstimate | None = None,
-        stage_extrapolation: Any = None,
-        named_values: Mapping[str, Any] | None = None,
+        stage_extrapolation: tuple[Expr, Expr] | None = None,
+        named_values: Mapping[str, Expr] | None = None,
     ) -> StepGraph:
         """Return equations whose Jacobian is derived from the residual by automatic differentiation."""
         jacobian = ca.jacobian(residual, x)
@@ -223,7 +224,7 @@ class StepGraph(StepEquations):
         return np.array(self.block_sizes, dtype=np.int64)
 
     @property
-    def arguments(self) -> list[Any]:
+    def arguments(self) -> list[Expr]:
         return [self.x, self.z, self.c]
 
     @functools.cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
@@ -18,6 +18,11 @@ from livens.expressions.graph.increments import increments
 from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.state_layout import Layout
 from livens.schemes.core.step_equations import ErrorEstimateInfo
+from livens.types import Expr, IndexTable
+
+if TYPE_CHECKING:
+    from livens.models.element import ElementType
+
 
 #: Arguments of a kernel, in this order.
 KERNEL_ARGUMENTS = ("x", "z", "m", "h", "t", "k")
@@ -42,11 +47,11 @@ class KernelSymbols:
         return cls(symbols("x", x), symbols("z", z), symbols("m", m), ca.SX.sym("h"), ca.SX.sym("t"), symbols("k", k))
 
     @property
-    def arguments(self) -> list[Any]:
+    def arguments(self) -> list[Expr]:
         return [self.x, self.z, self.compensation, self.h, self.t, self.k]
 
 
-def symbols(name: str, count: int) -> Any:
+def symbols(name: str, count: int) -> Expr:
     """Return a column of symbols; an empty column has shape (0, 1)."""
     return ca.SX.sym(name, count) if count else ca.SX(0, 1)
 
@@ -95,7 +100,7 @@ class ElementBatch:
     def count(self) -> int:
         return len(self.unknown_dofs)
 
-    def roundoff_bound(self, library: int = 1) -> tuple[Any, Any]:
+    def roundoff_bound(self, library: int = 1) -> tuple[Expr, Expr]:
         """Return (errors of the unknowns, round-off bound of the residual and of its assembly), in units of UNIT."""
         e = symbols("e", self.symbols.x.numel())
         function = ca.Function("rows", self.symbols.arguments, [self.residual])
@@ -115,17 +120,17 @@ class ElementBatch:
 def make_batch(
     name: str,
     kernel_symbols: KernelSymbols,
-    residual: Any,
+    residual: Expr,
     dofs: dict[str, np.ndarray],
     equation_dofs: np.ndarray | None = None,
-    jacobian: Any = None,
+    jacobian: Expr | None = None,
     final_state: Sequence[tuple[Any, np.ndarray]] = (),
     compensation: Sequence[tuple[Any, np.ndarray]] = (),
-    update: tuple[Any, Any] | None = None,
+    update: tuple[Expr, Expr] | None = None,
     increments: Sequence[tuple[Any, np.ndarray, np.ndarray]] = (),
-    impulse: Any = None,
+    impulse: Expr | None = None,
     is_force: bool = False,
-    uncompensated_residual: Any = None,
+    uncompensated_residual: Expr | None = None,
 ) -> ElementBatch:
     """Return a batch; the Jacobian is derived unless given, and entries that are identically zero are left out.
 
@@ -177,7 +182,7 @@ def make_batch(
     )
 
 
-def _drop_zeros(terms: Sequence[tuple[Any, np.ndarray]], count: int) -> tuple[Any, np.ndarray]:
+def _drop_zeros(terms: Sequence[tuple[Any, np.ndarray]], count: int) -> tuple[Expr, IndexTable]:
     values, columns = [], []
     for expression, dofs in terms:
         dense = ca.densify(expression)
@@ -229,7 +234,7 @@ def evaluate_batch(function: ca.Function, count: int, *columns: np.ndarray | flo
     return [np.array(output) for output in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
 
 
-def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) -> Any:
+def constraint_increment(model: ElementType, q: Expr, step: Expr, h: Expr, t: Expr, k: Expr) -> Expr:
     """Return ``g(q + step, t + h) - g(q, t)`` of an element's constraints, without cancellation."""
     variables = ca.vertcat(model.q, model.t)
     function = ca.Function("g", [variables, model.k], [ca.densify(model.g)])
@@ -237,7 +242,12 @@ def constraint_increment(model: Any, q: Any, step: Any, h: Any, t: Any, k: Any) 
 
 
 def compensated_constraints(
-    model: Any, residual: Any, chosen: list[int], m: Any, arguments: tuple[Any, ...], commanded: Sequence[int] = ()
+    model: ElementType,
+    residual: Expr,
+    chosen: list[int],
+    m: Expr,
+    arguments: tuple[Expr, Expr, Expr, Expr, Expr],
+    commanded: Sequence[int] = (),
 ) -> tuple[Any, Any, list[int]]:
     """Return compensated residuals ``(m + [g(q1) - g(q0)])/h`` of constraints, the next m, and the compensated indices.
 
@@ -260,7 +270,7 @@ def compensated_constraints(
     return ca.densify(ca.vertcat(*residuals)), remainder, compensated
 
 
-def evaluate_constraints(model: Any, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
+def evaluate_constraints(model: ElementType, q: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
     """Evaluate the constraints of many elements of one type, one row per element."""
     function = ca.Function("g", [model.q, model.t, model.k], [ca.densify(model.g)])
     return evaluate_batch(function, len(q), q.T, t, k.T)[0].T

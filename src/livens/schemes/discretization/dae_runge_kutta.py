@@ -5,6 +5,7 @@ See Symank 2025, sect. 5.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
@@ -15,6 +16,7 @@ from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
 from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.interpolation import Interpolant
+from livens.types import Expr, FloatArray
 
 
 def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
@@ -92,7 +94,7 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
     )
 
 
-def stage_values(**parts: list[Any]) -> dict[str, Any]:
+def stage_values(**parts: list[Any]) -> dict[str, Expr]:
     """Return stage values by name and stage number."""
     return {f"{name}{i + 1}": value for name, stages in parts.items() for i, value in enumerate(stages)}
 
@@ -103,7 +105,7 @@ def _algebraic_solved_at_end(model: DescriptorModel, tableau: Tableau) -> list[i
     return [] if tableau.stiffly_accurate or not pencil.is_index_one else list(pencil.algebraic_variables)
 
 
-def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Any, states: list[Any], x: Any) -> Any:
+def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Expr, states: list[Any], x: Expr) -> Expr:
     """Return the state x with its algebraic part on the polynomial through the stages, at ``t0 + theta h``."""
     projector = model.pencil.projector
     if tableau.stiffly_accurate or projector is None or not projector.any():
@@ -117,7 +119,7 @@ def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Any
     return x + projector @ (interpolated - x)
 
 
-def _initial_derivative(model: DescriptorModel, x0: Any, t: Any, k: Any) -> Any:
+def _initial_derivative(model: DescriptorModel, x0: Expr, t: Expr, k: Expr) -> Expr | None:
     """Return ``x'`` at the beginning of the step, if it is a function of the state; else None."""
     d = model.descriptor
     E = ca.jacobian(d.residual, d.xdot)
@@ -141,17 +143,17 @@ def embedded_error_weights(c: np.ndarray, b: np.ndarray, uses_initial_derivative
     return np.concatenate([[0.0], b - np.linalg.solve(V, rhs)])
 
 
-def linear_combination(weights: Any, terms: Any) -> Any:
+def linear_combination(weights: FloatArray | Sequence[Expr], terms: Sequence[Expr]) -> Expr:
     """Return the linear combination ``sum_i weights_i terms_i``."""
     return sum((weight * term for weight, term in zip(weights, terms, strict=True)), 0 * terms[0])
 
 
-def lagrange_basis(nodes: np.ndarray, theta: Any) -> list[Any]:
+def lagrange_basis(nodes: np.ndarray, theta: Expr) -> list[Expr]:
     """Return the Lagrange polynomials ``l_i(theta)`` of these nodes, as expressions."""
     return [linear_combination(row, shifted_legendre(len(nodes), theta)) for row in Interpolant.through(nodes).weights]
 
 
-def lagrange_integrals(nodes: np.ndarray, theta: Any) -> list[Any]:
+def lagrange_integrals(nodes: np.ndarray, theta: Expr) -> list[Expr]:
     """Return the integrals b_i of the Lagrange polynomials from 0 to theta.
 
     The collocation polynomial is ``x0 + h sum_i b_i(theta) X'_i``.
@@ -161,7 +163,7 @@ def lagrange_integrals(nodes: np.ndarray, theta: Any) -> list[Any]:
     return [linear_combination(row, integrals) for row in Interpolant.through(nodes).weights]
 
 
-def shifted_legendre(count: int, theta: Any) -> list[Any]:
+def shifted_legendre(count: int, theta: Expr) -> list[Expr]:
     """Return the shifted Legendre polynomials on [0, 1]."""
     P = [ca.SX(1), 2 * theta - 1]
     for k in range(1, count - 1):

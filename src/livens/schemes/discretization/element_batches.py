@@ -25,6 +25,7 @@ from livens.schemes.discretization.element_scheme import ElementScheme, Mechanic
 from livens.schemes.discretization.element_step import ElementEquations, ElementKernelGroup, unpack_unknowns
 from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
 from livens.schemes.discretization.unit_quaternion import unit_norm_multiplier
+from livens.types import Expr, ModelFunction
 
 
 def element_plan(equations: ElementEquations) -> AssemblyPlan:
@@ -102,7 +103,7 @@ def mass_coupled_dofs(system: System) -> np.ndarray:
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def energy_balance_batch(layout: Any) -> ElementBatch:
+def energy_balance_batch(layout: Layout) -> ElementBatch:
     """Return the batch that copies the energy balance (supplied and dissipated energy); elements add to it."""
     local = KernelSymbols.create(0, 2)
     dofs = np.array([[layout["supplied_energy"].start, layout["dissipated_energy"].start]])
@@ -110,7 +111,7 @@ def energy_balance_batch(layout: Any) -> ElementBatch:
     return make_batch("ledger", local, ca.SX(0, 1), dof_tables, final_state=[(local.z, dofs)])
 
 
-def state_dofs(layout: Any, coordinates: np.ndarray) -> np.ndarray:
+def state_dofs(layout: Layout, coordinates: np.ndarray) -> np.ndarray:
     """Return the indices of q, v and p of some coordinates in the state, part after part."""
     return np.concatenate([layout[part].start + coordinates for part in ("q", "v", "p")], axis=1)
 
@@ -223,7 +224,7 @@ class _InitialGuess:
         self._multiplier = ca.Function("multipliers", [lam], [ca.densify(values)])
         self._quaternion_function = self._make_quaternion_function(h) if equations.system.quaternions else None
 
-    def _make_quaternion_function(self, h: Any) -> ca.Function | None:
+    def _make_quaternion_function(self, h: Expr) -> ca.Function | None:
         state = MechanicalState(q=ca.SX.sym("q", 4), v=ca.SX.sym("v", 4), p=ca.SX.sym("p", 4))
         blocks = self._equations.scheme.initial_quaternion_guess(state, h)
         return None if blocks is None else ca.Function("turned", [state.q, state.v, state.p, h], [ca.vertcat(*blocks)])
@@ -255,12 +256,12 @@ class _InitialGuess:
             self._unit_multipliers(x, q, h, residual)
         return x
 
-    def _unpack_pair(self, x: np.ndarray, r: np.ndarray) -> tuple[Any, Any]:
+    def _unpack_pair(self, x: np.ndarray, r: np.ndarray) -> tuple[SimpleNamespace, SimpleNamespace]:
         """Return unknowns and residual by name."""
         scheme, n, m = self._equations.scheme, self._equations.system.n, self._equations.system.m
         return unpack_unknowns(scheme, ca.DM(x), n, m), unpack_unknowns(scheme, ca.DM(r), n, m)
 
-    def _unit_multipliers(self, x: np.ndarray, q: np.ndarray, h: float, residual: Any) -> None:
+    def _unit_multipliers(self, x: np.ndarray, q: np.ndarray, h: float, residual: ModelFunction) -> None:
         """Set the unit-norm multipliers of quaternions, which are large and change their sign from step to step."""
         equations, system, scheme = self._equations, self._equations.system, self._equations.scheme
         dofs = equations.unknowns[scheme.multipliers[0]].start + np.array(system.quaternion_constraints)
@@ -277,7 +278,7 @@ class _InitialGuess:
         x[dofs] = values.ravel()
 
 
-def _nodal_symbols(equations: ElementEquations) -> tuple[Any, MechanicalState, Any]:
+def _nodal_symbols(equations: ElementEquations) -> tuple[Expr, MechanicalState, Expr]:
     x, h = ca.SX.sym("x", len(equations.scheme.unknowns)), ca.SX.sym("h")
     return x, MechanicalState(q=ca.SX.sym("q"), v=ca.SX.sym("v"), p=ca.SX.sym("p")), h
 
@@ -287,7 +288,7 @@ def _nodal_arguments(equations: ElementEquations, x: np.ndarray, z: np.ndarray) 
     return [x[: blocks * n].reshape(blocks, n), *(z[equations.layout[name]][None] for name in ("q", "v", "p"))]
 
 
-def _dense_output(equations: ElementEquations) -> Any:
+def _dense_output(equations: ElementEquations) -> ModelFunction | None:
     x, old, h = _nodal_symbols(equations)
     theta = ca.SX.sym("theta")
     output = equations.scheme.dense_output(old, unpack_unknowns(equations.scheme, x, 1, 0), h, theta)

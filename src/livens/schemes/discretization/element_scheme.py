@@ -14,6 +14,7 @@ from livens.models.element import ElementType
 from livens.models.system import System
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepEquations
+from livens.types import Expr, ModelFunction
 
 
 class MechanicalState(SimpleNamespace):
@@ -43,45 +44,45 @@ class ElementFunctions:
         self.n, self.m, self.k = model.n, model.m, model.k
         self._functions: dict[str, ca.Function] = {}
 
-    def _call(self, key: str, expression: Any, *arguments: Any) -> Any:
+    def _call(self, key: str, expression: ModelFunction, *arguments: Any) -> Any:
         if key not in self._functions:
             m = self.model
             symbols = [m.q, m.v, m.t] if len(arguments) == 3 else [m.q, m.t]
             self._functions[key] = ca.Function(key, [*symbols, m.k], [expression()])
         return self._functions[key](*arguments, self.k)
 
-    def T(self, q: Any, v: Any) -> Any:
+    def T(self, q: Expr, v: Expr) -> Any:
         return self._call("T", lambda: self.model.T, q, v, 0)
 
-    def T_q(self, q: Any, v: Any) -> Any:
+    def T_q(self, q: Expr, v: Expr) -> Expr:
         return self._call("T_q", lambda: ca.gradient(self.model.T, self.model.q), q, v, 0)
 
-    def T_v(self, q: Any, v: Any) -> Any:
+    def T_v(self, q: Expr, v: Expr) -> Expr:
         return self._call("T_v", lambda: ca.gradient(self.model.T, self.model.v), q, v, 0)
 
-    def V(self, q: Any, t: Any) -> Any:
+    def V(self, q: Expr, t: Expr | int) -> Any:
         return self._call("V", lambda: self.model.V, q, t)
 
-    def V_q(self, q: Any, t: Any) -> Any:
+    def V_q(self, q: Expr, t: Expr) -> Any:
         return self._call("V_q", lambda: ca.gradient(self.model.V, self.model.q), q, t)
 
-    def g(self, q: Any, t: Any) -> Any:
+    def g(self, q: Expr, t: Expr) -> Any:
         return self._call("g", lambda: self.model.g, q, t)
 
-    def G(self, q: Any, t: Any) -> Any:
+    def G(self, q: Expr, t: Expr | int) -> Expr:
         return self._call("G", lambda: ca.jacobian(self.model.g, self.model.q), q, t)
 
-    def V_t(self, q: Any, t: Any) -> Any:
+    def V_t(self, q: Expr, t: Expr) -> Expr:
         return self._call("V_t", lambda: ca.gradient(self.model.V, self.model.t), q, t)
 
-    def g_t(self, q: Any, t: Any) -> Any:
+    def g_t(self, q: Expr, t: Expr) -> Expr:
         return self._call("g_t", lambda: ca.jacobian(self.model.g, self.model.t), q, t)
 
-    def R_v(self, q: Any, v: Any, t: Any) -> Any:
+    def R_v(self, q: Expr, v: Expr, t: Expr) -> Expr:
         """Return the negative dissipative force ``D_2 R``."""
         return self._call("R_v", lambda: ca.gradient(self.model.R, self.model.v), q, v, t)
 
-    def F(self, q: Any, v: Any, t: Any) -> Any:
+    def F(self, q: Expr, v: Expr, t: Any) -> Any:
         return self._call("F", lambda: self.model.F, q, v, t)
 
 
@@ -118,20 +119,20 @@ class ElementScheme(Scheme):
         return ElementEquations(model, self, tuple(removed_constraints))
 
     # -- discretization -------------------------------------------------------------------------------------------
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Any, Any]:
         """Return coordinates and velocities at t + h."""
         raise NotImplementedError
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> Sequence[Any]:
+    def nodal_residual(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Sequence[Any]:
         """Return the nodal part of the residual."""
         raise NotImplementedError
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         """Return the nodal part of the momenta at t + h."""
         raise NotImplementedError
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Any
     ) -> ElementContribution:
         """Return the contribution of one element; `new` contains q and v at t + h.
 
@@ -140,11 +141,11 @@ class ElementScheme(Scheme):
         """
         raise NotImplementedError
 
-    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return the multipliers at t + h, from the unknowns and the multipliers at t; by default the first block."""
         return getattr(x, self.multipliers[0])
 
-    def dense_output(self, old: MechanicalState, x: Any, h: Any, theta: Any) -> tuple[Any, Any] | None:
+    def dense_output(self, old: MechanicalState, x: SimpleNamespace, h: Expr, theta: Expr) -> tuple[Any, Any] | None:
         """Return the dense output: coordinates and velocities at ``t + theta h``; None if not available."""
         return None
 
@@ -152,27 +153,27 @@ class ElementScheme(Scheme):
         """Return an estimate of the local error of the coordinates; None if not available."""
         return None
 
-    def named_values(self, old: MechanicalState, x: Any, h: Any) -> dict[str, Any]:
+    def named_values(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> dict[str, Any]:
         """Return intermediate values of a step by name, such as its stages."""
         return {}
 
     # -- initial guess of Newton's method, for the first step and for long steps ------------------------------------
-    def initial_guess(self, old: MechanicalState, h: Any) -> Sequence[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> Sequence[Any]:
         """Return the initial guess, one block per block of unknowns."""
         raise NotImplementedError
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Any) -> Sequence[Any] | None:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> Sequence[Any] | None:
         """Return the initial guess for the four coordinates of a unit quaternion; None if it is not special."""
         return None
 
-    def initial_multiplier_guess(self, name: str, lam: Any) -> Any:
+    def initial_multiplier_guess(self, name: str, lam: Expr) -> Expr:
         """Return the initial guess of a block of multipliers from the multipliers in the state.
 
         The first block starts from these multipliers; other blocks, such as for hidden constraints, start from zero.
         """
         return lam if name == self.multipliers[0] else 0 * lam
 
-    def refine_guess(self, x: Any, r: Any) -> dict[str, Any]:
+    def refine_guess(self, x: SimpleNamespace, r: SimpleNamespace) -> dict[str, Any]:
         """Return blocks of the initial guess that are improved with the residual r (one block per unknown)."""
         return {}
 

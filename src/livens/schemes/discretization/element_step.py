@@ -24,6 +24,7 @@ from livens.schemes.discretization.element_scheme import (
     NullspaceReduction,
 )
 from livens.schemes.discretization.unit_quaternion import unit_norm_multiplier
+from livens.types import Expr
 
 
 class ElementKernel:
@@ -236,7 +237,7 @@ class ElementEquations(StepEquations):
         return [by_index[index] for index in sorted(by_index)]
 
     # -- initial guess by coordinate, quaternion and constraint -------------------------------------------------------
-    def _initial_guess(self, old: MechanicalState, z: Any, c: Any, residual: ca.Function) -> Any:
+    def _initial_guess(self, old: MechanicalState, z: Expr, c: Expr, residual: ca.Function) -> Expr:
         scheme, system, layout, h = self.scheme, self.system, self.layout, c[0]
         blocks = [ca.SX(ca.densify(block)) for block in scheme.initial_guess(old, h)]
         for quat_dofs in system.quaternions:
@@ -263,17 +264,17 @@ class ElementEquations(StepEquations):
                 )
         return initial
 
-    def _unpack_pair(self, x: Any, r: Any) -> tuple[SimpleNamespace, SimpleNamespace]:
+    def _unpack_pair(self, x: Expr, r: Expr) -> tuple[SimpleNamespace, SimpleNamespace]:
         n, m = self.system.n, self.system.m
         return unpack_unknowns(self.scheme, x, n, m), unpack_unknowns(self.scheme, r, n, m)
 
     # -- optional parts of a scheme -----------------------------------------------------------------------------------
-    def _dense_output(self, old: MechanicalState, unknown: Any, h: Any) -> Any:
+    def _dense_output(self, old: MechanicalState, unknown: SimpleNamespace, h: Expr) -> Any:
         theta = ca.SX.sym("theta")
         output = self.scheme.dense_output(old, unknown, h, theta)
         return None if output is None else (theta, {"q": output[0], "v": output[1]})
 
-    def _error_estimate(self, old: MechanicalState, unknown: Any, h: Any) -> Any:
+    def _error_estimate(self, old: MechanicalState, unknown: SimpleNamespace, h: Expr) -> ErrorEstimate | None:
         error = self.scheme.error_estimate(old, unknown, h)
         if error is None:
             return None
@@ -284,7 +285,7 @@ class ElementEquations(StepEquations):
             names=self.system.coordinates,
         )
 
-    def _linear_predictor(self, unknown: Any) -> Any:
+    def _linear_predictor(self, unknown: SimpleNamespace) -> Expr | None:
         weights = self.scheme.linear_predictor
         if weights is None:
             return None
@@ -305,7 +306,7 @@ def unpack_unknowns(scheme: ElementScheme, x: Any, n: int, m: int) -> SimpleName
     return SimpleNamespace(**blocks)
 
 
-def _coo_entries(matrix: Any) -> dict[tuple[int, int], Any]:
+def _coo_entries(matrix: Expr) -> dict[tuple[int, int], Any]:
     rows, columns = matrix.sparsity().get_triplet()
     return {(row, column): matrix[row, column] for row, column in zip(rows, columns, strict=True)}
 

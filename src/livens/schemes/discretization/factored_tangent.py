@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
@@ -16,6 +16,10 @@ from livens.models.element import ElementType, InvariantExpressions
 from livens.schemes.discretization.element_scheme import ElementFunctions, MechanicalState
 from livens.schemes.gradients.equivariant import Equivariant
 from livens.schemes.gradients.gonzalez import Gonzalez
+from livens.types import Expr
+
+if TYPE_CHECKING:
+    from livens.schemes.energy_momentum.livens_em import LivensEM
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ def _force_factors(
     return [-h * middle.T, ca.horzcat(h / 2 * d_dw, d_du), ca.vertcat(middle, D(q + h * v_m, k))], geometric_stiffness
 
 
-def _remaining_tangent(scheme: Any, model: ElementType, remaining: Any, arguments: list[Any]) -> Any:
+def _remaining_tangent(scheme: LivensEM, model: ElementType, remaining: Any, arguments: list[Any]) -> Expr:
     """Return the tangent of the terms without factored form; `through` contains their functions of invariants."""
     v_m, lam, q, h, t, _ = arguments
     factored_roles = model.invariant_forms.keys() - remaining.keys()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from livens.schemes.core.step_equations import ErrorEstimate
+from livens.types import Expr, FloatArray
 
 #: Maximum ratio of successive step sizes, as the estimate compares forces of successive steps.
 _MAX_GROWTH = 1.2
@@ -33,7 +35,7 @@ class ForceHistory:
         return {"A_before": 2 * n + 1, "forces": 2 * n, "past": 4}
 
     @staticmethod
-    def initial(A: Any, n: int) -> dict[str, Any]:
+    def initial(A: Any, n: int) -> dict[str, FloatArray]:
         """Return the initial history; `past` is the step size of A, tau, the last step spacing, and the step count."""
         return {
             "A_before": np.array(ca.DM(A)).ravel(),
@@ -41,17 +43,17 @@ class ForceHistory:
             "past": np.array([0.0, 1.0, 1.0, 0.0]),
         }
 
-    def __init__(self, old: Any, alpha: float, h: Any) -> None:
+    def __init__(self, old: SimpleNamespace, alpha: float, h: Expr) -> None:
         self.old, self.alpha, self.h = old, alpha, h
         self.size, self.tau, self.previous_spacing, self.step_count = (old.past[i] for i in range(4))
         #: Distance of the midpoints of this step and of the previous step.
         self.spacing = (h + self.size) / 2
 
-    def extrapolated(self, A: Any) -> Any:
+    def extrapolated(self, A: Any) -> Expr:
         """Return A extrapolated to the evaluation point of this step."""
         return A + self.alpha * (self.h - self.size) / self.tau * (A - self.old.A_before)
 
-    def updated(self, A: Any, force: Any) -> dict[str, Any]:
+    def updated(self, A: Any, force: Any) -> dict[str, Expr]:
         """Return the history for the next step."""
         n, h = force.numel(), self.h
         tau = h + self.alpha * (h - self.size)

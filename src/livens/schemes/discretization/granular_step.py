@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from livens.expressions.state_layout import Layout
 from livens.models.base import sha256_of
 from livens.models.granular_box import GranularBox
 from livens.schemes.core.step_equations import StepEquations, StepGraph
+from livens.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,9 @@ class GranularEquations(StepEquations):
         return sha256_of(["crowd", self.granular_box.fingerprint, self.alpha, self.extrapolate_velocity])
 
 
-def initial_contact_force(granular_box: GranularBox, alpha: float, values: Any, k: Any, h: float) -> np.ndarray:
+def initial_contact_force(
+    granular_box: GranularBox, alpha: float, values: Mapping[str, FloatArray], k: FloatArray, h: float
+) -> np.ndarray:
     """Return A of the first step: contact accelerations and dissipated power, without previous acceleration."""
     parameters = granular_box.granular_parameters(np.asarray(k, dtype=float).ravel())
     q, v = np.asarray(values["q"], dtype=float), np.asarray(values["v"], dtype=float)

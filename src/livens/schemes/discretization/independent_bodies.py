@@ -27,6 +27,7 @@ from livens.schemes.discretization.semi_explicit_step import (
     cached_force_size,
     initial_force_function,
 )
+from livens.types import FloatArray
 
 #: Minimum number of bodies for this path.
 MIN_BODIES = 8
@@ -229,8 +230,8 @@ def body_class_steps(system: System, explicit_point: ExplicitPoint, beta: float)
 
 
 def initial_scheme_state_of_bodies(
-    system: System, explicit_point: ExplicitPoint, values: Mapping[str, Any], t: float, h: float, k: Any
-) -> dict[str, Any]:
+    system: System, explicit_point: ExplicitPoint, values: Mapping[str, FloatArray], t: float, h: float, k: FloatArray
+) -> dict[str, FloatArray]:
     """Return the initial scheme state: A of the first step, and the contact forces."""
     n, external_force, size = system.n, system.external_force, quasi_velocities(system).size
     assert external_force is not None

@@ -33,20 +33,21 @@ from livens.schemes.discretization.element_scheme import (
     MechanicalState,
 )
 from livens.schemes.discretization.stage_elimination import StageElimination, weighted_sum
+from livens.types import Expr
 
 
-def total_force(e: ElementFunctions, q: Any, v: Any, t: Any) -> Any:
+def total_force(e: ElementFunctions, q: Expr, v: Expr, t: Expr) -> Expr:
     """Return ``dL/dq - dR/dv + F``: all forces except constraint forces."""
     return e.T_q(q, v) - e.V_q(q, t) - e.R_v(q, v, t) + e.F(q, v, t)
 
 
-def powers(e: ElementFunctions, q: Any, v: Any, lam: Any, t: Any) -> tuple[Any, Any]:
+def powers(e: ElementFunctions, q: Expr, v: Expr, lam: Expr, t: Expr) -> tuple[Expr, Expr]:
     """Return the power of forces, time-dependent potentials and rheonomic constraints, and the dissipated power."""
     supplied = ca.dot(e.F(q, v, t), v) + e.V_t(q, t) + ca.dot(lam, e.g_t(q, t))
     return supplied, ca.dot(e.R_v(q, v, t), v)
 
 
-def velocity_constraint(e: ElementFunctions, q: Any, v: Any, t: Any) -> Any:
+def velocity_constraint(e: ElementFunctions, q: Expr, v: Expr, t: Expr) -> Expr:
     """Return the hidden constraint ``d/dt g = G v + dg/dt``."""
     return e.G(q, t) @ v + e.g_t(q, t)
 
@@ -59,18 +60,18 @@ def has_constant_momentum_map(system: System) -> bool:
 class LivensStages(ElementScheme):
     """Base class of Livens-form stages; the initial guess of all stage multipliers is the previous multiplier."""
 
-    def initial_multiplier_guess(self, name: str, lam: Any) -> Any:
+    def initial_multiplier_guess(self, name: str, lam: Expr) -> Expr:
         return lam
 
-    def positions(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def positions(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         """Return the stage positions ``Q_i``."""
         raise NotImplementedError
 
-    def velocity_increments(self, x: Any) -> list[Any]:
+    def velocity_increments(self, x: SimpleNamespace) -> list[Expr]:
         """Return the velocity increments ``V_i - v0`` of the stages."""
         raise NotImplementedError
 
-    def named_values(self, old: MechanicalState, x: Any, h: Any) -> dict[str, Any]:
+    def named_values(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> dict[str, Expr]:
         """Return positions and velocities of the stages by name; the stage multipliers are unknowns."""
         stages = zip(self.positions(old, x, h), self.velocity_increments(x), strict=True)
         return {
@@ -91,16 +92,16 @@ class PartitionedLivensRK(LivensStages):
         self.unknowns = elimination.unknowns if w is not None else (*elimination.unknowns, "v1")
 
     # -- stages -------------------------------------------------------------------------------------------------------
-    def velocity_increments(self, x: Any) -> list[Any]:
+    def velocity_increments(self, x: SimpleNamespace) -> list[Expr]:
         """Return ``V_i - v0``."""
         u = self._stage_unknowns(x)
         return [weighted_sum(row, u, 0 * u[0]) for row in self.elimination.S]
 
-    def velocities(self, old: MechanicalState, x: Any) -> list[Any]:
+    def velocities(self, old: MechanicalState, x: SimpleNamespace) -> list[Expr]:
         """Return the stage velocities ``V_i``."""
         return [old.v + increment for increment in self.velocity_increments(x)]
 
-    def positions(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def positions(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         """Return the stage positions ``Q_i``."""
         r, u = self.elimination, self._stage_unknowns(x)
         return [
@@ -108,25 +109,25 @@ class PartitionedLivensRK(LivensStages):
             for i in range(r.s)
         ]
 
-    def stage_multipliers(self, e: ElementFunctions, x: Any) -> list[Any]:
+    def stage_multipliers(self, e: ElementFunctions, x: SimpleNamespace) -> list[Expr]:
         """Return the stage multipliers ``L_i``; zero without constraints."""
         return [ca.SX(e.m, 1)] * self.elimination.s
 
-    def _stage_unknowns(self, x: Any) -> list[Any]:
+    def _stage_unknowns(self, x: SimpleNamespace) -> list[Expr]:
         return [getattr(x, name) for name in self.elimination.unknowns]
 
     # -- discretization -----------------------------------------------------------------------------------------------
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [0 * old.v] * len(self.unknowns)
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         r = self.elimination
         q1 = old.q + h * weighted_sum(r.e, self._stage_unknowns(x), old.v)
         if r.final_velocity_weights is None:
             return q1, old.v + x.v1
         return q1, weighted_sum(r.final_velocity_weights, self.velocity_increments(x), old.v)
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         r = self.elimination
         residual = [0 * old.p if r.constant_mass else -float(w.sum()) * old.p for w in r.W]
         if not r.constant_mass:
@@ -135,11 +136,11 @@ class PartitionedLivensRK(LivensStages):
             residual.append(0 * old.p if r.constant_mass else -old.p)
         return residual + [0 * old.p] * (len(self.unknowns) - len(residual))
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         r, times = self.elimination, self.times(t, h)
         Q, V, L = self.positions(old, x, h), self.velocities(old, x), self.stage_multipliers(e, x)
@@ -173,11 +174,13 @@ class PartitionedLivensRK(LivensStages):
         self.add_constraints(contribution, e, SimpleNamespace(Q=Q, V=V, L=L, t=times, q1=new.q, v1=new.v, h=h), x)
         return contribution
 
-    def _momentum(self, e: ElementFunctions, q: Any, v: Any, v0: Any) -> Any:
+    def _momentum(self, e: ElementFunctions, q: Expr, v: Expr, v0: Expr) -> Expr:
         """Return ``dT/dv``, minus p0 for constant M, which reduces round-off."""
         return e.T_v(q, v - v0) - e.T_v(q, 0 * v0) if self.elimination.constant_mass else e.T_v(q, v)
 
-    def add_constraints(self, contribution: ElementContribution, e: ElementFunctions, stages: Any, x: Any) -> None:
+    def add_constraints(
+        self, contribution: ElementContribution, e: ElementFunctions, stages: SimpleNamespace, x: SimpleNamespace
+    ) -> None:
         """Add the constraint residuals to the contribution."""
 
     @property
@@ -196,11 +199,11 @@ class PartitionedLivensRK(LivensStages):
         weights[later_stages] = stage_extrapolation_matrix(r.row_sums[r.position_stages][later_stages]) @ deviations
         return weights
 
-    def times(self, t: Any, h: Any) -> list[Any]:
+    def times(self, t: Expr, h: Expr) -> list[Expr]:
         return [t if c == 0 else t + (h if c == 1 else c * h) for c in self.elimination.c]
 
     # -- dense output and error estimate ------------------------------------------------------------------------------
-    def dense_output(self, old: MechanicalState, x: Any, h: Any, theta: Any) -> tuple[Any, Any]:
+    def dense_output(self, old: MechanicalState, x: SimpleNamespace, h: Expr, theta: Expr) -> tuple[Expr, Expr]:
         """Return the dense output.
 
         Positions are the integral of the polynomial through all V_i. Velocities are on the polynomial through v0, v1
@@ -213,7 +216,7 @@ class PartitionedLivensRK(LivensStages):
         values = [old.v, *(V[i] for i in interior), self.kinematic_update(old, x, h)[1]]
         return q, linear_combination(lagrange_basis(nodes, theta), values)
 
-    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Expr:
         """Return the embedded error estimate with the initial velocity as initial derivative; the weights sum to 0."""
         r = self.elimination
         return h * linear_combination(
@@ -228,13 +231,15 @@ class ConstrainedLivensRK(PartitionedLivensRK):
         super().__init__(elimination)
         self.multipliers = tuple(f"L{i + 1}" for i in range(elimination.s))
 
-    def stage_multipliers(self, e: ElementFunctions, x: Any) -> list[Any]:
+    def stage_multipliers(self, e: ElementFunctions, x: SimpleNamespace) -> list[Expr]:
         return [getattr(x, name) for name in self.multipliers]
 
-    def add_constraints(self, contribution: ElementContribution, e: ElementFunctions, stages: Any, x: Any) -> None:
+    def add_constraints(
+        self, contribution: ElementContribution, e: ElementFunctions, stages: SimpleNamespace, x: SimpleNamespace
+    ) -> None:
         # divided by h: of the size of a velocity, like the other unknowns
         contribution.constraint_residuals = [e.g(q, t) / stages.h for q, t in zip(stages.Q, stages.t, strict=True)]
 
-    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return the multipliers of the last stage, which is the final state."""
         return getattr(x, self.multipliers[-1])

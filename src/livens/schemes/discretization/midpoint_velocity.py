@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from livens.schemes.discretization.element_scheme import ElementScheme, MechanicalState
 from livens.schemes.discretization.unit_quaternion import free_rotation_guess
+from livens.types import Expr
 
 
 class MidpointVelocity(ElementScheme):
@@ -20,17 +22,17 @@ class MidpointVelocity(ElementScheme):
     multipliers = ("lam",)
     momentum_block = "v_m"
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v]
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Any) -> list[Any] | None:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Any] | None:
         return [free_rotation_guess(old.q, old.v, h)]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.v_m, 2 * x.v_m - old.v
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-2 * old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return -old.p

@@ -22,6 +22,7 @@ from livens.schemes.discretization.dae_runge_kutta import (
 )
 from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
 from livens.schemes.tableaus.murua import MuruaTableau
+from livens.types import Expr
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _index_one_equations(model: DescriptorModel, y: list[int]) -> list[int]:
     return chosen
 
 
-def _select(column: Any, chosen: list[int]) -> Any:
+def _select(column: Expr, chosen: list[int]) -> Expr:
     """Return some entries of a column; an empty selection has shape (0, 1)."""
     return column[chosen] if chosen else ca.SX(0, 1)
 
@@ -101,7 +102,7 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
     x0 = z[p.x]
     terms = ca.Function("stage", [d.x, d.xdot, d.t, d.k], [d.residual, d.supplied, d.dissipated])
 
-    def full_state(x_part: Any, y: Any, multipliers: Any) -> Any:
+    def full_state(x_part: Expr, y: Any, multipliers: Expr) -> Expr:
         vector = ca.SX.zeros(n)
         vector[p.x] = x_part
         if ny:
@@ -110,7 +111,7 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
             vector[p.z] = multipliers
         return vector
 
-    def full_derivative(x_derivative: Any) -> Any:
+    def full_derivative(x_derivative: Expr) -> Expr:
         vector = ca.SX.zeros(n)
         vector[p.x] = x_derivative
         return vector

@@ -18,6 +18,7 @@ from livens.schemes.discretization.dae_runge_kutta import (
     linear_combination,
 )
 from livens.schemes.tableaus import PartitionedTableau, Tableau
+from livens.types import Expr
 
 
 def partitioned_first_order_stages(model: DescriptorModel, pair: PartitionedTableau, error_order: int) -> StepGraph:
@@ -38,7 +39,7 @@ def partitioned_first_order_stages(model: DescriptorModel, pair: PartitionedTabl
     f0 = field(x0, t, k)
     dK = [x[i * n : (i + 1) * n] for i in range(s)]
 
-    def partitioned_sum(weight_rows: tuple[Any, Any], terms: list[Any]) -> Any:
+    def partitioned_sum(weight_rows: tuple[Any, Any], terms: list[Any]) -> Expr:
         """Return linear combinations of these terms, each part with the weights of its method."""
         total = ca.SX.zeros(n)
         for weights, indices in zip(weight_rows, state_parts, strict=True):
@@ -90,8 +91,8 @@ def _error_estimate(
     pair: PartitionedTableau,
     order: int,
     stage_derivatives: list[Any],
-    end_states: tuple[Any, Any],
-    h: Any,
+    end_states: tuple[Expr, Expr],
+    h: Expr,
 ) -> ErrorEstimate | None:
     """Return the error estimate: derivatives at both ends minus those of the first and the last stage."""
     if not order:

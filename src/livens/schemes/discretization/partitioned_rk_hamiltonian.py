@@ -16,6 +16,7 @@ from livens.schemes.discretization.dae_runge_kutta import (
 )
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions
 from livens.schemes.tableaus import Tableau
+from livens.types import Expr
 
 
 def partitioned_hamiltonian_stages(
@@ -84,7 +85,7 @@ def partitioned_hamiltonian_stages(
     )
 
 
-def _momentum_derivative(phase: HamiltonianFunctions, q: Any, p: Any, v: Any, t: Any) -> Any:
+def _momentum_derivative(phase: HamiltonianFunctions, q: Any, p: Any, v: Any, t: Any) -> Expr:
     """Return the momentum derivative ``p'``."""
     return phase.F(q, v, t) - phase.H_q(q, p, t)
 
@@ -95,7 +96,7 @@ def _error_estimate(
     order: int,
     stage_derivatives: list[list[Any]],
     end_states: list[Any],
-    h: Any,
+    h: Expr,
 ) -> ErrorEstimate | None:
     """Return the error estimate: difference to a quadrature of lower order, or to the derivatives at both ends.
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
@@ -17,6 +17,10 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimate, StepEquations, StepGraph
+from livens.types import Expr, FloatArray, ModelFunction
+
+if TYPE_CHECKING:
+    from livens.models.system import System
 
 
 @dataclass
@@ -33,11 +37,11 @@ class MapResult:
 class HamiltonianFunctions:
     """Energies, forces and derivatives of a Hamiltonian as functions of symbols, with bound parameters."""
 
-    def __init__(self, model: Hamiltonian, k: Any) -> None:
+    def __init__(self, model: Hamiltonian, k: Expr | FloatArray | ca.DM) -> None:
         self.model, self.k, self.n = model, k, model.n
         self._functions: dict[str, ca.Function] = {}
 
-    def _call(self, name: str, expression: Any, symbols: Sequence[Any], arguments: Sequence[Any]) -> Any:
+    def _call(self, name: str, expression: ModelFunction, symbols: Sequence[Expr], arguments: Sequence[Expr]) -> Any:
         if name not in self._functions:
             function = ca.Function(name, [*symbols, self.model.k], [ca.densify(expression())])
             self._functions[name] = merge_divisions(function)
@@ -51,11 +55,11 @@ class HamiltonianFunctions:
         m = self.model
         return self._call("H_q", lambda: ca.gradient(m.H, m.q), [m.q, m.p, m.t], [q, p, t])
 
-    def H_p(self, q: Any, p: Any, t: Any) -> Any:
+    def H_p(self, q: Any, p: Any, t: Any) -> Expr | ca.DM:
         m = self.model
         return self._call("H_p", lambda: m.velocity, [m.q, m.p, m.t], [q, p, t])
 
-    def T(self, p: Any) -> Any:
+    def T(self, p: Expr) -> Any:
         m = self.model
         return self._call("T", lambda: m.T, [m.p], [p])
 
@@ -95,7 +99,7 @@ class HamiltonianFunctions:
         powers = self._call("work", lambda: power, [m.q, m.p, m.v, m.t], [q, p, v, t])
         return powers[0], powers[1]
 
-    def evaluate(self, name: str, expression: Any, q: Any, p: Any, t: Any) -> Any:
+    def evaluate(self, name: str, expression: Any, q: Any, p: Any, t: Any) -> Expr | ca.DM:
         """Evaluate an expression of the symbols of the model; a name must be used for one expression only."""
         m = self.model
         return self._call(name, lambda: expression, [m.q, m.p, m.t], [q, p, t])
@@ -122,15 +126,15 @@ class MapScheme(Scheme):
         """Return names and sizes of the unknowns."""
         return {}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         """Return the initial guess of Newton's method."""
         return {}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Any) -> MapResult:
         """Return one step of size h from the state `old` (parts by name) at time t (in fictive time: tau)."""
         raise NotImplementedError
 
-    def is_explicit(self, model: Any) -> bool:
+    def is_explicit(self, model: System) -> bool:
         """Return True if the step is explicit for this model."""
         return not self.unknowns(as_hamiltonian(model))
 
@@ -150,7 +154,7 @@ class MapScheme(Scheme):
 
         errors: list[ErrorEstimate | None] = []
 
-        def build_step(old: Any, x: Any, h: Any, t: Any, k: Any) -> StepExpressions:
+        def build_step(old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> StepExpressions:
             phase = HamiltonianFunctions(phase_model, k)
             result = self.step(phase, old, x, h, t)
             errors.append(result.error_estimate)
@@ -214,7 +218,7 @@ def as_hamiltonian(model: Any) -> Hamiltonian:
     return Hamiltonian.from_system(model) if "elements" in model.formulations else model
 
 
-def _unpack(vector: Any, layout: Layout) -> SimpleNamespace:
+def _unpack(vector: Expr, layout: Layout) -> SimpleNamespace:
     # an empty slice of a 1x1 SX has shape (1, 0) and would count as a row
     return SimpleNamespace(
         **{name: vector[layout[name]] if size else ca.SX(0, 1) for name, size in layout.sizes.items()}

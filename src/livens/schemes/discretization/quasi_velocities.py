@@ -8,7 +8,7 @@ a rotation of the directors by the exponential map, which preserves orthonormali
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import casadi as ca
@@ -17,6 +17,7 @@ from livens.models.director_bodies import DirectorBodyDofs, inertia_function
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
 from livens.models.system import System
 from livens.schemes.discretization.rigid_body_step import cross, perp, solve_3x3
+from livens.types import Expr
 
 
 class QuasiVelocities:
@@ -47,7 +48,7 @@ class QuasiVelocities:
         return tuple(dofs[i] for i in range(self.system.n))
 
     # -- kinematics ---------------------------------------------------------------------------------------------------
-    def from_qdot(self, q: Any, v: Any) -> Any:
+    def from_qdot(self, q: Expr | ca.DM, v: Expr | ca.DM) -> Expr:
         """Return u from velocities of the coordinates: ``w = sum d_i x d_i' / 2``."""
         blocks = [v[list(self.translational)]]
         for frame, _ in self.rotational_blocks():
@@ -55,7 +56,7 @@ class QuasiVelocities:
             blocks.append(sum((_cross(x, y) for x, y in pairs), ca.SX(0)) / 2)
         return ca.vertcat(*blocks)
 
-    def to_qdot(self, q: Any, u: Any) -> Any:
+    def to_qdot(self, q: Any, u: Any) -> Expr:
         """Return the velocities of all coordinates at q."""
         v = self._scatter_translational(u)
         for frame, block in self.rotational_blocks():
@@ -64,7 +65,7 @@ class QuasiVelocities:
                 v[i] = cross(u[block], q[i]) if frame.dimension == 3 else u[block] * perp(q[i])
         return v
 
-    def retract(self, q: Any, step: Any) -> Any:
+    def retract(self, q: Expr | ca.DM, step: Expr) -> Expr:
         """Return the coordinates after a step along u (retraction), with `step` = h u."""
         q1 = ca.SX(q) + self._scatter_translational(step)
         for frame, block in self.rotational_blocks():
@@ -74,7 +75,7 @@ class QuasiVelocities:
                 q1[i] = R @ q[i]
         return q1
 
-    def orthonormalize(self, q: Any) -> Any:
+    def orthonormalize(self, q: Expr) -> Expr:
         """Restore the orthonormality of the directors to round-off."""
         for frame in self.rotating_bodies:
             D = ca.horzcat(*(q[list(d)] for d in frame.directors))
@@ -83,7 +84,7 @@ class QuasiVelocities:
                 q[list(d)] = column
         return q
 
-    def generalized_force(self, q: Any, force: Any) -> Any:
+    def generalized_force(self, q: Expr, force: Expr) -> Expr:
         """Return the generalized forces on u from forces on coordinates: ``tau = sum d_i x F_i``."""
         blocks = [force[list(self.translational)]]
         for frame, _ in self.rotational_blocks():
@@ -91,7 +92,7 @@ class QuasiVelocities:
             blocks.append(sum((_cross(x, y) for x, y in pairs), ca.SX(0)))
         return ca.densify(ca.vertcat(*blocks))
 
-    def _scatter_translational(self, u: Any) -> Any:
+    def _scatter_translational(self, u: Expr) -> Expr:
         v = ca.SX.zeros(self.system.n)
         v[list(self.translational)] = u[: len(self.translational)]
         return v
@@ -103,7 +104,7 @@ class QuasiVelocities:
         return equations_of_motion(self.system)
 
     @functools.cached_property
-    def _mass(self) -> Any:
+    def _mass(self) -> Expr:
         """Mass matrix of translational coordinates, in the symbols of the system's dynamics."""
         d, i = self._dynamics, list(self.translational)
         return ca.jacobian(d.fibre_derivative, d.v)[i, i]
@@ -126,18 +127,20 @@ class QuasiVelocities:
                 is_constant_diagonal[i] = False
         return tuple(is_constant_diagonal)
 
-    def diagonal_mass(self, k: Any) -> Any:
+    def diagonal_mass(self, k: Expr | ca.DM) -> Expr | ca.DM:
         """Return the diagonal masses of translational coordinates, valid for entries with constant diagonal mass."""
         d = self._dynamics
         diagonal = ca.Function("m", [d.q, d.v, d.k], [ca.densify(ca.diag(self._mass))])
         return diagonal(ca.DM.zeros(self.system.n), ca.DM.zeros(self.system.n), k)
 
-    def mass_matrix(self, q: Any, v: Any, k: Any) -> Any:
+    def mass_matrix(
+        self, q: Expr | Sequence[float], v: Expr | Sequence[float] | ca.DM, k: Expr | ca.DM
+    ) -> Expr | ca.DM:
         """Return the mass matrix of translational coordinates."""
         d = self._dynamics
         return ca.Function("M", [d.q, d.v, d.k], [self._mass])(q, v, k)
 
-    def inertial_force(self, q: Any, v: Any, k: Any) -> Any:
+    def inertial_force(self, q: Expr, v: Expr, k: Expr) -> Expr:
         """Return ``dT/dq - (dT/dv)'`` without acceleration terms, of translational coordinates."""
         d = self._dynamics
         return ca.Function("c", [d.q, d.v, d.k], [ca.densify(self._inertial_force)])(q, v, k)
@@ -148,7 +151,7 @@ class QuasiVelocities:
         d, i = self._dynamics, list(self.translational)
         return ca.sparsify((ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v))[i])
 
-    def inertia_tensor(self, frame: DirectorBodyDofs, q: Any, k: Any) -> Any:
+    def inertia_tensor(self, frame: DirectorBodyDofs, q: Expr, k: Expr | ca.DM) -> Expr:
         """Return the spatial inertia tensor; a scalar in the plane."""
         euler = self._euler_tensor(frame, k)
         if frame.dimension == 2:
@@ -165,7 +168,7 @@ class QuasiVelocities:
         parameter_dofs = list(self.system.element_parameters[frame.element_index])
         return inertia_function(self.system, frame)(k[parameter_dofs])[1]
 
-    def accelerations(self, q: Any, u: Any, force: Any, k: Any, gyroscopic: bool) -> Any:
+    def accelerations(self, q: Expr, u: Expr, force: Expr, k: Expr | ca.DM, gyroscopic: bool) -> Expr:
         """Return ``M^-1 F`` for entries with constant diagonal mass, and F for all others, which need a solve."""
         constant_diagonal, masses = self.has_constant_diagonal_mass, self.diagonal_mass(k)
         accelerations = [
@@ -178,7 +181,7 @@ class QuasiVelocities:
             accelerations.append(solve_3x3(tensor, torque) if frame.dimension == 3 else torque / tensor)
         return ca.vertcat(*accelerations)
 
-    def explicit_rates(self, q: Any, force: Any, k: Any) -> Any:
+    def explicit_rates(self, q: Any, force: Expr, k: Any) -> Any:
         """Return `accelerations` without gyroscopic terms, but torques for bodies in space.
 
         The angular momentum of a body in space has the rate of change ``l' = tau``.
@@ -198,12 +201,12 @@ class QuasiVelocities:
         """Return the directors of a body as columns."""
         return ca.horzcat(*(q[list(d)] for d in frame.directors))
 
-    def momenta(self, q: Any, v: Any, k: Any) -> Any:
+    def momenta(self, q: Expr, v: Expr | ca.DM, k: Expr | ca.DM) -> Expr:
         """Return the momenta of all coordinates."""
         d = self._dynamics
         return ca.Function("p", [d.q, d.v, d.k], [ca.densify(d.fibre_derivative)])(q, v, k)
 
-    def from_momenta(self, q: Any, p: Any, k: Any) -> Any:
+    def from_momenta(self, q: Expr, p: Expr, k: ca.DM) -> Expr:
         """Return u from the momenta of all coordinates."""
         zero_velocity = ca.DM.zeros(self.system.n)
         translational_momenta = (p - self.momenta(q, zero_velocity, k))[list(self.translational)]
@@ -219,12 +222,12 @@ class QuasiVelocities:
         return ca.vertcat(*blocks)
 
 
-def _cross(x: Any, y: Any) -> Any:
+def _cross(x: Any, y: Any) -> Expr:
     """Return ``x x y``; a scalar in the plane."""
     return cross(x, y) if x.numel() == 3 else x[0] * y[1] - x[1] * y[0]
 
 
-def rotation_matrix(angle: Any) -> Any:
+def rotation_matrix(angle: Expr) -> Expr:
     """Return the rotation matrix ``exp(skew(angle))``, by Rodrigues' formula."""
     square = ca.dot(angle, angle)
     if angle.numel() == 1:

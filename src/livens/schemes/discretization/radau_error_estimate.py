@@ -19,13 +19,21 @@ from livens.models.descriptor import DescriptorModel
 from livens.schemes.core.step_equations import ErrorEstimate
 from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.interpolation import Interpolant
+from livens.types import Expr, FloatArray
 
 #: Ratio of the residuals at the end and at the beginning of a step above which the one at the end is estimated.
 _SWITCH_RATIO = 4.0
 
 
 def radau_error_estimate(
-    model: DescriptorModel, tableau: Tableau, stage_derivatives: list[Any], x0: Any, x1: Any, h: Any, t: Any, k: Any
+    model: DescriptorModel,
+    tableau: Tableau,
+    stage_derivatives: list[Any],
+    x0: Expr,
+    x1: Expr,
+    h: Expr,
+    t: Expr,
+    k: Expr,
 ) -> ErrorEstimate | None:
     """Return the error estimate of a method with these stage derivatives; None for a single explicit stage."""
     d = model.descriptor
@@ -101,5 +109,5 @@ def embedded_weight_differences(tableau: Tableau) -> np.ndarray:
     return np.asarray(b - np.linalg.solve(np.vander(c, increasing=True).T, rhs))
 
 
-def linear_combination(weights: Any, terms: list[Any]) -> Any:
+def linear_combination(weights: FloatArray, terms: list[Any]) -> Expr:
     return sum((float(w) * term for w, term in zip(weights, terms, strict=True)), 0 * terms[0])

@@ -28,6 +28,7 @@ from livens.schemes.discretization.element_batches import energy_balance_batch
 from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA, RigidBodyEquations
 from livens.schemes.discretization.rigid_body_kernels import BodyKernel, RigidBodyElementKernel
 from livens.schemes.discretization.rigid_body_step import BodyInertia, BodyState, LieGroupStep, RigidBodyStep
+from livens.types import Expr, ModelFunction
 
 
 def rigid_body_plan(equations: RigidBodyEquations) -> AssemblyPlan:
@@ -155,7 +156,7 @@ class BodyTable:
             increments=increments, impulse=impulse,
         )  # fmt: skip
 
-    def initial_guess(self, z: np.ndarray, c: np.ndarray, residual: Any) -> np.ndarray:
+    def initial_guess(self, z: np.ndarray, c: np.ndarray, residual: ModelFunction) -> np.ndarray:
         equations, layout = self.equations, self.equations.layout
         x = np.zeros(equations.unknowns.size)
         q, v = z[layout["q"]], z[layout["v"]]
@@ -287,7 +288,12 @@ def _element_batch(
     )  # fmt: skip
 
 
-def _reduced_tangent(kernel: RigidBodyElementKernel, arguments: Any, force_map: Any, kinematic_jacobian: Any) -> Any:
+def _reduced_tangent(
+    kernel: RigidBodyElementKernel,
+    arguments: tuple[Expr, Expr, Expr, Expr, Expr, Expr],
+    force_map: Expr,
+    kinematic_jacobian: Expr,
+) -> Expr:
     """Return the tangent of the forces on bodies at constant lever arms, using the factored form where available."""
     if kernel.factored_tangent is None:
         return force_map @ kernel.jacobians(*arguments)[0] @ kinematic_jacobian
@@ -315,9 +321,9 @@ def _element_kinematics(
     index_in_body: tuple[int, ...],
     needed_dofs: list[tuple[int, int]],
     y: list[Any],
-    q: Any,
-    h: Any,
-) -> tuple[Any, Any, Any, Callable[[Any], Any]]:
+    q: Expr,
+    h: Expr,
+) -> tuple[Expr, Expr, Expr, ModelFunction]:
     """Return midpoint velocities, force map to bodies, kinematic Jacobian and geometric stiffness of an element.
 
     The geometric stiffness is the derivative of the forces on bodies at constant forces on the coordinates: lever arms
@@ -347,7 +353,7 @@ def _element_kinematics(
         stiffness_blocks.append((offset, body_step.n_unknowns, element_dofs, (force, body_dofs), stiffness))
         offset += body_step.n_unknowns
 
-    def geometric_stiffness(forces: Any) -> Any:
+    def geometric_stiffness(forces: Expr) -> Expr:
         total = ca.SX(size, size)
         for block_start, width, element_dofs, (force, body_dofs), stiffness in stiffness_blocks:
             values = ca.SX.zeros(force.numel())
@@ -375,7 +381,7 @@ def control_hold_batch(layout: Layout) -> ElementBatch:
     return make_batch("commands", local, ca.SX(0, 1), {"x": no_dofs, "z": dofs}, final_state=[(local.z, dofs)])
 
 
-def parameters_with_controls(local: KernelSymbols, commanded: tuple[int, ...]) -> Any:
+def parameters_with_controls(local: KernelSymbols, commanded: tuple[int, ...]) -> Expr:
     """Return the parameters of an element, with controller outputs taken from the last entries of its state."""
     k = ca.SX(local.k)
     for j, command in zip(commanded, ca.vertsplit(local.z)[-len(commanded) :] if commanded else [], strict=True):

@@ -24,6 +24,7 @@ from livens.schemes.core.step_equations import StepEquations, StepGraph, array_s
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 from livens.schemes.discretization.rigid_body_kernels import BodyKernel, RigidBodyElementKernel, RigidBodyScheme
 from livens.schemes.discretization.rigid_body_step import RigidBodyStep, cross
+from livens.types import Expr
 
 #: Name of the state part with the body angular momenta.
 BODY_ANGULAR_MOMENTA = "body_spins"
@@ -147,7 +148,9 @@ class RigidBodyEquations(StepEquations):
         kernels: dict[Any, tuple[int, Any]] = {}
         index_rows: dict[Any, list[list[int]]] = {}
 
-        def register(kernel: Any, serialize: Callable[[], Any], *indices: Any) -> None:
+        def register(
+            kernel: RigidBodyElementKernel | tuple[BodyKernel, ca.Function], serialize: Callable[[], Any], *indices: Any
+        ) -> None:
             if kernel not in kernels:
                 kernels[kernel] = len(kernels), serialize()
             index_rows.setdefault(kernel, []).append([int(i) for index_list in indices for i in index_list])
@@ -197,7 +200,7 @@ class RigidBodyEquations(StepEquations):
             else ca.SX.zeros(sum(b.kernel.body_step.n_rot for b in self.bodies))
         )
 
-        def multipliers(name: str, constraints: tuple[int, ...]) -> Any:
+        def multipliers(name: str, constraints: tuple[int, ...]) -> Expr:
             values = ca.SX.zeros(m)
             if constraints:
                 values[list(constraints)] = x[self.unknowns[name]]
@@ -297,7 +300,7 @@ class RigidBodyEquations(StepEquations):
         )
 
     def _jacobian(
-        self, body_arguments: Any, residual_q: Any, v_m: Any, lam: Any, q: Any, h: Any, t: Any, k: Any
+        self, body_arguments: Any, residual_q: Any, v_m: Expr, lam: Expr, q: Any, h: Any, t: Any, k: Any
     ) -> tuple[Any, Any]:
         """Return the Jacobian in variations at t + h, by the chain rule: elements, then bodies.
 
@@ -343,7 +346,9 @@ class RigidBodyEquations(StepEquations):
         positions = list(update_entries)
         return jacobian, (ca.vertcat(*update_entries.values()), [i for i, _ in positions], [j for _, j in positions])
 
-    def _ggl_jacobian(self, body_arguments: Any, residual_q: Any, correction: Any, variables: Any) -> tuple[Any, Any]:
+    def _ggl_jacobian(
+        self, body_arguments: Any, residual_q: Any, correction: Any, variables: SimpleNamespace
+    ) -> tuple[Any, Any]:
         """Return the Jacobian of the GGL equations, where elements depend on the velocities at t + h.
 
         Element terms: R residual, P GGL correction, g and H constraints on position and velocity level; subscripts:
@@ -446,14 +451,14 @@ class RigidBodyEquations(StepEquations):
         return jacobian, (ca.vertcat(*update_entries.values()), [i for i, _ in positions], [j for _, j in positions])
 
     def _body_arguments(
-        self, body: BodyInstance, x: Any, q: Any, v: Any, p: Any, body_momenta: Any, k: Any, h: Any
-    ) -> list[Any]:
+        self, body: BodyInstance, x: Expr, q: Expr, v: Expr, p: Expr, body_momenta: Expr, k: Expr, h: Expr
+    ) -> list[Expr]:
         """Return the arguments of the kernel of a body."""
         i = list(body.frame.coordinates)
         body_momentum = body_momenta[body.angular_momentum_slice] if body.kernel.body_step.n_rot else ca.SX(0, 1)
         return [x[body.unknowns], q[i], v[i], p[i], body_momentum, *body.inertia(k[body.parameters]), h]
 
-    def _scatter(self, n: int, vectors: list[Any]) -> Any:
+    def _scatter(self, n: int, vectors: list[Any]) -> Expr:
         """Scatter coordinate vectors of the bodies into a vector of the system."""
         scattered = ca.SX.zeros(n)
         for body, vector in zip(self.bodies, vectors, strict=True):
@@ -479,7 +484,7 @@ def body_angular_momenta(system: System, q: np.ndarray, p: np.ndarray) -> np.nda
     return np.concatenate(momenta) if momenta else np.zeros(0)
 
 
-def body_angular_momenta_expression(system: System, q: Any, p: Any) -> Any:
+def body_angular_momenta_expression(system: System, q: Expr, p: Expr) -> Expr:
     """Return the body angular momenta as an expression of symbols."""
     momenta = [ca.SX(0, 1)]
     for frame in system.frames:
@@ -496,7 +501,7 @@ def body_angular_momenta_expression(system: System, q: Any, p: Any) -> Any:
 
 def _unfactored_tangent(
     kernel: RigidBodyElementKernel, jacobians: Any, arguments: Any, dofs: list[int], products: list[Any]
-) -> Any:
+) -> Expr:
     """Return the unfactored part of an element's tangent in v_m, and append the factored part to `products`."""
     if kernel.factored_tangent is None:
         return jacobians[0]
@@ -505,7 +510,7 @@ def _unfactored_tangent(
     return remainder
 
 
-def _factored_product(products: list[Any], force_map: Any, kinematic_jacobian: Any) -> Any:
+def _factored_product(products: list[Any], force_map: Expr, kinematic_jacobian: Expr) -> Expr:
     """Return the sum of ``contract U H V spread`` over all products, multiplied from the outside inwards."""
     total = ca.SX(force_map.size1(), kinematic_jacobian.size2())
     for dofs, U, H, V in products:
@@ -520,6 +525,6 @@ def _scatter_block(block: Any, rows: list[int], columns: list[int], shape: tuple
     return ca.SX.triplet([rows[a] for a in i], [columns[b] for b in j], ca.SX(block.nz[:]), *shape)
 
 
-def _column_slice(values: Any, index: slice) -> Any:
+def _column_slice(values: Expr, index: slice) -> Expr:
     """Return a slice of a column; an empty slice gets shape (0, 1), as shape (1, 0) would count as a row."""
     return values[index] if index.stop > index.start else ca.SX(0, 1)

@@ -46,6 +46,7 @@ from livens.schemes.discretization.rigid_body_step import (
     RigidBodyStep,
     StepKinematics,
 )
+from livens.types import Expr, ModelFunction
 
 
 def unknowns_with_twists(equations: RigidBodyEquations) -> Layout:
@@ -99,7 +100,7 @@ class _GGLBatches:
         relations = tuple(f"velocity at the end of the step in the {name}" for name in names[:count])
         return (*relations, *names)
 
-    def initial_guess(self, z: np.ndarray, c: np.ndarray, residual: Any) -> np.ndarray:
+    def initial_guess(self, z: np.ndarray, c: np.ndarray, residual: ModelFunction) -> np.ndarray:
         x_without_twists, x = self._body_table.initial_guess(z, c, residual), np.zeros(self.unknowns.size)
         body_slice, multiplier_slice = self.equations.unknowns["bodies"], self.equations.unknowns["lam"]
         x[self.unknowns["bodies"]] = x[self.unknowns["twists"]] = x_without_twists[body_slice]
@@ -280,7 +281,7 @@ class _GGLBatches:
         ]
 
 
-def _with_jacobian(residual: Any, local: KernelSymbols) -> tuple[Any, Any]:
+def _with_jacobian(residual: Expr, local: KernelSymbols) -> tuple[Expr, Expr]:
     """Return residual and Jacobian after common-subexpression elimination."""
     simplified = ca.cse([ca.densify(residual), ca.sparsify(ca.jacobian(residual, local.x))])
     return simplified[0], simplified[1]
@@ -311,7 +312,9 @@ def _dofs_of_body(body_slot: int, needed_dofs: list[tuple[int, int]]) -> list[tu
     return [(i, j) for i, (body, j) in enumerate(needed_dofs) if body == body_slot]
 
 
-def _final_body_momentum(body_step: LieGroupStep, kinematics: StepKinematics, twist: Any, inertia: BodyInertia) -> Any:
+def _final_body_momentum(
+    body_step: LieGroupStep, kinematics: StepKinematics, twist: Expr, inertia: BodyInertia
+) -> Expr:
     """Return the body angular momentum of the angular velocity at t + h."""
     if not body_step.n_directors:
         return ca.SX(0, 1)
@@ -325,7 +328,7 @@ class _ElementBody:
     """Body of an element: kinematics from the element's dofs; directors that the element does not use are zero."""
 
     def __init__(
-        self, body_step: Any, x: Any, dofs: list[tuple[int, int]], local: KernelSymbols, n_needed: int
+        self, body_step: RigidBodyStep, x: Expr, dofs: list[tuple[int, int]], local: KernelSymbols, n_needed: int
     ) -> None:
         assert isinstance(body_step, GGLStep)
         self.body_step, n = body_step, _n_coordinates(body_step)
@@ -335,7 +338,7 @@ class _ElementBody:
         self.kinematics = body_step.cayley_update(x[: body_step.n_unknowns], self.q, local.h)
         self.v1 = body_step.lift_twist(x[body_step.n_unknowns :], self.kinematics)
 
-    def contribution(self, dofs: list[tuple[int, int]], forces: Any, ggl_correction: Any, h: Any) -> Any:
+    def contribution(self, dofs: list[tuple[int, int]], forces: Expr, ggl_correction: Expr, h: Expr) -> Expr:
         """Return the contribution of an element to the equations of the body: GGL corrections, forces and torques."""
         body_step, n = self.body_step, self.q.numel()
         force, correction = ca.SX.zeros(n), ca.SX.zeros(n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from livens.models.element import ElementType
 from livens.schemes.discretization.element_scheme import ElementFunctions, ElementScheme, MechanicalState
 from livens.schemes.discretization.factored_tangent import DerivativeFunction, FactoredTangent, factored_tangent
 from livens.schemes.discretization.rigid_body_step import BodyInertia, BodyState, GGLStep, RigidBodyStep
+from livens.types import Expr
 
 
 class RigidBodyScheme:
@@ -31,12 +33,12 @@ class RigidBodyScheme:
         """Return the element scheme whose contributions are the forces on the directors."""
         raise NotImplementedError
 
-    def ggl_correction(self, e: ElementFunctions, q: Any, v_m: Any, gam: Any, h: Any, t: Any) -> Any:
+    def ggl_correction(self, e: ElementFunctions, q: Any, v_m: Expr, gam: Expr, h: Any, t: Any) -> Expr:
         """Return the GGL correction of an element to the velocity."""
         raise NotImplementedError
 
     def hidden_constraint_terms(
-        self, e: ElementFunctions, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any, t: Any
+        self, e: ElementFunctions, q: Any, v_m: Expr, v: Any, v1: Any, gam: Expr, h: Any, t: Any
     ) -> tuple[Any, Any, Any]:
         """Return the hidden-constraint force, the hidden constraints, and the work of rheonomic constraints."""
         raise NotImplementedError
@@ -155,13 +157,13 @@ def _without_mass(model: ElementType, is_body: bool) -> ElementType:
     return ElementType(*symbols, ca.SX(0), model.V, model.R, model.F, g, invariants, model.velocity_constraints)
 
 
-def _symbols(name: str, count: int) -> Any:
+def _symbols(name: str, count: int) -> Expr:
     return ca.SX.sym(name, count) if count else ca.SX(0, 1)
 
 
-def _stack(blocks: Any, count: int) -> Any:
+def _stack(blocks: Sequence[Expr], count: int) -> Expr:
     return ca.densify(ca.vertcat(*blocks)) if count else ca.SX(0, 1)
 
 
-def _is_zero(residual: Any) -> bool:
+def _is_zero(residual: Expr) -> bool:
     return all(ca.SX(residual[i]).is_zero() for i in range(residual.numel()))

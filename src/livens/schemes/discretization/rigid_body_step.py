@@ -18,6 +18,8 @@ from typing import Any
 
 import casadi as ca
 
+from livens.types import Expr
+
 #: Binary operation by operation code, ten times as fast as the Python operators of CasADi.
 _binary = ca.SX.binary
 
@@ -44,7 +46,7 @@ class BodyInertia:
 class StepKinematics:
     """Kinematics of a step: unknowns, and directors at t, t + h/2 and t + h."""
 
-    u: Any
+    u: Expr
     w: Any
     d_0: list[Any]
     d_mid: list[Any]
@@ -54,17 +56,17 @@ class StepKinematics:
     extra: Any = field(default_factory=lambda: ca.SX(0, 1))
 
     @property
-    def q_increment_rate(self) -> Any:
+    def q_increment_rate(self) -> Expr:
         """``(q1 - q0)/h``."""
         return ca.vertcat(self.u, *self.d_dot)
 
     @property
-    def all_symbols(self) -> list[Any]:
+    def all_symbols(self) -> list[Expr]:
         """All quantities that depend on the unknowns."""
         return [*self.unknowns, *self.d_mid, *self.d_1, *self.d_dot]
 
     @property
-    def unknowns(self) -> list[Any]:
+    def unknowns(self) -> list[Expr]:
         """Unknowns, block by block."""
         return [self.u, self.w, *([self.extra] if self.extra.numel() else [])]
 
@@ -93,11 +95,11 @@ class RigidBodyStep:
         return self.dim + self.n_rot + self.n_extra
 
     # -- kinematics ---------------------------------------------------------------------------------------------------
-    def split_coordinates(self, q: Any) -> list[Any]:
+    def split_coordinates(self, q: Expr) -> list[Expr]:
         """Split a coordinate vector into centre and directors."""
         return [q[self.dim * i : self.dim * (i + 1)] for i in range(1 + self.n_directors)]
 
-    def cayley_update(self, y: Any, q: Any, h: Any) -> StepKinematics:
+    def cayley_update(self, y: Expr, q: Expr, h: Expr) -> StepKinematics:
         """Return the step kinematics: directors at t, t + h/2 and t + h, and their rates."""
         if not self.n_directors:
             return StepKinematics(y, ca.SX(0, 1), [], [], [], [])
@@ -113,24 +115,24 @@ class RigidBodyStep:
         d_dot = [self.cross_with(w, d) for d in d_mid]
         return StepKinematics(u, w, d_0, d_mid, d_1, d_dot, extra if self.n_extra else ca.SX(0, 1))
 
-    def cross_with(self, w: Any, d: Any) -> Any:
+    def cross_with(self, w: Expr, d: Expr) -> Expr:
         """Return ``w x d``."""
         return cross(w, d) if self.dim == 3 else w * perp(d)
 
-    def total_moment(self, arms: list[Any], forces: list[Any]) -> Any:
+    def total_moment(self, arms: list[Any], forces: list[Any]) -> Expr:
         """Return the torque ``sum arm_i x force_i``; a scalar in the plane."""
         if self.dim == 3:
             return sum((cross(x, f) for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(3))
         return sum((x[0] * f[1] - x[1] * f[0] for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(1))
 
-    def initial_guess(self, q: Any, v: Any) -> Any:
+    def initial_guess(self, q: Expr, v: Expr) -> Expr:
         """Return the initial guess: velocity, and angular velocity of the directors."""
         if not self.n_directors:
             return v
         moment = self.total_moment(self.split_coordinates(q)[1:], self.split_coordinates(v)[1:])
         return ca.vertcat(v[: self.dim], moment / 2)
 
-    def final_pose(self, b: StepKinematics, q: Any, h: Any) -> tuple[Any, list[Any]]:
+    def final_pose(self, b: StepKinematics, q: Expr, h: Expr) -> tuple[Any, list[Any]]:
         """Return centre and directors at t + h, with the orthonormality of the directors restored to round-off."""
         centre = q[: self.dim] + h * b.u
         if not self.n_directors:
@@ -142,7 +144,7 @@ class RigidBodyStep:
     # -- variations ---------------------------------------------------------------------------------------------------
     # The Newton variations are those of u and of the rotation at t + h, eta. They change the directors by h eta x d1,
     # so that no derivative of the Cayley map is needed. The change of w follows from `inverse_tangent`.
-    def kinematic_jacobian(self, b: StepKinematics) -> Any:
+    def kinematic_jacobian(self, b: StepKinematics) -> Expr:
         """Return the derivative of ``(q1 - q0)/h`` with respect to the variations."""
         jacobian = ca.SX(self.dim * (1 + self.n_directors), self.n_unknowns)
         jacobian[: self.dim, : self.dim] = ca.SX.eye(self.dim)
@@ -152,7 +154,7 @@ class RigidBodyStep:
             )
         return jacobian
 
-    def inverse_tangent(self, b: StepKinematics, h: Any) -> Any:
+    def inverse_tangent(self, b: StepKinematics, h: Expr) -> Any:
         """Return the derivative of the unknowns with respect to the variations: ``dw = (I - a^ + a a^T) eta``."""
         tangent = ca.SX(ca.SX.eye(self.n_unknowns))
         a = h / 2 * b.w
@@ -163,8 +165,8 @@ class RigidBodyStep:
         return tangent
 
     def balance_jacobians(
-        self, b: StepKinematics, old: BodyState, element_residual: Any, inertia: BodyInertia, h: Any
-    ) -> tuple[Any, Any]:
+        self, b: StepKinematics, old: BodyState, element_residual: Expr, inertia: BodyInertia, h: Expr
+    ) -> tuple[Expr, Expr]:
         """Return the derivatives of the body residual with respect to variations and to the element residuals."""
         free = StepKinematics(
             _symbols_like(b.u),
@@ -191,8 +193,8 @@ class RigidBodyStep:
 
     # -- momenta ------------------------------------------------------------------------------------------------------
     def final_velocity(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
-    ) -> Any:
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
+    ) -> Expr:
         """Return velocities of centre and directors at t + h."""
         raise NotImplementedError
 
@@ -200,21 +202,21 @@ class RigidBodyStep:
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
+        h: Expr,
     ) -> Any:
         """Return the residual of the body, one equation per unknown."""
         raise NotImplementedError
 
     def final_state(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
     ) -> BodyState:
         """Return the state of the body at t + h."""
         raise NotImplementedError
 
-    def momenta(self, v: Any, inertia: BodyInertia) -> Any:
+    def momenta(self, v: Expr, inertia: BodyInertia) -> Expr:
         """Return the momenta of centre and directors from their velocities."""
         phi, *directors = self.split_coordinates(v)
         E = inertia.euler_tensor
@@ -232,18 +234,18 @@ class DirectorStep(RigidBodyStep):
     """
 
     def final_velocity(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
-    ) -> Any:
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
+    ) -> Expr:
         return 2 * b.q_increment_rate - old.v
 
     def residual(
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
+        h: Expr,
     ) -> Any:
         r = 2 * self.momenta(b.q_increment_rate, inertia) - 2 * old.p + element_residual
         if not self.n_directors:
@@ -252,7 +254,7 @@ class DirectorStep(RigidBodyStep):
         return ca.vertcat(phi, self.total_moment(b.d_mid, directors))
 
     def final_state(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
     ) -> BodyState:
         phi, directors = self.final_pose(b, old.q, h)
         p = 2 * self.momenta(b.q_increment_rate, inertia) - old.p
@@ -276,12 +278,12 @@ class LieGroupStep(RigidBodyStep):
     """
 
     def twice_mean_momenta(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
-    ) -> tuple[Any, Any]:
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
+    ) -> tuple[Expr, Expr]:
         """Return twice the mean of linear and angular momentum of t and t + h."""
         return 2 * inertia.mass * b.u, 2 * self.body_momentum(b, inertia)
 
-    def body_momentum(self, b: StepKinematics, inertia: BodyInertia) -> Any:
+    def body_momentum(self, b: StepKinematics, inertia: BodyInertia) -> Expr:
         """Return the mean body angular momentum ``J W``."""
         if not self.n_directors:
             return ca.SX(0, 1)
@@ -290,7 +292,7 @@ class LieGroupStep(RigidBodyStep):
             return trace * b.w
         return (trace * ca.SX.eye(3) - inertia.euler_tensor) @ (ca.horzcat(*b.d_0).T @ b.w)
 
-    def angular_velocity(self, body_angular_momentum: Any, directors: list[Any], inertia: BodyInertia) -> Any:
+    def angular_velocity(self, body_angular_momentum: Expr, directors: list[Any], inertia: BodyInertia) -> Expr:
         """Return the spatial angular velocity of a body angular momentum."""
         trace = ca.trace(inertia.euler_tensor)
         if self.dim == 2:
@@ -298,15 +300,15 @@ class LieGroupStep(RigidBodyStep):
         return ca.horzcat(*directors) @ solve_3x3(trace * ca.SX.eye(3) - inertia.euler_tensor, body_angular_momentum)
 
     def final_velocity(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
-    ) -> Any:
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
+    ) -> Expr:
         return self.lift_twist(
             self.final_twist(b, old, *self.twice_mean_momenta(b, old, ggl_correction, inertia, h), inertia), b
         )
 
     def final_twist(
-        self, b: StepKinematics, old: BodyState, twice_p: Any, twice_body_momentum: Any, inertia: BodyInertia
-    ) -> Any:
+        self, b: StepKinematics, old: BodyState, twice_p: Expr, twice_body_momentum: Expr, inertia: BodyInertia
+    ) -> Expr:
         """Return the twist at t + h: velocity of the centre and angular velocity."""
         linear = (twice_p - old.p[: self.dim]) / inertia.mass
         if not self.n_directors:
@@ -315,7 +317,7 @@ class LieGroupStep(RigidBodyStep):
             linear, self.angular_velocity(twice_body_momentum - old.body_angular_momentum, b.d_1, inertia)
         )
 
-    def lift_twist(self, twist: Any, b: StepKinematics) -> Any:
+    def lift_twist(self, twist: Expr, b: StepKinematics) -> Expr:
         """Return the velocities of centre and directors at t + h from a twist."""
         return ca.vertcat(twist[: self.dim], *(self.cross_with(twist[self.dim :], d) for d in b.d_1))
 
@@ -323,10 +325,10 @@ class LieGroupStep(RigidBodyStep):
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
+        h: Expr,
     ) -> Any:
         twice_p, twice_body_momentum = self.twice_mean_momenta(b, old, ggl_correction, inertia, h)
         torque = self.torque(b, old, element_residual, ggl_correction, inertia, h) if self.n_directors else None
@@ -336,12 +338,12 @@ class LieGroupStep(RigidBodyStep):
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        twice_p: Any,
-        twice_body_momentum: Any,
-        torque: Any,
-        h: Any,
-    ) -> Any:
+        element_residual: Expr,
+        twice_p: Expr,
+        twice_body_momentum: Expr,
+        torque: Expr | None,
+        h: Expr,
+    ) -> Expr:
         """Return the residual for these mean momenta and this torque."""
         linear = twice_p - 2 * old.p[: self.dim] + element_residual[: self.dim]
         if not self.n_directors:
@@ -352,8 +354,8 @@ class LieGroupStep(RigidBodyStep):
         return ca.vertcat(linear, after - ca.horzcat(*b.d_0) @ old.body_angular_momentum + torque)
 
     def balance_jacobians(
-        self, b: StepKinematics, old: BodyState, element_residual: Any, inertia: BodyInertia, h: Any
-    ) -> tuple[Any, Any]:
+        self, b: StepKinematics, old: BodyState, element_residual: Expr, inertia: BodyInertia, h: Expr
+    ) -> tuple[Expr, Expr]:
         """Return the balance Jacobians of ``R1 Pi1 - R0 Pi0 + sum dm_i x r_i`` with ``Pi1 = 2 J W - Pi0``::
 
             -h l1^ + 2 R1 J R0^T (I - a^ + a a^T) + h/2 sum (d1_i r_i^T - d1_i.r_i I)
@@ -378,8 +380,8 @@ class LieGroupStep(RigidBodyStep):
         return total, d_dresidual
 
     def momentum_increments(
-        self, b: StepKinematics, element_residual: Any, inertia: BodyInertia, h: Any
-    ) -> tuple[Any, Any]:
+        self, b: StepKinematics, element_residual: Expr, inertia: BodyInertia, h: Expr
+    ) -> tuple[Expr, Expr]:
         """Return the increments of both momenta from the projected residual of all elements (negative impulses).
 
         By the momentum balance they equal ``2 m u - 2 p0`` and ``2 J W - 2 Pi0``, but small increments keep their
@@ -395,16 +397,16 @@ class LieGroupStep(RigidBodyStep):
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
-    ) -> Any:
+        h: Expr,
+    ) -> Expr:
         """Return ``-h tau`` with lever arms at the midpoint of the step."""
         return self.total_moment(b.d_mid, self.split_coordinates(element_residual)[1:])
 
     def final_state(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
     ) -> BodyState:
         phi, directors = self.final_pose(b, old.q, h)
         twice_p, twice_body_momentum = self.twice_mean_momenta(b, old, ggl_correction, inertia, h)
@@ -428,8 +430,8 @@ class GGLStep(LieGroupStep):
     """
 
     def twice_mean_momenta(
-        self, b: StepKinematics, old: BodyState, ggl_correction: Any, inertia: BodyInertia, h: Any
-    ) -> tuple[Any, Any]:
+        self, b: StepKinematics, old: BodyState, ggl_correction: Expr, inertia: BodyInertia, h: Expr
+    ) -> tuple[Expr, Expr]:
         twice_p, twice_body_momentum = super().twice_mean_momenta(b, old, ggl_correction, inertia, h)
         twice_p -= 2 * ggl_correction[: self.dim]
         if not self.n_directors:
@@ -444,7 +446,7 @@ class GGLStep(LieGroupStep):
             twice_body_momentum -= 2 * cross(axis, ca.horzcat(*forward).T @ force)
         return twice_p, twice_body_momentum
 
-    def ggl_momenta(self, b: StepKinematics, ggl_correction: Any, h: Any) -> tuple[Any, Any]:
+    def ggl_momenta(self, b: StepKinematics, ggl_correction: Expr, h: Expr) -> tuple[Expr, Expr]:
         """Return the GGL part of both momenta: ``FV_phi`` and ``sum_i e_i x s_i``."""
         if not self.n_directors:
             return ggl_correction[: self.dim], ca.SX(0, 1)
@@ -463,11 +465,11 @@ class GGLStep(LieGroupStep):
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
-    ) -> Any:
+        h: Expr,
+    ) -> Expr:
         lie_torque = super().torque(b, old, element_residual, ggl_correction, inertia, h)
         mean = (old.v + self.final_velocity(b, old, ggl_correction, inertia, h)) / 2
         return lie_torque + h * self.total_moment(
@@ -478,10 +480,10 @@ class GGLStep(LieGroupStep):
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
+        h: Expr,
     ) -> tuple[Any, ...]:
         """Return the Jacobians of the GGL equations of a body.
 
@@ -534,7 +536,7 @@ class GGLStep(LieGroupStep):
         kinematic_jacobian, inverse_tangent = self.kinematic_jacobian(b), self.inverse_tangent(b, h)
         director_jacobian = kinematic_jacobian[self.dim :, :] if self.n_directors else ca.SX(0, self.n_unknowns)
 
-        def total() -> Any:
+        def total() -> Expr:
             of_unknown, of_mid, of_end, of_rates = (jacobians.pop(0) for _ in range(4))
             return (
                 of_unknown @ inverse_tangent
@@ -549,35 +551,35 @@ class GGLStep(LieGroupStep):
         return (*blocks, kinematic_jacobian, inverse_tangent)
 
 
-def _symbols_like(vector: Any) -> Any:
+def _symbols_like(vector: Expr) -> Expr:
     return ca.SX.sym("b", vector.numel()) if vector.numel() else ca.SX(0, 1)
 
 
-def _symbol_lists_like(vectors: list[Any]) -> list[Any]:
+def _symbol_lists_like(vectors: list[Any]) -> list[Expr]:
     return [_symbols_like(vector) for vector in vectors]
 
 
-def skew(a: Any) -> Any:
+def skew(a: Expr) -> Expr:
     """Return the skew-symmetric matrix of ``a x``."""
     return ca.skew(a)
 
 
-def cross(a: Any, b: Any) -> Any:
+def cross(a: Expr, b: Expr) -> Any:
     """Return ``a x b``, written out, as CasADi's version keeps products with zero."""
     (a0, a1, a2), (b0, b1, b2) = ca.SX(a).elements(), ca.SX(b).elements()
 
-    def minor(a: Any, b: Any, c: Any, d: Any) -> Any:
+    def minor(a: Any, b: Any, c: Any, d: Any) -> Expr:
         return _binary(ca.OP_SUB, _binary(ca.OP_MUL, a, b), _binary(ca.OP_MUL, c, d))
 
     return ca.vertcat(minor(a1, b2, a2, b1), minor(a2, b0, a0, b2), minor(a0, b1, a1, b0))
 
 
-def perp(d: Any) -> Any:
+def perp(d: Expr) -> Expr:
     """Return a vector of the plane rotated by 90 degrees counter-clockwise."""
     return ca.vertcat(-d[1], d[0])
 
 
-def solve_3x3(J: Any, b: Any) -> Any:
+def solve_3x3(J: Expr, b: Expr) -> Expr:
     """Return ``J^-1 b`` of a symmetric 3 x 3 matrix, by its cofactors."""
     columns = [J[:, i] for i in range(3)]
     cofactors = [cross(columns[(i + 1) % 3], columns[(i + 2) % 3]) for i in range(3)]

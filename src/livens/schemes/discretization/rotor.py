@@ -24,6 +24,7 @@ from livens.errors import InputError
 from livens.models.director_bodies import inertia_function
 from livens.models.system import System
 from livens.schemes.discretization.rigid_body_step import BodyInertia, BodyState, LieGroupStep, StepKinematics
+from livens.types import Expr
 
 #: Number of series terms: sin(x)/x to round-off for x <= pi, atanh(z)/z for z <= 0.15 (change of spin in one step).
 _SINC_TERMS, _ATANH_TERMS = 14, 10
@@ -41,11 +42,11 @@ class RotorStep(LieGroupStep):
         super().__init__(dimension, directors)
         self.n_extra = 3
 
-    def initial_guess(self, q: Any, v: Any) -> Any:
+    def initial_guess(self, q: Expr, v: Expr) -> Expr:
         rigid_guess = super().initial_guess(q, v)
         return ca.vertcat(rigid_guess, ca.horzcat(*self.split_coordinates(q)[1:]).T @ rigid_guess[3:])
 
-    def body_momentum(self, b: StepKinematics, inertia: BodyInertia) -> Any:
+    def body_momentum(self, b: StepKinematics, inertia: BodyInertia) -> Expr:
         """Return ``(Pi0 + Pi1)/2``."""
         return ca.vertcat(*(J * s for J, s in zip(_principal_moments(inertia), ca.vertsplit(b.extra), strict=True)))
 
@@ -53,10 +54,10 @@ class RotorStep(LieGroupStep):
         self,
         b: StepKinematics,
         old: BodyState,
-        element_residual: Any,
-        ggl_correction: Any,
+        element_residual: Expr,
+        ggl_correction: Expr,
         inertia: BodyInertia,
-        h: Any,
+        h: Expr,
     ) -> Any:
         moments = ca.vertcat(*_principal_moments(inertia))
         mean = self.body_momentum(b, inertia)
@@ -86,13 +87,15 @@ def check_rotors(system: System, body_momenta: np.ndarray, k: np.ndarray, h: flo
             )
 
 
-def _principal_moments(inertia: BodyInertia) -> tuple[Any, Any, Any]:
+def _principal_moments(inertia: BodyInertia) -> tuple[Expr, Expr, Expr]:
     """Return the principal moments of inertia; the rotor axis is the third axis of the body."""
     across = inertia.euler_tensor[1, 1] + inertia.euler_tensor[2, 2]
     return across, across, inertia.euler_tensor[0, 0] + inertia.euler_tensor[1, 1]
 
 
-def corrected_discrete_gradient(Pi0: Any, Pi1: Any, across: Any, along: Any, h: Any) -> Any:
+def corrected_discrete_gradient(
+    Pi0: Expr | ca.DM, Pi1: Expr | ca.DM, across: Expr | float, along: Expr | float, h: Expr | float
+) -> Expr:
     """Return ``DG K_h``, a discrete gradient of the corrected kinetic energy between two body angular momenta."""
     s0, s1 = Pi0[2], Pi1[2]
     beta, xi = h / (2 * across), h / (2 * along)  # times Pi3
@@ -105,7 +108,7 @@ def corrected_discrete_gradient(Pi0: Any, Pi1: Any, across: Any, along: Any, h: 
     return ca.vertcat(transverse, _spin_rate(s0, s1, xi, h) + squares * B_difference / (2 * across))
 
 
-def corrected_energy(Pi: Any, across: Any, along: Any, h: Any) -> Any:
+def corrected_energy(Pi: Expr, across: float, along: float, h: float) -> Expr:
     """Return the corrected kinetic energy ``K_h`` of a body angular momentum."""
     s, zero = Pi[2], ca.SX(0)
     beta, xi = h / (2 * across), h / (2 * along)
@@ -118,7 +121,7 @@ def corrected_energy(Pi: Any, across: Any, along: Any, h: Any) -> Any:
     return -(4 * along / h**2) * ca.log(ca.cos(xi * s)) + B * (Pi[0] ** 2 + Pi[1] ** 2) / 2
 
 
-def _spin_rate(s0: Any, s1: Any, xi: Any, h: Any) -> Any:
+def _spin_rate(s0: Expr | ca.DM, s1: Expr | ca.DM, xi: Expr | float, h: Expr | float) -> Expr:
     """Return ``(A(s1) - A(s0))/(s1 - s0) = (2/h) tan(x) atanh(z)/z tan(d)/d``, ``z = tan(x) tan(d)``.
 
     x is the mean of both angles xi s, d half their difference.
@@ -132,14 +135,14 @@ def _spin_rate(s0: Any, s1: Any, xi: Any, h: Any) -> Any:
     return 2 / h * ca.tan(x) * over * series
 
 
-def _sinc(x: Any) -> Any:
+def _sinc(x: Expr | ca.DM) -> Expr:
     series = ca.SX(0)
     for k in reversed(range(_SINC_TERMS)):
         series = series * x**2 + (-1) ** k / math.factorial(2 * k + 1)
     return series
 
 
-def _sinc_divided_difference(x0: Any, x1: Any, scale: Any) -> tuple[Any, Any, Any]:
+def _sinc_divided_difference(x0: Expr | ca.DM, x1: Expr | ca.DM, scale: Expr | float) -> tuple[Expr, Expr, Expr]:
     """Return ``sin(x)/x`` at ``x = scale s`` and its divided difference in s, both by Horner's rule in x^2."""
     y0, y1 = x0**2, x1**2
     low, high, difference = ca.SX(0), ca.SX(0), ca.SX(0)
@@ -150,14 +153,14 @@ def _sinc_divided_difference(x0: Any, x1: Any, scale: Any) -> tuple[Any, Any, An
     return low, high, difference * scale * (x0 + x1)
 
 
-def _sec_divided_difference(s0: Any, s1: Any, scale: Any) -> tuple[Any, Any, Any]:
+def _sec_divided_difference(s0: Expr | ca.DM, s1: Expr | ca.DM, scale: Expr | float) -> tuple[Any, Any, Any]:
     """Return ``1/cos(scale s)`` at s0 and s1, and its divided difference in s."""
     cos0, cos1 = ca.cos(scale * s0), ca.cos(scale * s1)
     x, d = scale * (s0 + s1) / 2, scale * (s1 - s0) / 2
     return 1 / cos0, 1 / cos1, scale * ca.sin(x) * _sinc(d) / (cos0 * cos1)
 
 
-def _product_divided_difference(f: tuple[Any, Any, Any], g: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def _product_divided_difference(f: tuple[Expr, Expr, Expr], g: tuple[Any, Any, Any]) -> tuple[Expr, Expr, Expr]:
     """Return the values of a product at s0 and s1, and its divided difference."""
     difference = (f[0] + f[1]) / 2 * g[2] + (g[0] + g[1]) / 2 * f[2]
     return f[0] * g[0], f[1] * g[1], difference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import casadi as ca
@@ -14,6 +14,7 @@ from livens.schemes.discretization.quasi_velocities import quasi_velocities
 from livens.schemes.discretization.semi_explicit_step import ScalingFunction, force_split
 from livens.schemes.scaling import Scaling, StiffnessEstimate
 from livens.schemes.scaling.stiffness import estimate_velocity
+from livens.types import Expr, FloatArray
 
 #: Lower bound of squared displacements and stiffnesses, which prevents 0/0 at rest.
 _TINY_SQUARE = 1e-300
@@ -27,8 +28,8 @@ def scaling_function(system: System, scaling: Scaling | StiffnessEstimate, alpha
         return _estimated_scaling(system, scaling.min_omega2, alpha)
     velocities = quasi_velocities(system)
 
-    def evaluate(q: Any, u: Any, t: Any, last_h: Any, unit: Any, k: Any) -> Any:
-        def inverse_effective_mass(force: Any) -> Any:
+    def evaluate(q: Any, u: Expr, t: Any, last_h: Any, unit: Any, k: Any) -> Expr | None:
+        def inverse_effective_mass(force: Expr) -> Expr:
             """Return ``f.M^-1 f``, the inverse effective mass of a force of unit size."""
             generalized = velocities.generalized_force(q, force)
             return ca.dot(
@@ -48,7 +49,7 @@ def _estimated_scaling(system: System, min_omega2: float, alpha: float) -> Scali
     """
     forces, velocities = force_split(system), quasi_velocities(system)
 
-    def evaluate(q: Any, u: Any, t: Any, last_h: Any, unit: Any, k: Any) -> Any:
+    def evaluate(q: Any, u: Expr, t: Any, last_h: Any, unit: Any, k: Any) -> Expr:
         force_here = forces.evaluate(forces.expensive, q, u, t, k).force
         accelerations = velocities.accelerations(q, u, force_here, k, gyroscopic=False)
         mean = estimate_velocity(u, alpha * last_h / 2 * accelerations)
@@ -81,7 +82,13 @@ def initial_value(scale: Callable[[float], float], scaling: Any, h: float) -> fl
 
 
 def initial_scaling(
-    system: System, scale: ScalingFunction, scaling: Any, values: Any, t: float, h: float, k: Any
+    system: System,
+    scale: ScalingFunction,
+    scaling: Any,
+    values: Mapping[str, FloatArray],
+    t: float,
+    h: float,
+    k: FloatArray,
 ) -> float:
     """Return the scaling before the first step; an estimate uses the evaluation point of the step that it leads to."""
     q, v, size = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n), ca.SX.sym("h")

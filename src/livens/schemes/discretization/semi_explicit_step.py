@@ -12,6 +12,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -27,19 +28,20 @@ from livens.schemes.core.step_equations import ExternalForceSlot, StepGraph
 from livens.schemes.discretization import free_rotation
 from livens.schemes.discretization.phase_space_map import StepExpressions, map_step_graph
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
+from livens.types import Expr, FloatArray
 
 
 @dataclass(frozen=True)
 class ForceTerms:
     """Generalized force on u, its non-conservative part, power of time-dependent potentials, and dissipated power."""
 
-    force: Any
+    force: Expr
     nonconservative: Any
     potential_power: Any
     dissipated_power: Any
 
     @property
-    def stacked(self) -> Any:
+    def stacked(self) -> Expr:
         return ca.densify(ca.vertcat(self.force, self.nonconservative, self.potential_power, self.dissipated_power))
 
 
@@ -73,7 +75,7 @@ class ForceSplit:
             )
         return self._functions[model]
 
-    def evaluate(self, elements: Sequence[int], q: Any, u: Any, t: Any, k: Any) -> ForceTerms:
+    def evaluate(self, elements: Sequence[int], q: Any, u: Expr, t: Any, k: Any) -> ForceTerms:
         """Evaluate the forces of these elements at (q, u)."""
         system, n = self.system, self.system.n
         v = self.velocities.to_qdot(q, u)
@@ -160,7 +162,7 @@ class ExplicitPoint:
     #: Bodies in space have torques in A, not angular accelerations.
     torques: bool = True
 
-    def __call__(self, forces: ForceSplit, q: Any, u: Any, change: Any, t: Any, h: Any, k: Any) -> Any:
+    def __call__(self, forces: ForceSplit, q: Any, u: Any, change: Any, t: Any, h: Any, k: Any) -> Expr:
         """Return A for a step of size h from (q, u), after a step that changed u by `change`.
 
         Entries with constant diagonal mass are accelerations; bodies in space have torques.
@@ -176,7 +178,7 @@ class ExplicitPoint:
         )
         return ca.vertcat(rates, terms.stacked[tw.size :])
 
-    def query_point(self, forces: ForceSplit, q: Any, u: Any, change: Any, t: Any, h: Any) -> Any:
+    def query_point(self, forces: ForceSplit, q: Expr, u: Expr, change: Expr, t: Expr, h: Expr) -> Expr:
         """Return the query point of an external force for a step: coordinates, velocities, and time."""
         q_eval = forces.velocities.retract(q, self.alpha * h * u) if self.alpha else q
         u_eval = u + self.alpha * change if self.extrapolate_velocity else u
@@ -206,7 +208,7 @@ class SemiExplicitStep:
         self.enforced = tuple(i for i in self.forces.constraints if i not in removed_constraints)
         self.implicit_dofs = self.forces.implicit_dofs(beta, self.enforced)
 
-    def initial_force(self, q: Any, v: Any, t: Any, h: Any, k: Any) -> Any:
+    def initial_force(self, q: Expr, v: Any, t: Any, h: Any, k: Any) -> Any:
         """Return A of the first step; the missing previous acceleration does not reduce the order."""
         u = self.velocities.from_qdot(q, v)
         return self.explicit_point(self.forces, q, u, ca.SX.zeros(self.velocities.size), t, h, k)
@@ -225,7 +227,7 @@ class SemiExplicitStep:
             graph, external_force=ExternalForceSlot(external_force, layout["asked"].start, n, layout["box"].start)
         )
 
-    def _add_external_force(self, old: Any, A: Any, k: Any) -> Any:
+    def _add_external_force(self, old: SimpleNamespace, A: Expr, k: Expr) -> Expr:
         """Return A with the external force, which is applied at its query point."""
         if self.system.external_force is None:
             return A
@@ -234,7 +236,7 @@ class SemiExplicitStep:
         force = tw.generalized_force(q_query, old.box[:n])
         return A + ca.vertcat(tw.explicit_rates(q_query, force, k), force, 0, dissipated_power(old.box[n:]))
 
-    def build_step(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> StepExpressions:
+    def build_step(self, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> StepExpressions:
         f, tw, size = self.forces, self.velocities, self.velocities.size
         unit = h
         if self.scaling is not None:
@@ -288,14 +290,18 @@ class SemiExplicitStep:
         initial_guess = {"mean_velocity": u0[implicit], "lam": old.multipliers[list(self.enforced)]}
         return new, [*residual, constraint_residual], initial_guess
 
-    def _implicit_force(self, elements: list[int], b: float, old: Any, u0: Any, u: Any, t: Any, h: Any, k: Any) -> Any:
+    def _implicit_force(
+        self, elements: list[int], b: float, old: SimpleNamespace, u0: Expr, u: Expr, t: Expr, h: Expr, k: Expr
+    ) -> tuple[Expr, ForceTerms]:
         """Return ``B((1-b) z0 + b z1)`` of these elements, as accelerations for constant diagonal mass."""
         tw = self.velocities
         q_eval, u_eval = free_rotation.configuration(tw, old.q, u0, u, h, b), u0 + 2 * b * (u - u0)
         terms = self.forces.evaluate(elements, q_eval, u_eval, t + b * h, k)
         return tw.explicit_rates(q_eval, terms.force, k), terms
 
-    def _constraint_terms(self, old: Any, x: Any, u0: Any, u: Any, t: Any, h: Any, k: Any) -> tuple[Any, Any, Any]:
+    def _constraint_terms(
+        self, old: SimpleNamespace, x: SimpleNamespace, u0: Expr, u: Expr, t: Expr, h: Expr, k: Expr
+    ) -> tuple[Expr, Expr, Expr]:
         """Return ``-G(q_m)^T lam`` on u, the constraints at t + h, and the power of rheonomic constraints."""
         tw = self.velocities
         if not self.enforced:
@@ -307,8 +313,8 @@ class SemiExplicitStep:
         return tw.explicit_rates(q_m, reaction, k), g / h, ca.dot(g_t, x.lam)
 
     def _residual(
-        self, old: Any, u0: Any, u: Any, acceleration: Any, reaction: Any, q_1: Any, h: Any, k: Any
-    ) -> list[Any]:
+        self, old: SimpleNamespace, u0: Expr, u: Expr, acceleration: Expr, reaction: Expr, q_1: Any, h: Expr, k: Expr
+    ) -> list[Expr]:
         """Return the residual of the mean velocities: velocities for constant diagonal mass, else momenta."""
         tw = self.velocities
         if not self.implicit_dofs:
@@ -333,8 +339,8 @@ class SemiExplicitStep:
 
 
 def initial_semi_explicit_state(
-    system: System, explicit_point: ExplicitPoint, values: Mapping[str, Any], t: float, h: float, k: Any
-) -> dict[str, Any]:
+    system: System, explicit_point: ExplicitPoint, values: Mapping[str, FloatArray], t: float, h: float, k: FloatArray
+) -> dict[str, FloatArray]:
     """Return the initial scheme state: A of the first step, and the external force at its query point."""
     A, query = initial_force_function(system, explicit_point)(values["q"], values["v"], t, h, k)
     scheme_state: dict[str, Any] = {"A": np.array(A).ravel()}
@@ -349,7 +355,7 @@ def initial_semi_explicit_state(
 
 def explicit_force_of_momenta(
     system: System, explicit_point: ExplicitPoint, q: Any, p: Any, t: Any, h: Any, k: Any
-) -> Any:
+) -> Expr:
     """Return A of the first step as an expression of coordinates and momenta."""
     velocities = quasi_velocities(system)
     return explicit_point(
@@ -387,7 +393,7 @@ def solve_if_diagonal_linear(
     residual_at_zero = ca.substitute(graph.residual, graph.x, ca.SX.zeros(n))
     solution = -residual_at_zero / graph.jac_values
 
-    def build_explicit_step(old: Any, x: Any, h: Any, t: Any, k: Any) -> StepExpressions:
+    def build_explicit_step(old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> StepExpressions:
         z = ca.vertcat(*(vars(old)[name] for name in layout.sizes))
         c = ca.vertcat(h, t, k)
         x_solution = ca.Function("x", [graph.z, graph.c], [solution])(z, c)

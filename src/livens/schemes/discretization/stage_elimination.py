@@ -8,12 +8,14 @@ of size h, the round-off of the coefficients is multiplied by h too, which limit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from livens.errors import InputError
+from livens.types import Expr, FloatArray
 
 #: Absolute tolerance below which coefficients are treated as zero.
 _ROUNDOFF = 1e-12
@@ -106,11 +108,11 @@ class StageElimination:
         return w
 
 
-def _flush_zeros(values: Any) -> Any:
+def _flush_zeros(values: FloatArray) -> FloatArray:
     return np.where(np.abs(values) < _ROUNDOFF, 0.0, values)
 
 
-def weighted_sum(weights: Any, terms: Any, total: Any) -> Any:
+def weighted_sum(weights: FloatArray, terms: Sequence[Expr], total: Expr | float) -> Any:
     """Return ``start + sum_i weights_i terms_i``, without terms of zero weight."""
     for weight, term in zip(weights, terms, strict=True):
         if weight:

@@ -16,6 +16,7 @@ from livens.schemes.core.scheme import Requirement, Scheme
 from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapScheme, as_hamiltonian
 from livens.schemes.scaling import Scaling, user_scaling
+from livens.types import Expr, FloatArray
 
 CONSERVATIVE = Requirement("conservative", "forces that have a potential, and nothing that depends on time")
 SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
@@ -59,7 +60,7 @@ class TimeTransformed(Scheme):
         self.scaling.require(model, self.scaling_arguments, self.name)
         return self.scaling
 
-    def initial_scaling(self, model: Any, k: Any, *state: Any) -> float:
+    def initial_scaling(self, model: Any, k: FloatArray, *state: Any) -> float:
         """Return g in the initial state; raise InputError unless it is finite and positive."""
         scaling = self.checked_scaling(model)
         symbols = [model.x] if "nambu" in model.formulations else [model.q, model.p]
@@ -89,14 +90,14 @@ class TimeTransformedMap(TimeTransformed, MapScheme):
         self.checked_scaling(as_hamiltonian(model))
         return super().equations(model, removed_constraints)
 
-    def g(self, phase: HamiltonianFunctions, q: Any, p: Any) -> Any:
+    def g(self, phase: HamiltonianFunctions, q: Expr, p: Expr) -> Any:
         """Return the scaling at (q, p)."""
         return phase.evaluate("g", self.checked_scaling(phase.model).expression(phase.model), q, p, 0)
 
-    def g_q(self, phase: HamiltonianFunctions, q: Any, p: Any) -> Any:
+    def g_q(self, phase: HamiltonianFunctions, q: Expr, p: Expr) -> Any:
         m = phase.model
         return phase.evaluate("g_q", ca.gradient(self.checked_scaling(m).expression(m), m.q), q, p, 0)
 
-    def g_p(self, phase: HamiltonianFunctions, q: Any, p: Any) -> Any:
+    def g_p(self, phase: HamiltonianFunctions, q: Expr, p: Expr) -> Any:
         m = phase.model
         return phase.evaluate("g_p", ca.gradient(self.checked_scaling(m).expression(m), m.p), q, p, 0)

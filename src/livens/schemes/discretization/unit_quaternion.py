@@ -10,8 +10,10 @@ from typing import Any
 
 import casadi as ca
 
+from livens.types import Expr
 
-def quaternion_increment_rate(q0: Any, w: Any, h: Any) -> Any:
+
+def quaternion_increment_rate(q0: Expr, w: Expr, h: Expr | float) -> Expr:
     """Return ``(exp(h w/2) o q0 - q0)/h`` without cancellation, with a correction of the norm of q0.
 
     See Kinon and Betsch 2024, eq. 105.
@@ -26,21 +28,21 @@ def quaternion_increment_rate(q0: Any, w: Any, h: Any) -> Any:
     return chord + (1 - ca.dot(q0, q0)) / (2 * h) * (q0 + h * chord)  # prevents a random walk of the norm
 
 
-def free_rotation_guess(q0: Any, v0: Any, h: Any) -> Any:
+def free_rotation_guess(q0: Expr, v0: Expr, h: Expr) -> Expr:
     """Return an initial guess of ``(q1 - q0)/h``: the chord of a free rotation with the angular velocity of v0."""
     return quaternion_increment_rate(q0, 2 * E(q0) @ v0, h)
 
 
-def unit_norm_multiplier(q_m: Any, r: Any, h: Any) -> Any:
+def unit_norm_multiplier(q_m: Expr, r: Expr, h: Expr) -> Expr:
     """Return the least-squares solution lam of ``r + h lam q_m = 0``; the remainder is normal to q_m."""
     return -ca.dot(q_m, r) / (h * ca.dot(q_m, q_m))
 
 
-def G(q: Any) -> Any:
+def G(q: Expr) -> Expr:
     """Return ``G(q)`` of Kinon and Betsch 2024, (35a): ``Omega = 2 G(q) v`` is the convective angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
 
 
-def E(q: Any) -> Any:
+def E(q: Expr) -> Any:
     """Return ``E(q)`` of Kinon and Betsch 2024, (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) + ca.skew(q[1:]))

@@ -10,19 +10,24 @@ so ``D`` is a discrete gradient of the angle, and ``Dw(q_m)^T D`` one in q that 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from livens.models.velocity_constraints import AngleExpressions
 from livens.schemes.discretization.element_scheme import ElementFunctions
+from livens.types import Expr
+
+if TYPE_CHECKING:
+    from livens.models.element import ElementType
+
 
 #: Tangent of the rotation angle of a step below which the series of atan2(x, y)/x is used.
 _SERIES_THRESHOLD = 1e-2
 
 
 def velocity_constraint_forces(
-    e: ElementFunctions, q0: Any, v_m: Any, lam: Any, position_residual: Any, t: Any, h: Any
+    e: ElementFunctions, q0: Expr, v_m: Expr, lam: Expr, position_residual: Expr, t: Expr, h: Expr
 ) -> tuple[Any, Any, Any, Any]:
     """Return forces of the velocity-level constraints, their work, the friction loss, and all constraint residuals.
 
@@ -41,7 +46,7 @@ def velocity_constraint_forces(
     return force, work, friction_loss, ca.vertcat(*([position_residual[:n_position]] if n_position else []), residual)
 
 
-def velocity_constraint_residual(e: ElementFunctions, q0: Any, v_m: Any, t: Any, h: Any) -> tuple[Any, Any]:
+def velocity_constraint_residual(e: ElementFunctions, q0: Expr, v_m: Expr, t: Expr, h: Expr) -> tuple[Expr, Expr]:
     """Return the velocity-level constraints of an element in a step, and their Jacobian in the mean velocity."""
     model = e.model
     assert model.velocity_constraints is not None
@@ -56,15 +61,15 @@ def velocity_constraint_residual(e: ElementFunctions, q0: Any, v_m: Any, t: Any,
         return a, jacobian
     angles = model.velocity_constraints.angles
     angle_rates, angle_gradients = _angle_increments(model, angles, q0, v_m, q_m, h, e.k)
-    jacobian = [ca.jacobian(angles.law, x) for x in (angles.rates, model.v)]
-    law = ca.Function("law", [angles.rates, model.q, model.v, model.t, model.k], [angles.law, *jacobian])
+    law_jacobians = [ca.jacobian(angles.law, x) for x in (angles.rates, model.v)]
+    law = ca.Function("law", [angles.rates, model.q, model.v, model.t, model.k], [angles.law, *law_jacobians])
     a, d_dw, d_dv = law(angle_rates, q_m, v_m, t_m, e.k)
     return a, d_dw @ angle_gradients + d_dv
 
 
 def _angle_increments(
-    model: Any, angles: AngleExpressions, q0: Any, v_m: Any, q_m: Any, h: Any, k: Any
-) -> tuple[Any, Any]:
+    model: ElementType, angles: AngleExpressions, q0: Expr, v_m: Expr, q_m: Expr, h: Expr, k: Expr
+) -> tuple[Expr, Expr]:
     """Return ``Dtheta/h`` of every angle, and the discrete gradients of the angles, one row per angle."""
     w_and_jacobian = ca.Function("of", [model.q, model.k], [angles.cos_sin, ca.jacobian(angles.cos_sin, model.q)])
     w0, _ = w_and_jacobian(q0, k)
@@ -82,7 +87,7 @@ def _angle_increments(
     return ca.vertcat(*angle_rates), ca.vertcat(*angle_gradients)
 
 
-def _atan2_over_x(x: Any, y: Any) -> Any:
+def _atan2_over_x(x: Expr, y: Expr) -> Expr:
     """Return ``atan2(x, y)/x``, by its series where x is small relative to a positive y."""
     is_small = ca.logic_and(y > 0, ca.fabs(x) < _SERIES_THRESHOLD * y)
     z = ca.if_else(is_small, x / ca.if_else(is_small, y, 1), 0) ** 2

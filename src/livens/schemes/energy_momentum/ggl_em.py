@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -14,6 +15,7 @@ from livens.schemes.discretization.element_step import ElementEquations
 from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY, SCLERONOMIC, hidden_constraints
 from livens.schemes.symplectic.livens_variational import MASS_REGULAR_ON_NULLSPACE
+from livens.types import Expr
 
 
 class GGLEnergyMomentum(EnergyMomentum):
@@ -51,20 +53,20 @@ class GGLEnergyMomentum(EnergyMomentum):
         scheme = self if model.separable and model.regular_mass else GGLEnergyMomentumVariableMass(self.gradient)
         return ElementEquations(model, scheme, tuple(removed_constraints))
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, 0 * old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * (x.u_m + x.s), 2 * x.u_m - old.v
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-2 * old.p, 0 * old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return -old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         m = e.model
         q0, Dq, q_m = old.q, h * (x.u_m + x.s), old.q + h / 2 * (x.u_m + x.s)
@@ -108,20 +110,20 @@ class GGLEnergyMomentumVariableMass(GGLEnergyMomentum):
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
         return ElementEquations(model, self, tuple(removed_constraints))
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.w, 2 * x.v_m - old.v
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         return [-old.p, 0 * old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         q0, Dq, q_m, s = old.q, h * x.w, old.q + h / 2 * x.w, x.w - x.v_m
         F, R_v = e.F(q_m, x.v_m, t + h / 2), e.R_v(q_m, x.v_m, t + h / 2)
@@ -141,8 +143,8 @@ class GGLEnergyMomentumVariableMass(GGLEnergyMomentum):
         )
 
     def _kinetic_discrete_gradient(
-        self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, v1: Any, s: Any, gam: Any
-    ) -> Any:
+        self, e: ElementFunctions, q0: Expr, Dq: Expr, v0: Expr, v1: Expr, s: Expr, gam: Expr
+    ) -> Expr:
         """Return ``DG_q (v0.M(q) v1 / 2 + s.M(q) v_m - gam.G(q) v_m)``."""
         m = e.model
         if m.T.is_zero() and not e.m:

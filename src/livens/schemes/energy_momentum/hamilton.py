@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -15,6 +16,7 @@ from livens.schemes.discretization.element_scheme import (
 )
 from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY
+from livens.types import Expr
 
 REGULAR_AUGMENTED_MASS = Requirement(
     "regular_augmented_mass", "a regular mass matrix (or unit quaternions, for which it is made regular)"
@@ -39,10 +41,10 @@ class AugmentedKinetic:
         self._T_q = ca.Function("T_q", [m.q, m.v, m.k], [ca.gradient(T, m.q)])
         self._T_v = ca.Function("T_v", [m.q, m.v, m.k], [ca.gradient(T, m.v)])
 
-    def T_q(self, q: Any, v: Any) -> Any:
+    def T_q(self, q: Expr, v: Expr) -> Expr:
         return self._T_q(q, v, self._k)
 
-    def T_v(self, q: Any, v: Any) -> Any:
+    def T_v(self, q: Expr, v: Expr) -> Expr:
         return self._T_v(q, v, self._k)
 
 
@@ -72,20 +74,20 @@ class HamiltonMidpoint(ElementScheme):
     unknowns = ("v_m", "v1")
     multipliers = ("lam",)
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.v_m, x.v1
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-2 * old.p, old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return -old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         kinetic = AugmentedKinetic(e)
         q_m, v_m, t_m = old.q + h / 2 * x.v_m, x.v_m, t + h / 2
@@ -131,20 +133,20 @@ class HamiltonEM(EnergyMomentum):
     unknowns = ("u", "p_m", "v1")
     multipliers = ("lam",)
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.p, old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.u, x.v1
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [x.u, 2 * (x.p_m - old.p), x.v1]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 2 * x.p_m - old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         m = e.model
         Dq, q_m, t_mid = h * x.u, old.q + h / 2 * x.u, t + h / 2
@@ -196,12 +198,12 @@ class CoEnergy:
         self.dt_dp = ca.Function("t_p", [m.q], [ca.jacobian(t, p)])
         self.dt_dq = ca.Function("t_q", [p], [ca.jacobian(t, m.q)])
 
-    def gradient(self, t: Any) -> Any:
+    def gradient(self, t: Expr) -> Any:
         """Return the gradient ``DT*(t) = A t``."""
         return ca.solve(self._mass, t)
 
 
-def left_multiplication(q: Any) -> Any:
+def left_multiplication(q: Expr) -> Any:
     """Return the left multiplication matrix ``Q_l(q) = [q, G(q)^T]``, Kinon and Betsch 2024, (33a)."""
     G = ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
     return ca.horzcat(q, G.T)

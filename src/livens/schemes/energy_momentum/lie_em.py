@@ -18,6 +18,7 @@ from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.discretization.rigid_body_step import LieGroupStep, RigidBodyStep
 from livens.schemes.discretization.rotor import RotorStep, check_rotors
 from livens.schemes.energy_momentum.livens_em import LivensEM
+from livens.types import Expr, FloatArray
 
 DIRECTOR_BODIES = Requirement("has_frames", "rigid bodies in director coordinates (frames=True)")
 REGULAR_INERTIA = Requirement("has_regular_inertia", "bodies whose principal moments of inertia are all positive")
@@ -59,11 +60,13 @@ class LieEM(RigidBodyScheme, Scheme):
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
         return RigidBodyEquations(model, self, tuple(removed_constraints))
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: System, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         body_momenta = body_angular_momenta(model, values["q"], values["p"])
         check_rotors(model, body_momenta, k, h)
         return {BODY_ANGULAR_MOMENTA: body_momenta} if body_momenta.size else {}
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
         body_momenta = body_angular_momenta_expression(model, q, p)
         return {BODY_ANGULAR_MOMENTA: body_momenta} if body_momenta.numel() else {}

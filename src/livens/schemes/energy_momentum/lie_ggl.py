@@ -13,6 +13,7 @@ from livens.schemes.discretization.element_scheme import ElementFunctions
 from livens.schemes.discretization.rigid_body_step import GGLStep
 from livens.schemes.energy_momentum.lie_em import DIRECTOR_BODIES, REGULAR_INERTIA, LieEM
 from livens.schemes.symplectic.ggl import constraint_hessian_force, hidden_constraints
+from livens.types import Expr
 
 
 class LieGGL(LieEM):
@@ -42,14 +43,14 @@ class LieGGL(LieEM):
     rotor_step = None
     ggl = True
 
-    def ggl_correction(self, e: ElementFunctions, q: Any, v_m: Any, gam: Any, h: Any, t: Any) -> Any:
+    def ggl_correction(self, e: ElementFunctions, q: Expr, v_m: Expr, gam: Expr, h: Expr, t: Expr) -> Expr:
         q_m = q + h / 2 * v_m
         if not _is_rheonomic(e):
             return e.G(q_m, 0).T @ gam
         return (e.G(q_m, t) + e.G(q_m, t + h)).T @ gam / 2
 
     def hidden_constraint_terms(
-        self, e: ElementFunctions, q: Any, v_m: Any, v: Any, v1: Any, gam: Any, h: Any, t: Any
+        self, e: ElementFunctions, q: Expr, v_m: Expr, v: Expr, v1: Expr, gam: Expr, h: Expr, t: Expr
     ) -> tuple[Any, Any, Any]:
         q_m, q1, v_mean = q + h / 2 * v_m, q + h * v_m, (v + v1) / 2
         if not _is_rheonomic(e):

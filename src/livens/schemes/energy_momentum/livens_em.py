@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -17,6 +18,7 @@ from livens.schemes.discretization.rigid_body_step import DirectorStep
 from livens.schemes.discretization.velocity_constraints import velocity_constraint_forces
 from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.gradients import DiscreteGradient
+from livens.types import Expr
 
 
 class LivensEM(EnergyMomentum, MidpointVelocity):
@@ -57,7 +59,7 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
         return super().equations(model, removed_constraints)
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         Dq, Dv, q_m, v_m = h * x.v_m, 2 * (x.v_m - old.v), old.q + h / 2 * x.v_m, x.v_m
         F, R_v = e.F(q_m, v_m, t + h / 2), e.R_v(q_m, v_m, t + h / 2)

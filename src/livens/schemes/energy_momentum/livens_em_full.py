@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -10,6 +11,7 @@ from livens.schemes.discretization.element_scheme import ElementContribution, El
 from livens.schemes.discretization.unit_quaternion import free_rotation_guess
 from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.energy_momentum.livens_em import LivensEM
+from livens.types import Expr
 
 
 class LivensEMFull(EnergyMomentum):
@@ -33,28 +35,28 @@ class LivensEMFull(EnergyMomentum):
     multipliers = ("lam",)
     momentum_block = "v1"  # the momentum balance is the second equation
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v, old.p]
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Any]:
         v_m = free_rotation_guess(old.q, old.v, h)
         return [v_m, 2 * v_m - old.v, old.p]
 
-    def refine_guess(self, x: Any, r: Any) -> dict[str, Any]:
+    def refine_guess(self, x: SimpleNamespace, r: SimpleNamespace) -> dict[str, Expr] | dict[str, ca.DM]:
         """Return the p1 of the third equation, which is linear in p1, for the guessed velocities."""
         return {"p1": x.p1 + r.p1}
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.v_m, x.v1
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [x.v_m - (old.v + x.v1) / 2, x.p1 - old.p, -(old.p + x.p1)]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return x.p1
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         contribution = LivensEM(self.gradient).element_contribution(e, old, new, x, h, t)
         two_p_m = contribution.momentum

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
 from livens.models.system import System
@@ -11,6 +9,7 @@ from livens.schemes.core.scheme import Requirement
 from livens.schemes.discretization.element_scheme import MechanicalState, NullspaceReduction
 from livens.schemes.discretization.unit_quaternion import E, G, quaternion_increment_rate, unit_norm_multiplier
 from livens.schemes.energy_momentum.livens_em import LivensEM
+from livens.types import Expr
 
 
 class LivensEMNullspace(LivensEM):
@@ -35,7 +34,7 @@ class LivensEMNullspace(LivensEM):
 
     momentum_block = ""  # the unit-norm multiplier is eliminated
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Any) -> None:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> None:
         """Return None: the initial guess is the angular velocity, see `reduce_guess` below."""
 
     def unreduced(self) -> LivensEM:
@@ -64,7 +63,7 @@ class LivensEMNullspace(LivensEM):
         return reductions
 
 
-def _project_residual(q0: Any, v: Any, r: Any, h: Any) -> Any:
+def _project_residual(q0: Expr, v: Expr, r: Expr, h: Expr) -> Expr:
     """Return ``G(q_m) r / |q_m|^2``; the division excludes the spurious solution q_m = 0 (a full rotation)."""
     q_m = q0 + h / 2 * v
     return G(q_m) @ r / ca.dot(q_m, q_m)

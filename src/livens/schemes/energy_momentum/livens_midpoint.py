@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
 
 import casadi as ca
 
 from livens.schemes.discretization.element_scheme import ElementContribution, ElementFunctions, MechanicalState
 from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
 from livens.schemes.discretization.velocity_constraints import velocity_constraint_forces
+from livens.types import Expr
 
 
 class LivensMidpoint(MidpointVelocity):
@@ -37,7 +38,7 @@ class LivensMidpoint(MidpointVelocity):
     supports_velocity_constraints = True
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         q_m, v_m, t_m = old.q + h / 2 * x.v_m, x.v_m, t + h / 2
         p_m = e.T_v(q_m, v_m)

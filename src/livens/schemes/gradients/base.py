@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import casadi as ca
 
 from livens.expressions.graph.increments import increments
+from livens.types import Expr
 
 if TYPE_CHECKING:
     from livens.schemes.discretization.element_scheme import ElementFunctions
@@ -75,7 +76,7 @@ class DiscreteGradient:
 
     # -- functions of two arguments: means over both ends of the frozen argument (Kinon and Betsch 2024, 129-131)
 
-    def kinetic_gradients(self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+    def kinetic_gradients(self, e: ElementFunctions, q0: Expr, Dq: Expr, v0: Expr, Dv: Expr) -> tuple[Expr, Expr]:
         """Return discrete gradients of T(q, v) in q and v: ``DG_q T . Dq + DG_v T . Dv = T(q1, v1) - T(q0, v0)``."""
         m = e.model
         if m.T.is_zero():
@@ -87,7 +88,7 @@ class DiscreteGradient:
         return sum(dq_terms) / 2, sum(dv_terms) / 2
 
     def gradient_and_time_increment(
-        self, e: ElementFunctions, f: Any, q0: Any, Dq: Any, t: Any, h: Any
+        self, e: ElementFunctions, f: Expr, q0: Expr, Dq: Expr, t: Expr, h: Expr
     ) -> tuple[Any, Any]:
         """Return the discrete gradient in q of an expression f(q, t) of the element, and its increment in time.
 

@@ -9,6 +9,7 @@ import casadi as ca
 
 from livens.expressions.graph.increments import increments
 from livens.expressions.graph.interpreter import interpret
+from livens.types import Expr
 
 #: Relative and absolute length of the increment below which the correction is faded out smoothly (below round-off).
 _REL_CUTOFF = 1e-10
@@ -29,7 +30,7 @@ class GradientFunction:
         self._expression = ca.gradient(function(self._x, *other_symbols), self._x)
         self._gradient = ca.Function("gradient", [self._x, *other_symbols], [self._expression])
 
-    def __call__(self, x: Any, *others: Any) -> Any:
+    def __call__(self, x: Any, *others: Any) -> Expr:
         return self._gradient(x, *others)
 
     @functools.cached_property
@@ -38,18 +39,18 @@ class GradientFunction:
         return not ca.depends_on(ca.jacobian(self._expression, self._x), self._x) and not _is_nonsmooth(self._f)
 
     @functools.cached_property
-    def dependence_mask(self) -> Any:
+    def dependence_mask(self) -> ca.DM:
         """Dependence mask: 1 for the coordinates that f depends on, 0 for all others."""
         entries = [self._expression[i] for i in range(self._x.numel())]
         return ca.DM([0.0 if ca.simplify(entry).is_zero() else 1.0 for entry in entries])
 
 
-def directionality_defect(function: ca.Function, estimate: Any, x: Any, w: Any, others: tuple[Any, ...]) -> Any:
+def directionality_defect(function: ca.Function, estimate: Expr, x: Expr, w: Expr, others: tuple[Any, ...]) -> Expr:
     """Return the directionality defect ``f(x + w) - f(x) - estimate . w``, without cancellation."""
     return increments(function, x, w, [ca.SX(o) for o in others]) - ca.dot(estimate, w)
 
 
-def add_correction(estimate: Any, defect: Any, w: Any, z: Any) -> Any:
+def add_correction(estimate: Expr, defect: Expr, w: Expr, z: Expr) -> Expr:
     """Return ``estimate + defect / |w|^2  w``, which satisfies directionality.
 
     The correction is faded out below round-off (``|w| < 1e-10 |z|``), which keeps value and derivative bounded at
@@ -59,13 +60,13 @@ def add_correction(estimate: Any, defect: Any, w: Any, z: Any) -> Any:
     return estimate + defect * square / (square**2 + fade) * w
 
 
-def inverse_squared_norm(w: Any, z: Any) -> Any:
+def inverse_squared_norm(w: Expr | ca.DM, z: Expr | ca.DM) -> Expr | ca.DM:
     """Return ``1/|w|^2``, faded to zero where `add_correction` fades out the correction."""
     square, fade = _faded_norms(w, z)
     return square / (square**2 + fade)
 
 
-def _faded_norms(w: Any, z: Any) -> tuple[Any, Any]:
+def _faded_norms(w: Expr | ca.DM, z: Expr | ca.DM) -> tuple[Any, Any]:
     return ca.dot(w, w), (_REL_CUTOFF**2 * ca.dot(z, z) + _ABS_CUTOFF**2) ** 2
 
 

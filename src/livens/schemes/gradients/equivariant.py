@@ -9,6 +9,7 @@ import casadi as ca
 from livens.models.element import InvariantExpressions
 from livens.schemes.gradients.base import DiscreteGradient
 from livens.schemes.gradients.gonzalez import Gonzalez
+from livens.types import Expr
 
 if TYPE_CHECKING:
     from livens.schemes.discretization.element_scheme import ElementFunctions
@@ -34,25 +35,25 @@ class Equivariant(DiscreteGradient):
         self.inner = Gonzalez() if inner is None else inner
         self.order, self.symmetric = self.inner.order, self.inner.symmetric
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Expr:
         return self.inner(function, x, w, *others)
 
-    def kinetic_gradients(self, e: ElementFunctions, q0: Any, Dq: Any, v0: Any, Dv: Any) -> tuple[Any, Any]:
+    def kinetic_gradients(self, e: ElementFunctions, q0: Expr, Dq: Expr, v0: Expr, Dv: Expr) -> tuple[Expr, Expr]:
         if "kinetic" not in e.model.invariant_forms:
             return self.inner.kinetic_gradients(e, q0, Dq, v0, Dv)
         return self._via_invariants(e, e.model.invariant_forms["kinetic"], q0, Dq, v0, Dv)
 
     def gradient_and_time_increment(
-        self, e: ElementFunctions, f: Any, q0: Any, Dq: Any, t: Any, h: Any
-    ) -> tuple[Any, Any]:
+        self, e: ElementFunctions, f: Expr, q0: Expr, Dq: Expr, t: Expr, h: Expr
+    ) -> tuple[Expr, Expr]:
         if f is not e.model.V or "potential" not in e.model.invariant_forms:
             return self.inner.gradient_and_time_increment(e, f, q0, Dq, t, h)
         zeros = ca.SX(e.n, 1)
         return self._via_invariants(e, e.model.invariant_forms["potential"], q0, Dq, zeros, zeros)[0], ca.SX(0)
 
     def _via_invariants(
-        self, e: ElementFunctions, invariants: InvariantExpressions, q0: Any, Dq: Any, v0: Any, Dv: Any
-    ) -> tuple[Any, Any]:
+        self, e: ElementFunctions, invariants: InvariantExpressions, q0: Expr, Dq: Expr, v0: Expr, Dv: Expr
+    ) -> tuple[Expr, Expr]:
         m = e.model
         w_of = ca.Function("of", [m.q, m.v, m.k], [invariants.w_of_q])
         jacobians = ca.Function(

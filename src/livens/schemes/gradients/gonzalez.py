@@ -16,6 +16,7 @@ from livens.schemes.gradients.correction import (
     directionality_defect,
     inverse_squared_norm,
 )
+from livens.types import Expr
 
 
 class Gonzalez(DiscreteGradient):
@@ -35,7 +36,7 @@ class Gonzalez(DiscreteGradient):
     summary = "the midpoint gradient and a correction along the increment"
     source = "Gonzalez 1996; Kinon and Betsch 2023, def. 5.1"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Expr:
         z = x + w / 2
         gradient = GradientFunction(function)
         midpoint = gradient(z, *others)
@@ -46,7 +47,7 @@ class Gonzalez(DiscreteGradient):
         # although directionality would hold as well
         return add_correction(midpoint, f_defect, w * gradient.dependence_mask, z * gradient.dependence_mask)
 
-    def derivative(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+    def derivative(self, function: ca.Function, x: Expr, w: Expr, *others: Any) -> Any:
         """Return the derivative of ``DG f(x, x + w)`` with respect to w, a vector of symbols.
 
         The result is that of automatic differentiation, with a third of the operations: the derivative of the increment

@@ -8,6 +8,7 @@ import casadi as ca
 
 from livens.schemes.gradients.base import DiscreteGradient
 from livens.schemes.gradients.gonzalez import Gonzalez
+from livens.types import Expr
 
 
 class ItohAbe(DiscreteGradient):
@@ -35,7 +36,7 @@ class ItohAbe(DiscreteGradient):
     summary = "difference quotients, coordinate by coordinate"
     source = "Itoh and Abe 1988"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Expr:
         difference_quotient = Gonzalez()
         initial_values, steps = ca.vertsplit(ca.densify(x)), ca.vertsplit(ca.densify(w))
         current = list(initial_values)  # current values of the coordinates

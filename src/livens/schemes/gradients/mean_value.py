@@ -11,6 +11,7 @@ import numpy as np
 from livens.expressions.graph.interpreter import interpret
 from livens.schemes.gradients.base import DiscreteGradient
 from livens.schemes.gradients.correction import GradientFunction, add_correction, directionality_defect
+from livens.types import Expr
 
 #: Maximum number of Gauss nodes; more nodes gain no accuracy for step sizes of practical interest.
 MAX_NODES = 8
@@ -34,7 +35,7 @@ class MeanValue(DiscreteGradient):
     summary = "the mean of the gradient along the step"
     source = "Harten, Lax and van Leer 1983; McLachlan, Quispel and Robidoux 1999"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Expr:
         z = x + w / 2
         gradient = GradientFunction(function)
         if gradient.is_affine:
@@ -100,7 +101,7 @@ class _LinearForm(NamedTuple):
     constant: float | None = None  # value of a constant
 
 
-def dependence_projector(function: ca.Function) -> Any:
+def dependence_projector(function: ca.Function) -> ca.DM:
     """Return the orthogonal projector onto the directions in which f depends on its first argument, from its graph.
 
     f is a function of linear forms of x: those that enter its nonlinear operations, and the form of its output.

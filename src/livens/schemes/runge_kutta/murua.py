@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -30,6 +31,7 @@ from livens.schemes.discretization.livens_runge_kutta import (
 from livens.schemes.discretization.murua_dae import index_two_form, murua_step
 from livens.schemes.discretization.stage_elimination import weighted_sum
 from livens.schemes.tableaus.murua import MuruaTableau as Coefficients
+from livens.types import Expr
 
 #: If M depends on q, the velocities at the Lobatto nodes follow from the momenta there.
 KNOWN_VELOCITIES = Requirement(
@@ -124,15 +126,15 @@ class _MuruaStages(LivensStages):
         self.multipliers = tuple(f"L{i + 1}" for i in range(s))
 
     # -- stages -------------------------------------------------------------------------------------------------------
-    def _blocks(self, x: Any, names: tuple[str, ...]) -> list[Any]:
+    def _blocks(self, x: SimpleNamespace, names: tuple[str, ...]) -> list[Expr]:
         return [getattr(x, name) for name in names]
 
-    def velocity_increments(self, x: Any) -> list[Any]:
+    def velocity_increments(self, x: SimpleNamespace) -> list[Expr]:
         """Return ``V_i - v0``."""
         D = self._blocks(x, self.deviations)
         return [weighted_sum(w, D, 0 * D[0]) for w in self.W]
 
-    def lobatto_velocity_increments(self, x: Any) -> list[Any]:
+    def lobatto_velocity_increments(self, x: SimpleNamespace) -> list[Expr]:
         """Return ``Vbar_i - v0``."""
         V = self.velocity_increments(x)
         return (
@@ -141,33 +143,33 @@ class _MuruaStages(LivensStages):
             else [weighted_sum(E, V, 0 * V[0]) for E in self.E]
         )
 
-    def positions(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def positions(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         """Return ``Q_i``."""
         nodes_and_deviations = zip(self.coefficients.gauss.c, self._blocks(x, self.deviations), strict=True)
         return [old.q + h * (c * old.v + D) for c, D in nodes_and_deviations]
 
-    def lobatto_positions(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def lobatto_positions(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> list[Expr]:
         """Return ``Qbar_i``."""
         nodes_and_weights, D = zip(self.coefficients.c_bar, self.E, strict=True), self._blocks(x, self.deviations)
         return [old.q + h * weighted_sum(E, D, old.v if c == 1 else c * old.v) for c, E in nodes_and_weights]
 
     # -- discretization -----------------------------------------------------------------------------------------------
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [0 * old.v] * len(self.unknowns)
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return self.lobatto_positions(old, x, h)[-1], old.v + self.lobatto_velocity_increments(x)[-1]
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         if self.constant_mass:
             return [0 * old.p] * self.s
         return [*(-float(w.sum()) * old.p for w in self.W), *([-old.p] * self.s)]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         T, s, zero = self.coefficients.gauss, self.s, ca.SX(e.n, 1)
         Q, L, times = self.positions(old, x, h), self._blocks(x, self.multipliers[:s]), [t + c * h for c in T.c]
@@ -195,7 +197,7 @@ class _MuruaStages(LivensStages):
             dissipated_work=h * linear_combination(T.b, [dissipated for _, dissipated in work]),
         )
 
-    def lobatto_times(self, t: Any, h: Any) -> list[Any]:
+    def lobatto_times(self, t: Expr, h: Expr) -> list[Expr]:
         return [t + (h if c == 1 else c * h) for c in self.coefficients.c_bar]
 
     @property
@@ -210,12 +212,12 @@ class _MuruaStages(LivensStages):
         """Return ``V_i - v0`` as a matrix of coefficients of the unknowns."""
         return self.W
 
-    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return ``gamma_0 z_0 + sum_i gamma_i Z_i``, on the polynomial through the old and the stage multipliers."""
         stages = self._blocks(x, self.multipliers[: self.s])
         return self.coefficients.gamma_0 * old_multipliers + linear_combination(self.coefficients.gamma, stages)
 
-    def dense_output(self, old: MechanicalState, x: Any, h: Any, theta: Any) -> tuple[Any, Any]:
+    def dense_output(self, old: MechanicalState, x: SimpleNamespace, h: Expr, theta: Expr) -> tuple[Expr, Expr]:
         """Return the dense output: q from derivatives at Gauss nodes, v through v0, the V_i and v1."""
         T, D = self.coefficients.gauss, self._blocks(x, self.deviations)
         q_derivatives = [weighted_sum(w, D, old.v) for w in self.W]
@@ -223,7 +225,7 @@ class _MuruaStages(LivensStages):
         v = linear_combination(lagrange_basis(nodes, theta), [old.v, *V, self.kinematic_update(old, x, h)[1]])
         return old.q + h * linear_combination(lagrange_integrals(T.c, theta), q_derivatives), v
 
-    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Expr:
         """Return the embedded error estimate of Gauss methods; the weights sum to zero."""
         T, increments = self.coefficients.gauss, self.velocity_increments(x)
         return h * linear_combination(embedded_error_weights(T.c, T.b, uses_initial_derivative=True)[1:], increments)
@@ -238,16 +240,16 @@ class _GGLStages(_MuruaStages):
         self.unknowns = (*self.deviations, *self.stage_velocities, *self.lobatto_velocities)
         self.multipliers = (*self.multipliers, *(f"M{i + 1}" for i in range(self.s)))
 
-    def velocity_increments(self, x: Any) -> list[Any]:
+    def velocity_increments(self, x: SimpleNamespace) -> list[Expr]:
         return self._blocks(x, self.stage_velocities)
 
     def _increments_by_unknowns(self) -> np.ndarray:
         return np.eye(len(self.unknowns))[self.s : 2 * self.s]
 
-    def initial_multiplier_guess(self, name: str, lam: Any) -> Any:
+    def initial_multiplier_guess(self, name: str, lam: Expr) -> Expr:
         return 0 * lam if name.startswith("M") else lam
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         residual, D = super().nodal_residual(old, x, h), self._blocks(x, self.deviations)
         kinematic_residual = [
             weighted_sum(w, D, 0 * old.v) - V for w, V in zip(self.W, self.velocity_increments(x), strict=True)
@@ -255,7 +257,7 @@ class _GGLStages(_MuruaStages):
         return [*residual[: self.s], *kinematic_residual, *residual[self.s :]]
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         contribution, s = super().element_contribution(e, old, new, x, h, t), self.s
         times = [t + c * h for c in self.coefficients.gauss.c]

@@ -17,6 +17,7 @@ from livens.schemes.discretization.dae_runge_kutta import lagrange_basis, linear
 from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
 from livens.schemes.runge_kutta.families import RadauIIA
 from livens.schemes.tableaus.interpolation import Interpolant
+from livens.types import FloatArray
 
 #: Minimum, maximum and initial number of stages.
 MIN_STAGES, MAX_STAGES, INITIAL_STAGES = 2, 7, 3
@@ -57,7 +58,9 @@ class Radau(Scheme):
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepGraph:
         return self.with_stages(MAX_STAGES).equations(model, removed_constraints)
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         return {"stages": [float(INITIAL_STAGES)]}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.nambu import Nambu
+from livens.types import Expr
 from livens.validation import check_nonnegative, check_positive, check_vector
 
 Model = Hamiltonian | Nambu
@@ -172,7 +173,7 @@ class Scaling:
             )
         return value
 
-    def _time_independent(self, model: Model) -> Any:
+    def _time_independent(self, model: Model) -> Expr:
         g = self.expression(model)
         if ca.depends_on(g, model.view.t):
             raise InputError(
@@ -181,7 +182,7 @@ class Scaling:
         return g
 
 
-def _state(model: Model) -> dict[str, Any]:
+def _state(model: Model) -> dict[str, Expr]:
     """Return the symbols that g may depend on: the error variables of the model."""
     return {name: model.view.symbols[name] for name in model.error_norm_variables}
 

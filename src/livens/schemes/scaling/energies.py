@@ -8,6 +8,7 @@ from typing import Any
 from livens.errors import InputError
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.scaling.base import Scaling
+from livens.types import Expr
 from livens.validation import check_number
 
 
@@ -26,7 +27,7 @@ class EnergyScaling(Scaling):
 class Kinetic(EnergyScaling):
     power: float
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
+    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
         return T**self.power
 
     def __str__(self) -> str:
@@ -59,7 +60,7 @@ def kinetic(power: float = -0.5) -> Scaling:
 
 @dataclass(frozen=True)
 class InverseLagrangian(EnergyScaling):
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
+    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
         return 1 / (T - V)
 
     def __str__(self) -> str:
@@ -88,7 +89,7 @@ class Potential(EnergyScaling):
     sign: int
     offset: float
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
+    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
         return (self.offset + self.sign * V) ** -self.power
 
     def __str__(self) -> str:

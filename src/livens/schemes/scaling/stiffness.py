@@ -16,6 +16,7 @@ from livens.errors import InputError, ModelError
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.scaling.base import Scaling, check_limit
+from livens.types import Expr, ScalarLike
 from livens.validation import check_positive
 
 #: Lower bound of squared norms, which prevents 0/0 in derivatives at zero.
@@ -46,7 +47,7 @@ class Stiffness(Scaling):
         norm = ca.fabs(rates) if model.n == 1 else ca.sqrt(ca.fmax(ca.sumsqr(rates), _TINY_SQUARE))
         return (norm + self.min_omega2) ** -0.5
 
-    def _smoothing_length(self, rate: Any, unit: Any) -> Any:
+    def _smoothing_length(self, rate: ScalarLike, unit: ScalarLike | None) -> ScalarLike:
         """Return the smoothing length of a contact whose gap changes at this rate.
 
         A step that skips the smoothing zone would meet the full stiffness with an arbitrary force. The length therefore
@@ -70,7 +71,7 @@ class Stiffness(Scaling):
                 rate = m.Scalar(ca.SX(ca.jtimes(m.to_casadi(gap), model.q, model.v)))
                 yield m.to_casadi(gap), m.to_casadi(element.stiffness(gap, k, self._smoothing_length(rate, unit)))
 
-    def for_system(self, system: Any, q: Any, v: Any, k: Any, inverse_effective_mass: Any, unit: Any) -> Any:
+    def for_system(self, system: Any, q: Any, v: Any, k: Any, inverse_effective_mass: Any, unit: Any) -> Expr | None:
         """Return g of a System in element-wise form, with the effective mass of each contact.
 
         The stiffness is the root of the sum of the squares of ``k_i/m_i`` over all contacts; other forces are left to

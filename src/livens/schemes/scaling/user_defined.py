@@ -15,6 +15,7 @@ from livens.expressions.tracing import FunctionTracer, ModelFunction, argument_n
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.scaling.base import Model, Scaling
 from livens.schemes.scaling.energies import EnergyScaling
+from livens.types import Expr
 from livens.validation import check_nonnegative
 
 
@@ -22,7 +23,7 @@ from livens.validation import check_nonnegative
 class Speed(Scaling):
     offset: float
 
-    def expression(self, model: Model) -> Any:
+    def expression(self, model: Model) -> Expr:
         return 1 / (ca.sqrt(ca.sumsqr(model.vector_field)) + self.offset)
 
     def __str__(self) -> str:
@@ -67,14 +68,14 @@ class UserScaling(Scaling):
 class UserEnergyScaling(EnergyScaling):
     function: ModelFunction
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return _trace(model, self.function, {"T": m.Scalar(ca.SX(T)), "V": m.Scalar(ca.SX(V))})
 
     def __str__(self) -> str:
         return "written by the user"
 
 
-def _trace(model: Model, function: ModelFunction, variables: Mapping[str, Any]) -> Any:
+def _trace(model: Model, function: ModelFunction, variables: Mapping[str, object]) -> Expr:
     named = ParameterNamespace(model.model_parameters.unpack_symbols(model.k[: model.model_parameters.size]))
     return FunctionTracer({**variables, "k": named})("scaling", function, ())
 

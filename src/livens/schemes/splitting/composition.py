@@ -21,6 +21,7 @@ from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepEquations, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
+from livens.types import FloatArray
 
 ORDERS = (4, 6, 8)
 #: First half of the symmetric weights, including the weight in the middle.
@@ -129,7 +130,9 @@ class Composition(Scheme):
         rigid = {i for frame in getattr(model, "frames", ()) for i in frame.constraints}
         return bool(model.m > len(rigid))
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         return self.base.initial_scheme_state(model, values, k, t, h * self.weights[0])
 
     def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -30,6 +31,7 @@ from livens.schemes.discretization.semi_explicit_step import (
     solve_if_diagonal_linear,
 )
 from livens.schemes.splitting.semi_explicit import constant_mass_requirement, uses_element_path
+from livens.types import Expr, FloatArray
 
 
 class Imex(MapScheme):
@@ -91,10 +93,10 @@ class Imex(MapScheme):
         is_implicit = ca.depends_on(model.implicit_force, ca.vertcat(model.q, model.v))
         return {"mean_velocity": model.n} if is_implicit else {}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         return {"mean_velocity": old.v}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Any) -> MapResult:
         m, n = phase.model, phase.n
         A, A_free, A_rate = old.A[:n], old.A[n : 2 * n], old.A[2 * n]
         p_half = old.p + h / 2 * A
@@ -116,7 +118,7 @@ class Imex(MapScheme):
         supplied = h * (kick_power / 2 + ca.dot(B_free, u) + B_rate)
         return MapResult({"q": q, "p": p_end, "A": A_next}, residual, supplied=supplied)
 
-    def _explicit_force(self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any) -> Any:
+    def _explicit_force(self, phase: HamiltonianFunctions, q: Expr | ca.DM, p: Expr | ca.DM, t: Expr | float) -> Any:
         """Return A, its non-conservative part, and ``dV/dt`` of its potentials."""
         m = phase.model
         outputs = ca.densify(ca.vertcat(m.explicit_force, m.terms.F_expensive, ca.gradient(m.terms.V_expensive, m.t)))
@@ -135,18 +137,22 @@ class Imex(MapScheme):
             not self.equations(model).to_single_graph().size if uses_element_path(model) else super().is_explicit(model)
         )
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         if uses_element_path(model):
             return initial_semi_explicit_state(model, EXPLICIT_POINT, values, t, h, k)
         phase = HamiltonianFunctions(as_hamiltonian(model), k)
         return {"A": np.array(self._explicit_force(phase, ca.DM(values["q"]), ca.DM(values["p"]), t)).ravel()}
 
-    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
+    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: float) -> dict[str, Any]:
         if uses_element_path(model):
             return {"A": explicit_force_of_momenta(model, EXPLICIT_POINT, q, p, t, h, k)}
         return {"A": self._explicit_force(HamiltonianFunctions(as_hamiltonian(model), k), q, p, t)}
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(
+        self, model: Any, q: Expr | ca.DM, p: Expr | ca.DM, k: Any, t: float, h: float
+    ) -> dict[str, Any]:
         return self.scheme_state_of(model, q, p, t, k, h)
 
 
@@ -167,7 +173,7 @@ class IMEXSystemStep:
         unknowns = Layout(mean_velocity=len(self.implicit_dofs))
         return solve_if_diagonal_linear(layout, unknowns, self.system.parameter_count, self.build_step)
 
-    def build_step(self, old: Any, x: Any, h: Any, t: Any, k: Any) -> StepExpressions:
+    def build_step(self, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> StepExpressions:
         f, tw, size, implicit = self.forces, self.velocities, self.velocities.size, list(self.implicit_dofs)
         u0 = tw.from_qdot(old.q, old.v)
         u_half = u0 + h / 2 * old.A[:size]

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from livens.types import Expr, ModelFunction
+
 #: (Stumpff terms, argument quarterings, Kepler iterations) for short drifts, for any drift, and for symbolic graphs
 #: with a fixed iteration count.
 FAST, ROBUST, SYMBOLIC = (7, 0, 2), (7, 4, 12), (7, 4, 6)
@@ -50,7 +52,7 @@ class LaneArithmetic(Protocol):
         ...
 
 
-def jacobi_coefficients(G: Any, masses: Sequence[Any]) -> dict[str, list[Any]]:
+def jacobi_coefficients(G: Expr | float, masses: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the coefficients of the maps, one entry per planet, from G and the masses (star first)."""
     n = len(masses) - 1
     total = [masses[0]]  # cumulative masses
@@ -89,7 +91,7 @@ class KeplerDrift:
 class WisdomHolmanMaps:
     """Kicks and drifts of n planets; `row` returns coefficients by name, `padding_guard` is 1 in idle lanes."""
 
-    def __init__(self, planets: int, arithmetic: LaneArithmetic, row: Any, padding_guard: Any) -> None:
+    def __init__(self, planets: int, arithmetic: LaneArithmetic, row: ModelFunction, padding_guard: Any) -> None:
         self.n, self._arithmetic, self._row, self._padding_guard = planets, arithmetic, row, padding_guard
 
     def _dot(self, a: Sequence[Any], b: Sequence[Any]) -> Any:

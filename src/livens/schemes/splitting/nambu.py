@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -16,6 +17,7 @@ from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.phase_space_map import format_number, map_step_graph
 from livens.schemes.discretization.time_transformation import TimeTransformed
 from livens.schemes.time_transformed.step_density import density_step
+from livens.types import Expr
 
 #: Flow of one part of a splitting: (state, time) -> state.
 Flow = Callable[[Any, Any], Any]
@@ -33,11 +35,11 @@ class NambuSplitting(Scheme):
     conserves: tuple[str, ...] = ()
     implicit = False
 
-    def subflows(self, model: Nambu, k: Any) -> Sequence[Flow]:
+    def subflows(self, model: Nambu, k: Expr) -> Sequence[Flow]:
         """Return the subflows, in their order."""
         raise NotImplementedError
 
-    def compose(self, model: Nambu, k: Any, x: Any, h: Any) -> Any:
+    def compose(self, model: Nambu, k: Expr, x: Expr, h: Expr) -> Expr:
         """Return the state after one step of the splitting."""
         flows = self.subflows(model, k)
         for flow in flows[:-1]:
@@ -47,8 +49,8 @@ class NambuSplitting(Scheme):
             x = flow(x, h / 2)
         return x
 
-    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
-        def build_step(old: Any, x: Any, h: Any, t: Any, k: Any) -> Any:
+    def equations(self, model: Nambu, removed_constraints: Collection[int] = ()) -> StepEquations:
+        def build_step(old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> Any:
             return {"x": self.compose(model, k, old.x, h)}, (), {}
 
         return map_step_graph(model.layout, Layout(), model.parameter_count, build_step)
@@ -82,7 +84,7 @@ class Rotations(NambuSplitting):
             j, l = (i + 1) % 3, (i + 2) % 3  # noqa: E741  # i, j, l are cyclic
             ratio = ca.sqrt(m[j] / m[l])
 
-            def flow(x: Any, s: Any) -> Any:
+            def flow(x: Expr, s: Expr) -> Expr:
                 angle = s * T[i] * x[i] * ca.sqrt(m[j] * m[l])
                 cos, sin = ca.cos(angle), ca.sin(angle)
                 new = ca.SX(x)
@@ -112,11 +114,11 @@ class Shears(NambuSplitting):
             else ["time derivatives that do not depend on their own state variable"]
         )
 
-    def subflows(self, model: Nambu, k: Any) -> Sequence[Flow]:
+    def subflows(self, model: Nambu, k: Expr) -> Sequence[Flow]:
         rate = model.function(model.vector_field)
 
         def shear_flow(i: int) -> Flow:
-            def flow(x: Any, s: Any) -> Any:
+            def flow(x: Expr, s: Expr) -> Expr:
                 new = ca.SX(x)
                 new[i] += s * rate(x, k)[i]
                 return new
@@ -137,7 +139,7 @@ class TimeTransformedNambu(TimeTransformed, NambuSplitting):
     #: Exponent m of G2; 0 is the logarithm.
     power: float = 0.0
 
-    def _G1(self, g: Any) -> Any:
+    def _G1(self, g: Expr) -> Expr:
         """Return ``-G1`` as a function of the scaling."""
         m = self.power
         return -ca.log(g) if m == 0.0 else g ** (m / (m - 1)) / m
@@ -145,12 +147,12 @@ class TimeTransformedNambu(TimeTransformed, NambuSplitting):
     def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         return {"t": t, "step_density": self.initial_scaling(model, k, values["x"]) ** (1 / (self.power - 1))}
 
-    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
+    def equations(self, model: Nambu, removed_constraints: Collection[int] = ()) -> StepEquations:
         G1 = self._G1(self.checked_scaling(model).expression(model))
         rate = model.function(ca.dot(ca.gradient(G1, model.x), model.vector_field))
 
-        def build_step(old: Any, x: Any, h: Any, t: Any, k: Any) -> Any:
-            def base(size: Any) -> tuple[Any, Any]:
+        def build_step(old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr, k: Expr) -> Any:
+            def base(size: Expr) -> tuple[Expr, Expr]:
                 new = self.compose(model, k, old.x, size)
                 return new, rate(new, k)
 

@@ -46,6 +46,7 @@ from livens.schemes.discretization.semi_explicit_step import (
 from livens.schemes.scaling import Scaling, StiffnessEstimate, user_scaling
 from livens.schemes.scaling.stiffness import Stiffness
 from livens.schemes.symplectic.stormer_verlet import SEPARABLE
+from livens.types import Expr, FloatArray
 
 
 def uses_element_path(model: Any) -> bool:
@@ -246,7 +247,9 @@ class SemiExplicit(MapScheme):
         history = ForceHistory.state_sizes(model.n) if self.uses_force_history else {}
         return cached | ({"t": 1, "scale": 1} if self.fictive else {}) | external | history
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         if isinstance(model, GranularBox):
             return {"A": initial_contact_force(model, self.explicit_point.alpha, values, k, h)}
         if uses_element_path(model):
@@ -294,7 +297,7 @@ class SemiExplicit(MapScheme):
         return scheme_state
 
     @staticmethod
-    def _stored_explicit_force(state: Any, n: int) -> Any:
+    def _stored_explicit_force(state: SimpleNamespace, n: int) -> Expr | FloatArray | ca.DM:
         """Return the stored expensive forces, including an external force."""
         if not hasattr(state, "box"):
             return state.A
@@ -321,10 +324,12 @@ class SemiExplicit(MapScheme):
         )
         return {"mean_velocity": model.n} if is_implicit else {}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         return {"mean_velocity": old.v}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         m, n, new = phase.model, phase.n, {}
         eps, size, t = (h, h * old.scale, old.t) if self.fictive else (h, h, t)
         explicit_force = (
@@ -382,13 +387,29 @@ class SemiExplicit(MapScheme):
         ) or ca.depends_on(model.explicit_force, model.v)
         return 0.5 if depends_on_velocity and not self.explicit_point.extrapolate_velocity else 0.0
 
-    def _query_point(self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
+    def _query_point(
+        self,
+        phase: HamiltonianFunctions,
+        q: Expr | ca.DM,
+        p: Expr | ca.DM,
+        t: Expr | float,
+        h: Expr | float,
+        change: Expr | float = 0.0,
+    ) -> Expr | ca.DM:
         """Return the query point of an external force: coordinates, velocities and time, as in `_explicit_force`."""
         v, a = phase.T_p(p), self.explicit_point.alpha
         v_eval = v + a * change if self.explicit_point.extrapolate_velocity else v
         return ca.vertcat(q + a * h * v, v_eval, t + a * h)
 
-    def _explicit_force(self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any, h: Any, change: Any = 0.0) -> Any:
+    def _explicit_force(
+        self,
+        phase: HamiltonianFunctions,
+        q: Expr | ca.DM,
+        p: Expr | ca.DM,
+        t: Expr | float,
+        h: Expr | float,
+        change: Expr | float = 0.0,
+    ) -> Any:
         """Return A* of a step of size h from this state, its non-conservative part, and ``dV/dt`` of its potentials.
 
         `change` is the velocity increment of the previous step.
@@ -398,7 +419,9 @@ class SemiExplicit(MapScheme):
         v_eval = v + a * change if self.explicit_point.extrapolate_velocity else v
         return ca.Function("A", [m.q, m.v, m.t, m.k], [outputs])(q + a * h * v, v_eval, t + a * h, phase.k)
 
-    def _scaling_value(self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any, last_h: Any, unit: Any) -> Any:
+    def _scaling_value(
+        self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any, last_h: Any, unit: Any
+    ) -> Expr | ca.DM:
         """Return the scaling at this state, after a step of size `last`, with a `unit` of fictive time."""
         m, size, eps = phase.model, ca.SX.sym("h"), ca.SX.sym("eps")
         if isinstance(self.scaling, StiffnessEstimate):

@@ -22,6 +22,7 @@ from livens.schemes.splitting.kepler_maps import (
     kick_drift_pairs,
     leapfrog,
 )
+from livens.types import Expr
 
 N_BODY = Requirement("is_nbody", "a gravitational N-body system (PointMasses)")
 #: Maximum number of substeps between two stored states.
@@ -53,7 +54,7 @@ class WisdomHolman(Scheme):
     implicit = False
     n_substeps, uses_corrector = 1, False
 
-    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
+    def equations(self, model: PointMasses, removed_constraints: Collection[int] = ()) -> StepEquations:
         return WisdomHolmanEquations(model, self.n_substeps, self.uses_corrector)
 
 
@@ -87,19 +88,19 @@ class SXLanes:
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
 
-    def constant(self, value: float) -> Any:
+    def constant(self, value: float) -> float:
         return value
 
-    def fma(self, a: Any, b: Any, c: Any) -> Any:
+    def fma(self, a: Expr, b: Expr | float, c: Expr | float) -> Expr:
         return a * b + c
 
-    def sqrt(self, a: Any) -> Any:
+    def sqrt(self, a: Expr) -> Expr:
         return ca.sqrt(a)
 
-    def absolute(self, a: Any) -> Any:
+    def absolute(self, a: Expr) -> Expr:
         return ca.fabs(a)
 
-    def gather(self, a: Any, indices: Sequence[int]) -> Any:
+    def gather(self, a: Expr, indices: Sequence[int]) -> Expr:
         return a[list(indices)]
 
 
@@ -224,7 +225,7 @@ class WisdomHolmanEquations(StepEquations):
         )
 
 
-def _as_sx(entries: Sequence[Sequence[Any]]) -> Any:
+def _as_sx(entries: Sequence[Sequence[Any]]) -> Expr:
     return ca.vertcat(*(ca.horzcat(*row) for row in entries))
 
 

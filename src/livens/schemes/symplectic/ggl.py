@@ -6,6 +6,7 @@ sum of ``D_2 T(., u)`` over the elements.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -17,6 +18,7 @@ from livens.schemes.discretization.element_scheme import (
     ElementScheme,
     MechanicalState,
 )
+from livens.types import Expr
 
 CONSTANT_MASS = Requirement("constant_mass", "a constant mass matrix")
 REGULAR_MASS = Requirement("regular_mass", "a regular mass matrix")
@@ -26,12 +28,12 @@ QUADRATIC_KINETIC_ENERGY = Requirement(
 )
 
 
-def hidden_constraints(e: ElementFunctions, q: Any, u: Any) -> Any:
+def hidden_constraints(e: ElementFunctions, q: Expr, u: Expr) -> Expr:
     """Return the hidden constraints ``g^v_k(q, u) = Dg_k(q) . u`` at velocity u."""
     return e.G(q, 0) @ u
 
 
-def constraint_hessian_force(e: ElementFunctions, q: Any, u: Any, gam: Any) -> Any:
+def constraint_hessian_force(e: ElementFunctions, q: Expr, u: Expr, gam: Expr) -> Expr:
     """Return the constraint Hessian force ``sum_k gam_k D^2 g_k(q) u``."""
     m = e.model
     if not e.m:
@@ -67,20 +69,20 @@ class GGLVariational(ElementScheme):
     unknowns = ("v", "u", "s")
     multipliers = ("lam", "gam")
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v, 0 * old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * (x.v + x.s), x.u
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-old.p, 0 * old.p, 0 * old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         q_bar = old.q + h * x.v
         F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)
@@ -125,20 +127,20 @@ class GGLClassic(ElementScheme):
     unknowns = ("v", "s")
     multipliers = ("lam", "gam")
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, 0 * old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * (x.v + x.s), x.v
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-old.p, x.s]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         q_bar = old.q + h * x.v
         F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)

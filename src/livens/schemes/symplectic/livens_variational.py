@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -13,6 +14,7 @@ from livens.schemes.discretization.element_scheme import (
     ElementScheme,
     MechanicalState,
 )
+from livens.types import Expr
 
 MASS_REGULAR_ON_NULLSPACE = Requirement(
     "mass_regular_on_nullspace", "a mass matrix that is positive definite on the null space of G"
@@ -48,20 +50,20 @@ class LivensVariational(ElementScheme):
     unknowns = ("v", "v1")
     multipliers = ("lam", "mu")
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.v, x.v1
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-old.p, 0 * old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         q_m, t_m = old.q + h / 2 * x.v, t + h / 2
         F, R_v = e.F(q_m, x.v, t_m), e.R_v(q_m, x.v, t_m)

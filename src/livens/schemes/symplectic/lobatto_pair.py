@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -28,6 +29,7 @@ from livens.schemes.discretization.partitioned_rk_constrained import constrained
 from livens.schemes.discretization.partitioned_rk_first_order import partitioned_first_order_stages
 from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
 from livens.schemes.discretization.stage_elimination import StageElimination
+from livens.types import Expr
 
 #: The reason is given in docs/theory/runge-kutta.md.
 REGULAR_MASS = Requirement(
@@ -109,10 +111,12 @@ class _JPRKStages(PartitionedLivensRK):
             self.unknowns = (*self.unknowns, "a")
             self.multipliers = (*(f"L{i + 1}" for i in range(elimination.s)), "lam")
 
-    def stage_multipliers(self, e: ElementFunctions, x: Any) -> list[Any]:
+    def stage_multipliers(self, e: ElementFunctions, x: SimpleNamespace) -> list[Expr]:
         return [getattr(x, name) for name in self.multipliers[:-1]] or super().stage_multipliers(e, x)
 
-    def add_constraints(self, contribution: ElementContribution, e: ElementFunctions, stages: Any, x: Any) -> None:
+    def add_constraints(
+        self, contribution: ElementContribution, e: ElementFunctions, stages: SimpleNamespace, x: SimpleNamespace
+    ) -> None:
         if not self.multipliers:
             return
         q1, v1, t1, h = stages.q1, stages.v1, stages.t[-1], stages.h
@@ -125,25 +129,26 @@ class _JPRKStages(PartitionedLivensRK):
             h * g_ddot,
         ]
 
-    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         return x.lam
 
-    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Expr:
         """Return the error estimate: velocities at both ends minus those of the first and the last stage."""
         increments = self.velocity_increments(x)
         return h * self.elimination.b[0] * (x.v1 - increments[0] - increments[-1])
 
 
-def momentum_rate_and_gddot(e: ElementFunctions, q: Any, v: Any, a: Any, t: Any) -> tuple[Any, Any]:
+def momentum_rate_and_gddot(e: ElementFunctions, q: Expr, v: Expr, a: Expr, t: Expr) -> tuple[Expr, Expr]:
     """Return ``d/dt dT/dv`` and ``d^2/dt^2 g`` for these positions, velocities and accelerations."""
     m, acceleration = e.model, ca.SX.sym("a", e.n)
 
-    def total_derivative(f: Any) -> Any:
+    def total_derivative(f: Expr) -> Expr:
         return ca.jtimes(f, m.q, m.v) + ca.jtimes(f, m.v, acceleration) + ca.jacobian(f, m.t)
 
     hidden = total_derivative(m.g) if e.m else m.g
     outputs = [total_derivative(ca.gradient(m.T, m.v)), total_derivative(hidden) if e.m else m.g]
-    return ca.Function("rates", [m.q, m.v, acceleration, m.t, m.k], outputs)(q, v, a, t, e.k)
+    momentum_rate, gddot = ca.Function("rates", [m.q, m.v, acceleration, m.t, m.k], outputs)(q, v, a, t, e.k)
+    return momentum_rate, gddot
 
 
 class Rattle(ElementScheme):
@@ -169,20 +174,20 @@ class Rattle(ElementScheme):
     unknowns = ("v", "v1")
     multipliers: tuple[str, ...] = ("lam", "mu")
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.v, x.v1
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-old.p, 0 * old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         end_points = (old.q, x.lam, t), (new.q, self._end_multipliers(e, x), t + h)
         force_0, force_1 = (total_force(e, q, x.v, time) - e.G(q, time).T @ L for q, L, time in end_points)
@@ -196,14 +201,14 @@ class Rattle(ElementScheme):
             dissipated_work=h / 2 * (work[0][1] + work[1][1]),
         )
 
-    def _end_multipliers(self, e: ElementFunctions, x: Any) -> Any:
+    def _end_multipliers(self, e: ElementFunctions, x: SimpleNamespace) -> Expr:
         """Return the multipliers at t + h."""
         return x.mu
 
-    def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Any, h: Any) -> list[Any]:
+    def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Expr, h: Expr) -> list[Expr]:
         return [e.g(new.q, t) / h, velocity_constraint(e, new.q, new.v, t)]
 
-    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return the mean of both multipliers, which act on half a step each; second order at the midpoint."""
         return (x.lam + x.mu) / 2
 
@@ -223,12 +228,12 @@ class Shake(Rattle):
     when_to_avoid = "You use the velocities: use `rattle`."
     multipliers = ("lam",)
 
-    def _end_multipliers(self, e: ElementFunctions, x: Any) -> Any:
+    def _end_multipliers(self, e: ElementFunctions, x: SimpleNamespace) -> Expr:
         return ca.SX(e.m, 1)
 
-    def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Any, h: Any) -> list[Any]:
+    def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Expr, h: Expr) -> list[Expr]:
         return [e.g(new.q, t) / h]
 
-    def reported_multipliers(self, x: Any, old_multipliers: Any) -> Any:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return half the multiplier: it acts on half a step, but represents the interval between two midpoints."""
         return x.lam / 2

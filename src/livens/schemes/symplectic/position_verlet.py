@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, MapScheme
 from livens.schemes.symplectic.stormer_verlet import SEPARABLE
+from livens.types import Expr
 
 
 class PositionVerlet(MapScheme):
@@ -27,7 +29,7 @@ class PositionVerlet(MapScheme):
     requires = (SEPARABLE,)
     requires_velocity_independent_forces = True
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(self, phase: HamiltonianFunctions, old: Any, x: SimpleNamespace, h: Expr, t: Any) -> MapResult:
         v_0 = phase.T_p(old.p)
         q_m = old.q + h / 2 * v_0
         p = old.p + h * phase.force(q_m, v_0, t + h / 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -11,6 +12,7 @@ import numpy as np
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.core.scheme import Requirement
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, MapScheme, as_hamiltonian
+from livens.types import Expr, FloatArray
 
 SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 
@@ -35,15 +37,19 @@ class StormerVerlet(MapScheme):
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:
         return {"force": model.n}
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         force = HamiltonianFunctions(as_hamiltonian(model), k).force(values["q"], values["v"], t)
         return {"force": np.array(ca.DM(force)).ravel()}
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
         phase = HamiltonianFunctions(as_hamiltonian(model), k)
         return {"force": phase.force(q, phase.T_p(p), t)}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         p_m = old.p + h / 2 * old.force
         v = phase.T_p(p_m)
         q = old.q + h * v

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math import factorial
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
 
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, MapScheme, as_hamiltonian
+from livens.types import Expr
 
 #: Degree of numerator and denominator of the Pade approximation of the matrix exponential.
 _DEGREE = 6
@@ -41,7 +43,7 @@ class Strang(MapScheme):
         mixed = ca.depends_on(_mixed_hessian(phase), ca.vertcat(phase.q, phase.p))
         return ["an energy T(p) + V(q), or T(p, t) + p.C(t) q + V(q, t)"] if mixed else []
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(self, phase: HamiltonianFunctions, old: Any, x: SimpleNamespace, h: Expr, t: Expr) -> MapResult:
         t_m = t + h / 2
         if phase.model.separable:
             q_m = old.q + h / 2 * phase.T_p(old.p)
@@ -59,12 +61,12 @@ class Strang(MapScheme):
         return MapResult({"q": q, "p": p}, supplied=h * supplied, dissipated=h * dissipated)
 
 
-def _mixed_hessian(model: Hamiltonian) -> Any:
+def _mixed_hessian(model: Hamiltonian) -> Expr:
     """Return the mixed Hessian C of H with respect to p and q; it is zero for H = T(p) + V(q)."""
     return ca.densify(ca.jacobian(model.velocity, model.q))
 
 
-def _symplectic_pade(X: Any, q: Any, p: Any) -> tuple[Any, Any]:
+def _symplectic_pade(X: Expr, q: Expr, p: Expr) -> tuple[Expr, Expr]:
     """Return ``exp(X) q`` and ``exp(-X^T) p`` by a symplectic Pade approximation, which preserves q.p."""
     n, s = X.shape[0], _DEGREE
     power, numerator, denominator = ca.SX.eye(n), ca.SX.eye(n), ca.SX.eye(n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -16,6 +17,7 @@ from livens.schemes.discretization.element_scheme import (
     MechanicalState,
 )
 from livens.schemes.symplectic.variational import Variational
+from livens.types import Expr
 
 
 class SymplecticEuler(ElementScheme):
@@ -61,20 +63,20 @@ class SymplecticEuler(ElementScheme):
             return variational.equations(model)
         return super().equations(model, removed_constraints)
 
-    def initial_guess(self, old: MechanicalState, h: Any) -> list[Any]:
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v]
 
-    def kinematic_update(self, old: MechanicalState, x: Any, h: Any) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         return old.q + h * x.v, x.v
 
-    def nodal_residual(self, old: MechanicalState, x: Any, h: Any) -> list[Any]:
+    def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
         return [-old.p]
 
-    def nodal_momentum(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: Any, h: Any, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)
         force = e.T_q(old.q, x.v) - e.V_q(old.q, t) - e.G(old.q, t).T @ x.lam + F - R_v

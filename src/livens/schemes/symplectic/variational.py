@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
 
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, MapScheme, format_number
+from livens.types import Expr
 
 
 class Variational(MapScheme):
@@ -45,10 +47,12 @@ class Variational(MapScheme):
             names = ("v", "f")
         return dict.fromkeys(names, model.n)
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         return {"v": old.v, "f": phase.F(old.q, old.v, t) - phase.H_q(old.q, old.p, t)}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         a, residual = self.alpha, []
         t_a, solved = t + a * h, vars(x)
 
@@ -128,10 +132,12 @@ class SymmetricVariational(MapScheme):
             return {} if explicit else {"v": model.n}
         return {"v": model.n, "p_A": model.n, "p_B": model.n}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         return {**Variational(0.5).initial_guess(phase, old, h, t), "p_A": old.p, "p_B": old.p}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         if self.alpha == 0.5:
             return Variational(0.5).step(phase, old, x, h, t)
         a, residual = min(self.alpha, 1 - self.alpha), []  # the smaller value, so that a = 0 gives q_a = q0

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from livens.schemes.tableaus.tableau import PartitionedTableau, Tableau
 MAX_STAGES = 60
 
 
-def check_stage_count(s: Any, minimum: int, name: str) -> int:
+def check_stage_count(s: int, minimum: int, name: str) -> int:
     """Return s as an int; raise InputError if it is not a valid number of stages."""
     is_number = isinstance(s, Real) and not isinstance(s, bool)
     if not is_number or not minimum <= s <= MAX_STAGES or s != int(s):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -12,10 +13,11 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, MapScheme, as_hamiltonian
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPARABLE, TimeTransformed
+from livens.types import Expr
 
 
 def density_step(
-    density: Any, rate: Any, h: Any, base: Callable[[Any], tuple[Any, Any]], power: float = -1.0
+    density: Expr, rate: Expr, h: Expr, base: Callable[[Any], tuple[Any, Any]], power: float = -1.0
 ) -> tuple[Any, Any, Any, Any]:
     """Return a step of a base scheme, with half a step of the density before and after it (Modin 2009, alg. 3.2.1).
 
@@ -64,7 +66,7 @@ class StepDensity(TimeTransformed, MapScheme):
         self.checked_scaling(as_hamiltonian(model))
         return super().equations(model, removed_constraints)
 
-    def _log_density_rate(self, phase: HamiltonianFunctions, q: Any, p: Any, force: Any) -> Any:
+    def _log_density_rate(self, phase: HamiltonianFunctions, q: Any, p: Any, force: Any) -> Expr | ca.DM:
         """Return ``xi = {Q, H}/Q``, the time derivative of log Q."""
         m = phase.model
         log = -ca.log(self.checked_scaling(m).expression(m))
@@ -73,8 +75,10 @@ class StepDensity(TimeTransformed, MapScheme):
         )
         return ca.dot(dlog_dq, phase.T_p(p)) + ca.dot(dlog_dp, force)
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
-        def verlet(size: Any) -> tuple[Any, Any]:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
+        def verlet(size: Expr) -> tuple[Any, Any]:
             p_m = old.p + size / 2 * old.force
             q = old.q + size * phase.T_p(p_m)
             force = -phase.V_q(q, 0)

@@ -14,6 +14,7 @@ from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, as_hamiltonian
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, TimeTransformed
 from livens.schemes.time_transformed.step_density import density_step
+from livens.types import Expr, FloatArray
 
 
 class StepDensityOver(TimeTransformed):
@@ -54,7 +55,9 @@ class StepDensityOver(TimeTransformed):
             )
         )
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> dict[str, Any]:
         scale = self.initial_scaling(as_hamiltonian(model), k, values["q"], values["p"])
         return {**self.base.initial_scheme_state(model, values, k, t, h * scale), "t": t, "step_density": 1 / scale}
 
@@ -68,10 +71,10 @@ class StepDensityOver(TimeTransformed):
         x, k, time, density = e.x, c[2:], z[n], z[n + 1]
         phase = HamiltonianFunctions(hamiltonian, k)
 
-        def rate_at(state: Any) -> Any:
+        def rate_at(state: Expr) -> Any:
             return phase.evaluate("rate", rate, state[e.layout["q"]], state[e.layout["p"]], 0)
 
-        def base(size: Any) -> tuple[Any, Any]:
+        def base(size: Expr) -> tuple[Expr, Expr]:
             state = e.final_state_function(x, z[:n], ca.vertcat(size, time, k))
             return state, rate_at(state)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -11,6 +12,7 @@ import numpy as np
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, as_hamiltonian
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPARABLE, TimeTransformedMap
+from livens.types import Expr, FloatArray
 
 
 class Sundman(TimeTransformedMap):
@@ -50,17 +52,19 @@ class Sundman(TimeTransformedMap):
         m, T, V = phase.model, ca.SX.sym("T"), ca.SX.sym("V")
         return ca.Function("energies", [T, V, m.k], [self.checked_scaling(m).of_energies(m, T, V)])
 
-    def _scaling_of_q(self, phase: HamiltonianFunctions, q: Any, H0: Any) -> Any:
+    def _scaling_of_q(self, phase: HamiltonianFunctions, q: Expr | FloatArray, H0: Expr | float) -> Expr | ca.DM:
         V = phase.V(q, 0)
         return self._scaling_of_energies(phase)(H0 - V, V, phase.k)
 
-    def _force(self, phase: HamiltonianFunctions, q: Any, H0: Any) -> Any:
+    def _force(self, phase: HamiltonianFunctions, q: Expr | FloatArray, H0: Expr | float) -> Any:
         return -self._scaling_of_q(phase, q, H0) * phase.V_q(q, 0)
 
     def _depends_on_T_only(self, phase: HamiltonianFunctions) -> bool:
         return not self._scaling_of_energies(phase).sparsity_jac(1, 0).nnz()
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         H0 = old.start_energy
         p_m = old.p + h / 2 * old.force
         T = phase.T(p_m)

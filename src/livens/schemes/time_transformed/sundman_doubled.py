@@ -9,6 +9,7 @@ from typing import Any
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPARABLE, TimeTransformedMap
+from livens.types import Expr
 
 
 class SundmanDoubled(TimeTransformedMap):
@@ -42,7 +43,9 @@ class SundmanDoubled(TimeTransformedMap):
         q, p = values["q"], values["p"]
         return {**super().initial_scheme_state(model, values, k, t, h), "q_0": q, "p_0": p, "q_1": q, "p_1": p}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         copies = SimpleNamespace(q=old.q_0, p=old.p_0), SimpleNamespace(q=old.q_1, p=old.p_1)
         time = old.t
         for active, frozen in (copies, copies[::-1]):

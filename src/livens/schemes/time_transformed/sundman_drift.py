@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult
 from livens.schemes.discretization.time_transformation import TimeTransformedMap
 from livens.schemes.time_transformed.sundman import Sundman
+from livens.types import Expr
 
 
 class SundmanDrift(Sundman):
@@ -34,10 +36,12 @@ class SundmanDrift(Sundman):
     def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
         return TimeTransformedMap.initial_scheme_state(self, model, values, k, t, h)
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         H0 = old.start_energy
 
-        def drift(q: Any, p: Any) -> tuple[Any, Any]:
+        def drift(q: Expr, p: Expr) -> tuple[Expr, Expr]:
             T = phase.T(p)
             S = self._scaling_of_energies(phase)(T, H0 - T, phase.k)
             return q + h / 2 * S * phase.T_p(p), h / 2 * S

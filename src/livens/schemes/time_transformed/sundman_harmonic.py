@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -12,6 +13,7 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, as_hamiltonian
 from livens.schemes.discretization.time_transformation import TimeTransformedMap
 from livens.schemes.time_transformed.sundman import Sundman
+from livens.types import Expr, FloatArray
 
 
 class SundmanHarmonic(Sundman):
@@ -59,11 +61,13 @@ class SundmanHarmonic(Sundman):
         value_and_gradient = phase.evaluate("H2", ca.vertcat(H2, ca.gradient(H2, m.q)), q, 0 * q, 0)
         return value_and_gradient[0], value_and_gradient[1:]
 
-    def _force(self, phase: HamiltonianFunctions, q: Any, H0: Any) -> Any:
+    def _force(self, phase: HamiltonianFunctions, q: Expr | FloatArray, H0: Expr | float) -> Any:
         energy, gradient = self._perturbation(phase, q)
         return -self._scaling_of_energies(phase)(H0 - energy, energy, phase.k) * gradient
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         H0, m = old.start_energy, phase.model
         k = ca.Function("k", [m.k], [_stiffness(m)])(phase.k)
         w = ca.Function("w", [m.k], [ca.densify(ca.diag(m.inverse_mass))])(phase.k)
@@ -84,7 +88,7 @@ def _stiffness(model: Hamiltonian) -> Any:
     return ca.simplify(at_origin)
 
 
-def _cos_sinc(x: Any) -> tuple[Any, Any]:
+def _cos_sinc(x: Expr) -> tuple[Expr, Expr]:
     """Return ``cos a`` and ``sin(a)/a`` for angles a with the squares x >= 0."""
     small = x < 1e-4
     a = ca.sqrt(ca.if_else(small, 1.0, x))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, format_number
 from livens.schemes.discretization.time_transformation import TimeTransformedMap
 from livens.schemes.time_transformed.variational import AdaptiveVariational
+from livens.types import Expr
 
 
 class SymmetricAdaptiveVariational(TimeTransformedMap):
@@ -54,11 +56,11 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
         names = ("w", "p_m") if self._one_point() else ("w", "p_A", "p_B")
         return dict.fromkeys(names, model.n)
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         speed = self.g(phase, old.q, old.p) * phase.H_p(old.q, old.p, t)
         return {"w": speed, "p_m": old.p, "p_A": old.p, "p_B": old.p}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(self, phase: HamiltonianFunctions, old: SimpleNamespace, x: Any, h: Any, t: Any) -> MapResult:
         one_point = self._one_point()
         if one_point is not None:
             return one_point.step(phase, old, x, h, t)

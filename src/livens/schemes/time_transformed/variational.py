@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -10,6 +11,7 @@ import casadi as ca
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, format_number
 from livens.schemes.discretization.time_transformation import TimeTransformedMap
+from livens.types import Expr
 
 
 class AdaptiveVariational(TimeTransformedMap):
@@ -58,10 +60,12 @@ class AdaptiveVariational(TimeTransformedMap):
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
         return {} if self._has_closed_form(model) else {"w": model.n, "p_m": model.n}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: Any, h: Any, t: Any) -> Mapping[str, Any]:
+    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
         return {"w": self.g(phase, old.q, old.p) * phase.H_p(old.q, old.p, t), "p_m": old.p}
 
-    def step(self, phase: HamiltonianFunctions, old: Any, x: Any, h: Any, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         if self._has_closed_form(phase.model):
             return self._closed_form_step(phase, old, h)
         a, b = self.alpha, self.beta
@@ -76,7 +80,7 @@ class AdaptiveVariational(TimeTransformedMap):
         new = {"q": old.q + h * x.w, "p": x.p_m - h * (a * force + b * scaling_force), "t": old.t + h * scale}
         return MapResult(new, residual)
 
-    def _closed_form_step(self, phase: HamiltonianFunctions, old: Any, h: Any) -> MapResult:
+    def _closed_form_step(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr) -> MapResult:
         """Return the step ``p1 = A - B s``, ``s = p1.W p1`` with the inverse mass W: a quadratic equation for s."""
         scale, scaling_gradient = self.g(phase, old.q, old.p), self.g_q(phase, old.q, old.p)
         W = phase.evaluate("W", phase.model.inverse_mass, old.q, old.p, 0)

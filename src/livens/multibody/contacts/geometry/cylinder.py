@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
 from livens.multibody.contacts.geometry.signed_distance import AxisymmetricDistance
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,7 @@ class CylinderDistance(AxisymmetricDistance):
 
     is_hollow: bool = False
 
-    def distance(self, w: Any, k: Any) -> Any:
+    def distance(self, w: Vector, k: ParameterNamespace) -> Any:
         rho = m.sqrt(m.maximum(w[1] - w[0] ** 2, 0.0) + SQRT_EPS)
         if self.is_hollow:
             return k.radius - rho

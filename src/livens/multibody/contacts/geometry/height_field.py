@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from livens import math as m
 from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
 from livens.multibody.contacts.geometry.signed_distance import LocalDistance
+from livens.types import Expr, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Number of Newton iterations for the closest point of the surface.
 _NEWTON_ITERATIONS = 4
@@ -26,7 +31,7 @@ class HeightFieldDistance(LocalDistance):
 
     height: Callable[..., Any]
 
-    def distance(self, w: Any, k: Any) -> Any:
+    def distance(self, w: Vector, k: ParameterNamespace) -> Any:
         d = len(w) - 1
         p_symbol = ca.SX.sym("p", d)
         f = ca.SX(m.to_casadi(self.height(*m.from_casadi(p_symbol))))
@@ -44,7 +49,7 @@ class HeightFieldDistance(LocalDistance):
         return distance
 
 
-def _solve(A: Any, b: Any) -> Any:
+def _solve(A: Expr, b: Expr) -> Expr:
     """Solve a system of one or two equations."""
     if A.shape[0] == 1:
         return b / A

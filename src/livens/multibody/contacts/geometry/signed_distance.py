@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry
 from livens.multibody.joint_types import split_pair
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 class SignedDistance:
@@ -18,7 +22,7 @@ class SignedDistance:
     #: Whether the orientation of the frame matters; not for spheres.
     uses_orientation = True
 
-    def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+    def invariants(self, arm: Vector, axes: Sequence[Any], k: ParameterNamespace) -> Sequence[Any]:
         """Return the invariants that the distance depends on.
 
         Parameters
@@ -37,7 +41,7 @@ class SignedDistance:
         """
         raise NotImplementedError
 
-    def distance(self, w: Any, k: Any) -> Any:
+    def distance(self, w: Vector, k: ParameterNamespace) -> Any:
         """Return the signed distance of the point from the surface.
 
         Parameters
@@ -58,7 +62,7 @@ class SignedDistance:
 class LocalDistance(SignedDistance):
     """Signed distance as a function of the local coordinates of the point."""
 
-    def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+    def invariants(self, arm: Vector, axes: Sequence[Any], k: ParameterNamespace) -> Sequence[Any]:
         """Return the local coordinates of the point.
 
         Parameters
@@ -84,7 +88,7 @@ class AxisymmetricDistance(SignedDistance):
     Both are invariant under rotations about the axis, so that frictionless contact exerts no torque about it.
     """
 
-    def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+    def invariants(self, arm: Vector, axes: Sequence[Any], k: ParameterNamespace) -> Sequence[Any]:
         """Return the height along the axis and the squared distance from the origin.
 
         Parameters
@@ -113,13 +117,15 @@ class SphereOnSurface(PairGeometry):
 
     surface: SignedDistance
 
-    def invariants(self, a: Parametrisation, b: Parametrisation, q: Any, k: Any) -> Sequence[Any]:
+    def invariants(self, a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> Sequence[Any]:
         qa, qb = split_pair(a, q)
         axes = [b.vector(qb, k.B[:, i]) for i in range(b.dimension)] if self.surface.uses_orientation else []
         return self.surface.invariants(a.point(qa, k.X) - b.point(qb, k.Y), axes, k)
 
-    def gap(self, w: Any, k: Any) -> Any:
+    def gap(self, w: Vector, k: ParameterNamespace) -> ScalarLike:
         return self.surface.distance(w, k) - k.reach
 
-    def witness_point(self, a: Parametrisation, b: Parametrisation, q: Any, k: Any, normal: Any) -> Any:
+    def witness_point(
+        self, a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace, normal: Vector
+    ) -> Vector:
         return a.point(split_pair(a, q)[0], k.X) - k.reach * normal

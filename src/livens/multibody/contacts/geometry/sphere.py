@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
 from livens.multibody.contacts.geometry.signed_distance import SignedDistance
+from livens.types import Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 @dataclass(frozen=True)
@@ -18,9 +22,9 @@ class SphereDistance(SignedDistance):
     is_hollow: bool = False
     uses_orientation = False
 
-    def invariants(self, arm: Any, axes: Sequence[Any], k: Any) -> Sequence[Any]:
+    def invariants(self, arm: Vector, axes: Sequence[Any], k: ParameterNamespace) -> Sequence[Any]:
         return [m.dot(arm, arm)]
 
-    def distance(self, w: Any, k: Any) -> Any:
+    def distance(self, w: Vector, k: ParameterNamespace) -> Any:
         radial_distance = m.sqrt(w[0] + SQRT_EPS)
         return k.radius - radial_distance if self.is_hollow else radial_distance - k.radius

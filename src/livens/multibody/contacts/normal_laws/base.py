@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
     from livens.multibody.contacts.shapes import CollisionShape
 
 
@@ -33,7 +34,7 @@ class NormalLaw:
         """
         raise NotImplementedError
 
-    def energy(self, depth: Any, k: Any) -> Any:
+    def energy(self, depth: Any, k: ParameterNamespace) -> Any:
         """Return the energy stored at a penetration depth.
 
         Parameters
@@ -50,7 +51,7 @@ class NormalLaw:
         """
         raise NotImplementedError
 
-    def force(self, depth: Any, k: Any) -> Any:
+    def force(self, depth: Any, k: ParameterNamespace) -> Any:
         """Return the normal force, the derivative of the energy by the depth.
 
         Parameters

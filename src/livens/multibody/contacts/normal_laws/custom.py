@@ -13,6 +13,7 @@ from livens import math as m
 from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace
 from livens.multibody.contacts.normal_laws.base import NormalLaw
+from livens.types import ModelFunction, ScalarLike
 from livens.validation import check_number, check_positive
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class CustomLaw(NormalLaw):
     max_depth: float = 1e-3
 
     def __init__(
-        self, energy: Callable[..., Any], parameters: Mapping[str, float] | None = None, max_depth: float = 1e-3
+        self, energy: ModelFunction, parameters: Mapping[str, float] | None = None, max_depth: float = 1e-3
     ) -> None:
         if not callable(energy):
             raise InputError(f"the energy of a contact must be a function of the depth, got {energy!r}")
@@ -96,7 +97,7 @@ class CustomLaw(NormalLaw):
         """
         return dict(self.parameters_)
 
-    def energy(self, depth: Any, k: Any) -> Any:
+    def energy(self, depth: ScalarLike, k: ParameterNamespace) -> Any:
         """Return the energy stored at a penetration depth.
 
         Parameters
@@ -113,7 +114,7 @@ class CustomLaw(NormalLaw):
         """
         return self.function(depth, k) if self.parameters_ else self.function(depth)
 
-    def force(self, depth: Any, k: Any) -> Any:
+    def force(self, depth: Any, k: ParameterNamespace) -> Any:
         """Return the normal force, the derivative of the energy by the depth.
 
         Parameters
@@ -132,7 +133,7 @@ class CustomLaw(NormalLaw):
         derivative = ca.gradient(m.to_casadi(self.energy(m.Scalar(symbol), k)), symbol)
         return m.Scalar(ca.substitute(derivative, symbol, m.to_casadi(depth)))
 
-    def collision_frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
+    def collision_frequency(self, values: Mapping[str, float], mass: float, speed: float) -> float:
         """Return the angular frequency of a collision, from the stiffness at the largest checked depth.
 
         Parameters
@@ -154,6 +155,6 @@ class CustomLaw(NormalLaw):
         return math.sqrt(max(forces[1] - forces[0], 0.0) / (0.02 * self.max_depth) / mass)
 
 
-def is_scalar(x: Any) -> bool:
+def is_scalar(x: float) -> bool:
     """Return whether a value is a scalar."""
     return getattr(x, "shape", ()) == ()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens.multibody.contacts.normal_laws.base import NormalLaw
+from livens.types import FloatArray, ScalarLike
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
 
 
 class PowerLaw(NormalLaw):
@@ -14,7 +18,7 @@ class PowerLaw(NormalLaw):
 
     exponent: float
 
-    def energy(self, depth: Any, k: Any) -> Any:
+    def energy(self, depth: ScalarLike, k: ParameterNamespace) -> Any:
         """Return the energy ``stiffness depth^(exponent + 1)/(exponent + 1)``.
 
         Parameters
@@ -31,7 +35,7 @@ class PowerLaw(NormalLaw):
         """
         return k.stiffness / (self.exponent + 1) * depth ** (self.exponent + 1)
 
-    def force(self, depth: Any, k: Any) -> Any:
+    def force(self, depth: Any, k: ParameterNamespace) -> Any:
         """Return the normal force ``stiffness depth^exponent``.
 
         Parameters
@@ -48,7 +52,9 @@ class PowerLaw(NormalLaw):
         """
         return k.stiffness * depth**self.exponent
 
-    def collision_frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
+    def collision_frequency(
+        self, values: Mapping[str, FloatArray] | Mapping[str, float], mass: float, speed: float
+    ) -> float:
         """Return the angular frequency omega such that a collision lasts ``pi/omega``.
 
         Parameters

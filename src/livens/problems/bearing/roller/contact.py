@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -21,6 +21,11 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.expressions.tracing import ModelFunction
+from livens.types import ScalarLike, Vector
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import ParameterNamespace
+
 
 #: Palmgren's line contact of steel, ``Q = 8.06e4 l^(8/9) depth^(10/9)`` in newtons and millimetres.
 _PALMGREN, _EXPONENT = 8.06e4, 10 / 9
@@ -138,7 +143,9 @@ class SliceContact(NamedTuple):
     arm: Any
 
 
-def _slice_contacts(q: Any, k: Any, slice_profile: SliceProfile, inner: bool) -> Iterator[SliceContact]:
+def _slice_contacts(
+    q: Vector, k: ParameterNamespace, slice_profile: SliceProfile, inner: bool
+) -> Iterator[SliceContact]:
     x, axis = q[:3] - q[12:15], q[3:6]
     for y, radius in slice_profile:
         c = x + y * axis
@@ -159,7 +166,7 @@ SliceProfile = tuple[tuple[float, float], ...]
 
 @functools.cache
 def roller_energy(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
-    def energy(q: Any, k: Any) -> Any:
+    def energy(q: Vector, k: ParameterNamespace) -> Any:
         n = _EXPONENT + 1
         return sum(
             k.K / n * m.maximum(d.distance - k.r, _MIN_PENETRATION) ** n
@@ -169,7 +176,7 @@ def roller_energy(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
     return energy
 
 
-def _slice_load(distance: Any, k: Any) -> Any:
+def _slice_load(distance: ScalarLike, k: ParameterNamespace) -> ScalarLike:
     return k.K * m.maximum(distance - k.r, _MIN_PENETRATION) ** _EXPONENT
 
 
@@ -177,7 +184,7 @@ def _slice_load(distance: Any, k: Any) -> Any:
 def roller_forces(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
     """Return damping and friction as the negative velocity gradient of a dissipation potential."""
 
-    def forces(q: Any, v: Any, k: Any) -> Any:
+    def forces(q: Vector, v: Vector, k: ParameterNamespace) -> Vector:
         total, speed = 0.0, v[15] + k.speed if inner else 0.0
         for contact in _slice_contacts(q, k, slice_profile, inner):
             load = _slice_load(contact.distance, k)
@@ -197,10 +204,10 @@ def roller_forces(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
 
 
 @functools.cache
-def roller_normal(slice_profile: SliceProfile, inner: bool) -> Any:
+def roller_normal(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
     """Return the sum of the normal forces of all slices."""
 
-    def normal(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def normal(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         total = 0.0
         for contact in _slice_contacts(q, k, slice_profile, inner):
             (rate,) = m.from_casadi(ca.jtimes(m.to_casadi(contact.distance), m.to_casadi(q), m.to_casadi(v)))

@@ -18,6 +18,7 @@ from livens.problems.bearing.roller import contact
 from livens.problems.bearing.roller.contact import RollerBearing
 from livens.problems.bearing.roller.initial_state import RollerEquilibrium
 from livens.scene import shapes
+from livens.types import Expr, ModelFunction
 
 
 def _bodies(b: RollerBearing) -> list[tuple[BodyElement, float, int]]:
@@ -88,7 +89,7 @@ def _quantities(system: System, b: RollerBearing) -> dict[str, Quantity]:
         quantities[f"{name}.skew"] = Quantity(description, "rad", skew)
         orbits.append(dofs[1:3])
 
-    def orbit(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def orbit(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
         rates = [(q[y] * v[z] - q[z] * v[y]) / (q[y] ** 2 + q[z] ** 2) for y, z in orbits]
         return sum(rates) / len(rates)
 
@@ -96,8 +97,8 @@ def _quantities(system: System, b: RollerBearing) -> dict[str, Quantity]:
     return quantities | ring_quantities(system)
 
 
-def _skew(dofs: list[int]) -> Any:
-    def skew(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+def _skew(dofs: list[int]) -> ModelFunction:
+    def skew(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
         y, z = q[dofs[1]], q[dofs[2]]
         around = (q[dofs[5]] * y - q[dofs[4]] * z) / ca.sqrt(y**2 + z**2)
         return ca.asin(around)
