@@ -339,15 +339,15 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
+
+        def reference_order() -> PivotOrder:
+            return self.pivot_order_for(x, z, reference_inputs)
+
         key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
-        order = self._first_pivot_orders.get(key)
-        if order is None:
-            try:
-                order = self.pivot_order_for(x, z, reference_inputs)
-            except SingularMatrixError:
-                return self.pivot_order_for(x, z, c)  # not cached: it depends on c
-            self._first_pivot_orders.put(key, order)
-        return order
+        try:
+            return self._first_pivot_orders.get_or_make(key, reference_order)
+        except SingularMatrixError:
+            return self.pivot_order_for(x, z, c)  # not cached: it depends on c
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property
