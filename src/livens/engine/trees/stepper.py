@@ -48,6 +48,12 @@ class TreeStepper(Stepper):
         self._fallback: Stepper | None = None
         self._controls = tuple(compiled.model.control_indices) if hasattr(compiled.model, "control_indices") else ()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k.copy()
+        self._model.set_parameters(k)
+        if self._fallback is not None:
+            self._fallback.set_parameters(self._k)
+
     def close(self) -> None:
         super().close()
         self._compiled.release_tree_model(self._model)
