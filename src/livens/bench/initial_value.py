@@ -67,7 +67,7 @@ class InitialValueProblems:
         from scipy.integrate import solve_ivp
 
         for name, fun, end, y0 in PROBLEMS:
-            options = dict(rtol=_RTOL, atol=_ATOL * max(map(abs, y0)))
+            options: dict[str, Any] = dict(rtol=_RTOL, atol=_ATOL * max(map(abs, y0)))
             if first:
                 lv.solve_ivp(fun, (0.0, end), y0, **options)
             for _ in range(_CALLS):
