@@ -87,7 +87,7 @@ class Prepared:
                 if plan.tier == "fused" and compiled.stepper_type("fused").needs_pivot_order:
                     compiled.kernels(None)
                 return
-            monitor = DriftMonitor(compiled, plan.k)
+            monitor = DriftMonitor(compiled, plan.k, plan.tier)
             monitor.start(state)
             monitor.observe(make_stepping(plan, compiled.layout).advance(stepper, state, 1))
             stepper.close()
