@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.parameters import shared
+from livens.expressions.parameters import TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body

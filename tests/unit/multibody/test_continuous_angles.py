@@ -34,7 +34,7 @@ def _order(mb, exact, steps=(0.02, 0.01, 0.005, 0.0025), t_end=3.0, **options):
     return np.polyfit(np.log(steps), np.log(errors), 1)[0]
 
 
-@pytest.mark.parametrize("tier", ["fused", "assembled"])
+@pytest.mark.parametrize("tier", ["fused", "tree", "assembled"])
 def test_a_torsion_spring_over_several_revolutions_oscillates_harmonically(tier):
     mb, hinge = _rotor(rate=12.0)
     mb.torsion_spring("spring", hinge, stiffness=0.4)

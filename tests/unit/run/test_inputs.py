@@ -33,7 +33,7 @@ def _commanded_arm():
     return mb
 
 
-@pytest.mark.parametrize("tier", ["fused", "assembled", "reference"])
+@pytest.mark.parametrize("tier", ["fused", "tree", "assembled", "reference"])
 def test_steps_with_inputs_equal_the_same_torques_as_a_function_bit_for_bit(tier):
     driven = _arm(lambda mb: mb.input("torque"))
     step = lv.prepare(driven.problem("arm", h=H, t_end=0.5), tier=tier)
@@ -45,7 +45,7 @@ def test_steps_with_inputs_equal_the_same_torques_as_a_function_bit_for_bit(tier
     assert np.array_equal(np.array(states), law.q[1:])
 
 
-@pytest.mark.parametrize("tier", ["fused", "assembled", "reference"])
+@pytest.mark.parametrize("tier", ["fused", "tree", "assembled", "reference"])
 def test_a_run_with_inputs_equals_single_steps_bit_for_bit(tier):
     torques = [_torque(i) for i in range(50)]
     step = lv.prepare(_arm(lambda mb: mb.input("torque")).problem("arm", h=H, t_end=0.5), tier=tier)
