@@ -24,6 +24,7 @@ $(VENV)/.docs: $(VENV)/.ready
 
 demo: $(VENV)/.demo
 	mkdir -p out
+	$(BIN)/livens warm-up --quiet
 	$(BIN)/livens run double-four-bar --out out/double-four-bar.h5 --force
 	$(BIN)/livens plot out/double-four-bar.h5 --out out
 	$(BIN)/livens view out/double-four-bar.h5 --out out/double-four-bar.html

@@ -43,6 +43,7 @@ __version__ = "0.3.0"
 if TYPE_CHECKING:
     from livens import bodies as bodies
     from livens import bridges as bridges
+    from livens import gym as gym
     from livens import math as math
     from livens import observe as observe
     from livens import plot as plot
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from livens.run.ensemble.api import ensemble as ensemble
     from livens.run.events.event import Event as Event
     from livens.run.prepare import prepare as prepare
+    from livens.run.schedule import Schedule as Schedule
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
     from livens.run.step_control import StepControl as StepControl
@@ -130,6 +132,7 @@ _HOMES = {
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
+    "Schedule": "run.schedule",
     "StepControl": "run.step_control",
     "System": "models.system",
     "WriteError": "errors",
@@ -157,6 +160,7 @@ PUBLIC_PATHS = {
     "bodies": "multibody",
     "bridges": "run.bridges",
     "contacts": "multibody.contacts",
+    "gym": "run.bridges.gym",
     "math": "math",
     "observe": "analysis.observables",
     "plot": "plot",

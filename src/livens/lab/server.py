@@ -189,8 +189,8 @@ class Lab:
                 raise HTTPException(413, "the run request is too large")
         try:
             content = json.loads(body)
-        except ValueError:
-            raise InputError("a run request must be in JSON") from None
+        except (ValueError, RecursionError):
+            raise InputError("a run request must be in JSON, with few levels") from None
         run_request = await run_in_threadpool(RunRequest.parse, content, self.folder)
         return JSONResponse(self.jobs.submit(run_request).as_dict())
 
@@ -229,7 +229,8 @@ def _file(text: str, name: str) -> Response:
 
 
 async def _livens_error(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 400)
+    # surrogates of a request have no UTF-8
+    return JSONResponse({"error": str(error).encode("utf-8", "replace").decode()}, 400)
 
 
 async def _http_error(request: Request, error: Any) -> Response:

@@ -22,6 +22,7 @@ from livens.models.element import Element, ElementType, InvariantForm, element_t
 from livens.models.element_groups import ElementGroup, group_elements
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
+from livens.models.input_entry import InputEntry
 from livens.models.quantity import Quantity
 from livens.models.symmetry import is_linear_generator, trace_generator
 from livens.models.system_properties import SystemProperties
@@ -198,6 +199,7 @@ class System(SystemProperties, Model):
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
         self.control_indices: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
+        self.inputs: dict[str, InputEntry] = {}
         #: Events of the model, such as impacts at joint stops.
         self.model_events: tuple[GuardedEvent, ...] = ()
         #: Names of rigid contacts, whose events must be passed to the run.

@@ -153,7 +153,7 @@ class DriftMonitor:
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
-        self._k, self._spec = k, monitor_spec(compiled, k, tier)
+        self.k, self._spec = k, monitor_spec(compiled, k, tier)
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
@@ -194,7 +194,7 @@ class DriftMonitor:
         spec.table.accumulate(
             t,
             Z,
-            self._k,
+            self.k,
             spec.supplied_index,
             is_initial,
             initial_row,
@@ -204,11 +204,16 @@ class DriftMonitor:
             self._reference_energy,
         )
 
+    @property
+    def has_started(self) -> bool:
+        """True if the initial state has been evaluated."""
+        return self._initial_row is not None
+
     def apply_jump(self, before: IntegratorState, after: IntegratorState, k: np.ndarray) -> None:
         """Shift the references after an action changed the state or the parameters."""
-        old = self._spec.table(np.array([before.t]), before.z[None, :], self._k)[0]
+        old = self._spec.table(np.array([before.t]), before.z[None, :], self.k)[0]
         new = self._spec.table(np.array([after.t]), after.z[None, :], k)[0]
-        self._k = k
+        self.k = k
         assert self._initial_row is not None
         if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
             self._initial_row[0] += new[0] - old[0]
@@ -235,7 +240,7 @@ class DriftMonitor:
         was_initial, self._initial, self._last_energy, self._maxima, self._reference_energy = self._rollback_state
         if was_initial:
             self._initial_row = None
-        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self._k)).all(axis=1)
+        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self.k)).all(axis=1)
         return max(0, (len(finite) if finite.all() else int(np.argmin(finite))) - 1)
 
     def summary(self) -> Summary:

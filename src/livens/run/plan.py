@@ -18,6 +18,7 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.results.provenance import provenance
 from livens.results.record import RunInfo
+from livens.run.schedule import Schedule
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
@@ -71,6 +72,8 @@ class Plan:
     threads: int = 1
     store: str | Sequence[str] | None = None
     compress: bool = False
+    #: Inputs over time; the inputs at t0 are part of the parameters.
+    inputs: Schedule | None = None
     #: True if the initial step size is to be estimated; h is then only the fallback value.
     estimate_h0: bool = False
 
@@ -123,6 +126,9 @@ class Plan:
             raise InputError(f"parameters must map names to values, got {changes!r}")
         if problem is not None:
             changes = {**problem.parameters, **changes}
+        schedule = options["inputs"] = Schedule.of(options.get("inputs"))
+        if schedule is not None:
+            changes = {**changes, **{name: rows[0] for name, rows in schedule.values.items()}}
         options["estimate_h0"] = estimate_h0
         return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
 

@@ -30,6 +30,7 @@ from livens.run.fast_path import enable_fast_path, run_fast_path
 from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
+from livens.run.schedule import Schedule
 from livens.run.startup import compile_and_start
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
@@ -63,6 +64,7 @@ def simulate(
     out: str | Path | None = None,
     store: str | Sequence[str] | None = Plan.store,
     compress: bool = Plan.compress,
+    inputs: Schedule | Mapping[str, Any] | None = None,
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
@@ -115,6 +117,8 @@ def simulate(
         Variables to store, such as ``["q", "v"]``. Default: all. The time is always stored.
     compress : bool, default False
         Compress the file; writing takes longer.
+    inputs : Schedule or mapping of str to array_like, optional
+        Inputs over time: a `Schedule`, or one row of values per step by name (zero-order hold).
     force : bool, default False
         Replace an existing file.
     progress : bool, optional
@@ -166,6 +170,7 @@ def simulate(
         threads=threads,
         store=store,
         compress=compress,
+        inputs=inputs,
     )
     return execute(plan, events=events, out=out, force=force, progress=progress, t_start=t_start)
 
@@ -263,6 +268,7 @@ def resume(
     scheme: str | Scheme | None = None,
     scaling: Any = None,
     events: Sequence[Event] | None = None,
+    inputs: Schedule | Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Resume a run from its file, bit for bit as if it had never been interrupted.
@@ -282,6 +288,8 @@ def resume(
     events : sequence of Event, optional
         Events of the run, which must be given again because files contain only their names; further events may be
         added. ``events=()`` continues without events.
+    inputs : Schedule or mapping of str to array_like, optional
+        Inputs over time of the run, which must be given again.
     progress : bool, optional
         Show a progress bar. Default: on a terminal only.
 
@@ -311,7 +319,12 @@ def resume(
     if earlier.status == "complete" and (t_end is None or t_end == info.t_end) and not _stopped_by_event(earlier):
         raise InputError(f"the run in '{path}' is already finished (t = {info.t_end:g}); nothing to resume")
     problem = earlier.problem if system is None else None
-    plan = Plan.from_run_info(info, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
+    schedule = Schedule.of(inputs)
+    if schedule is None and earlier.record.checkpoint.get("inputs", {}).get("scheduled", 0.0):
+        raise InputError(f"the run in '{path}' has inputs over time: give them again, as inputs=...")
+    plan = Plan.from_run_info(
+        info, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling, inputs=schedule
+    )
     if plan.scheme.name != info.scheme:
         raise InputError(f"the run in '{path}' was made with the scheme '{info.scheme}', not '{plan.scheme.name}'")
     with show_preparation(plan.title, progress):

@@ -186,6 +186,13 @@ class AssemblyWorkspace:
             self.tables[i, OFFSETS : OFFSETS + len(offsets[i])] = offsets[i]
         self.group_sizes = np.array(a.plan.block_sizes, dtype=np.int64)
 
+    def set_parameters(self, k: np.ndarray, changed: np.ndarray) -> None:
+        """Update the parameter tables of the kernels that depend on the changed entries of the parameter vector."""
+        for i, kernel in enumerate(self.assembly.kernels):
+            if np.isin(changed, kernel.element_batch.parameter_dofs).any():
+                for table, values in zip(self._parameter_arrays[i], parameter_tables(kernel, k), strict=True):
+                    table[...] = values
+
     def _evaluate_kernel(
         self, kernel: int, offset_column: int, x: np.ndarray, z: np.ndarray, c: np.ndarray, out: np.ndarray
     ) -> None:

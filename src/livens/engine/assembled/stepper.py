@@ -133,6 +133,10 @@ class AssembledStepper(Stepper):
         assert options.control is None or isinstance(options.control, StepSizeController)
         return cls(compiled, k, options.control, options.n_threads)
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._workspace.set_parameters(k, np.flatnonzero(k != self._k))
+        self._k = k
+
     def close(self) -> None:
         """Keep the chunk workspaces for later runs."""
         self._workspace_pool.release()
@@ -190,6 +194,7 @@ class AssembledStepper(Stepper):
         """Return a workspace for `n_steps` steps, initialised with the integrator state."""
         w, is_initialized = self._workspace_pool.acquire(state, n_steps)
         if is_initialized:
+            w.c[2:] = self._k
             return w
         w.Z[0], w.dx.ravel()[:], w.c[2:] = state.z, state.newton_update, self._k
         np.take(state.inv_roundoff.reshape(w.dx.shape), self._equations, axis=1, out=w.scale)

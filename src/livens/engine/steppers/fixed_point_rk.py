@@ -210,6 +210,10 @@ class FixedPointStepper(Stepper):
             "swept", lambda: (_iteration_kernel(e), _stage_extrapolation_kernel(e), _velocity_kernel(e))
         )
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        super().set_parameters(k)
+
     def _stage_workspace(self, state: IntegratorState, n_steps: int) -> StageWorkspace:
         e, width, n = self._e, lane_count(self._e.tableau.s), self._e.n_variables
         compensation = np.zeros(n + 1)

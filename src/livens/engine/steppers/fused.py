@@ -74,6 +74,27 @@ class FusedStepper(Stepper):
         self._kernels = bind_contacts(self._compiled.kernels(order), self._neighbours)
         self._order = order
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        if self._neighbours is not None:
+            self._neighbours.require_parameters(k)
+        super().set_parameters(k)
+
+    def advance_once(
+        self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
+    ) -> IntegratorState | None:
+        """Take fixed steps and return the state after the last one; None if they need the fallbacks of `advance`."""
+        w = self._workspaces.prepare(state, n_steps)
+        kernels = self._kernels
+        status = time_loop.advance_fixed(kernels, w, h, t_origin, step0, -1, np.inf, 0, n_steps, REPIVOT_AFTER)
+        if status != CONVERGED:
+            return None
+        z = w.Z[n_steps].copy()
+        if z.dot(np.zeros(z.size)) != 0.0:  # infinity and NaN times zero are NaN
+            return None
+        history = w.X[n_steps : n_steps + HISTORY].copy()
+        t = t_origin + (step0 + n_steps) * h
+        return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
+
     def checkpoint(self) -> dict[str, Any]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
 

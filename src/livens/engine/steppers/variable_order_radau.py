@@ -70,6 +70,11 @@ class VariableOrderRadauStepper(Stepper):
         for stepper in self._steppers.values():
             stepper.close()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        for stepper in self._steppers.values():
+            stepper.set_parameters(k)
+
     def checkpoint(self) -> dict[str, Any]:
         orders: dict[str, Any] = {}
         for s, stepper in self._steppers.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,7 @@ class TreeModel:
 
     def __init__(self, system: System, tree: SpanningTree, layout: Layout, scheme: RigidBodyScheme) -> None:
         self.system, self.tree, self.layout = system, tree, layout
+        self._k = np.zeros(0)  # parameters in the records
         self._nodes = _nodes(tree)
         self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
@@ -161,6 +163,11 @@ class TreeModel:
     def set_parameters(self, k: np.ndarray) -> None:
         """Set masses, inertias, geometry and the parameters of force laws."""
         system, records = self.system, self._records
+        if np.array_equal(k, self._k):
+            if system.control_indices:  # commands of controllers may have replaced them
+                self.set_law_parameters(k)
+            return
+        self._k = k.copy()
         for i, node in enumerate(self._nodes):
             record = records[i]
             if node.model_body >= 0:
@@ -191,17 +198,37 @@ class TreeModel:
             _set_matrix(floats[j], 0, geometry["A"])
             _set_matrix(floats[j], 12, geometry["B"])
 
-    def set_law_parameters(self, k: np.ndarray) -> None:
-        """Set the parameters of force laws and forces, such as the commands of controllers."""
+    @functools.cached_property
+    def _law_tables(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
+        """Input arrays of force laws and forces, with the entries that are parameters and their parameter indices."""
         t = self.arrays
         laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
+        tables = []
         for elements, starts, inputs in (
             (laws, t.law_inputs_ptr, t.law_inputs),
             (forces, t.force_inputs_ptr, t.force_inputs),
         ):
+            entries, indices = list[int](), list[int]()
             for element, start in zip(elements, starts.tolist(), strict=False):
-                indices = list(self.system.element_parameters[element])
-                inputs[start + 2 : start + 2 + len(indices)] = k[indices]
+                element_indices = self.system.element_parameters[element]
+                entries += range(start + 2, start + 2 + len(element_indices))
+                indices += element_indices
+            tables.append((inputs, np.array(entries, dtype=np.int64), np.array(indices, dtype=np.int64)))
+        return tuple(tables)
+
+    @functools.cached_property
+    def is_other_parameter(self) -> np.ndarray:
+        """True for parameters that bodies, joints or the whole model depend on, see `set_law_parameters`."""
+        others = np.ones(self.system.parameter_count, dtype=bool)
+        for _, _, indices in self._law_tables:
+            others[indices] = False
+        others[: self.system.model_parameters.size] = True  # shared by all elements
+        return others
+
+    def set_law_parameters(self, k: np.ndarray) -> None:
+        """Set the parameters of force laws and forces, such as the commands of controllers."""
+        for inputs, entries, indices in self._law_tables:
+            inputs[entries] = k[indices]
 
     def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
         X, Y, A, B = (geometry[name] for name in "XYAB")

@@ -16,6 +16,7 @@ from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.couplings import Coupling
 from livens.multibody.force_outputs import ForceOutputs
+from livens.multibody.inputs import Input
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_stops import JointStop
@@ -63,6 +64,9 @@ class ModelBase:
         #: Outputs of force elements, with the names of the elements.
         self._force_outputs: list[tuple[str, ForceOutputs]] = []
         self._flexible_elements: list[Element] = []  # beams, trusses, plates
+        self._inputs: dict[str, Input] = {}
+        #: Joints with the elements that depend on their continuous angle.
+        self._angle_branches: list[tuple[Joint, Element]] = []
         self._initial_conditions: list[InitialCondition] = []
         self._distance_constraints: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force
@@ -112,6 +116,7 @@ class ModelBase:
             self._rigid_contacts,
             self._resolved_outputs,
             self._user_outputs,
+            self._inputs,
         )
         if name == "ground" or any(name in container for container in (*containers, *more_containers)):
             raise InputError(f"there is a '{name}' already")

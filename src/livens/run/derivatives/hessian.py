@@ -158,10 +158,10 @@ def _tangents_of(
         return {f"{name}[{i}]": InputTangent({name: np.eye(size)[i]}, zero_k) for i in range(size)}
     if name == "h":
         return {"h": InputTangent({}, zero_k, 1.0)}
-    if name not in table.entries:
+    if name not in table.entries and name not in table.aliases:
         valid_names = [*table.entries, *initial_sensitivity.input_names, "h"]
         raise InputError(f"cannot differentiate by '{spec}'{suggestion(name, valid_names)}")
-    entry = table.entries[name]
+    entry = table.lookup(name)
     for i in range(int(np.prod(entry.shape, dtype=int))):
         dk = zero_k.copy()
         for slice_ in entry.slices:
