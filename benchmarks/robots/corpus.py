@@ -118,7 +118,7 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
         return reference
     ours = accelerations(mb)
     common = [name for name in ours if name in reference]
-    scale = max((float(np.abs(reference[name]).max()) for name in common), default=1.0) or 1.0
+    scale = max([1.0, *(float(np.abs(reference[name]).max()) for name in common)])  # in m/s^2
     return max((float(np.abs(ours[name] - reference[name]).max()) / scale for name in common), default=0.0)
 
 
