@@ -43,6 +43,7 @@ __version__ = "0.3.0"
 if TYPE_CHECKING:
     from livens import bodies as bodies
     from livens import bridges as bridges
+    from livens import gym as gym
     from livens import math as math
     from livens import observe as observe
     from livens import plot as plot
@@ -159,6 +160,7 @@ PUBLIC_PATHS = {
     "bodies": "multibody",
     "bridges": "run.bridges",
     "contacts": "multibody.contacts",
+    "gym": "run.bridges.gym",
     "math": "math",
     "observe": "analysis.observables",
     "plot": "plot",

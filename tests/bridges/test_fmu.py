@@ -164,7 +164,7 @@ def test_singular_positions(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (dict(inputs=["force"]), "unknown parameter 'force'"),
+        (dict(inputs=["force"]), "unknown input 'force'"),
         (dict(outputs=["y"]), "unknown output 'y'"),
         (dict(platforms=["x86_64-bsd"]), "unknown platform 'x86_64-bsd'"),
         (dict(scheme="taylor"), "scheme 'taylor' cannot be exported"),

@@ -36,8 +36,10 @@ def clean_up():
     """Close the figures that a page opens, and remove the schemes that it defines."""
     from matplotlib import pyplot
 
+    import livens as lv
     from livens.schemes.core.scheme import Scheme
 
+    lv.schemes.all()  # schemes are registered when they are imported
     registered = dict(Scheme._registry), dict(Scheme._families)
     yield
     pyplot.close("all")

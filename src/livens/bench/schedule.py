@@ -18,6 +18,7 @@ from livens.bench.films import Animations
 from livens.bench.four_bar import FourBar
 from livens.bench.gradients import Gradients
 from livens.bench.iftomm import IFToMM
+from livens.bench.initial_value import InitialValueProblems
 from livens.bench.kepler import Kepler
 from livens.bench.lanes import SimdSteps
 from livens.bench.large import Large
@@ -54,6 +55,7 @@ CASES: tuple[type[Case], ...] = (
     *(
         LongRun,
         Help,
+        InitialValueProblems,
         Large,
         Beams,
         Series,

@@ -52,6 +52,8 @@ if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and mos
 
 T = TypeVar("T")
 
+#: Maximum number of released arrays of the tree tier.
+_MAX_TREE_MODELS = 2
 #: Maximum number of compiled steps in the cache, for models that are built again.
 _MAX_CACHED_STEPS = 32
 #: Largest instruction count of a step with a fused first Newton correction. For longer steps its compilation would take
@@ -77,6 +79,7 @@ class CompiledStep:
         self._addresses: dict[PivotOrder | None, StepKernels] = {}
         self._first_pivot_orders: LruCache[Hashable, PivotOrder] = LruCache(_MAX_PIVOT_ORDERS)
         self.workspace_pool: list[Workspace] = []
+        self._tree_models: list[TreeModel] = []
         self._lock = threading.RLock()
         self._cache: dict[Hashable, Any] = {}
 
@@ -142,14 +145,26 @@ class CompiledStep:
             return str(error)
 
     def make_tree_model(self, k: np.ndarray) -> TreeModel:
-        """Return the arrays of the tree tier for one run; they change during the run."""
+        """Return the arrays of the tree tier for one run, new or released by an earlier one; the run changes them."""
         from livens.engine.trees.arrays import TreeModel
 
         tree, model = self.tree_or_reason, self.model
+        try:
+            released = self._tree_models.pop()
+        except IndexError:
+            pass
+        else:
+            released.set_parameters(k)
+            return released
         assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
         tree_model = TreeModel(model, tree, self.layout, self.scheme)
         tree_model.set_parameters(k)
         return tree_model
+
+    def release_tree_model(self, tree_model: TreeModel) -> None:
+        """Make the arrays of a finished run available to the next one."""
+        if len(self._tree_models) < _MAX_TREE_MODELS:
+            self._tree_models.append(tree_model)
 
     # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -276,7 +291,10 @@ class CompiledStep:
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
         if tier == "tree":
-            return self.make_tree_model(c[2:]).initial_unknowns(z)
+            tree_model = self.make_tree_model(c[2:])
+            x = tree_model.initial_unknowns(z)
+            self.release_tree_model(tree_model)
+            return x
         if tier == "assembled":
             from livens.engine.assembled.assembly import AssemblyWorkspace
 
@@ -321,14 +339,15 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
-
-        def find_order() -> PivotOrder:
+        key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
+        order = self._first_pivot_orders.get(key)
+        if order is None:
             try:
-                return self.pivot_order_for(x, z, reference_inputs)
+                order = self.pivot_order_for(x, z, reference_inputs)
             except SingularMatrixError:
-                return self.pivot_order_for(x, z, c)
-
-        return self._first_pivot_orders.get_or_make((x.tobytes(), z.tobytes(), reference_inputs.tobytes()), find_order)
+                return self.pivot_order_for(x, z, c)  # not cached: it depends on c
+            self._first_pivot_orders.put(key, order)
+        return order
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property

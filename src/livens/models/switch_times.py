@@ -42,22 +42,28 @@ def switch_times(model: Model, k: np.ndarray, begin: float, end: float) -> np.nd
     >>> switch_times(kick, kick.parameter_vector(), 0.0, 10.0)
     array([1.5])
     """
-    found = [np.zeros(0)]
+    values = np.ascontiguousarray(k, dtype=float).ravel()
+    return _search_times(model, values.tobytes(), float(begin), float(end)).copy()
+
+
+@functools.lru_cache(maxsize=256)
+def _search_times(model: Any, parameters: bytes, begin: float, end: float) -> np.ndarray:
+    """Search for the switch times; equal runs are searched once."""
+    values, time_blocks = np.frombuffer(parameters), [np.zeros(0)]
     for function, dofs in _functions_of_time(model):
-        values = np.asarray(k, dtype=float).ravel()
         numbers = values if dofs is None else values[list(dofs)]
         t = ca.SX.sym("t")
-        found.append(sign_changes(ca.Function("s", [t], [function(t, numbers)]), begin, end))
-    times = np.unique(np.concatenate(found))
+        time_blocks.append(sign_changes(ca.Function("s", [t], [function(t, numbers)]), begin, end))
+    times = np.unique(np.concatenate(time_blocks))
     same = _SAME_TIME * (end - begin)
     times = times[(times > begin + same) & (times < end - same)]
     return times[np.diff(times, prepend=-np.inf) > same]
 
 
 @functools.lru_cache(maxsize=64)
-def _functions_of_time(model: Model) -> tuple[tuple[ca.Function, tuple[int, ...] | None], ...]:
+def _functions_of_time(model: Any) -> tuple[tuple[ca.Function, tuple[int, ...] | None], ...]:
     """Return the switching functions of time and parameters, each with the indices of its parameters."""
-    found: list[tuple[ca.Function, tuple[int, ...] | None]] = []
+    switching: list[tuple[ca.Function, tuple[int, ...] | None]] = []
     of_type: dict[Any, list[ca.Function]] = {}
     if hasattr(model, "element_types"):
         for element_type, dofs in zip(model.element_types, model.element_parameters, strict=True):
@@ -65,14 +71,14 @@ def _functions_of_time(model: Model) -> tuple[tuple[ca.Function, tuple[int, ...]
                 e = element_type
                 forces = ca.vertcat(e.F, ca.gradient(e.V, e.q), ca.gradient(e.R, e.v), e.g)
                 of_type[e] = _of_time([e.q, e.v], e.t, e.k, forces)
-            found += [(function, tuple(dofs)) for function in of_type[element_type]]
+            switching += [(function, tuple(dofs)) for function in of_type[element_type]]
     elif hasattr(model, "descriptor"):
         d = model.descriptor
-        found = [(function, None) for function in _of_time([d.x, d.xdot], d.t, d.k, d.residual)]
+        switching = [(function, None) for function in _of_time([d.x, d.xdot], d.t, d.k, d.residual)]
     elif hasattr(model, "momentum_rate"):
         rates = ca.vertcat(model.velocity, model.momentum_rate)
-        found = [(function, None) for function in _of_time([model.q, model.p], model.t, model.k, rates)]
-    return tuple(found)
+        switching = [(function, None) for function in _of_time([model.q, model.p], model.t, model.k, rates)]
+    return tuple(switching)
 
 
 def _of_time(state: list[Any], t: Any, k: Any, expression: Any) -> list[ca.Function]:

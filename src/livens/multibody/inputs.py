@@ -14,6 +14,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError, ModelError
 from livens.expressions.parameters import ParameterEntry, ParameterNamespace, Parameters
+from livens.expressions.tracing import call_with_symbols
 from livens.models.angle_branches import AngleBranches, branch_parameters
 from livens.models.element import Element
 from livens.models.input_entry import InputEntry
@@ -151,7 +152,7 @@ def check_law(
     symbols = [ca.SX.sym(names[0]) for names in allowed]
     arguments = [k if names == ("k",) else m.Scalar(s) for names, s in zip(allowed, symbols, strict=True)]
     try:
-        value = m.array(law(*(arguments[i] for i in selected)))
+        value = m.array(call_with_symbols(law, *(arguments[i] for i in selected)))
     except ModelError as error:
         raise InputError(f"{context}: {error}") from None
     except Exception as error:  # a user function may raise anything: name the law

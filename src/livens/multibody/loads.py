@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.errors import InputError
@@ -15,6 +15,9 @@ from livens.multibody.inputs import Law, TimeLaw, time_law
 from livens.multibody.parametrisation import Parametrisation
 from livens.types import ArrayLike
 from livens.validation import check_array, check_choice
+
+if TYPE_CHECKING:
+    from livens.expressions.parameters import TiedParameter
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 import livens
@@ -531,6 +532,54 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         """
         q, v = self.initial_state
         return Problem(name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
+
+    def to_joint_coordinates(self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0) -> Problem:
+        """Return a mechanism with tree structure as a `Problem` in joint coordinates (minimal coordinates).
+
+        The coordinates are ``joint.angle`` and ``joint.position``. There are no constraints and no joint forces.
+        Optimal control of arms is much faster in these coordinates. The geometry of the joints is constant.
+
+        Parameters
+        ----------
+        name : str, default "mechanism"
+            Name of the problem.
+        h : float, default 1e-3
+            Step size in s.
+        t_end : float, default 1
+            End time in s.
+
+        Returns
+        -------
+        Problem
+            Problem with the joint coordinates of the initial state.
+
+        Raises
+        ------
+        InputError
+            If the mechanism has closed loops, free bodies, or joints other than revolute and prismatic ones.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> rod = mb.rod("rod", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+        >>> hinge = mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
+        >>> mb.to_joint_coordinates().model.coordinates
+        ('hinge.angle',)
+        """
+        from livens.multibody.joint_coordinate_system import joint_coordinate_system
+
+        system, to_bodies = joint_coordinate_system(
+            self.system, list(self.bodies.values()), self.ground, list(self.joints.values())
+        )
+        q, v = self.initial_state
+        values = q, v, np.zeros(self.system.m), 0.0, self.system.parameter_vector()
+        arguments = [ca.SX(value) for value in values]
+        outputs = [self.system.quantities[output] for output in system.coordinates]
+        theta = np.array([float(ca.DM(output.expression(*arguments))) for output in outputs])
+        jacobian = np.array(to_bodies.jacobian()(theta, 0 * theta, q, v)[0])
+        rates = np.linalg.lstsq(jacobian, v, rcond=None)[0]
+        return Problem(name, system, theta, rates, "livens-variational", h, t_end)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:

@@ -8,7 +8,7 @@ midpoint, and the control law uses the mean of z at both ends. Its work is part 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def pid_force(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool
     """Return the PID force: a law of time, joint coordinate and rate, plus ``k.integral`` times the integral."""
     invariants_of = joint_invariants(a, b, rotational)
 
-    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+    def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k) + k.integral * w[-1]
         return [*conjugate_force(w, magnitude, rotational), 0.0]
 

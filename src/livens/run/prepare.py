@@ -29,6 +29,8 @@ from livens.validation import check_integer, check_number, check_positive
 if TYPE_CHECKING:
     import casadi
 
+    from livens.run.drive import Drive
+
 #: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
 _MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None)))
 #: Options of a run besides initial values and parameters, in the order of the cache key.
@@ -236,6 +238,46 @@ class Prepared:
         from livens.run.bridges.casadi_step import casadi_step
 
         return casadi_step(self.model, self.scheme)
+
+    def drive(self, inputs: Sequence[str] = (), outputs: Sequence[str] = (), **start: Any) -> Drive:
+        """Return a motion whose inputs may change between steps, for control loops and environments.
+
+        Parameters
+        ----------
+        inputs : sequence of str, default ()
+            Names of scalar parameters, such as ``["motor.u"]``.
+        outputs : sequence of str, default ()
+            Names of coordinates, outputs of a mechanism (``"hinge.angle"``) or observables.
+        **start
+            Initial values and options, see `start`.
+
+        Returns
+        -------
+        Drive
+            Motion with `reset`, `advance` and the arrays `inputs` and `outputs`, which stay in place.
+
+        Raises
+        ------
+        InputError
+            If an input or output is unknown, or the scheme has no fixed implicit steps.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> cart = lv.System(
+        ...     "x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda k: [k.u], parameters=dict(u=0.0)
+        ... )
+        >>> drive = lv.prepare(cart, scheme="livens-em", h=0.1).drive(["u"], ["x"], q0=[0.0], v0=[0.0])
+        >>> drive.inputs[:] = 2.0
+        >>> [round(float(drive.advance()[0]), 3) for _ in range(2)]
+        [0.01, 0.04]
+        """
+        from livens.run.drive import Drive
+
+        names = ("q0", "v0", "p0", "x0", "y0")
+        initial = {name: start.pop(name, None) for name in names}
+        begin = check_number("t0", start["t0"] if start.get("t0") is not None else self._defaults.get("t0") or 0.0)
+        return Drive(self._make_plan(initial, t_end=begin + 1.0, **start), inputs, outputs)
 
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(

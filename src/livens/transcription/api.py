@@ -19,7 +19,7 @@ from livens.transcription.guess import initial_guess
 from livens.transcription.ipopt_solver import Solution, ipopt_options, solve
 from livens.transcription.motion import OptimalMotion
 from livens.transcription.multistart import random_guess, relaxed_inputs
-from livens.transcription.problem_checks import check_problem
+from livens.transcription.problem_checks import check_end_conditions, check_problem
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
 from livens.types import ModelFunction
@@ -153,6 +153,7 @@ def optimal_control(
         transcription = Transcription(StageModel(problem), fractions)
         check_problem(transcription)
         w = initial_guess(transcription, _same_program(transcription, guess))
+        check_end_conditions(transcription, w)
     setup = time.perf_counter() - t_begin
     motions = []
     for number in range(starts):

@@ -225,7 +225,9 @@ class OptimalMotion:
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """Inputs by name: the rows of `u` of each input, at `input_times`.
+        """Inputs by name: the rows of `u` of each input, at `input_times`; argument `inputs` of `livens.simulate`.
+
+        Constant inputs of steps of equal size have one row per step, as `livens.simulate` needs them.
 
         Returns
         -------
@@ -363,14 +365,9 @@ class OptimalMotion:
         for name in ("q", "v", "p", "x", "y", "supplied_energy", "dissipated_energy", "multipliers"):
             if name in layout and name in model.layout:
                 arrays[name] = states[:, layout[name]][:, 0] if name.endswith("_energy") else states[:, layout[name]]
-        entries = {parameter.name: parameter for parameter in (*problem.inputs, *problem.free)}
-        events = []
-        for i, k in enumerate(self.parameter_rows):
-            changes = {
-                name: k[parameter.entry.slices[0]].reshape(parameter.entry.shape).tolist()
-                for name, parameter in entries.items()
-            }
-            events.append({"name": "inputs", "t": float(self.t[i]), "state": {}, "changes": {"parameters": changes}})
+        parameters = (*problem.inputs, *problem.free)
+        indices = [i for parameter in parameters for slice_indices in parameter.indices for i in slice_indices]
+        held = {"times": self.t[:-1], "indices": indices, "values": self.parameter_rows[:, indices], "first": problem.k}
         plan = Plan(
             model,
             problem.scheme,
@@ -388,7 +385,9 @@ class OptimalMotion:
             scene=lambda: model.scene_for(problem.k).to_json(),  # type: ignore[arg-type]  # evaluated on first access
         )  # fmt: skip
         summary = Summary(model.monitored_energy(problem.scheme.conserves))
-        record = RunRecord(info, summary, Statistics(steps=len(self.h)), "complete", events=events)
+        record = RunRecord(
+            info, summary, Statistics(steps=len(self.h)), "complete", checkpoint={"inputs": held} if indices else {}
+        )
         result = Result(arrays, record, system=model)
         result._scheme = problem.scheme
         return result

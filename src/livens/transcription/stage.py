@@ -18,8 +18,8 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.system import System
-from livens.multibody.assembly import null_space
 from livens.progress import report_progress
 from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
@@ -256,7 +256,7 @@ class StageModel:
             return np.eye(n)
         k = self.model.parameter_vector(self.problem.parameters)
         G = np.array(self.mechanics(q, np.zeros(n), self.problem.t0, k)[3])
-        return null_space(G)
+        return null_space(G, SOLVED_RTOL)
 
     # -- conditions at the ends ---------------------------------------------------------------------------------------
     def _whole_conditions(self, argument: str, requested: Any, point: MotionPoint) -> list[Condition]:

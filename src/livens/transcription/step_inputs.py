@@ -22,6 +22,7 @@ from livens.expressions.parameters import ParameterEntry, Parameters
 from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
 from livens.models.element import ElementType, InvariantExpressions
+from livens.models.input_entry import input_entry
 from livens.models.system import System
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.runge_kutta.families import RungeKutta
@@ -60,7 +61,7 @@ def decision_parameter(model: Model, role: str, name: str, bounds: object) -> De
     """Return a decision parameter from its name and bounds ``(low, high)`` or None."""
     if not isinstance(name, str):
         raise InputError(f"{role} must map names of parameters to bounds, got the name {name!r}")
-    entry = model.parameter_table.lookup(name)
+    entry = input_entry(model, name).value
     size = entry.slices[0].stop - entry.slices[0].start
     if bounds is None:
         bounds = (None, None)

@@ -42,6 +42,7 @@ LONG = [
     "start/from-sympy",
     "start/overview",
     "howto/load-a-robot",
+    "howto/read-results",
 ]
 #: Documents with contact, whose schemes differ.
 CONTACT = [

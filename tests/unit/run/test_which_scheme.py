@@ -1,4 +1,4 @@
-"""The table of `docs/howto/step-size-control.md` is measured here; ``UPDATE_TABLES=1`` with this test writes it anew."""
+"""The table of `docs/howto/step-size-control.md` is measured here; ``UPDATE_TABLES=1`` writes it."""
 
 import functools
 import os

@@ -284,8 +284,8 @@ class _Estimation:
         if self.scheme.fictive or self.run.info.control:
             return
         times = switch_times(self.model, self.run.parameter_vector, self.begin, self.stop)
-        places = (times - self.begin) / self.run.info.h
-        within = times[np.abs(places - np.round(places)) > _ON_GRID]
+        step_numbers = (times - self.begin) / self.run.info.h
+        within = times[np.abs(step_numbers - np.round(step_numbers)) > _ON_GRID]
         if not len(within):
             return
         estimate.notes.append(

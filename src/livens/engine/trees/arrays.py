@@ -54,6 +54,7 @@ class TreeModel:
 
     def __init__(self, system: System, tree: SpanningTree, layout: Layout, scheme: RigidBodyScheme) -> None:
         self.system, self.tree, self.layout = system, tree, layout
+        self._k = np.zeros(0)  # parameters in the records
         self._nodes = _nodes(tree)
         self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
@@ -162,6 +163,11 @@ class TreeModel:
     def set_parameters(self, k: np.ndarray) -> None:
         """Set masses, inertias, geometry and the parameters of force laws."""
         system, records = self.system, self._records
+        if np.array_equal(k, self._k):
+            if system.control_indices:  # commands of controllers may have replaced them
+                self.set_law_parameters(k)
+            return
+        self._k = k.copy()
         for i, node in enumerate(self._nodes):
             record = records[i]
             if node.model_body >= 0:

@@ -50,6 +50,7 @@ class TreeStepper(Stepper):
 
     def close(self) -> None:
         super().close()
+        self._compiled.release_tree_model(self._model)
         if self._fallback is not None:
             self._fallback.close()
 

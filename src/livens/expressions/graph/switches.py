@@ -41,20 +41,20 @@ def switching_functions(symbols: Sequence[Any], expression: Any) -> list[Any]:
     >>> switching_functions([t], ca.if_else(t < 2, 5, 0) + ca.fabs(t - 1))
     [SX((t-2)), SX((t-1))]
     """
-    found: list[Any] = []
+    switching: list[Any] = []
 
     def apply(name: str, a: Any, b: Any = None) -> Any:
         if name in _DIFFERENCE:
-            found.append(a - b)
+            switching.append(a - b)
         elif name in _ZERO:
-            found.append(a)
+            switching.append(a)
         elif name in _INTEGER:
-            found.append(ca.sin(ca.pi * (a if b is None else a / b)))
+            switching.append(ca.sin(ca.pi * (a if b is None else a / b)))
         return ca.SX.unary(OPS[name], a) if b is None else ca.SX.binary(OPS[name], a, b)
 
     function = ca.Function("f", list(symbols), [ca.densify(expression)])
     interpret(function, [[s.nz[j] for j in range(s.nnz())] for s in symbols], ca.SX, apply)
-    return found
+    return switching
 
 
 def sign_changes(function: ca.Function, begin: float, end: float) -> np.ndarray:

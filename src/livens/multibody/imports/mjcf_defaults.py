@@ -11,6 +11,7 @@ from livens.errors import InputError, suggestion
 from livens.multibody.imports.orientations import align_z, from_axis_angle, from_euler, from_quaternion
 from livens.multibody.imports.robot_description import RigidTransform
 from livens.multibody.imports.xml import TrackedDocument, XmlNode, read
+from livens.validation import check_readable_path
 
 _MAX_FILES = 100
 #: Tags of actuators; all of them set attributes of one default actuator.
@@ -37,7 +38,7 @@ def _include(node: XmlNode, document: TrackedDocument, folder: Path, included: s
         if file.resolve() in included or len(included) >= _MAX_FILES:
             raise child.error(f"{file.name} is included a second time, or there are too many files")
         try:
-            inner = read(file, document)
+            inner = read(check_readable_path(file), document)
         except InputError as error:
             raise child.error(str(error)) from None
         included.add(file.resolve())

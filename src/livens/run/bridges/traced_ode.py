@@ -143,7 +143,7 @@ class TracedOde:
     def prepared(self, scheme: str) -> Prepared:
         """Return the model prepared with a scheme."""
         if scheme not in self._prepared:
-            self._prepared[scheme] = prepare(self.model, scheme)
+            self._prepared[scheme] = prepare(self.model, scheme, compile=False)
         return self._prepared[scheme]
 
     @functools.cached_property

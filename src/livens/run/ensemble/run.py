@@ -174,6 +174,14 @@ def _ensemble_stepper(
     return compiled.cached(("batch", order), lambda: EnsembleStepper(compiled, order, monitor, width))
 
 
+def lane_stepper(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) -> EnsembleStepper:
+    """Return the ensemble stepper of a plan, with a pivot order for the states z and parameters k of some members."""
+    momenta = tuple(compiled.model.symmetries)
+    monitor, _ = compiled.cached("watched", lambda: _monitor_spec(compiled, momenta, {}))
+    width = compiled.cached("width", lambda: choose_width(compiled))
+    return _ensemble_stepper(compiled, _pivot_order(compiled, plan, z, k), monitor, width, False)
+
+
 def _monitor_spec(
     compiled: CompiledStep, momenta: tuple[str, ...], reduce: Reductions
 ) -> tuple[EnsembleMonitorSpec, dict[str, tuple[int, ...]]]:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,9 +40,9 @@ from livens.models.observable import output_expression
 from livens.models.problem import Problem
 from livens.progress import report_progress
 from livens.run.bridges.fmu.description import FmuVariable, model_description
+from livens.run.drive import input_indices
 from livens.run.plan import Plan
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
 
@@ -154,7 +154,8 @@ class _ExportedStep:
         self.z, self.x, self.order = state.z, state.unknown_history[-1], stepper.order
         stepper.close()
         names = dict(inputs) if isinstance(inputs, Mapping) else {name: name for name in inputs}
-        indices = {name: _scalar_index(plan.model, name) for name in (*names, *tunable)}
+        names_of_variables = (*names, *tunable)
+        indices = dict(zip(names_of_variables, input_indices(plan.model, names_of_variables), strict=True))
         self.variable_indices = set(indices.values())
         self.variables = [
             FmuVariable(names.get(n, n), 1 + i, "input" if n in names else "parameter", float(self.k[i]))
@@ -189,7 +190,7 @@ class _ExportedStep:
         e, texts = self.equations, dict[str, str]()
         update = [] if e.update_matrix is None else [e.update_matrix[0]]
         jacobian = ca.Function("jacobian", e.arguments, [ca.densify(ca.vertcat(e.jac_values, *update))])
-        makers = {
+        makers: dict[str, Callable[[], object]] = {
             "newton": lambda: newton_kernel(e, self.order),
             "first_correction": lambda: first_correction_kernel(e, self.order),
             "residual": lambda: residual_kernel(e),
@@ -258,17 +259,6 @@ def _check_exportable(plan: Plan) -> None:
     ):
         if getattr(model, name, ()):
             raise InputError(f"a model with {text} cannot be exported: they act between steps")
-
-
-def _scalar_index(model: Model, name: str) -> int:
-    """Return the index of a scalar parameter in the parameter vector."""
-    entries = model.parameter_table.entries
-    if name not in entries:
-        raise InputError(f"unknown parameter '{name}'{suggestion(str(name), entries)}")
-    entry = entries[name]
-    if entry.shape != () or len(entry.slices) != 1:
-        raise InputError(f"the parameter '{name}' is not a single number of one element: it cannot be set in an FMU")
-    return int(entry.slices[0].start)
 
 
 def _table(name: str, values: Iterable[Any], c_type: str = "double") -> str:

@@ -1,0 +1,1 @@
+from livens.run.bridges.gym import *
