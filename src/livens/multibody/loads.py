@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
@@ -32,6 +32,7 @@ def gravity_potential(parametrisation: Parametrisation) -> ModelFunction:
     return lambda q, k: -k.mass * m.dot(k.gravity, parametrisation.point(q, k.X))
 
 
+@explain_call_errors
 def gravity(body: BodyElement, g: ArrayLike | None = None) -> Element:
     """Return the weight of a body.
 

@@ -14,7 +14,7 @@ from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.newton.step_size_control import initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, Stepper
-from livens.errors import InputError, IntegrationError, LivensError
+from livens.errors import InputError, IntegrationError, LivensError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
@@ -65,6 +65,7 @@ class MotionState:
         return f"<livens state at t = {self.t:g}>"
 
 
+@explain_call_errors
 class Prepared:
     """Compiled model and scheme, returned by `livens.prepare`.
 
@@ -353,6 +354,7 @@ class Prepared:
         return MotionState(steps.final, state._stepper, state._compiled, state._step_index + 1)
 
 
+@explain_call_errors
 def prepare(
     model: Model | Problem,
     scheme: str | Scheme | None = None,
