@@ -192,11 +192,12 @@ def test_reproduce_lists_the_figures_of_a_paper(tmp_path):
     assert "Energies of the two masses" in listed and not list(tmp_path.iterdir())
 
 
-def test_terminals_without_utf8():
+def test_terminals_without_utf8(tmp_path):
     """Characters that the encoding lacks are replaced; the command does not fail after its run."""
     code = "from livens.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "run", "simple-pendulum", "--t-end", "1", "--no-accuracy"],
+        cwd=tmp_path,
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
         capture_output=True,
         check=False,
