@@ -7,8 +7,10 @@ with ``expand``.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,7 +20,7 @@ import livens as lv
 #: Cost of the cart-pole swing-up with gauss-3 on 240 steps, and largest radius of the orbit transfer.
 CART_POLE_COST, ORBIT_RADIUS = 58.807667, 1.52524628
 REPETITIONS = 5
-IPOPT = {"tol": 1e-9, "constr_viol_tol": 1e-10, "max_iter": 1000, "print_level": 0, "sb": "yes"}
+IPOPT: dict[str, Any] = {"tol": 1e-9, "constr_viol_tol": 1e-10, "max_iter": 1000, "print_level": 0, "sb": "yes"}
 
 
 def cart_pole_rhs(x: ca.SX, u: ca.SX, t: ca.SX) -> ca.SX:
@@ -48,7 +50,7 @@ def collocation(case: str, n_steps: int, method: str) -> tuple[float, int]:
     opti, h = ca.Opti(), t_end / n_steps
     X = opti.variable(n, n_steps + 1)
     opti.subject_to(X[:, 0] == (np.zeros(4) if is_cart else [1, 0, 1]))
-    cost = 0
+    cost: Any = 0
     for i in range(n_steps + 1):
         opti.set_initial(X[:, i], path(i / n_steps))
     if method == "trapezoid":
@@ -104,7 +106,7 @@ def main() -> None:
                     f"cart-pole {n}",
                     scheme,
                     CART_POLE_COST,
-                    lambda n=n, s=scheme: transcription("cart-pole-swing-up", n, s),
+                    functools.partial(transcription, "cart-pole-swing-up", n, scheme),
                 )
             )
         for method in ("trapezoid", "radau", "legendre"):
@@ -113,13 +115,15 @@ def main() -> None:
                     f"cart-pole {n}",
                     f"Opti {method}",
                     CART_POLE_COST,
-                    lambda n=n, m=method: collocation("cart-pole", n, m),
+                    functools.partial(collocation, "cart-pole", n, method),
                 )
             )
     for scheme in ("livens-variational", "gauss-3"):
-        cases.append(("orbit 20", scheme, -ORBIT_RADIUS, lambda s=scheme: transcription("low-thrust-transfer", 20, s)))
+        cases.append(
+            ("orbit 20", scheme, -ORBIT_RADIUS, functools.partial(transcription, "low-thrust-transfer", 20, scheme))
+        )
     for method in ("radau", "legendre"):
-        cases.append(("orbit 20", f"Opti {method}", -ORBIT_RADIUS, lambda m=method: collocation("orbit", 20, m)))
+        cases.append(("orbit 20", f"Opti {method}", -ORBIT_RADIUS, functools.partial(collocation, "orbit", 20, method)))
     best = [np.inf] * len(cases)
     results: list[tuple[float, int]] = [(np.nan, 0)] * len(cases)
     for _ in range(REPETITIONS):

@@ -112,7 +112,8 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
         return "joints without a single coordinate"
     rates = {name: float(rate) for name, rate in zip(scalar, rng.normal(size=len(scalar)), strict=True)}
     for name, joint in scalar.items():
-        mb.initial(joint, **{"rate" if joint.joint_type.angle else "velocity": rates[name]})
+        target: dict[str, Any] = {"rate" if joint.joint_type.angle else "velocity": rates[name]}
+        mb.initial(joint, **target)
     reference = _pinocchio(path, rates) if path.suffix == ".urdf" else _mujoco(path, rates)
     if isinstance(reference, str):
         return reference

@@ -221,8 +221,8 @@ class ForceMethods(ModelBase):
         self,
         joint: Joint,
         *,
-        torque: ModelFunction | float | None = None,
-        force: ModelFunction | float | None = None,
+        torque: ModelFunction | float | Input | None = None,
+        force: ModelFunction | float | Input | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         name: str = "",
     ) -> Element:
