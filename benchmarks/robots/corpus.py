@@ -130,6 +130,8 @@ def _pinocchio(path: Path, rates: dict[str, float]) -> dict[str, np.ndarray] | s
     data, q, v = model.createData(), pin.neutral(model), np.zeros(model.nv)
     if any(joint.nv != 1 for joint in list(model.joints)[1:]) or model.nv != len(rates):
         return "joints without a single coordinate"
+    if not all(model.existJointName(name) for name in rates):
+        return "renamed joints"
     for name, rate in rates.items():
         v[model.joints[model.getJointId(name)].idx_v] = rate
     model.armature[:] = 0.0
