@@ -17,25 +17,7 @@ A model is written once, as energies and constraints in plain Python::
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # faster than `signal`
-import sys
-
-if sys.argv and sys.argv[0].endswith(("/livens", "\\livens", "livens.exe")):
-    # Start-up of the command `livens`: Ctrl-C ends the process without a traceback, because an interrupted import would
-    # leave partial modules. Runs install their own handler.
-    def _exit_on_sigint(number: int, frame: object) -> None:
-        import os
-
-        os.write(2, b"livens: stopped by the user\n")
-        os._exit(130)
-
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(_signal.SIGINT, _exit_on_sigint)
-
 import importlib
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.3.0"
@@ -155,27 +137,27 @@ _HOMES = {
     "of_invariants": "models.element",
     "value_and_gradient": "run.derivatives.gradient",
 }
-#: Modules behind the public module names: ``livens.bodies`` is ``livens.multibody``.
-PUBLIC_PATHS = {
-    "bodies": "multibody",
-    "bridges": "run.bridges",
-    "contacts": "multibody.contacts",
-    "gym": "run.bridges.gym",
-    "math": "math",
-    "observe": "analysis.observables",
-    "plot": "plot",
-    "port_hamiltonian": "models.port_hamiltonian",
-    "problems": "problems",
-    "reproduce": "reproduce",
-    "rotations": "rotations",
-    "scaling": "schemes.scaling",
-    "scenario": "scenario",
-    "schemes": "schemes",
-    "shapes": "scene.shapes",
-    "study": "analysis.study",
-    "symmetry": "models.symmetry",
-    "tableaus": "schemes.tableaus",
-}
+#: Public modules, imported on first use.
+_MODULES = (
+    "bodies",
+    "bridges",
+    "contacts",
+    "gym",
+    "math",
+    "observe",
+    "plot",
+    "port_hamiltonian",
+    "problems",
+    "reproduce",
+    "rotations",
+    "scaling",
+    "scenario",
+    "schemes",
+    "shapes",
+    "study",
+    "symmetry",
+    "tableaus",
+)
 #: Modules of the methods and properties of a `Result` that are attached on first use.
 ACCESSORS = {
     "_repr_html_": "plot.notebook",
@@ -197,64 +179,18 @@ ACCESSORS = {
 #: Modules of the methods of a `Multibody` that are attached on first use.
 MULTIBODY_ACCESSORS = {"rigid_contact": "run.contact.rigid_contact", "simulate": "run.mechanism"}
 
-__all__ = sorted([*_HOMES, *PUBLIC_PATHS])
-
-
-#: Classes returned by public functions, and modules of formulas whose functions are not wrapped.
-_ALSO = {"prepare": ("Prepared",), "simulate": ("Result",), "load": ("Result",)}
-_FORMULAS = ("math", "rotations")
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    from livens.errors import explain_call_errors_of
-
-    if name in PUBLIC_PATHS:
-        module = importlib.import_module(f"livens.{PUBLIC_PATHS[name]}")
-        if name not in _FORMULAS:
-            explain_call_errors_of(vars(module), getattr(module, "__all__", ()))
-        globals()[name] = module
-        return module
+    """Import a public name on first use (Scientific Python SPEC 1)."""
+    if name in _MODULES:
+        return importlib.import_module(f"livens.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'livens' has no attribute '{name}'")
-    module = importlib.import_module(f"livens.{_HOMES[name]}")
-    explain_call_errors_of(vars(module), (name, *_ALSO.get(name, ())))
-    globals()[name] = value = getattr(module, name)
+    globals()[name] = value = getattr(importlib.import_module(f"livens.{_HOMES[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
-
-
-class _PublicPaths(MetaPathFinder, Loader):
-    """Import finder of the public module names of `PUBLIC_PATHS` and their submodules."""
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        first, _, rest = fullname.removeprefix("livens.").partition(".")
-        home = PUBLIC_PATHS.get(first, first)
-        if not fullname.startswith("livens.") or home == first:
-            return None
-        spec = ModuleSpec(fullname, self)
-        spec.loader_state = f"livens.{home}.{rest}".rstrip(".")
-        return spec
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module(spec.loader_state)
-        spec.loader_state = module, module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Register the submodules imported so far under the public path; the module itself is executed already."""
-        assert module.__spec__ is not None
-        public = module.__spec__.name
-        module.__spec__ = module.__spec__.loader_state[1]
-        inner = f"{module.__name__}."
-        for name in [name for name in sys.modules if name.startswith(inner)]:
-            sys.modules.setdefault(f"{public}.{name.removeprefix(inner)}", sys.modules[name])
-        if public.removeprefix("livens.") in PUBLIC_PATHS and public.removeprefix("livens.") not in _FORMULAS:
-            from livens.errors import explain_call_errors_of
-
-            explain_call_errors_of(vars(module), getattr(module, "__all__", ()))
-
-
-sys.meta_path.insert(0, _PublicPaths())

@@ -6,10 +6,13 @@ import difflib
 import functools
 from collections.abc import Callable, Iterable
 from types import FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from livens.results.result import Result
+
+#: Decorated function or class.
+T = TypeVar("T")
 
 
 class LivensError(Exception):
@@ -97,50 +100,52 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if names else ""
 
 
-def explain_call_errors(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
-    """Return the function with a `CallError` for unknown, missing and wrongly typed arguments.
+def explain_call_errors(target: T, name: str = "") -> T:
+    """Raise a `CallError` for unknown, missing and wrongly typed arguments: a decorator of functions and classes.
 
-    >>> def simulate(model, *, t_end): ...
-    >>> explain_call_errors(simulate)("pendulum", tend=1.0)
+    For a class, its constructor and its public methods are decorated, those of bases in the same package included.
+
+    >>> @explain_call_errors
+    ... def simulate(model, *, t_end): ...
+    >>> simulate("pendulum", tend=1.0)
     Traceback (most recent call last):
     livens.errors.CallError: simulate has no argument 'tend'; did you mean 't_end'?
     """
+    if isinstance(target, type):
+        _explain_method_errors(target)
+        return target
+    function = cast("Callable[..., object]", target)
 
     @functools.wraps(function)
-    def called(*arguments: Any, **named: Any) -> Any:
+    def called(*arguments: object, **named: object) -> object:
         try:
             return function(*arguments, **named)
         except _WRAPPED_ERRORS as error:
             if isinstance(error, LivensError):
                 raise
+            label = name or function.__name__
             if isinstance(error, TypeError) and (error.__traceback__ is None or error.__traceback__.tb_next is None):
-                raise CallError(_explain_bad_call(function, name or function.__name__, arguments, named)) from None
+                raise CallError(_explain_bad_call(function, label, arguments, named)) from None
             # the error is raised inside the function: report an argument that does not match its annotation
             message = _type_mismatch(function, arguments, named)
             if not message:
                 raise
-            raise CallError(f"{name or function.__name__}: {message}") from error
+            raise CallError(f"{label}: {message}") from error
 
-    return called
+    return cast("T", called)
 
 
-def explain_call_errors_of(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Apply `explain_call_errors` to the functions of these names and to the methods of the classes of these names."""
-    for name in names:
-        value = namespace.get(name)
-        if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
-            namespace[name] = explain_call_errors(value)
-        elif isinstance(value, type) and not issubclass(value, BaseException):
-            package = value.__module__.rpartition(".")[0]
-            bases = [base for base in reversed(value.__mro__) if base.__module__.startswith(package)]
-            for inner, method in {inner: method for base in bases for inner, method in vars(base).items()}.items():
-                public = inner == "__init__" or not inner.startswith("_")
-                if public and isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
-                    setattr(
-                        value, inner, explain_call_errors(method, name if inner == "__init__" else f"{name}.{inner}")
-                    )
-                elif public and isinstance(method, classmethod) and not hasattr(method.__func__, "__wrapped__"):
-                    setattr(value, inner, classmethod(explain_call_errors(method.__func__, f"{name}.{inner}")))
+def _explain_method_errors(decorated: type) -> None:
+    package = decorated.__module__.rpartition(".")[0]
+    bases = [base for base in reversed(decorated.__mro__) if base.__module__.startswith(package)]
+    for name, method in {name: method for base in bases for name, method in vars(base).items()}.items():
+        if name.startswith("_") and name != "__init__":
+            continue
+        label = decorated.__name__ if name == "__init__" else f"{decorated.__name__}.{name}"
+        if isinstance(method, FunctionType) and not hasattr(method, "__wrapped__"):
+            setattr(decorated, name, explain_call_errors(method, label))
+        elif isinstance(method, classmethod) and not hasattr(method.__func__, "__wrapped__"):
+            setattr(decorated, name, classmethod(explain_call_errors(method.__func__, label)))
 
 
 #: Exceptions that Python raises for arguments of a wrong type or value.

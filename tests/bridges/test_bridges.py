@@ -87,7 +87,7 @@ def test_a_layer_of_torch():
 
 def test_layers_without_a_framework():
     """What the bridges have in common, and what they say."""
-    from livens.bridges.layer import SimulationLayer
+    from livens.run.bridges.layer import SimulationLayer
 
     step = lv.prepare(PENDULUM, h=0.01, t_end=0.5)
     core = SimulationLayer(step, ["q0", "g"], ["q"], every=10)

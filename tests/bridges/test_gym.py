@@ -160,3 +160,30 @@ def test_random_initial_states():
 def test_bad_arguments(changes, words):
     with pytest.raises(lv.InputError, match=words):
         lv.gym.Env(cart_pole(), **{**OPTIONS, **changes})
+
+
+def test_inputs_of_a_mechanism_and_angles_over_revolutions():
+    mb = lv.Multibody()
+    wheel = mb.cylinder("wheel", at=[0, 0, 0], length=0.1, radius=0.5, mass=2.0)
+    axle = mb.revolute("axle", mb.ground, wheel, axis="z")
+    mb.motor(axle, torque=mb.input("torque"), name="motor")
+    mb.torsion_spring("spring", axle, stiffness=0.05)
+    step = lv.prepare(mb.problem(), scheme="lie-em", h=0.01, redundant="remove")
+    drive = step.drive(["torque"], ["axle.angle"])
+    state = step.start()
+    measure = step.measurement("axle.angle")
+    for i in range(500):
+        drive.inputs[:] = 1.0 if i < 300 else -0.2
+        drive.advance()
+        state = step.step(state, inputs={"torque": float(drive.inputs[0])})
+        assert drive.outputs[0] == pytest.approx(measure(state)[0], abs=1e-9)
+    assert drive.outputs[0] > 2 * np.pi
+    many = lv.gym.VectorEnv(
+        mb, 3, action="torque", observation="axle.angle", reward=lambda o, a: 0.0, dt=0.01, scheme="lie-em"
+    )
+    many.reset(seed=0)
+    for i in range(500):
+        observations, *_ = many.step(np.full((3, 1), 1.0 if i < 300 else -0.2))
+    np.testing.assert_allclose(observations[:, 0], drive.outputs[0], atol=1e-8)
+    with pytest.raises(lv.InputError, match="depends on the angle of joint 'axle' over revolutions"):
+        lv.fmu(mb.problem(), "never.fmu", inputs=["torque"], scheme="lie-em", h=0.01)

@@ -317,6 +317,7 @@ def test_mistyped_arguments_get_a_suggestion():
         (lambda: lv.Event(lambda q: q[0], terminl=True), "did you mean 'terminal'?"),
         (lambda: lv.StepControl(tolerence=1e-6), "did you mean 'tolerance'?"),
         (lambda: lv.Multibody(gravty=[0, 0, 1]), "did you mean 'gravity'?"),
+        (lambda: lv.Multibody().simulate(tend=1), "Multibody.simulate has no argument 'tend'; did you mean 't_end'?"),
         (lambda: lv.Multibody().body(nme="a"), "Multibody.body has no argument 'nme'; did you mean 'name'?"),
         (lambda: lv.ensemble(PENDULUM, q=[1]), "ensemble has no argument 'q'; did you mean 'q0'?"),
         (lambda: lv.study.compare(PENDULUM, scheme="livens-em"), "did you mean 'schemes'?"),

@@ -108,7 +108,6 @@ from livens.cli import main
 main()
 """
 MOMENTS = [
-    "importlib.abc",
     "typer",
     "livens.cli.run",
     "livens.errors",

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from livens.analysis.state_space import InputsAndOutputs, to_control
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
@@ -168,6 +168,7 @@ class Linearisation:
         return "\n".join(lines)
 
 
+@explain_call_errors
 def linearise(
     model: Model | Problem,
     q0: ArrayLike | None = None,

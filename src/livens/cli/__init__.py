@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
+from types import FrameType
 from typing import Annotated
 
-import typer
 
-import livens
+def _exit_on_interrupt(number: int, frame: FrameType | None) -> None:
+    """End the process without a traceback: an interrupted import would leave partial modules."""
+    os.write(2, b"livens: stopped by the user\n")
+    os._exit(130)
+
+
+# Ctrl-C while the command starts; runs install their own handler
+_is_command = sys.argv and sys.argv[0].endswith(("/livens", "\\livens", "livens.exe"))
+if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _exit_on_interrupt)
+
+import typer  # noqa: E402
+
+import livens  # noqa: E402
 
 app = typer.Typer(
     name="livens",

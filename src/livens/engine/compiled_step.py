@@ -41,7 +41,6 @@ from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
-from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.taylor_equations import TaylorEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
@@ -147,6 +146,7 @@ class CompiledStep:
     def make_tree_model(self, k: np.ndarray) -> TreeModel:
         """Return the arrays of the tree tier for one run, new or released by an earlier one; the run changes them."""
         from livens.engine.trees.arrays import TreeModel
+        from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 
         tree, model = self.tree_or_reason, self.model
         try:
@@ -339,15 +339,15 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
+
+        def reference_order() -> PivotOrder:
+            return self.pivot_order_for(x, z, reference_inputs)
+
         key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
-        order = self._first_pivot_orders.get(key)
-        if order is None:
-            try:
-                order = self.pivot_order_for(x, z, reference_inputs)
-            except SingularMatrixError:
-                return self.pivot_order_for(x, z, c)  # not cached: it depends on c
-            self._first_pivot_orders.put(key, order)
-        return order
+        try:
+            return self._first_pivot_orders.get_or_make(key, reference_order)
+        except SingularMatrixError:
+            return self.pivot_order_for(x, z, c)  # not cached: it depends on c
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property

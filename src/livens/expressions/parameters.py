@@ -13,7 +13,7 @@ import numpy as np
 
 from livens import math as m
 from livens import validation
-from livens.errors import InputError, ModelError, suggestion
+from livens.errors import InputError, ModelError, explain_call_errors, suggestion
 from livens.types import Expr
 
 
@@ -36,6 +36,7 @@ class TiedParameter:
         return self.owner.parameters.values[self.name]
 
 
+@explain_call_errors
 def shared(owner: HasParameters, name: str) -> TiedParameter:
     """Return a parameter value tied to a parameter of another element.
 

@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 
 from livens import math as m
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.function_key import function_key
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.probe import Probe
@@ -94,6 +94,7 @@ _ROLE_ARGUMENTS = {
 _INVARIANT_ARGUMENTS = {"kinetic": "wk", "potential": "wk", "dissipation": "wutk", "forces": "wutk"}
 
 
+@explain_call_errors
 class Element:
     """Energies, constraints and forces on a few coordinates of a system.
 

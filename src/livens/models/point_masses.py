@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, split_names
 from livens.expressions.tracing import ModelFunction
 from livens.models.symmetry import rotations, translations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MAX_BODIES = 1000
 
 
+@explain_call_errors
 class PointMasses(System):
     """Gravitational N-body problem in the plane or in space, with ``V = -sum G m_i m_j / r_ij``.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.sympy_translation import from_sympy_expressions, sympy_module, to_sympy_expressions
 from livens.models.first_order import FirstOrder
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_SHOWN_COORDINATES = 6
 
 
+@explain_call_errors
 def from_sympy(
     source: Any,
     coordinates: Sequence[Any] | None = None,

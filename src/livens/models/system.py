@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError, suggestion
+from livens.errors import InputError, ModelError, explain_call_errors, suggestion
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
@@ -46,6 +46,7 @@ def _initial_state() -> Callable[..., InitialState]:
     return initial_state
 
 
+@explain_call_errors
 class System(SystemProperties, Model):
     """Mechanical system, given by energies and constraints.
 

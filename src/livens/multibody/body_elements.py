@@ -9,7 +9,7 @@ import numpy as np
 
 from livens import math as m
 from livens import rotations as rot
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.models.element import Element, of_invariants
 from livens.multibody import visuals
 from livens.multibody.inertia import Inertia
@@ -211,6 +211,7 @@ def _unit(q: Vector) -> list[ScalarLike]:
     return [0.5 * (m.dot(q[-4:], q[-4:]) - 1)]
 
 
+@explain_call_errors
 def fixed_point_body(name: str, inertia: Inertia, visual: Shape | None = None) -> BodyElement:
     """Return a body with a point fixed at the origin of space, parametrised by a unit quaternion.
 
@@ -262,6 +263,7 @@ def _plain_energy(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
     return _rigid_body_energy([*v[:3], *rot.convective_velocity(q[3:], v[3:])], k)
 
 
+@explain_call_errors
 def quaternion_body(
     name: str, inertia: Inertia, equivariant: bool = False, visual: Sequence[Shape] | None = None
 ) -> BodyElement:
@@ -327,6 +329,7 @@ def _orthonormal(q: Vector) -> list[ScalarLike]:
     return [*(0.5 * (m.dot(d, d) - 1) for d in (d1, d2, d3)), m.dot(d1, d2), m.dot(d1, d3), m.dot(d2, d3)]
 
 
+@explain_call_errors
 def director_body(
     name: str, inertia: Inertia, visual: Sequence[Shape] | Shape | None = None, rotor: bool = False
 ) -> BodyElement:

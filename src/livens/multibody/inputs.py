@@ -110,9 +110,9 @@ def _without_parameters(law: Law) -> Law:
 
 # -- laws of users ----------------------------------------------------------------------------------------------------
 @functools.lru_cache(maxsize=1024)
-def joint_law(law: Law) -> Law:
+def joint_law(law: Law, has_parameters: bool) -> Law:
     """Return a law in a joint as a function of ``(t, coordinate, rate, k)``, whatever its arguments are."""
-    selected = _selected_arguments("the law", law, _JOINT_ARGUMENTS)
+    selected = _selected_arguments("the law", law, _JOINT_ARGUMENTS[: 4 if has_parameters else 3])
     return lambda *arguments: law(*(arguments[i] for i in selected))
 
 
@@ -168,7 +168,7 @@ def check_joint_law(context: str, law: Law, parameters: Mapping[str, Any]) -> bo
     """Check a law in a joint; return True if it depends on the joint coordinate."""
     named = Parameters(parameters)
     namespace = ParameterNamespace(named.unpack_symbols(ca.SX.sym("k", named.size)))
-    return 1 in check_law(context, law, _JOINT_ARGUMENTS, (), namespace)
+    return 1 in check_law(context, law, _JOINT_ARGUMENTS[: 4 if parameters else 3], (), namespace)
 
 
 # -- inputs of the system ---------------------------------------------------------------------------------------------

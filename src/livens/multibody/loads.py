@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
@@ -27,6 +27,7 @@ def gravity_potential(parametrisation: Parametrisation) -> ModelFunction:
     return lambda q, k: -k.mass * m.dot(k.gravity, parametrisation.point(q, k.X))
 
 
+@explain_call_errors
 def gravity(body: BodyElement, g: ArrayLike | None = None) -> Element:
     """Return the weight of a body.
 

@@ -43,6 +43,11 @@ from livens.validation import (
     check_positive,
 )
 
+if TYPE_CHECKING:
+    from livens.multibody.contacts.shapes import CollisionShape
+    from livens.results.result import Result
+    from livens.run.events.event import Event
+
 if TYPE_CHECKING:  # importers, contacts and statics are imported on demand
     from livens.multibody.imports.robot_description import RobotDescription
     from livens.multibody.mobility import MobilityReport
@@ -54,6 +59,7 @@ _MAX_PLAUSIBLE_ANGLE = 50.0
 _MAX_LOAD_STEPS = 1_000_000
 
 
+@explain_call_errors
 class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
     """Multibody model: bodies, joints, force elements and contacts, added by methods.
 
@@ -213,6 +219,29 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         if not mb.bodies:
             raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
         return mb
+
+    if TYPE_CHECKING:  # attached by later layers, see `attach`
+
+        def simulate(
+            self,
+            t_end: float = 1.0,
+            h: float = 1e-3,
+            *,
+            scheme: str | None = None,
+            velocity_level: bool = False,
+            **options: Any,
+        ) -> Result: ...
+
+        def rigid_contact(
+            self,
+            first: Body | CollisionShape,
+            second: Body | CollisionShape,
+            *,
+            restitution: float = 1.0,
+            friction: float = 0.0,
+            persistent: bool = True,
+            name: str = "",
+        ) -> list[Event]: ...
 
     # -- initial state ------------------------------------------------------------------------------------------------
     def initial(self, component: Joint | Body, *, required: bool = True, **targets: Any) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, explain_call_errors_of, suggestion
+from livens.errors import InputError, suggestion
 from livens.models.problem import Problem
 from livens.progress import report_progress
 
@@ -259,6 +259,3 @@ def _validate_option(option: str, value: Any, default: Any) -> Any:
             raise InputError(f"option '{option}' must be a whole number, got {value!r}")
         return int(array)
     return float(array) if array.ndim == 0 else tuple(map(float, array))
-
-
-explain_call_errors_of(globals(), __all__)

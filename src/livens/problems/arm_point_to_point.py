@@ -56,7 +56,8 @@ def _chain(q: Any, v: Any) -> tuple[Any, Any, list[list[Any]]]:
 
 def _visual(q: Vector) -> list[shapes.Shape]:
     points = _chain(q, [0.0] * len(_LINKS))[2]
-    return [shapes.rod(a, b, name=f"link {i + 1}") for i, (a, b) in enumerate(itertools.pairwise(points))]
+    links = [shapes.rod(a, b, name=f"link {i + 1}") for i, (a, b) in enumerate(itertools.pairwise(points))]
+    return [*links, shapes.sphere(points[-1], radius=0.04, name="hand")]
 
 
 @problem(

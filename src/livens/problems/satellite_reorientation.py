@@ -57,7 +57,8 @@ def _visual(q: Vector) -> list[shapes.Shape]:
         [2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)],
         [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)],
     ]
-    return [shapes.rod([-0.6 * a for a in axis], axis, name=f"axis {n}") for n, axis in zip("xyz", axes, strict=True)]
+    rods = [shapes.rod([-0.6 * a for a in axis], axis, name=f"axis {n}") for n, axis in zip("xyz", axes, strict=True)]
+    return [*rods, shapes.sphere(axes[0], radius=0.08, name="antenna")]
 
 
 @problem(

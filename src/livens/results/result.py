@@ -59,6 +59,7 @@ class _Variable:
         return result._arrays[self._name]
 
 
+@explain_call_errors
 class Result:
     """Result of a run: trajectory and record. Arrays have time as their first axis.
 

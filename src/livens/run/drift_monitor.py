@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -15,11 +15,13 @@ from livens.engine.observables import drift_monitor
 from livens.engine.observables.element_sums import ElementObservables
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
-from livens.engine.trees.observables import TreeObservables
 from livens.models.base import Model
 from livens.results.record import Summary
 from livens.types import Expr, FloatArray, IndexTable
 from livens.validation import all_finite
+
+if TYPE_CHECKING:
+    from livens.engine.trees.observables import TreeObservables
 
 #: Growth factor of an unsupplied energy above which the integration has blown up.
 _BLOW_UP_FACTOR = 1e6
@@ -123,9 +125,12 @@ class MonitorSpec(NamedTuple):
         energy, layout = compiled.model.monitored_energy(compiled.scheme.conserves), compiled.layout
         supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
         accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
-        if tier == "tree" and TreeObservables.supports(momenta):
-            observables = TreeObservables(compiled, momenta)
-            return cls(energy, momenta, supplied, accounted, observables, observables.momentum_sizes, None)
+        if tier == "tree":
+            from livens.engine.trees.observables import TreeObservables  # only models that are trees need it
+
+            if TreeObservables.supports(momenta):
+                observables = TreeObservables(compiled, momenta)
+                return cls(energy, momenta, supplied, accounted, observables, observables.momentum_sizes, None)
         table, sizes = _monitor_table(compiled.model, energy, momenta)
         columns = None
         if isinstance(table, ObservableKernel):

@@ -20,7 +20,9 @@ from livens.engine.stepper import IntegratorState, WorkspaceManager
 from livens.engine.steppers.fused import FusedStepper
 from livens.errors import InputError, IntegrationError, suggestion
 from livens.models.base import Model
+from livens.models.input_entry import input_entry
 from livens.models.observable import output_expression
+from livens.run.held_parameters import wrapped_angles
 from livens.run.plan import Plan
 from livens.run.startup import compile_and_start, make_stepper, start_integration
 
@@ -38,13 +40,13 @@ class Drive:
     plan : Plan
         Plan of a run, with initial values.
     inputs : sequence of str
-        Names of scalar parameters.
+        Names of scalar inputs of a mechanism (`Multibody.input`) or of scalar parameters.
     outputs : sequence of str
         Names of coordinates, outputs of a mechanism or observables.
     """
 
     def __init__(self, plan: Plan, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        self._plan, self._indices = plan, np.array(input_indices(plan.model, inputs), dtype=np.int64)
+        self._plan, (self._indices, self._numbers) = plan, input_indices(plan.model, inputs)
         compiled, initial = compile_and_start(plan)
         state, stepper = start_integration(plan, compiled, initial)
         if not isinstance(stepper, FusedStepper) or plan.control is not None or plan.scheme.fictive:
@@ -58,7 +60,8 @@ class Drive:
         self._advance_native, _ = time_loop.advance_fixed._entry  # type: ignore[attr-defined]
         self._measure = Outputs(plan.model, outputs)
         #: Values of the inputs.
-        self.inputs: np.ndarray = plan.k[self._indices]
+        self.inputs: np.ndarray = np.zeros(len(inputs))
+        self.inputs[self._numbers] = plan.k[self._indices]
         #: Values of the outputs after the last step.
         self.outputs: np.ndarray = np.zeros(self._measure.size)
         self._evaluate_outputs = self._measure.bind(self._w.Z, self._w.c, self.outputs)
@@ -123,7 +126,8 @@ class Drive:
             If a step cannot be solved.
         """
         w, h = self._w, self._plan.h
-        w.c[2 + self._indices] = self.inputs
+        w.c[2 + self._indices] = self.inputs[self._numbers]
+        self._move_branches()
         while n_steps > 0:
             count = min(n_steps, _CHUNK_STEPS)
             status = self._advance_native(
@@ -136,6 +140,18 @@ class Drive:
                 self._n_steps += count
             n_steps -= count
         return self._update_outputs()
+
+    def _move_branches(self) -> None:
+        """Move the branches of continuous angles to the current angles."""
+        branches, w = self._plan.model.angle_branches, self._w
+        if branches is None:
+            return
+        k = w.c[2:].copy()
+        moved = branches.moved(wrapped_angles(self._compiled, np.array([self.t]), w.Z[:1], k)[0], k)
+        if moved is not k:
+            w.c[2:] = moved
+            w.newton_update.fill(0.0)
+            w.inv_roundoff.fill(np.inf)
 
     def _advance_by_stepper(self, n_steps: int) -> int:
         """Take steps by a stepper, which chooses another pivot order or the reference solver; return their number."""
@@ -220,14 +236,15 @@ class Outputs:
         self._last = angles
 
 
-def input_indices(model: Model, names: Sequence[str]) -> list[int]:
-    """Return the indices of scalar parameters in the parameter vector."""
-    entries, indices = model.parameter_table.entries, []
-    for name in names:
-        if name not in entries:
-            raise InputError(f"unknown input '{name}'{suggestion(str(name), entries)}")
-        entry = entries[name]
-        if entry.shape != () or len(entry.slices) != 1:
-            raise InputError(f"the parameter '{name}' is not a single number of one element: it cannot be an input")
-        indices.append(int(entry.slices[0].start))
-    return indices
+def input_indices(model: Model, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices in the parameter vector, and for each of them the number of the scalar input that sets it."""
+    known, indices, numbers = (*model.inputs, *model.parameter_table.entries), list[int](), list[int]()
+    for number, name in enumerate(names):
+        if name not in known:
+            raise InputError(f"unknown input '{name}'{suggestion(str(name), known)}")
+        entry = input_entry(model, name).value
+        if entry.shape != ():
+            raise InputError(f"the input '{name}' has shape {entry.shape}: only inputs of one number can be set here")
+        indices += [slice_.start for slice_ in entry.slices]
+        numbers += [number] * len(entry.slices)
+    return np.array(indices, dtype=np.int64), np.array(numbers, dtype=np.int64)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+from livens.errors import CallError, suggestion
 from livens.multibody.multibody import Multibody
 from livens.results.result import Result
 from livens.run.simulate import simulate
+
+#: Arguments of `livens.simulate` that `Multibody.simulate` accepts, and its own.
+_OPTIONS = {"velocity_level", *inspect.signature(simulate).parameters} - {"model", "q0", "v0", "p0", "x0", "y0"}
 
 
 def _simulate(
@@ -38,6 +43,9 @@ def _simulate(
     Result
         Trajectory, report and statistics.
     """
+    for name in options:
+        if name not in _OPTIONS:
+            raise CallError(f"Multibody.simulate has no argument '{name}'{suggestion(name, _OPTIONS)}")
     default_scheme = "lie-ggl" if velocity_level else mechanism.default_scheme
     q, v = mechanism.initial_state
     if options.get("scaling") is None:  # otherwise h is a step in fictive time, which adapts

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livens.engine.compiled_step import compiled_step
-from livens.errors import InputError, LivensError
+from livens.errors import InputError, LivensError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
@@ -37,6 +37,7 @@ _MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(
 _RUN_OPTIONS = ("h", "t_end", "t0", "every", "project", "store", "control", "inputs")
 
 
+@explain_call_errors
 class Prepared:
     """Compiled model and scheme, returned by `livens.prepare`.
 
@@ -417,6 +418,7 @@ class Prepared:
         return Measurement.of_outputs(self.model, names)
 
 
+@explain_call_errors
 def prepare(
     model: Model | Problem,
     scheme: str | Scheme | None = None,

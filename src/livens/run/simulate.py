@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from livens.engine.compiled_step import compiled_step
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.checkpoint import Checkpoint
@@ -40,6 +40,7 @@ from livens.validation import check_number, check_path
 _INITIAL_ROWS = 1024
 
 
+@explain_call_errors
 def simulate(
     model: Model | Problem,
     q0: Any = None,
@@ -260,6 +261,7 @@ def _checkpoint(plan: Plan) -> Checkpoint:
     return execute(plan, events=(), progress=False, allow_fast_path=False).record.checkpoint
 
 
+@explain_call_errors
 def resume(
     path: str | Path,
     *,

@@ -11,7 +11,7 @@ import numpy as np
 
 from livens.engine.newton.step_size_control import StepSizeController
 from livens.engine.taylor.stepper import TaylorStepControl
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo
 from livens.validation import check_number
@@ -28,6 +28,7 @@ _OPTIONAL_FIELDS = ("smallest", "increase", "patience")
 PerVariable = float | Sequence[float] | Mapping[str, float]
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class StepControl:
     """Step-size control of a run, passed to `livens.simulate` as `control`.

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from livens.errors import explain_call_errors_of
-
 if TYPE_CHECKING:
     from livens.scenario.restore import SCENARIO_NAME
     from livens.scenario.scenario import Scenario, described, load, parse
@@ -37,5 +35,4 @@ def __getattr__(name: str) -> Any:
     from livens.scenario import scenario
 
     globals().update({each: getattr(scenario, each) for each in __all__})
-    explain_call_errors_of(globals(), __all__)
     return globals()[name]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.scene.mesh import TriangleMesh, load_mesh, make_mesh
 from livens.types import ArrayLike, FloatArray, ScalarLike, Vector
 from livens.validation import check_array
@@ -197,6 +197,7 @@ def cone(
     return Shape("cone", (tip, base), frame, _drop_none(radius=radius), name, trace)
 
 
+@explain_call_errors
 def box(
     at: Sequence[float] | Vector,
     size: Sequence[Any],
@@ -282,6 +283,7 @@ def ring(at: Any, radius: float, frame: Any = None, width: float | None = None, 
     return Shape("ring", (at,), frame, _drop_none(radius=radius, width=width), name)
 
 
+@explain_call_errors
 def polygon(points: Sequence[Any], name: str = "", trace: float | None = None) -> Shape:
     """Return a flat polygonal plate.
 
@@ -342,6 +344,7 @@ def damper(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
     return Shape("damper", (a, b), None, _drop_none(width=width), name)
 
 
+@explain_call_errors
 def cable(points: Sequence[Any], name: str = "") -> Shape:
     """Return a cable: a thin line through moving points.
 
@@ -360,6 +363,7 @@ def cable(points: Sequence[Any], name: str = "") -> Shape:
     return Shape("cable", tuple(points), None, {}, name)
 
 
+@explain_call_errors
 def path(points: Sequence[Any], name: str = "") -> Shape:
     """Return a path: a faint line through points, such as the outline of a box or a road.
 
@@ -400,6 +404,7 @@ def ground(at: ArrayLike, size: float | None = None, frame: FloatArray | None = 
     return Shape("ground", (at,), frame, _drop_none(size=size), name)
 
 
+@explain_call_errors
 def mesh(
     at: Any,
     file: str | Path | TriangleMesh | None = None,

@@ -8,11 +8,8 @@
 
 from __future__ import annotations
 
-from livens.errors import explain_call_errors_of
 from livens.schemes.core.registry import aliases, all, check_compatible, compatible, get, names
 from livens.schemes.core.scheme import Scheme, Traits
 from livens.schemes.splitting.composition import compose
 
 __all__ = ["Scheme", "Traits", "aliases", "all", "check_compatible", "compatible", "compose", "get", "names"]
-
-explain_call_errors_of(globals(), __all__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.base import Model
 from livens.results.record import RunInfo, RunRecord, Statistics, Summary
 from livens.results.result import Result
@@ -50,6 +50,7 @@ class Replay:
     one_step_defect: float
 
 
+@explain_call_errors
 class OptimalMotion:
     """Motion found by `livens.optimal_control`: rows over time as of a run, inputs, cost and duals.
 

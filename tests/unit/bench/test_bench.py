@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from livens import bench
-from livens.bench import crank, films, fresh, large, peers, schedule, slider_crank
-from livens.bench.core import single_core
-from livens.bench.diagram import work_precision
-from livens.bench.four_bar import FourBar
-from livens.bench.iftomm import IFToMM, Task, TaskTiming
-from livens.bench.kepler import Kepler
-from livens.bench.large import Large
-from livens.bench.peers import OtherCode, clock
-from livens.bench.peers import iftomm as iftomm_peers
-from livens.bench.peers.clock import seconds
-from livens.bench.program import ProgramError, run_module
-from livens.bench.report import BenchReport, ComparisonRow, Goal, MotionCheck, ScalingPoint, WorkPrecisionPoint
-from livens.bench.scaling import growth_exponent
-from livens.bench.tables import show
-from livens.bench.work_precision import _idas, _radau
+import benchmarks as bench
+from benchmarks import crank, films, fresh, large, peers, schedule, slider_crank
+from benchmarks.core import single_core
+from benchmarks.diagram import work_precision
+from benchmarks.four_bar import FourBar
+from benchmarks.iftomm import IFToMM, Task, TaskTiming
+from benchmarks.kepler import Kepler
+from benchmarks.large import Large
+from benchmarks.peers import OtherCode, clock
+from benchmarks.peers import iftomm as iftomm_peers
+from benchmarks.peers.clock import seconds
+from benchmarks.program import ProgramError, run_module
+from benchmarks.report import BenchReport, ComparisonRow, Goal, MotionCheck, ScalingPoint, WorkPrecisionPoint
+from benchmarks.scaling import growth_exponent
+from benchmarks.tables import show
+from benchmarks.work_precision import _idas, _radau
 from livens.errors import InputError
 
 
@@ -117,7 +117,7 @@ def test_tables_are_printed_without_json(monkeypatch, capsys):
 
 def test_missing_peers_are_skipped_with_a_word(monkeypatch):
     monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr("livens.bench.four_bar._STEPS", 20)
+    monkeypatch.setattr("benchmarks.four_bar._STEPS", 20)
     case, report = FourBar(), BenchReport(1, {})
     case.run_round(True, lambda what: None)
     case.add_to_report(report)
@@ -283,7 +283,7 @@ def test_the_slider_crank_is_the_one_of_the_reduced_equation():
 @pytest.mark.parametrize("code", ["exudyn", "mujoco"])
 def test_other_codes_solve_the_same_slider_crank(code):
     pytest.importorskip(code)
-    module = importlib.import_module(f"livens.bench.peers.{code}_slider_crank")
+    module = importlib.import_module(f"benchmarks.peers.{code}_slider_crank")
     found = module.main(1)
     assert found["error"] <= crank.TOLERANCE and found["seconds"] > 0
 
@@ -332,3 +332,11 @@ def test_lines_of_films(monkeypatch):
     case.run_round(True, lambda what: None)
     case.add_to_report(report)
     assert len(report.lines) == 2 and report.skipped == {"chromium": "not installed"}
+
+
+def test_benchmarks_need_a_checkout(tmp_path, monkeypatch):
+    from livens.cli.bench import bench
+
+    monkeypatch.setattr("livens.cli.bench.livens.__file__", str(tmp_path / "lib" / "site-packages" / "__init__.py"))
+    with pytest.raises(InputError, match="needs a checkout"):
+        bench()

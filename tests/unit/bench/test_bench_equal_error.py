@@ -5,8 +5,8 @@ import importlib.util
 import numpy as np
 import pytest
 
-from livens.bench import equal_error
-from livens.bench.report import BenchReport
+from benchmarks import equal_error
+from benchmarks.report import BenchReport
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The case of the benchmark with loops in lanes."""
 
-from livens.bench import lanes
-from livens.bench.report import BenchReport
+from benchmarks import lanes
+from benchmarks.report import BenchReport
 
 
 def test_every_line_has_its_figure(monkeypatch):

@@ -2,8 +2,8 @@
 
 import importlib.util
 
-from livens.bench import series
-from livens.bench.report import BenchReport
+from benchmarks import series
+from benchmarks.report import BenchReport
 
 
 def test_codes_are_compared_where_they_are_right(monkeypatch):

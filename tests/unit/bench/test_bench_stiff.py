@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from livens.bench import stiff
-from livens.bench.report import BenchReport
+from benchmarks import stiff
+from benchmarks.report import BenchReport
 
 
 def test_codes_are_compared_at_equal_error(monkeypatch):

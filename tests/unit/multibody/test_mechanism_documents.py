@@ -43,6 +43,7 @@ LONG = [
     "start/overview",
     "howto/load-a-robot",
     "howto/read-results",
+    "howto/simulate-a-robot-fast",
 ]
 #: Documents with contact, whose schemes differ.
 CONTACT = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.bench.robots import mujoco_model, robot, robot_folder, robot_without_meshes
+from benchmarks.robot_steps import mujoco_model, robot, robot_folder, robot_without_meshes
 
 ROBOTS = {
     "ur5": ("ur_description/urdf/ur5_robot.urdf", False),

@@ -9,10 +9,7 @@
 from __future__ import annotations
 
 import importlib
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
-
-from livens.errors import explain_call_errors
 
 if TYPE_CHECKING:
     from livens.analysis.study.accuracy import to_accuracy
@@ -95,5 +92,5 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value = explain_call_errors(value) if isinstance(value, FunctionType) else value
+    globals()[name] = value
     return value

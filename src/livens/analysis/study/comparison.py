@@ -12,7 +12,7 @@ import numpy as np
 from livens.analysis.conservation import ConservationRow, conservation_rows, json_value
 from livens.analysis.study.final_states import check_members, final_ensemble
 from livens.analysis.study.step_lists import as_problem, chosen_schemes, end_time
-from livens.errors import IntegrationError
+from livens.errors import IntegrationError, explain_call_errors
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
 from livens.results.result import Result
@@ -141,6 +141,7 @@ def errors_at_end(run: Result, exact: Mapping[str, np.ndarray]) -> dict[str, flo
     return {name: float(np.linalg.norm(run.last(name) - value)) for name, value in exact.items() if name in run.stored}
 
 
+@explain_call_errors
 def compare(
     problem: str | Problem,
     schemes: str | Sequence[str | Scheme] | None = None,

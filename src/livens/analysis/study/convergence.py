@@ -12,7 +12,7 @@ from livens.analysis.study.final_states import check_members, final_state
 from livens.analysis.study.order import Fit, fit_order
 from livens.analysis.study.reference import Reference, reference_at
 from livens.analysis.study.step_lists import as_problem, check_steps, chosen_schemes, default_steps, end_time
-from livens.errors import IntegrationError
+from livens.errors import IntegrationError, explain_call_errors
 from livens.models.problem import Problem
 from livens.run.progress import Progress
 from livens.scene import html
@@ -124,6 +124,7 @@ class Convergence:
         }
 
 
+@explain_call_errors
 def converge(
     problem: str | Problem,
     schemes: str | Sequence[str | Scheme] | None = None,
@@ -228,6 +229,7 @@ def _point(
     return Point(h, errors, wall, final.steps, evaluations)
 
 
+@explain_call_errors
 def work_precision(
     problem: str | Problem,
     schemes: str | Sequence[str | Scheme] | None = None,

@@ -11,7 +11,7 @@ import numpy as np
 
 from livens.analysis.study.design_variables import DesignVariables, as_prepared
 from livens.engine.observables.kernel_table import ObservableKernel
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models import observable
 from livens.models.base import Model
 from livens.models.problem import Problem
@@ -152,6 +152,7 @@ class Uncertainty:
         return "\n".join(lines)
 
 
+@explain_call_errors
 def uncertainty(
     model: Model | Problem | Prepared,
     uncertain: Mapping[str, Any],

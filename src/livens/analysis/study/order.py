@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 
 #: Relative error above which points are not at the floor, even if the error does not decrease: the steps are too large.
 _FLOOR_LEVEL = 1e-4
@@ -51,6 +51,7 @@ class Fit:
         return f"{self.order:.3f}" + (f" ± {self.uncertainty:.3f}" if math.isfinite(self.uncertainty) else "")
 
 
+@explain_call_errors
 def fit_order(h: Sequence[float], errors: Sequence[float], *, scale: float = 1.0, floor: float = 0.0) -> Fit:
     """Fit the order of convergence to errors at several step sizes.
 

@@ -15,7 +15,7 @@ from livens.analysis.study.grid import combinations
 from livens.analysis.study.process_pool import ProcessPool, WorkerLostError
 from livens.analysis.study.sweep_run import RUN_OPTIONS
 from livens.analysis.study.table_files import write_table
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.problem import Problem
 from livens.run.progress import Progress
 from livens.scene import html
@@ -110,6 +110,7 @@ class Sweep:
         return write_table(self.rows, path, force=force)
 
 
+@explain_call_errors
 def sweep(
     problem: str | Callable[..., Problem],
     vary: Mapping[str, Iterable[Any]],

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from livens.errors import InputError, MissingExtraError, suggestion
+from livens.errors import InputError, MissingExtraError, explain_call_errors, suggestion
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -29,6 +29,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
         _pyarrow()
 
 
+@explain_call_errors
 def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path, *, force: bool = False) -> Path:
     """Write rows with named columns to a file, atomically.
 

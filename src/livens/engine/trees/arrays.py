@@ -163,9 +163,8 @@ class TreeModel:
     def set_parameters(self, k: np.ndarray) -> None:
         """Set masses, inertias, geometry and the parameters of force laws."""
         system, records = self.system, self._records
-        if np.array_equal(k, self._k):
-            if system.control_indices:  # commands of controllers may have replaced them
-                self.set_law_parameters(k)
+        if self._k.size and np.array_equal(k[self._structural], self._k[self._structural]):
+            self.set_law_parameters(k)
             return
         self._k = k.copy()
         for i, node in enumerate(self._nodes):
@@ -198,37 +197,33 @@ class TreeModel:
             _set_matrix(floats[j], 0, geometry["A"])
             _set_matrix(floats[j], 12, geometry["B"])
 
-    @functools.cached_property
-    def _law_tables(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
-        """Input arrays of force laws and forces, with the entries that are parameters and their parameter indices."""
-        t = self.arrays
-        laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
-        tables = []
-        for elements, starts, inputs in (
-            (laws, t.law_inputs_ptr, t.law_inputs),
-            (forces, t.force_inputs_ptr, t.force_inputs),
-        ):
-            entries, indices = list[int](), list[int]()
-            for element, start in zip(elements, starts.tolist(), strict=False):
-                element_indices = self.system.element_parameters[element]
-                entries += range(start + 2, start + 2 + len(element_indices))
-                indices += element_indices
-            tables.append((inputs, np.array(entries, dtype=np.int64), np.array(indices, dtype=np.int64)))
-        return tuple(tables)
-
-    @functools.cached_property
-    def is_other_parameter(self) -> np.ndarray:
-        """True for parameters that bodies, joints or the whole model depend on, see `set_law_parameters`."""
-        others = np.ones(self.system.parameter_count, dtype=bool)
-        for _, _, indices in self._law_tables:
-            others[indices] = False
-        others[: self.system.model_parameters.size] = True  # shared by all elements
-        return others
-
     def set_law_parameters(self, k: np.ndarray) -> None:
-        """Set the parameters of force laws and forces, such as the commands of controllers."""
-        for inputs, entries, indices in self._law_tables:
+        """Set the parameters of force laws and forces, such as inputs and commands of controllers."""
+        for inputs, entries, indices in self._law_entries:
             inputs[entries] = k[indices]
+
+    @functools.cached_property
+    def _law_entries(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Inputs of force laws and of forces: arrays, their entries, and indices of the parameters."""
+        t, parameters, entries = self.arrays, self.system.element_parameters, []
+        laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
+        for inputs, starts, elements in (
+            (t.law_inputs, t.law_inputs_ptr.tolist(), laws),
+            (t.force_inputs, t.force_inputs_ptr.tolist(), forces),
+        ):
+            targets = [
+                start + 2 + i for start, e in zip(starts, elements, strict=False) for i in range(len(parameters[e]))
+            ]
+            sources = [i for element in elements for i in parameters[element]]
+            entries.append((inputs, np.array(targets, dtype=np.int64), np.array(sources, dtype=np.int64)))
+        return entries
+
+    @functools.cached_property
+    def _structural(self) -> np.ndarray:
+        """Indices of the parameters of bodies, joints and weights, with those shared by all elements."""
+        elements = [frame.element_index for frame in self.system.frames] + list(self.tree.weights.values())
+        elements += [joint.element_index for joint in self.tree.joints if joint.joint is not None]
+        return np.unique([i for element in elements for i in self.system.element_parameters[element]]).astype(np.int64)
 
     def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
         X, Y, A, B = (geometry[name] for name in "XYAB")

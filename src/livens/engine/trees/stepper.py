@@ -48,20 +48,17 @@ class TreeStepper(Stepper):
         self._fallback: Stepper | None = None
         self._controls = tuple(compiled.model.control_indices) if hasattr(compiled.model, "control_indices") else ()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k.copy()
+        self._model.set_parameters(k)
+        if self._fallback is not None:
+            self._fallback.set_parameters(self._k)
+
     def close(self) -> None:
         super().close()
         self._compiled.release_tree_model(self._model)
         if self._fallback is not None:
             self._fallback.close()
-
-    def set_parameters(self, k: np.ndarray) -> None:
-        if (k != self._k)[self._model.is_other_parameter].any():
-            self._model = self._compiled.make_tree_model(k)
-        else:
-            self._model.set_law_parameters(k)
-        self._k = k.copy()
-        if self._fallback is not None:
-            self._fallback.set_parameters(k)
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray

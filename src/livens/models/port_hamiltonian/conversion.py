@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import ModelError
+from livens.errors import ModelError, explain_call_errors
 from livens.expressions.name_parsing import split_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
 from livens.expressions.tracing import FunctionTracer
@@ -25,6 +25,7 @@ from livens.types import ArrayLike
 Directions = str | Sequence[str] | Callable[..., Any]
 
 
+@explain_call_errors
 def from_system(system: System, inputs: Directions | None = None, outputs: Directions | None = None) -> PortHamiltonian:
     """Return the port-Hamiltonian form of a system: ``x = (q, v, lam)``, constraints at velocity level.
 
@@ -119,6 +120,7 @@ def from_system(system: System, inputs: Directions | None = None, outputs: Direc
     return PortHamiltonian.from_structure(structure, states, ports, ParameterTable(parameters, aliases=element_entries))
 
 
+@explain_call_errors
 def state_from_system(
     system: System, q0: ArrayLike, v0: ArrayLike, *, t0: float = 0.0, project: bool = False
 ) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.models.linalg import numerical_rank
 from livens.models.port_hamiltonian.model import PortHamiltonian
@@ -18,6 +18,7 @@ from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHSt
 from livens.types import ArrayLike, Expr
 
 
+@explain_call_errors
 def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: ArrayLike) -> PortHamiltonian:
     """Interconnect two systems by ``M y + N u = 0`` for the outputs y and inputs u of the open ports of a, then of b.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import casadi as ca
 
+from livens.errors import explain_call_errors
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.structure import PHStructure
 from livens.types import Expr
 
 
+@explain_call_errors
 def autonomous(model: PortHamiltonian) -> PortHamiltonian:
     """Return the autonomous form of a system: time is the last state, with ``t' = 1`` (Symank 2025, 4.2.3).
 

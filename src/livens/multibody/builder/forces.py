@@ -261,7 +261,7 @@ class ForceMethods(ModelBase):
         value, law_parameters = torque if rotational else force, dict(parameters or {})
         inputs, uses_angle = dict[str, Input](), False
         if callable(value):
-            law = joint_law(value)
+            law = joint_law(value, bool(law_parameters))
             uses_angle = check_joint_law(f"{name}: the law", value, law_parameters) and rotational
         else:
             timed = time_law(f"{name}: the law", value, "command")

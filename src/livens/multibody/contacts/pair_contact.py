@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import TiedParameter, shared
 from livens.models.element import Element, InvariantForm, of_invariants
 from livens.models.penalty_contact import positive_ramp, smoothed_step_function
@@ -95,6 +95,7 @@ class ContactPointElements:
         return (*self.contact_point.body_a.coordinates, *self.contact_point.body_b.coordinates)
 
 
+@explain_call_errors
 class PairContact:
     """Compliant contact of two shapes, created by `Multibody.contact`.
 

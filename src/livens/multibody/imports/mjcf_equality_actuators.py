@@ -70,23 +70,23 @@ class _ActuatorLaw:
 
     def apply(self, node: XmlNode) -> None:
         """Apply the attributes of a node, without its defaults."""
-        own = XmlNode(node.tag, node.attributes, node.line, node.document, node.file)
+        node_alone = XmlNode(node.tag, node.attributes, node.line, node.document, node.file)
         for attribute in ("timeconst", "dampratio"):
-            if own.number(attribute, 0.0):
+            if node_alone.number(attribute, 0.0):
                 self.unsupported = "timeconst and dampratio are not supported: give kv"
-        self.inherits_range = own.number("inheritrange", self.inherits_range)
+        self.inherits_range = node_alone.number("inheritrange", self.inherits_range)
         if node.tag == "motor":
             self.gain, self.bias = 1.0, [0.0, 0.0, 0.0]
         elif node.tag == "position":
-            self.gain = own.not_negative("kp", self.gain)
-            self.bias = [0.0, -self.gain, -own.not_negative("kv", -self.bias[2])]
+            self.gain = node_alone.not_negative("kp", self.gain)
+            self.bias = [0.0, -self.gain, -node_alone.not_negative("kv", -self.bias[2])]
         elif node.tag == "velocity":
-            self.gain = own.not_negative("kv", self.gain)
+            self.gain = node_alone.not_negative("kv", self.gain)
             self.bias = [0.0, 0.0, -self.gain]
         elif node.tag == "damper":  # the damping is proportional to the control
             self.gain, self.bias = 0.0, [0.0, 0.0, 0.0]
         elif node.tag == "general":
-            self._apply_general(own)
+            self._apply_general(node_alone)
 
     def _apply_general(self, node: XmlNode) -> None:
         if node.choice("dyntype", "none", ("none", "integrator", "filter", "filterexact", "muscle", "user")) != "none":

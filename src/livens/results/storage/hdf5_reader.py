@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import h5py
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.result_variables import RESULT_VARIABLES
 from livens.models.base import Model
 from livens.results.checkpoint import from_arrays
@@ -42,6 +42,7 @@ def save(result: Result, path: Path, *, force: bool = False) -> Path:
     return path
 
 
+@explain_call_errors
 def load(path: str | Path, system: Model | None = None) -> Result:
     """Read a result from its file.
 

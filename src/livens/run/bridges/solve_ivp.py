@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from livens import schemes
-from livens.errors import IntegrationError, LivensError, LivensWarning
+from livens.errors import IntegrationError, LivensError, LivensWarning, explain_call_errors
 from livens.expressions.numpy_tracing import TracingError
 from livens.results.result import Result
 from livens.run.bridges.ode_result import OdeResult, make_result
@@ -37,6 +37,7 @@ _STIFF_STEP_DECAY, _STIFF_TOTAL_DECAY = 2.0, 2000.0
 MAX_OPERATIONS, MAX_STATES = 4000, 200
 
 
+@explain_call_errors
 def solve_ivp(
     fun: ModelFunction,
     t_span: Any,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from livens.engine.compiled_step import CompiledStep
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, explain_call_errors
 from livens.models.base import Model
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.loss import Loss
@@ -66,6 +66,7 @@ class Gradient:
         return cls(tangent.initial, named, tangent.h)
 
 
+@explain_call_errors
 def value_and_gradient(
     loss: ModelFunction, *, every: int | None = None, data: FloatArray | None = None, keep: str = "all"
 ) -> ValueAndGradient:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from livens.engine.stepper import step_inputs
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.base import Model
 from livens.run.derivatives.gradient import Gradient, LossTask
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
@@ -34,6 +34,7 @@ class Hessian:
     matrix: np.ndarray
 
 
+@explain_call_errors
 def hessian(
     loss: ModelFunction,
     by: str | Sequence[str],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.errors import explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
@@ -20,6 +21,7 @@ from livens.schemes.core.scheme import Scheme
 from livens.validation import check_integer, check_path
 
 
+@explain_call_errors
 def ensemble(
     model: Model | Problem,
     q0: Any = None,

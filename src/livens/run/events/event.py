@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 
 #: Gap tolerance in metres: contacts with a smaller absolute gap are closed.
 GAP_TOLERANCE = 1e-9
@@ -16,6 +16,7 @@ GAP_TOLERANCE = 1e-9
 StateAndParameters = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Event:
     """Zero crossing of a function of the state, detected during a simulation.

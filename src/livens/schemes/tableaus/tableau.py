@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.schemes.tableaus import conditions
 from livens.schemes.tableaus.interpolation import Extrapolation, Interpolant
 from livens.schemes.tableaus.multiprecision import read_only
 
 
+@explain_call_errors
 @dataclass(frozen=True, eq=False)
 class Tableau:
     """Butcher tableau: nodes c, matrix A and weights b of a Runge-Kutta method (Symank 2025, def. 5.1).
@@ -195,6 +196,7 @@ class Tableau:
         return Extrapolation.between(self.c, self.c)
 
 
+@explain_call_errors
 @dataclass(frozen=True, eq=False)
 class PartitionedTableau:
     """Partitioned Runge-Kutta method: one tableau for coordinates, another for momenta (Symank 2025, def. 6.1).

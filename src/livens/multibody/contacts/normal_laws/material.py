@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.contacts.elliptic_integrals import elliptic_integrals
 from livens.validation import check_array, check_number, check_positive
 
@@ -68,6 +68,7 @@ def contact_ellipse(difference: float) -> ContactEllipse:
     return ContactEllipse(math.sqrt(square), 2 * K / math.pi * (math.pi / (2 * square * E)) ** (1 / 3))
 
 
+@explain_call_errors
 def hertz_stiffness(
     curvatures_a: Sequence[float],
     curvatures_b: Sequence[float],

@@ -155,7 +155,10 @@ class _ExportedStep:
         stepper.close()
         names = dict(inputs) if isinstance(inputs, Mapping) else {name: name for name in inputs}
         names_of_variables = (*names, *tunable)
-        indices = dict(zip(names_of_variables, input_indices(plan.model, names_of_variables), strict=True))
+        entries, numbers = input_indices(plan.model, names_of_variables)
+        if len(set(numbers.tolist())) < len(numbers):
+            raise InputError("an input that several elements share cannot be exported: declare one input for each")
+        indices = dict(zip(names_of_variables, entries.tolist(), strict=True))
         self.variable_indices = set(indices.values())
         self.variables = [
             FmuVariable(names.get(n, n), 1 + i, "input" if n in names else "parameter", float(self.k[i]))
@@ -252,6 +255,11 @@ def _check_exportable(plan: Plan) -> None:
         raise InputError(f"scheme '{scheme.name}' cannot be exported: an FMU needs an implicit scheme with fixed steps")
     if plan.tier != "fused":
         raise InputError("the model is too large for an FMU: its step is not compiled as one function")
+    if model.angle_branches is not None:
+        raise InputError(
+            f"a force depends on the angle of joint '{model.angle_branches.joints[0]}' over revolutions: such models "
+            "cannot be exported"
+        )
     for name, text in (
         ("controllers", "sampled controllers"),
         ("model_events", "joint stops with restitution"),

@@ -100,7 +100,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         reason = unsupported_reason(plan)
         if reason:
             raise InputError(reason)
-        self._indices = np.array(input_indices(plan.model, names))
+        self._indices, self._numbers = input_indices(plan.model, names)
         self._measure = Outputs(plan.model, outputs)
         if ca.depends_on(self._measure.column, plan.model.view.k[self._indices.tolist()]):
             raise InputError("an observation depends on an action parameter: observe the state instead")
@@ -115,7 +115,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         )
         self._stepper = lane_stepper(compiled, plan, self._starts[:1], plan.k[None, :])
         self._grid = TimeGrid(plan.h, plan.t0, substeps, 0.0, substeps, np.arange(compiled.layout.size))
-        self._default_k, self._threads = plan.k, threads
+        self._default_k, self._threads, self._model, self._layout = plan.k, threads, plan.model, compiled.layout
         self._states = np.repeat(self._starts[:1], self.num_envs, axis=0)
         self._k = np.repeat(plan.k[None, :], self.num_envs, axis=0)
         self._times = np.full(self.num_envs, plan.t0)
@@ -171,7 +171,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             If a step cannot be solved.
         """
         restarted = np.flatnonzero(self._is_done)
-        self._k[:, self._indices] = actions
+        self._k[:, self._indices] = np.asarray(actions)[:, self._numbers]
+        self._move_branches()
         result = self._stepper.integrate(self._states, self._k, self._grid, self._threads)
         failures = {member: text for member, text in result.failures.items() if not self._is_done[member]}
         if failures:
@@ -193,9 +194,18 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._is_done = is_terminated | is_truncated
         return observations, rewards, is_terminated, is_truncated, {}
 
+    def _move_branches(self) -> None:
+        """Move the branches of continuous angles of joints to the current angles."""
+        branches, layout = self._model.angle_branches, self._layout
+        if branches is None:
+            return
+        angles = np.array(branches.wrapped_angles(self._states[:, layout["q"]].T)).T
+        for member, wrapped in enumerate(angles):
+            self._k[member] = branches.moved(wrapped, self._k[member])
+
     def _start(self, members: np.ndarray) -> None:
         self._states[members] = self._starts[self.np_random.integers(len(self._starts), size=members.size)]
-        self._n_actions[members], self._is_done[members] = 0, False
+        self._n_actions[members], self._is_done[members], self._k[members] = 0, False, self._default_k
 
     def _observe(self) -> np.ndarray:
         return self._measure(self._times, self._states, self._default_k)

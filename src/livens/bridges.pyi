@@ -1,1 +1,0 @@
-from livens.run.bridges import *

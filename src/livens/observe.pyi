@@ -1,1 +1,0 @@
-from livens.analysis.observables import *

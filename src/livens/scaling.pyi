@@ -1,1 +1,0 @@
-from livens.schemes.scaling import *

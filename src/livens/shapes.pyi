@@ -1,1 +1,0 @@
-from livens.scene.shapes import *

@@ -1,1 +1,0 @@
-from livens.models.symmetry import *
