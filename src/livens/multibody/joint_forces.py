@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
-Law = Callable[..., Any]
+Law = ModelFunction
 
 
 @functools.cache

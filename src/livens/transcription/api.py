@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def optimal_control(
     start: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
     along: Mapping[str, Any] | None = None,
-    periodic: bool | Callable[..., Any] | None = None,
+    periodic: bool | ModelFunction | None = None,
     minimise: Any = "effort",
     final: ModelFunction | None = None,
     free: Mapping[str, Any] | None = None,
@@ -172,7 +172,7 @@ def _relaxed_solve(
     w: np.ndarray,
     problem: ControlProblem,
     factors: Sequence[float],
-    ipopt: Mapping[str, Any] | None,
+    ipopt: Mapping[str, object] | None,
     progress: bool | None,
 ) -> Solution:
     """Solve with widened input bounds in turn, then with the given bounds."""
@@ -187,7 +187,7 @@ def _violation(motion: OptimalMotion) -> float:
     return float(motion.statistics["violation"])
 
 
-def _with_problem_defaults(problem: Problem, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_problem_defaults(problem: Problem, given: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments, with those of the control problem of a built-in problem where none are given."""
     if not problem.control and given["inputs"] is None:
         raise InputError(f"problem '{problem.name}' has no control problem: give inputs and conditions")

@@ -74,7 +74,7 @@ class FusedStepper(Stepper):
         self._kernels = bind_contacts(self._compiled.kernels(order), self._neighbours)
         self._order = order
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> dict[str, object]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
 
     def restore(self, stored: dict[str, Any]) -> None:

@@ -70,8 +70,8 @@ class VariableOrderRadauStepper(Stepper):
         for stepper in self._steppers.values():
             stepper.close()
 
-    def checkpoint(self) -> dict[str, Any]:
-        orders: dict[str, Any] = {}
+    def checkpoint(self) -> dict[str, object]:
+        orders: dict[str, object] = {}
         for s, stepper in self._steppers.items():
             orders |= {f"{name}_{s}": order for name, order in stepper.checkpoint().items()}
         return orders

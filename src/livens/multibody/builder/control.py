@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -193,7 +193,7 @@ class ControlMethods(ForceMethods):
         )
 
 
-def _time_functions(name: str, **values: Any) -> list[Callable[..., Any]]:
+def _time_functions(name: str, **values: object) -> list[ModelFunction]:
     """Return functions of time; numbers become constant functions."""
     return [
         x if callable(x) else constant(check_number(f"{name}: the {argument}", x)) for argument, x in values.items()
