@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs bench bridges reproduce torture mutants clean
+.PHONY: demo test lint docs docs-links package bench bridges reproduce torture mutants clean
 
 # The environment is updated when the list of dependencies changes: .demo has the package alone, .ready the test tools.
 $(VENV)/.demo: pyproject.toml
@@ -24,6 +24,7 @@ $(VENV)/.docs: $(VENV)/.ready
 
 demo: $(VENV)/.demo
 	mkdir -p out
+	$(BIN)/livens warm-up --quiet
 	$(BIN)/livens run double-four-bar --out out/double-four-bar.h5 --force
 	$(BIN)/livens plot out/double-four-bar.h5 --out out
 	$(BIN)/livens view out/double-four-bar.h5 --out out/double-four-bar.html
@@ -41,6 +42,19 @@ test: lint
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -j auto -d out/doctrees docs out/docs
 	@echo "open out/docs/index.html"
+
+docs-links: $(VENV)/.docs
+	$(BIN)/sphinx-build -b linkcheck -q -d out/doctrees docs out/links
+
+# Wheel and source distribution, each installed into an empty environment and tried there.
+package:
+	$(PYTHON) -m venv out/package
+	out/package/bin/python -m pip install --quiet build
+	out/package/bin/python -m build --outdir out/dist .
+	for file in out/dist/livens-*.whl out/dist/livens-*.tar.gz; do \
+	    rm -rf out/empty && $(PYTHON) -m venv out/empty && out/empty/bin/python -m pip install --quiet $$file && \
+	    (cd out && empty/bin/python ../examples/slider_crank.py && empty/bin/livens run simple-pendulum --json) || exit 1; \
+	done
 
 reproduce: $(VENV)/.ready
 	$(BIN)/pytest -q -n 2 --dist loadfile -m slow tests
@@ -66,7 +80,7 @@ $(VENV)-bridges/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bridges
 	$(VENV)-bridges/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-bridges/bin/python -m pip install --quiet '$(TORCH)'
-	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch]' hypothesis pytest
+	$(VENV)-bridges/bin/python -m pip install --quiet --editable '.[jax,torch,sympy,control,fmu,gym]' dysts fmpy hypothesis numba pytest
 	touch $@
 
 bridges: $(VENV)-bridges/.ready

@@ -91,7 +91,7 @@ class SimdSteps:
 def _explicit(name: str, scheme: str, lanes: bool) -> Loop:
     problem = load(name)
     session = prepare(problem, scheme).start(h=problem.h)
-    stepper = ExplicitStepper(session._compiled, problem.model.parameter_vector(), lanes)
+    stepper = ExplicitStepper(session._session.compiled, problem.model.parameter_vector(), lanes)
     policy = StepPolicy(False, problem.h, 0.0, 0)
     return lambda: stepper.advance(session._state, _STEPS, policy, initial_controller_state(problem.h))
 
@@ -113,7 +113,7 @@ def _series() -> dict[str, Loop]:
 
 def _taylor(model: Model, start: dict[str, Any], t_end: float) -> Loop:
     session = prepare(model, "taylor").start(**start, h=1.0)
-    compiled = session._compiled
+    compiled = session._session.compiled
     step_control = StepControl(tolerance=compiled.scheme.tolerance).taylor_control(t_end)
     stepper: Stepper = compiled.make_stepper("fused", model.parameter_vector(), control=step_control)
     policy = StepPolicy(True, 0.0, 0.0, 0, t_end=t_end)
@@ -124,6 +124,8 @@ def _gauss() -> Loop:
     model = Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / m.norm(q))
     step = prepare(model, "sundman-gauss-8", scaling=lambda q: m.norm(q))
     session = step.start(q0=[0.2, 0.0], p0=[0.0, 3.0], h=_GAUSS_H)
-    entry = session._compiled.layout["t"].start
+    entry = session._session.compiled.layout["t"].start
     policy = StepPolicy(False, _GAUSS_H, 0.0, 0, entry)
-    return lambda: session._stepper.advance(session._state, _GAUSS_STEPS, policy, initial_controller_state(_GAUSS_H))
+    return lambda: session._session._stepper.advance(
+        session._state, _GAUSS_STEPS, policy, initial_controller_state(_GAUSS_H)
+    )

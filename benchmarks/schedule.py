@@ -18,6 +18,7 @@ from benchmarks.films import Animations
 from benchmarks.four_bar import FourBar
 from benchmarks.gradients import Gradients
 from benchmarks.iftomm import IFToMM
+from benchmarks.initial_value import InitialValueProblems
 from benchmarks.kepler import Kepler
 from benchmarks.lanes import SimdSteps
 from benchmarks.large import Large
@@ -54,6 +55,7 @@ CASES: tuple[type[Case], ...] = (
     *(
         LongRun,
         Help,
+        InitialValueProblems,
         Large,
         Beams,
         Series,

@@ -39,6 +39,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(DOCS.parent / "out" / ".jupyter_cache")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
+nb_execution_in_temp = True
 
 # API reference from numpydoc docstrings
 autosummary_generate = True

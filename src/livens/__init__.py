@@ -20,11 +20,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from livens import bodies as bodies
     from livens import bridges as bridges
+    from livens import gym as gym
     from livens import math as math
     from livens import observe as observe
     from livens import plot as plot
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from livens.results.ensemble import Ensemble as Ensemble
     from livens.results.result import Result as Result
     from livens.results.storage.hdf5_reader import load as load
+    from livens.run.bridges.fmu.export import fmu as fmu
     from livens.run.bridges.solve_ivp import solve_ivp as solve_ivp
     from livens.run.derivatives.ensemble_jvp import jvp as jvp
     from livens.run.derivatives.gradient import value_and_gradient as value_and_gradient
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from livens.run.ensemble.api import ensemble as ensemble
     from livens.run.events.event import Event as Event
     from livens.run.prepare import prepare as prepare
+    from livens.run.schedule import Schedule as Schedule
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
     from livens.run.step_control import StepControl as StepControl
@@ -111,11 +114,13 @@ _HOMES = {
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
+    "Schedule": "run.schedule",
     "StepControl": "run.step_control",
     "System": "models.system",
     "WriteError": "errors",
     "deg": "multibody.units",
     "ensemble": "run.ensemble.api",
+    "fmu": "run.bridges.fmu.export",
     "from_sympy": "models.sympy_models",
     "hessian": "run.derivatives.hessian",
     "linearise": "analysis.linearise",
@@ -137,6 +142,7 @@ _MODULES = (
     "bodies",
     "bridges",
     "contacts",
+    "gym",
     "math",
     "observe",
     "plot",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,28 @@ from livens.errors import InputError
 
 #: Vectors up to this size are tested with Python floats, which is faster than NumPy.
 _SMALL_SIZE = 32
+
+
+#: Folder outside of which no file is read, if any.
+_READABLE_FOLDER: ContextVar[Path | None] = ContextVar("readable_folder", default=None)
+
+
+@contextmanager
+def readable_files_within(folder: Path) -> Iterator[None]:
+    """Restrict the files that models refer to (robots, meshes, included files) to a folder."""
+    token = _READABLE_FOLDER.set(folder.resolve())
+    try:
+        yield
+    finally:
+        _READABLE_FOLDER.reset(token)
+
+
+def check_readable_path(path: Path) -> Path:
+    """Return a path; raise InputError if it lies outside of the folder of `readable_files_within`."""
+    folder = _READABLE_FOLDER.get()
+    if folder is not None and not path.resolve().is_relative_to(folder):
+        raise InputError(f"the file '{path.name[:80]}' is outside of the folder whose files may be read")
+    return path
 
 
 def check_number(name: str, value: Any, allow_strings: bool = True) -> float:

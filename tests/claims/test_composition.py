@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from conftest import measured_order
+from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens.errors import InputError
@@ -221,3 +222,20 @@ def test_one_part_alone_is_the_scheme_itself():
     assert np.array(one.final_state_function(x, z, c)) == pytest.approx(
         np.array(e.final_state_function(x, z, c)), abs=0
     )
+
+
+@pytest.mark.parametrize("base", ["livens-midpoint", "livens-em", "hamilton-midpoint", "semi-explicit:0.5,0.5"])
+def test_compositions_of_order_six_need_velocities_on_the_constraints(base):
+    """Coordinates would have order 4 and velocities order 2; with `ggl-em` both have the declared order."""
+    pendulum = lv.problems.load("simple-pendulum")
+    with pytest.raises(lv.InputError, match="velocities satisfy the constraints"):
+        lv.simulate(pendulum, scheme=f"kahan-li-6:{base}", h=0.1, t_end=1.0)
+    angle = solve_ivp(
+        lambda t, y: [y[1], -9.81 * np.sin(y[0])], (0, 1), [-np.pi / 2, 0], method="DOP853", rtol=1e-13, atol=1e-14
+    ).y[:, -1]
+    steps, errors = [0.1, 0.05, 0.04, 0.025], []
+    for h in steps:
+        run = lv.simulate(pendulum, scheme="kahan-li-6:ggl-em", h=h, t_end=1.0)
+        exact = angle[1] * np.array([np.cos(angle[0]), np.sin(angle[0])])
+        errors.append(np.abs(run.v[-1] - exact).max())
+    assert abs(measured_order(steps, errors) - 6) < 0.4

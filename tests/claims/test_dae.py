@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from conftest import measured_order
+from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens import math as m
@@ -400,3 +401,33 @@ def test_murua_with_controlled_steps():
 def test_murua_says_what_it_needs(formulation):
     with pytest.raises(lv.InputError, match=r"needs a model of index 2, x' = f\(x, z\) with 0 = g\(x\)"):
         lv.simulate(pendulum().formulate(formulation), q0=Q0, v0=V0, scheme="murua-2", h=0.1, t_end=1.0)
+
+
+@pytest.mark.parametrize(("scheme", "order"), [("murua-1", 2), ("murua-2", 2), ("murua-3", 4), ("murua-ggl-3", 4)])
+@pytest.mark.parametrize("formulation", ["elements", "index-2"])
+def test_end_multipliers_of_murua_have_order_s_plus_one_for_odd_s(scheme, order, formulation):
+    """``gamma_0 z_0 + sum gamma_i Z_i`` against the force in the rod of a pendulum, w^2 + g cos(angle)."""
+    if formulation == "index-2" and "ggl" in scheme:
+        pytest.skip("murua-ggl takes systems")
+    angle, rate = 1.2, 0.5
+    exact = solve_ivp(
+        lambda t, y: [y[1], -9.81 * np.sin(y[0])], (0, 2), [angle, rate], method="DOP853", rtol=1e-13, atol=1e-13,
+        dense_output=True,
+    ).sol  # fmt: skip
+    given = dict(
+        kinetic=lambda v: 0.5 * (v @ v), potential=lambda q: 9.81 * q[1], constraints=lambda q: [0.5 * (q @ q - 1)]
+    )
+    q0 = np.array([np.sin(angle), -np.cos(angle)])
+    v0 = rate * np.array([np.cos(angle), np.sin(angle)])
+    steps, errors = [0.04, 0.02, 0.01, 0.005], []
+    for h in steps:
+        if formulation == "elements":
+            run = lv.simulate(lv.System("x y", **given), q0=q0, v0=v0, scheme=scheme, h=h, t_end=2.0)
+            lam = run.multipliers[:, 0]
+        else:
+            model = lv.MultibodyEquations("x y", **given).formulate("index-2")
+            run = lv.simulate(model, q0=q0, v0=v0, scheme=scheme, h=h, t_end=2.0)
+            lam = run.y[:, 0]
+        position, speed = exact(run.t)
+        errors.append(np.abs(np.abs(lam) - (speed**2 + 9.81 * np.cos(position))).max())
+    assert abs(measured_order(steps, errors) - order) < 0.1

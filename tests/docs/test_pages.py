@@ -32,12 +32,20 @@ EXPECTED = {
 
 
 @pytest.fixture(autouse=True)
-def close_figures():
-    """Close the figures that a page opens."""
+def clean_up():
+    """Close the figures that a page opens, and remove the schemes that it defines."""
     from matplotlib import pyplot
 
+    import livens as lv
+    from livens.schemes.core.scheme import Scheme
+
+    lv.schemes.all()  # schemes are registered when they are imported
+    registered = dict(Scheme._registry), dict(Scheme._families)
     yield
     pyplot.close("all")
+    for table, entries in zip((Scheme._registry, Scheme._families), registered, strict=True):
+        table.clear()
+        table.update(entries)
 
 
 def name_of(page):

@@ -18,7 +18,7 @@ LAYERS = (
     "problems scenario analysis plot viewer transcription lab reproduce cli"
 ).split()
 #: Public modules that re-export the names of a module with another path.
-REEXPORTS = "bodies bridges contacts observe port_hamiltonian scaling shapes study symmetry tableaus".split()
+REEXPORTS = "bodies bridges contacts gym observe port_hamiltonian scaling shapes study symmetry tableaus".split()
 #: Layers that every other layer may use.
 BASE = ("errors", "math", "types", "rotations")
 

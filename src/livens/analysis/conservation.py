@@ -218,7 +218,9 @@ def _energy_rows(
     single_round_off = _ROUND_OFF_FACTOR * rounding / scale
     trend = _scaled(monitored.trend(), scale)
     steps = _steps(result, monitored)
-    verdict = _verdict(worst, single_round_off * math.sqrt(max(steps, 1)), guaranteed, trend, result, steps)
+    # roundings add up like a random walk; increments above round-off are not roundings
+    allowed = single_round_off * (math.sqrt(max(steps, 1)) if step <= single_round_off else 1.0)
+    verdict = _verdict(worst, allowed, guaranteed, trend, result, steps)
     stepwise = _verdict(step, single_round_off, guaranteed, None, result, steps)
     stepwise = NOT_CONSERVED if stepwise == TOO_SHORT else stepwise
     return [

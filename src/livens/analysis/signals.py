@@ -96,8 +96,9 @@ def evaluate_quantity(result: Result, quantity: Quantity) -> np.ndarray:
     if used[2]:
         lam = multipliers_at_nodes(result) if quantity.from_multipliers else result.multipliers.T
     k = np.empty((len(used[4]), rows))
-    for first_row, values in result.parameter_segments:
-        k[:, first_row:] = values[used[4], None]
+    segments = result.parameter_segments
+    for (first_row, values), stop in zip(segments, [*(row for row, _ in segments[1:]), rows], strict=True):
+        k[:, first_row:stop] = values[used[4], None]
     arguments += [lam[used[2]], np.asarray(result.t)[None, :][used[3]], k]
     inputs = ca.vertcat(*(symbol[i] for symbol, entries in zip(symbols, used, strict=True) for i in entries))
     function = ca.Function("quantity", [inputs], [expression])

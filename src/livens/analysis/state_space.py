@@ -11,7 +11,7 @@ import scipy.linalg
 
 from livens.errors import InputError, MissingExtraError, suggestion
 from livens.models.base import Model
-from livens.models.observable import trace_observable
+from livens.models.observable import output_expression
 
 if TYPE_CHECKING:
     from livens.analysis.linearise import Linearisation
@@ -27,33 +27,15 @@ class InputsAndOutputs:
         self._model, view = model, model.view
         self.input_labels, self._indices = _input_indices(model, inputs)
         self._multipliers = ca.SX.sym("lam", len(model.constraint_names))
-        columns, labels = [], []
+        columns: list[Any] = []
+        labels: list[str] = []
         for output in (outputs,) if isinstance(outputs, str) or callable(outputs) else outputs:
-            column = ca.densify(self._expression(output))
+            column = ca.densify(output_expression(model, output, self._multipliers))
             name = output if isinstance(output, str) else getattr(output, "__name__", "output")
             name = f"y{len(labels)}" if name == "<lambda>" else name
             labels += [name] if column.numel() == 1 else [f"{name}[{i}]" for i in range(column.numel())]
             columns.append(ca.reshape(column, -1, 1))
         self.output_labels, self._outputs, self._view = tuple(labels), ca.vertcat(*columns), view
-
-    def _expression(self, output: Any) -> Any:
-        """Return the expression of an output in the symbols of the model."""
-        model, view = self._model, self._model.view
-        if callable(output):
-            return trace_observable(model, output)[0]
-        if not isinstance(output, str):
-            raise InputError(f"an output is a name or a function of the state, got {output!r}")
-        states = view.symbols["q"] if "q" in view.symbols else view.symbols["x"]
-        if output in model.coordinates:
-            return states[list(model.coordinates).index(output)]
-        quantities = getattr(model, "quantities", {})
-        if output in quantities:
-            symbols = view.symbols
-            return quantities[output].expression(symbols["q"], symbols["v"], self._multipliers, view.t, view.k)
-        if output in view.observable_names:
-            return view.observable(output)
-        known = (*model.coordinates, *quantities, *view.observable_names)
-        raise InputError(f"unknown output '{output}'{suggestion(output, known)}")
 
     # -- matrices ----------------------------------------------------------------------------------------------------
     def matrices_of_system(
@@ -115,7 +97,8 @@ class InputsAndOutputs:
 
 def _input_indices(model: Model, inputs: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
     """Return labels of the inputs and their indices in the parameter vector."""
-    labels, indices = [], []
+    labels: list[str] = []
+    indices: list[int] = []
     entries = model.parameter_table.entries
     for name in (inputs,) if isinstance(inputs, str) else inputs:
         if name not in entries:
@@ -143,7 +126,7 @@ def to_control(linearisation: Linearisation) -> Any:
     if rank < n:  # E = U S V^T: the equations U2^T (A w + B u) = 0 determine V2^T w
         A, B, C = U.T @ A @ Vt.T, U.T @ B, C @ Vt.T
         algebraic = A[rank:, rank:]
-        if np.linalg.matrix_rank(algebraic, tol=_RANK_TOLERANCE * max(1.0, np.linalg.norm(A))) < n - rank:
+        if np.linalg.matrix_rank(algebraic, tol=_RANK_TOLERANCE * max(1.0, float(np.linalg.norm(A)))) < n - rank:
             raise InputError("variables without inertia cannot be eliminated: reduce the index of the model first")
         by_state, by_input = np.linalg.solve(algebraic, A[rank:, :rank]), np.linalg.solve(algebraic, B[rank:])
         D = D.reshape(len(C), -1) - C[:, rank:] @ by_input

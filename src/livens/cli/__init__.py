@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -58,9 +59,25 @@ def options(
 
 
 def _commands() -> None:
-    from livens.cli import bench, init, lab, list_, plot, report, reproduce, run, show, study, sweep, view
+    from livens.cli import (
+        bench,
+        export_fmu,
+        init,
+        lab,
+        list_,
+        plot,
+        report,
+        reproduce,
+        run,
+        show,
+        study,
+        sweep,
+        view,
+        warm_up,
+    )
 
-    for module in (run, init, list_, show, plot, view, lab, report, study, sweep, reproduce, bench):
+    commands = (run, init, list_, show, plot, view, lab, report, study, sweep, export_fmu, reproduce, bench, warm_up)
+    for module in commands:
         module.register(app)
 
 
@@ -68,6 +85,9 @@ def main() -> None:
     """Run the command line; exit codes: 0 success, 2 invalid input, 3 integration failed, 130 interrupted."""
     from livens.errors import InputError, IntegrationError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # terminals without UTF-8
     try:
         app()
     except InputError as error:

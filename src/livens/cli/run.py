@@ -51,7 +51,7 @@ def run(
         bool, typer.Option("--resume", help="Resume the run of a result file; with --out, start it if there is none.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing result file.")] = False,
-    tier: Annotated[str | None, typer.Option(help="auto (by size), fused, assembled or reference (slow).")] = None,
+    tier: Annotated[str | None, typer.Option(help="auto, tree, fused, assembled or reference (slow).")] = None,
     threads: Annotated[
         int | None, typer.Option(help="Threads of the assembled tier (large systems); default: 1.")
     ] = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import threading
 from collections.abc import Callable, Hashable
@@ -23,6 +22,7 @@ from livens.engine.codegen.step_kernels import (
     state_update_kernel,
 )
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.lru_cache import LruCache
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
@@ -47,10 +47,12 @@ if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and mos
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
     from livens.engine.trees.arrays import TreeModel
-    from livens.engine.trees.spanning_tree import SpanningTree
+    from livens.multibody.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
+#: Maximum number of released arrays of the tree tier.
+_MAX_TREE_MODELS = 2
 #: Maximum number of compiled steps in the cache, for models that are built again.
 _MAX_CACHED_STEPS = 32
 #: Largest instruction count of a step with a fused first Newton correction. For longer steps its compilation would take
@@ -74,8 +76,9 @@ class CompiledStep:
         self._code: dict[str, NativeCode] = {}
         self._newton: dict[PivotOrder, tuple[NativeCode, NativeCode | None]] = {}
         self._addresses: dict[PivotOrder | None, StepKernels] = {}
-        self._first_pivot_orders: collections.OrderedDict[Hashable, PivotOrder] = collections.OrderedDict()
+        self._first_pivot_orders: LruCache[Hashable, PivotOrder] = LruCache(_MAX_PIVOT_ORDERS)
         self.workspace_pool: list[Workspace] = []
+        self._tree_models: list[TreeModel] = []
         self._lock = threading.RLock()
         self._cache: dict[Hashable, Any] = {}
 
@@ -129,7 +132,7 @@ class CompiledStep:
     @functools.cached_property
     def tree_or_reason(self) -> SpanningTree | str:
         """Spanning tree of the tree tier, or the reason why there is none."""
-        from livens.engine.trees.spanning_tree import NotATreeError, spanning_tree
+        from livens.multibody.spanning_tree import NotATreeError, spanning_tree
 
         if not self.scheme.steps_on_trees or not isinstance(self.model, System):
             return f"scheme '{self.scheme.name}' does not step on trees"
@@ -141,14 +144,27 @@ class CompiledStep:
             return str(error)
 
     def make_tree_model(self, k: np.ndarray) -> TreeModel:
-        """Return the arrays of the tree tier for one run; they change during the run."""
+        """Return the arrays of the tree tier for one run, new or released by an earlier one; the run changes them."""
         from livens.engine.trees.arrays import TreeModel
+        from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 
         tree, model = self.tree_or_reason, self.model
-        assert not isinstance(tree, str) and isinstance(model, System)
-        tree_model = TreeModel(model, tree, self.layout, self.scheme.force_scheme().gradient.inner)
+        try:
+            released = self._tree_models.pop()
+        except IndexError:
+            pass
+        else:
+            released.set_parameters(k)
+            return released
+        assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
+        tree_model = TreeModel(model, tree, self.layout, self.scheme)
         tree_model.set_parameters(k)
         return tree_model
+
+    def release_tree_model(self, tree_model: TreeModel) -> None:
+        """Make the arrays of a finished run available to the next one."""
+        if len(self._tree_models) < _MAX_TREE_MODELS:
+            self._tree_models.append(tree_model)
 
     # -- assembly -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -275,7 +291,10 @@ class CompiledStep:
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
         if tier == "tree":
-            return self.make_tree_model(c[2:]).initial_unknowns(z)
+            tree_model = self.make_tree_model(c[2:])
+            x = tree_model.initial_unknowns(z)
+            self.release_tree_model(tree_model)
+            return x
         if tier == "assembled":
             from livens.engine.assembled.assembly import AssemblyWorkspace
 
@@ -320,19 +339,15 @@ class CompiledStep:
         It depends on these values only, not on earlier runs, so that other parameters require no compilation. It is
         cached for equal arguments.
         """
+
+        def reference_order() -> PivotOrder:
+            return self.pivot_order_for(x, z, reference_inputs)
+
         key = x.tobytes(), z.tobytes(), reference_inputs.tobytes()
-        with self._lock:
-            order = self._first_pivot_orders.get(key)
-        if order is None:
-            try:
-                order = self.pivot_order_for(x, z, reference_inputs)
-            except SingularMatrixError:
-                order = self.pivot_order_for(x, z, c)
-            with self._lock:
-                self._first_pivot_orders[key] = order
-                while len(self._first_pivot_orders) > _MAX_PIVOT_ORDERS:
-                    self._first_pivot_orders.popitem(last=False)
-        return order
+        try:
+            return self._first_pivot_orders.get_or_make(key, reference_order)
+        except SingularMatrixError:
+            return self.pivot_order_for(x, z, c)  # not cached: it depends on c
 
     # -- steppers -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -364,18 +379,10 @@ class CompiledStep:
         return self.stepper_type(tier).create(self, k, StepperOptions(order, control, n_threads))
 
 
-_compiled: collections.OrderedDict[Hashable, CompiledStep] = collections.OrderedDict()
-_lock = threading.RLock()
+_compiled: LruCache[Hashable, CompiledStep] = LruCache(_MAX_CACHED_STEPS)
 
 
 def compiled_step(model: Model, scheme: Scheme, removed_constraints: tuple[int, ...] = ()) -> CompiledStep:
     """Return the compiled step of a scheme for a model; models with equal fingerprints share one."""
-    key: Any = (model.fingerprint, scheme, removed_constraints)
-    with _lock:
-        step = _compiled.get(key)
-        if step is None:
-            step = _compiled[key] = CompiledStep(model, scheme, removed_constraints)
-        _compiled.move_to_end(key)
-        while len(_compiled) > _MAX_CACHED_STEPS:
-            _compiled.popitem(last=False)
-    return step
+    key = model.fingerprint, scheme, removed_constraints
+    return _compiled.get_or_make(key, lambda: CompiledStep(model, scheme, removed_constraints))

@@ -175,6 +175,12 @@ class WorkspaceManager:
             self._pool.append(self._workspace)
         self._workspace = None
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Set the parameters of the following steps."""
+        self._k = k
+        if self._workspace is not None:
+            self._workspace.c[2:] = k
+
     def _from_pool(self) -> Workspace | None:
         """Return a workspace of the pool with parameters set and `work` zeroed, or None."""
         try:
@@ -264,6 +270,10 @@ class Stepper(abc.ABC):
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:
         """Take at most `n_steps` steps; `controller_state` is updated by adaptive steps."""
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Use other parameter values from the next step on."""
+        self._workspaces.set_parameters(k)
 
     def checkpoint(self) -> dict[str, Any]:
         """Return the private state that is needed to continue bit for bit; empty if `IntegratorState` is complete."""

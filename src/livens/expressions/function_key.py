@@ -139,8 +139,9 @@ def _key(value: Any, visited: dict[int, int]) -> Hashable:
         return _function_value_key(value, visited)
     if isinstance(value, type):
         return _class_key(value, visited)
-    if callable(value) and getattr(np, getattr(value, "__name__", ""), None) is value:
-        return "numpy", value.__name__
+    name = str(getattr(value, "__name__", ""))
+    if callable(value) and getattr(np, name, None) is value:
+        return "numpy", name
     is_library = package_of(value) in LIBRARIES
     if isinstance(value, (BuiltinFunctionType, np.ufunc)) or (is_library and callable(value) and not _has_state(value)):
         if getattr(value, "__self__", None) is not None and not isinstance(value.__self__, ModuleType):

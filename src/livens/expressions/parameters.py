@@ -226,6 +226,7 @@ class ParameterTable:
         """Return parameter values by name as Python numbers and lists; `only` selects names."""
         values = self._values if values is None else values
         selected = {name: entry for name, entry in self.entries.items() if only is None or name in only}
+        selected |= {name: entry for name, entry in self.aliases.items() if only is not None and name in only}
         return {name: values[e.slices[0]].reshape(e.shape).tolist() for name, e in selected.items()}
 
     def changed_values(self, changed: Collection[str], values: np.ndarray) -> dict[str, object]:

@@ -52,8 +52,8 @@ def from_sympy_expressions(expressions: Sequence[Any], values: Mapping[Any, Any]
 def _functions() -> dict[Any, ModelFunction]:
     """Return functions of `livens.math` by SymPy class."""
     sp = sympy_module()
-    one: dict[Any, ModelFunction] = {getattr(sp, name): getattr(m, name) for name in _COMMON_FUNCTIONS}
-    return one | {
+    common: dict[Any, Callable[..., Any]] = {getattr(sp, name): getattr(m, name) for name in _COMMON_FUNCTIONS}
+    return common | {
         sp.Abs: m.abs,
         sp.ceiling: m.ceil,
         sp.cot: lambda x: 1 / m.tan(x),
@@ -93,7 +93,8 @@ def _evaluate(expression: Any, known: dict[Any, Any]) -> Any:
             return evaluate(numerator) / evaluate(denominator)
         return functools.reduce(operator.mul, map(evaluate, expression.args))
     if expression.is_Pow:
-        return _power(*expression.args, evaluate)
+        base, exponent = expression.args
+        return _power(base, exponent, evaluate)
     if isinstance(expression, sp.Piecewise):
         value: Any = float("nan")
         for piece, condition in reversed(expression.args):

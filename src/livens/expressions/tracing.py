@@ -65,10 +65,7 @@ class FunctionTracer:
         positional = [] if accepts_keywords else [available[name] for name in names]
         named = {name: available[name] for name in names} if accepts_keywords else {}
         try:
-            try:
-                return value(*positional, **named)
-            except (TypeError, ValueError) as error:  # possibly a function for numbers, or a branch on a symbol
-                return _trace_numbers(value, positional, named, error)
+            return call_with_symbols(value, *positional, **named)
         except ModelError as error:
             raise ModelError(f"{role}{self._context}: {error}") from None
         except Exception as error:  # a user function may raise anything: name the function
@@ -119,14 +116,17 @@ def argument_names(role: str, function: ModelFunction, context: str, allowed: Co
     return names
 
 
-def _trace_numbers(function: ModelFunction, positional: list[Any], named: dict[str, object], error: Exception) -> Any:
-    """Return the value of a function that raised `error` when it was called with symbols."""
-    from livens.expressions.numpy_tracing import trace_numpy
+def call_with_symbols(function: ModelFunction, *positional: Any, **named: Any) -> Any:
+    """Return the value of a user function for symbols; functions that need numbers are traced by `trace_numpy`."""
+    try:
+        return function(*positional, **named)
+    except ModelError:
+        raise
+    except (TypeError, ValueError):  # possibly a function for numbers, or a branch on a symbol
+        from livens.expressions.numpy_tracing import trace_numpy
 
-    if isinstance(error, ModelError):
-        raise error
-    value = trace_numpy(function, *positional, **named).value
-    return value.item() if value.ndim == 0 else value
+        value = trace_numpy(function, *positional, **named).value
+        return value.item() if value.ndim == 0 else value
 
 
 def _arguments(role: str, function: ModelFunction, context: str, allowed: Collection[str]) -> list[tuple[str, bool]]:

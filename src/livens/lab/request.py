@@ -15,7 +15,7 @@ from livens.errors import InputError, suggestion
 from livens.models.problem import Problem
 from livens.run.plan import Plan
 from livens.schemes.core.catalogue import group_names
-from livens.validation import check_number, check_positive
+from livens.validation import check_number, check_positive, readable_files_within
 
 #: Largest number of steps of a run, and largest value of an integer option.
 MAX_STEPS, MAX_COUNT = 5_000_000, 100
@@ -72,7 +72,8 @@ class RunRequest:
         """Return the problem to simulate."""
         if self.problem:
             return problems.load(self.problem, **self.options)
-        return scenario.load(resolve_in_folder(folder, self.file)).problem()
+        with readable_files_within(folder):
+            return scenario.load(resolve_in_folder(folder, self.file)).problem()
 
     def plans(self, folder: Path) -> list[Plan]:
         """Return one plan per scheme."""

@@ -15,6 +15,7 @@ from livens import problems
 from livens.errors import InputError, LivensError, MissingExtraError
 from livens.lab.jobs import Job, JobQueue
 from livens.lab.request import RunRequest, describe_problem, list_files
+from livens.problems.sections import by_section
 from livens.viewer.page import as_json, asset, script
 
 try:
@@ -158,8 +159,14 @@ class Lab:
 
     # -- lists --------------------------------------------------------------------------------------------------------
     async def _problems(self, request: Request) -> Response:
-        entries = await run_in_threadpool(problems.all)
-        return JSONResponse([{"name": e.name, "summary": e.summary, "source": e.source} for e in entries])
+        entries = {entry.name: entry for entry in await run_in_threadpool(problems.all)}
+        return JSONResponse(
+            [
+                {"name": name, "summary": entries[name].summary, "source": entries[name].source, "section": section}
+                for section, names in by_section(entries).items()
+                for name in names
+            ]
+        )
 
     async def _problem(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(describe_problem, request.path_params["name"]))
@@ -182,8 +189,8 @@ class Lab:
                 raise HTTPException(413, "the run request is too large")
         try:
             content = json.loads(body)
-        except ValueError:
-            raise InputError("a run request must be in JSON") from None
+        except (ValueError, RecursionError):
+            raise InputError("a run request must be in JSON, with few levels") from None
         run_request = await run_in_threadpool(RunRequest.parse, content, self.folder)
         return JSONResponse(self.jobs.submit(run_request).as_dict())
 
@@ -222,7 +229,8 @@ def _file(text: str, name: str) -> Response:
 
 
 async def _livens_error(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 400)
+    # surrogates of a request have no UTF-8
+    return JSONResponse({"error": str(error).encode("utf-8", "replace").decode()}, 400)
 
 
 async def _http_error(request: Request, error: Any) -> Response:

@@ -16,6 +16,8 @@ from livens.errors import InputError
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
 from livens.expressions.tracing import ModelFunction
+from livens.models.angle_branches import AngleBranches
+from livens.models.input_entry import InputEntry
 from livens.scene import html
 from livens.scene.scene import Scene, Visual, build_scene
 from livens.types import Expr
@@ -86,6 +88,10 @@ class Model:
     #: Conserved quantities other than the energy, by name: momentum maps and other invariants.
     symmetries: Mapping[str, Any] = {}
     model_parameters: Parameters
+    #: Inputs by name: parameters that are set from outside during a run; any other parameter may be set as well.
+    inputs: Mapping[str, InputEntry] = {}
+    #: Branches of continuous angles, which follow the motion of a run.
+    angle_branches: AngleBranches | None = None
     default_scheme: ClassVar[str] = "livens-em"
 
     @property

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
-from livens.models.initialization.redundancy import dependent_rows
+from livens.models.linalg import dependent_rows
 
 if TYPE_CHECKING:
     from livens.models.multibody_equations import MultibodyEquations

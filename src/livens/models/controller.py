@@ -24,3 +24,5 @@ class Controller:
     measurement: ModelFunction
     control_indices: tuple[int, ...]
     state: np.ndarray
+    #: Entries of the measurement that are angles, continuous over revolutions.
+    angle_entries: tuple[int, ...] = ()

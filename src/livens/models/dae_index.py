@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from livens.expressions.probe import HIGH, LOW, Probe
+from livens.models.linalg import EXACT_RTOL, numerical_rank
 from livens.types import Expr
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Step h of the perturbation test, smaller than any time scale, so that stiffness does not affect the index.
 _PERTURBATION_STEP = 1e-60
-#: Relative rank tolerance of singular values of E, and relative tolerance of roundoff in rotated matrices.
-_RANK, _ZERO_TOLERANCE = 1e-12, 1e-13
+#: Relative tolerance of roundoff in rotated matrices.
+_ZERO_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _range_and_kernel_bases(
     n = len(E)
     scale = np.abs(E).max(axis=1, initial=0.0)
     _, values, Vt = np.linalg.svd(E / np.where(scale > 0, scale, 1.0)[:, None])  # row scaling: keeps small masses
-    rank = int((values > _RANK * max(float(values[0]), 1e-300)).sum())
+    rank = numerical_rank(values, EXACT_RTOL)
     U = _permutation_to_end(n, rows) if len(rows) == n - rank else np.linalg.svd(E)[0]
     V = _permutation_to_end(n, columns) if len(columns) == n - rank else Vt.T
     return U, V, rank

@@ -148,7 +148,7 @@ class Element:
     rotor: bool = False
     #: Default of the argument `expensive` for this element class.
     expensive: bool = False
-    #: Joint whose constraints the element has, or in which it acts: the tree tier reads its geometry.
+    #: Joint or coupling whose constraints the element has, or in which it acts: the tree tier reads its geometry.
     joint: object | None = None
 
     def __init__(

@@ -17,7 +17,7 @@ from livens.models.base import ConservationGuarantees, InitialState, check_initi
 from livens.models.constraint_regularity import IndexTest, index_test
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
-from livens.models.initialization.redundancy import dependent_rows
+from livens.models.linalg import dependent_rows
 from livens.models.system import System
 from livens.scene.scene import Visual, default_visuals
 from livens.types import Expr, ModelFunction

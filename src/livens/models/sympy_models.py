@@ -178,7 +178,7 @@ def _from_energies(
     g, h, F = ([sp.sympify(e).doit() for e in items] for items in (constraints, velocity_constraints, forces or ()))
     R = None if dissipation is None else sp.sympify(dissipation).doit()
     values = _SymbolValues([T, V, *g, *h, *F, *([] if R is None else [R])], coordinates, rates, parameters, specified)
-    functions: dict[str, ModelFunction] = {
+    functions: dict[str, Any] = {
         "kinetic": lambda q, v, k: from_sympy_expressions([T], values(q, v, k=k))[0],
         "potential": lambda q, t, k: from_sympy_expressions([V], values(q, (), t, k))[0],
     }
@@ -204,9 +204,9 @@ def _generalized_forces(method: Any) -> list[Any]:
     """Return the generalized forces of the forces and torques of a LagrangesMethod."""
     sp, mechanics = sympy_module(), sympy_module().physics.mechanics
     forces = [sp.S.Zero] * len(method.q)
-    for place, load in method.forcelist or []:
-        is_point = isinstance(place, mechanics.Point)
-        velocity = place.vel(method.inertial) if is_point else place.ang_vel_in(method.inertial)
+    for target, load in method.forcelist or []:
+        is_point = isinstance(target, mechanics.Point)
+        velocity = target.vel(method.inertial) if is_point else target.ang_vel_in(method.inertial)
         for i, q in enumerate(method.q):
             partial_velocity = velocity.diff(sp.Derivative(q, _time()), method.inertial, var_in_dcm=False)
             forces[i] += partial_velocity.dot(load)

@@ -22,6 +22,7 @@ from livens.models.element import Element, ElementType, InvariantForm, element_t
 from livens.models.element_groups import ElementGroup, group_elements
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
+from livens.models.input_entry import InputEntry
 from livens.models.quantity import Quantity
 from livens.models.symmetry import is_linear_generator, trace_generator
 from livens.models.system_properties import SystemProperties
@@ -199,6 +200,7 @@ class System(SystemProperties, Model):
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
         self.control_indices: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
+        self.inputs: dict[str, InputEntry] = {}
         #: Events of the model, such as impacts at joint stops.
         self.model_events: tuple[GuardedEvent, ...] = ()
         #: Names of rigid contacts, whose events must be passed to the run.
@@ -330,7 +332,8 @@ class System(SystemProperties, Model):
 
     def monitored_energy(self, conserved: tuple[str, ...]) -> str:
         energies = ("generalized_energy", "hamiltonian", "total_energy")
-        return next((name for name in energies if name in conserved), "total_energy")
+        invariant = "total_energy" if self.homogeneous_kinetic_energy else "generalized_energy"
+        return next((name for name in energies if name in conserved), invariant)
 
     def energy_scale(self) -> Expr:
         return self.view.observable("kinetic_energy")

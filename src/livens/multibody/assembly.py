@@ -14,16 +14,17 @@ from livens import math as m
 from livens.errors import InputError
 from livens.models.director_bodies import DirectorBodyDofs
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.numeric_assembly import NumericAssembly
 from livens.models.system import System
 from livens.multibody.body import Body
 from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
+from livens.multibody.spanning_tree import SpanningTree
+from livens.multibody.tree_velocities import tree_of, tree_velocity
 from livens.types import Expr, ScalarLike, Vector
 
-#: Relative rank tolerance of singular values and least-squares solutions.
-_RANK_TOL = 1e-8
 #: Largest change of an initial value per Gauss-Newton step, in rad or m.
 _MAX_STEP = 0.25
 #: Tolerances of the constraint residual and of required initial values.
@@ -134,6 +135,18 @@ class Assembly:
         return ca.Function("assembly", arguments, [ca.densify(o) for o in (*outputs, mass, G)])
 
     @functools.cached_property
+    def _tree(self) -> SpanningTree | None:
+        """Spanning tree of a model that is a tree in a closed reference configuration, without position targets."""
+        if any(not target.is_velocity for target in self.targets):
+            return None
+        tree = tree_of(self.system)
+        if tree is None:
+            return None
+        numeric = NumericAssembly(self.system, 0.0, self.system.parameter_vector())
+        residual = numeric.constraints(self.initial_guess)[list(self.twist.joint_constraints)]
+        return tree if np.abs(residual).max(initial=0.0) <= 1e-15 else None
+
+    @functools.cached_property
     def already_consistent(self) -> bool:
         """True if a large model is consistent in its reference configuration: no dense system need be solved."""
         system = self.system
@@ -186,7 +199,7 @@ class Assembly:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """Coordinates that satisfy all joints and required targets; other targets in the least-squares sense."""
-        if self.already_consistent:
+        if self.already_consistent or self._tree is not None:
             return self.initial_guess
         value, required, angles = self._target_values(False)
         q = self._close_loops(self.initial_guess, value[:0], required[:0], angles[:0])
@@ -221,7 +234,7 @@ class Assembly:
             y = _min_norm_solution(jacobian, residual)
             optional_jacobian = (H @ N)[: value.size][~required] @ whitening
             if optional_jacobian.size:
-                null_basis = null_space(jacobian)
+                null_basis = null_space(jacobian, SOLVED_RTOL)
                 y = y + null_basis @ _min_norm_solution(
                     optional_jacobian @ null_basis, gap[~required] - optional_jacobian @ y, optional_jacobian
                 )
@@ -246,6 +259,10 @@ class Assembly:
         if self.already_consistent:
             return np.zeros(self.system.n)
         q = self.position
+        if self._tree is not None:
+            tree_solution = tree_velocity(self.system, self._tree, q, self.targets)
+            if tree_solution is not None:
+                return tree_solution
         value, required, _ = self._target_values(True)
         _, _, hidden, _, _, V, mass, G = self._linearise(q)
         N = self.twist.kinematic_matrix(q)
@@ -262,7 +279,7 @@ class Assembly:
                 f"see {names[int(np.argmax(missed))]}"
             )
         if (~required).any():
-            optional_jacobian, null_basis = (V @ N)[~required] @ whitening, null_space(jacobian)
+            optional_jacobian, null_basis = (V @ N)[~required] @ whitening, null_space(jacobian, SOLVED_RTOL)
             y = y + null_basis @ _min_norm_solution(
                 optional_jacobian @ null_basis, value[~required] - optional_jacobian @ y, optional_jacobian
             )
@@ -311,7 +328,7 @@ class Assembly:
         _, _, _, _, _, _, mass, G = self._linearise(q)
         N = self.twist.kinematic_matrix(q)
         whitening = _mass_whitening(N.T @ mass @ N)
-        null_basis = null_space(G @ N @ whitening)
+        null_basis = null_space(G @ N @ whitening, SOLVED_RTOL)
         if not null_basis.shape[1]:
             return q
         direction = whitening @ null_basis @ np.random.default_rng(7).standard_normal(null_basis.shape[1])
@@ -376,23 +393,14 @@ def _min_norm_solution(matrix: np.ndarray, right: np.ndarray, before: np.ndarray
     if not matrix.size:
         return np.zeros(matrix.shape[1])
     if before is not None:
-        matrix = np.where(np.abs(matrix) > _RANK_TOL * np.abs(before).max(initial=0.0), matrix, 0.0)
-    return np.asarray(np.linalg.lstsq(matrix, right, rcond=_RANK_TOL)[0])
+        matrix = np.where(np.abs(matrix) > SOLVED_RTOL * np.abs(before).max(initial=0.0), matrix, 0.0)
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=SOLVED_RTOL)[0])
 
 
 def min_energy_velocity_jump(jacobian: np.ndarray, target: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """Return the velocity change of least kinetic energy with ``rows change = wanted`` (Gauss principle)."""
     whitening = _mass_whitening(mass)
     return np.asarray(whitening @ _min_norm_solution(jacobian @ whitening, target))
-
-
-def null_space(matrix: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the null space, as columns."""
-    if not matrix.shape[0]:
-        return np.eye(matrix.shape[1])
-    _, singular_values, vh = np.linalg.svd(matrix)
-    rank = int((singular_values > _RANK_TOL * max(singular_values[0], 1e-300)).sum())
-    return np.asarray(vh[rank:].T)
 
 
 def _wrapped(gap: np.ndarray, angles: np.ndarray) -> np.ndarray:

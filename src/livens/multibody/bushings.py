@@ -11,7 +11,7 @@ import numpy as np
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
-from livens.multibody.joint_forces import coordinate_and_rate, joint_invariants
+from livens.multibody.joint_forces import joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.joint_types import split_pair
 from livens.multibody.parametrisation import Parametrisation
 from livens.scene import shapes
@@ -170,13 +170,6 @@ def _limit_penetration(x: ScalarLike, k: ParameterNamespace, limits: tuple[str, 
     return sum(depths[1:], depths[0])
 
 
-def _angle_about_midrange(w: Vector, k: ParameterNamespace) -> ScalarLike:
-    """Return the angle within half a turn of the middle of its range."""
-    middle = (k.lower + k.upper) / 2
-    c, s = m.cos(middle), m.sin(middle)
-    return middle + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
-
-
 @functools.cache
 def limit_potential(
     a: Parametrisation,
@@ -189,7 +182,7 @@ def limit_potential(
 
     def energy(w: Vector, k: ParameterNamespace) -> Any:
         stiffness = k.stiffness * k.touching if switchable else k.stiffness
-        return 0.5 * stiffness * _limit_penetration(_angle_about_midrange(w, k) if rotational else w[0], k, limits) ** 2
+        return 0.5 * stiffness * _limit_penetration(joint_coordinate(w, k, rotational), k, limits) ** 2
 
     return of_invariants(joint_invariants(a, b, rotational), energy)
 
@@ -204,9 +197,9 @@ def limit_dissipation(
 ) -> InvariantForm:
     """Return the Hunt-Crossley dissipation of a limit: proportional to the penetration, hence continuous."""
 
-    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> ScalarLike:
-        depth = _limit_penetration(_angle_about_midrange(w, k) if rotational else w[0], k, limits)
-        rate = coordinate_and_rate(w, u, rotational)[1]
+    def dissipation(w: Any, u: Any, k: Any) -> Any:
+        depth = _limit_penetration(joint_coordinate(w, k, rotational), k, limits)
+        rate = joint_rate(w, u, rotational)
         return 0.5 * (k.viscosity * k.touching if switchable else k.viscosity) * depth * rate**2
 
     return of_invariants(joint_invariants(a, b, rotational), dissipation)
@@ -222,8 +215,8 @@ def stribeck_friction(a: Parametrisation, b: Parametrisation, rotational: bool) 
     b^2 = stribeck^2 - smooth^2, this is ``level x + (static - level) stribeck^2/b atan(x/b)``.
     """
 
-    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> ScalarLike:
-        rate = coordinate_and_rate(w, u, rotational)[1]
+    def dissipation(w: Any, u: Any, k: Any) -> Any:
+        rate = joint_rate(w, u, rotational)
         x = m.sqrt(rate**2 + k.smooth**2)
         width = m.sqrt(k.stribeck**2 - k.smooth**2)
         return k.level * x + (k.static - k.level) * k.stribeck**2 / width * m.atan(x / width)

@@ -123,6 +123,7 @@ class Coupling:
             name=name,
             constraint_names=[coupling_type],
         )
+        self.element.joint = self
 
     def values(self, q: Vector) -> Any:
         """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
-Law = ModelFunction
+Law = Callable[..., Any]
+#: Branch of the angle in the reference configuration: reference angle in rad, its cosine and its sine.
+ZERO_BRANCH = (0.0, 1.0, 0.0)
 
 
 @functools.cache
 def torsion_spring_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the torsion-spring potential ``stiffness/2 (angle - rest)^2`` of cosine and sine of the angle.
 
-    Cosine and sine are bilinear in the directors. The angle is within half a turn of the rest angle.
+    Cosine and sine are bilinear in the directors. The angle is continuous over revolutions, see `continuous_angle`.
     """
 
-    def energy(w: Vector, k: ParameterNamespace) -> Any:
-        c, s = m.cos(k.rest), m.sin(k.rest)
-        return 0.5 * k.stiffness * m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1]) ** 2
+    def energy(w: Any, k: Any) -> Any:
+        return 0.5 * k.stiffness * (continuous_angle(w, k) - k.rest) ** 2
 
     return of_invariants(joint_invariants(a, b, True), energy)
 
@@ -80,13 +81,26 @@ def joint_invariants(a: Parametrisation, b: Parametrisation, rotational: bool) -
     return lambda q, k: [joint_displacement(a, b, q, k)]
 
 
-def coordinate_and_rate(
-    w: Sequence[ScalarLike] | Vector, u: Sequence[ScalarLike] | Vector, rotational: bool
-) -> tuple[ScalarLike, ScalarLike]:
-    """Return joint coordinate and rate from the invariants and their rates (angle, or displacement)."""
+def continuous_angle(w: Any, k: Any) -> Any:
+    """Return the continuous angle: its branch is the one nearest to the reference angle ``k.angle_branch[0]``.
+
+    ``k.angle_branch`` contains the reference angle, its cosine and its sine. A run moves the reference angle with the
+    joint, so that the angle is continuous over any number of revolutions.
+    """
+    reference, c, s = k.angle_branch
+    return reference + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
+
+
+def joint_rate(w: Any, u: Any, rotational: bool) -> Any:
+    """Return the rate of the joint coordinate (angle, or displacement) from the invariants and their rates."""
+    return (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2) if rotational else u[0]
+
+
+def joint_coordinate(w: Any, k: Any, rotational: bool) -> Any:
+    """Return the joint coordinate from its invariants: the continuous angle, or the displacement."""
     if not rotational:
-        return w[0], u[0]
-    return m.atan2(w[1], w[0]), (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2)
+        return w[0]
+    return continuous_angle(w, k) if "angle_branch" in vars(k) else m.atan2(w[1], w[0])
 
 
 def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
@@ -102,16 +116,12 @@ def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike
 
 
 @functools.cache
-def motor(
-    a: Parametrisation, b: Parametrisation, law: Law, has_parameters: bool, rotational: bool = True
-) -> InvariantForm:
-    """Return the forces of a motor: a law of time, joint coordinate and rate; on b, and with opposite sign on a."""
+def motor(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool = True) -> InvariantForm:
+    """Return the forces of a motor: a law of ``(t, coordinate, rate, k)``; on b, and with opposite sign on a."""
 
-    def forces(
-        w: Sequence[ScalarLike] | Vector, u: Sequence[ScalarLike] | Vector, t: ScalarLike, k: ParameterNamespace
-    ) -> list[ScalarLike]:
-        arguments = (t, *coordinate_and_rate(w, u, rotational))
-        return conjugate_force(w, law(*arguments, k) if has_parameters else law(*arguments), rotational)
+    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+        magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k)
+        return conjugate_force(w, magnitude, rotational)
 
     return of_invariants(joint_invariants(a, b, rotational), forces)
 
@@ -122,7 +132,7 @@ def angle_drive(a: Parametrisation, b: Parametrisation, law: Law) -> ModelFuncti
 
     def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         cosine, sine = cos_sin_angle(a, b, q, k.A, k.B)
-        angle = law(t)
+        angle = law(t, k)
         return [m.cos(angle) * sine - m.sin(angle) * cosine]
 
     return constraints
@@ -135,7 +145,7 @@ def displacement_drive(a: Parametrisation, b: Parametrisation, law: Law) -> Mode
     def constraints(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a, q)
         axis = a.vector(qa, k.A[:, a.dimension - 1 if a.dimension == 3 else 0])
-        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t)]
+        return [m.dot(axis, b.point(qb, k.Y) - a.point(qa, k.X)) - law(t, k)]
 
     return constraints
 
@@ -147,13 +157,13 @@ def rate_drive(
     """Return the rheonomic constraint on a joint rate, imposed on the increments of the joint coordinate."""
     if not rotational:
         axis_index = a.dimension - 1 if a.dimension == 3 else 0
-        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, axis_index]) - law(t)]
-    return angle_rate_constraint(lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t: [w[0] - law(t)])
+        return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, axis_index]) - law(t, k)]
+    return angle_rate_constraint(
+        lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t, k: [w[0] - law(t, k)]
+    )
 
 
 @functools.cache
 def torsion_damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
-    return of_invariants(
-        joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * coordinate_and_rate(w, u, True)[1] ** 2
-    )
+    return of_invariants(joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * joint_rate(w, u, True) ** 2)

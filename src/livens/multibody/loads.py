@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, explain_call_errors
-from livens.expressions.parameters import shared
+from livens.expressions.parameters import TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
+from livens.multibody.inputs import Law, TimeLaw, time_law
 from livens.multibody.parametrisation import Parametrisation
-from livens.types import ArrayLike, ScalarLike, Vector
+from livens.types import ArrayLike
 from livens.validation import check_array, check_choice
 
 if TYPE_CHECKING:
-    from livens.expressions.parameters import ParameterNamespace, TiedParameter
-
-
-TimeFunction = Callable[[Any], Any]
+    from livens.expressions.parameters import TiedParameter
 
 
 @functools.cache
@@ -71,9 +66,9 @@ def _mass(body: BodyElement) -> TiedParameter | float:
 
 
 @functools.cache
-def _force(parametrisation: Parametrisation, f: TimeFunction, body_axes: bool) -> ModelFunction:
-    def forces(q: Vector, t: ScalarLike, k: ParameterNamespace) -> Vector:
-        components = m.array(f(t))
+def _force(parametrisation: Parametrisation, f: Law, body_axes: bool) -> ModelFunction:
+    def forces(q: Any, t: Any, k: Any) -> Any:
+        components = m.array(f(t, k))
         return parametrisation.generalised_force(
             q, k.X, parametrisation.rotation_matrix(q) @ components if body_axes else components
         )
@@ -81,7 +76,7 @@ def _force(parametrisation: Parametrisation, f: TimeFunction, body_axes: bool) -
     return forces
 
 
-def force(body: BodyElement, f: TimeFunction, at: Any = None, frame: str = "space") -> Element:
+def force(body: BodyElement, f: Any, at: Any = None, frame: str = "space") -> Element:
     """Return an applied force at a point of a body.
 
     Parameters
@@ -112,25 +107,25 @@ def force(body: BodyElement, f: TimeFunction, at: Any = None, frame: str = "spac
     """
     check_choice("frame", frame, ("space", "body"))
     check_body("a force", body)
-    f = time_function("a force", f)
+    law = as_time_law("a force", f, body.parametrisation.dimension)
     body_axes = frame == "body"
     if body_axes and not body.parametrisation.has_orientation:
         raise InputError(f"'{body.name}' is a particle: it has no body frame")
     point = AttachmentPoint((body, body.centre if at is None else at), with_orientation=body_axes)
     return Element(
         point.coordinates,
-        forces=_force(point.parametrisation, f, body_axes),
+        forces=_force(point.parametrisation, law.function, body_axes),
         name=f"force on {body.name}",
-        parameters=dict(X=point.local_position),
+        parameters=dict(X=point.local_position) | law.parameters,
     )
 
 
 @functools.cache
-def _torque(parametrisation: Parametrisation, tau: TimeFunction) -> ModelFunction:
-    return lambda q, t: parametrisation.generalised_torque(q, m.array(tau(t)))
+def _torque(parametrisation: Parametrisation, tau: Law) -> ModelFunction:
+    return lambda q, t, k: parametrisation.generalised_torque(q, m.array(tau(t, k)))
 
 
-def torque(body: BodyElement, tau: TimeFunction) -> Element:
+def torque(body: BodyElement, tau: Any) -> Element:
     """Return an applied torque on a body.
 
     Parameters
@@ -157,19 +152,11 @@ def torque(body: BodyElement, tau: TimeFunction) -> Element:
     """
     if not check_body("a torque", body).parametrisation.has_orientation:
         raise InputError(f"'{body.name}' is a particle: no torque acts on it")
-    tau = time_function("a torque", tau)
-    return Element(body.coordinates, forces=_torque(body.parametrisation, tau), name=f"torque on {body.name}")
+    law = as_time_law("a torque", tau, 1 if body.parametrisation.dimension == 2 else 3)
+    forces = _torque(body.parametrisation, law.function)
+    return Element(body.coordinates, forces=forces, name=f"torque on {body.name}", parameters=law.parameters)
 
 
-def time_function(context: str, value: ModelFunction) -> TimeFunction:
-    """Return a function of time; numbers become constant functions."""
-    if callable(value):
-        return value
-    values = tuple(np.atleast_1d(check_array(context, value)).ravel().tolist())
-    return _constant(values)
-
-
-@functools.cache
-def _constant(values: tuple[float, ...]) -> TimeFunction:
-    """Return one constant function for equal values, so that elements share it."""
-    return lambda t: list(values)
+def as_time_law(context: str, value: Any, size: int) -> TimeLaw:
+    """Return a load of `size` components, a function of time or constant, as a law."""
+    return value if isinstance(value, TimeLaw) else time_law(context, value, "command", (size,))

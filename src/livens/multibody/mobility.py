@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livens.models.linalg import SOLVED_RTOL, numerical_rank
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
 from livens.multibody.body_constraint import BodyConstraint
@@ -104,5 +105,5 @@ def _rank(jacobian: np.ndarray) -> tuple[int, np.ndarray]:
     if not jacobian.size:
         return 0, np.zeros((0, 0))
     u, singular_values, _ = np.linalg.svd(jacobian)
-    rank = int((singular_values > 1e-7 * singular_values[0]).sum())
+    rank = numerical_rank(singular_values, SOLVED_RTOL)
     return rank, u[:, rank:].T

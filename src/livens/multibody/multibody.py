@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 import livens
@@ -26,6 +27,7 @@ from livens.multibody.builder.contacts import ContactMethods
 from livens.multibody.builder.control import ControlMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.builder.plates import PlateMethods
+from livens.multibody.inputs import register_angle_branches, register_inputs, set_initial_branches
 from livens.multibody.joint import Joint
 from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
@@ -93,6 +95,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         base: str = "fixed",
         packages: Mapping[str, str | Path] | None = None,
         limit_stiffness: float | None = None,
+        inertia: str = "error",
+        strict: bool = True,
     ) -> Multibody:
         """Read a robot from a URDF file.
 
@@ -108,6 +112,12 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
             Folders of the packages in ``package://`` addresses. By default they are searched above the file.
         limit_stiffness : float, optional
             Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
+        inertia : {"error", "balance"}, default "error"
+            Treatment of inertia tensors that no body can have, as their principal moments violate the triangle
+            inequality: an error, or three equal moments with the same sum (as MuJoCo's ``balanceinertia``).
+        strict : bool, default True
+            Raise an error for content that changes the motion and is not supported. If False, such content is ignored
+            and listed in ``import_warnings``.
 
         Returns
         -------
@@ -123,10 +133,20 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
 
         file = check_path("path", path)
         check_choice("base", base, ("fixed", "floating"))
-        return cls._from_robot(read_urdf(file, base, _package_paths(packages)), limit_stiffness)
+        return cls._from_robot(
+            read_urdf(file, base, _package_paths(packages), check_bool("strict", strict)), limit_stiffness, inertia
+        )
 
     @classmethod
-    def from_mjcf(cls, path: str | Path, *, limit_stiffness: float | None = None) -> Multibody:
+    def from_mjcf(
+        cls,
+        path: str | Path,
+        *,
+        limit_stiffness: float | None = None,
+        inertia: str = "error",
+        strict: bool = True,
+        actuators: bool = True,
+    ) -> Multibody:
         """Read a model from an MJCF file (MuJoCo).
 
         The reference configuration is that of the file. ``equality`` elements become exact constraints.
@@ -137,6 +157,14 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
             MJCF file.
         limit_stiffness : float, optional
             Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
+        inertia : {"error", "balance"}, default "error"
+            Treatment of inertia tensors that no body can have, as their principal moments violate the triangle
+            inequality: an error, or three equal moments with the same sum (as MuJoCo's ``balanceinertia``).
+        strict : bool, default True
+            Raise an error for content that changes the motion and is not supported. If False, such content is ignored
+            and listed in ``import_warnings``.
+        actuators : bool, default True
+            Whether to import actuators.
 
         Returns
         -------
@@ -150,7 +178,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         """
         from livens.multibody.imports.mjcf import read_mjcf
 
-        return cls._from_robot(read_mjcf(check_path("path", path)), limit_stiffness)
+        flags = check_bool("strict", strict), check_bool("actuators", actuators)
+        return cls._from_robot(read_mjcf(check_path("path", path), *flags), limit_stiffness, inertia)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
         """Write the model as an MJCF file (MuJoCo), in its initial configuration.
@@ -180,12 +209,13 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         return write_mjcf(self, check_path("path", path), check_bool("force", force))
 
     @classmethod
-    def _from_robot(cls, robot: RobotDescription, limit_stiffness: float | None) -> Multibody:
+    def _from_robot(cls, robot: RobotDescription, limit_stiffness: float | None, inertia: str) -> Multibody:
         from livens.multibody.imports.to_multibody import MultibodyBuilder
 
         stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
         mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
-        MultibodyBuilder(mb, robot, stiffness).build()
+        balances = check_choice("inertia", inertia, ("error", "balance")) == "balance"
+        MultibodyBuilder(mb, robot, stiffness, balances).build()
         if not mb.bodies:
             raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
         return mb
@@ -284,6 +314,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         return system, Assembly(system, list(self.bodies.values()), list(self._initial_conditions))
 
     def _build_system(self) -> System:
+        unused = [declared.name for declared in self._inputs.values() if not declared.uses]
+        if unused:
+            raise InputError(f"the input '{unused[0]}' is not used: pass it to a motor, drive, wrench or controller")
+        set_initial_branches(self._angle_branches, self._initial_conditions)
         bodies = list(self.bodies.values())
         if not bodies:
             raise InputError("a mechanism needs at least one body")
@@ -315,6 +349,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
 
             system.external_force = build_detected_contacts(system, self)
         system.redundancy_policy = self.redundant
+        register_inputs(system, self._inputs)
+        register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)
         if self._sampled_controllers:
             system.quantities |= register_controllers(system, self._sampled_controllers)
@@ -525,6 +561,54 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
         """
         q, v = self.initial_state
         return Problem(name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
+
+    def to_joint_coordinates(self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0) -> Problem:
+        """Return a mechanism with tree structure as a `Problem` in joint coordinates (minimal coordinates).
+
+        The coordinates are ``joint.angle`` and ``joint.position``. There are no constraints and no joint forces.
+        Optimal control of arms is much faster in these coordinates. The geometry of the joints is constant.
+
+        Parameters
+        ----------
+        name : str, default "mechanism"
+            Name of the problem.
+        h : float, default 1e-3
+            Step size in s.
+        t_end : float, default 1
+            End time in s.
+
+        Returns
+        -------
+        Problem
+            Problem with the joint coordinates of the initial state.
+
+        Raises
+        ------
+        InputError
+            If the mechanism has closed loops, free bodies, or joints other than revolute and prismatic ones.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> rod = mb.rod("rod", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+        >>> hinge = mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
+        >>> mb.to_joint_coordinates().model.coordinates
+        ('hinge.angle',)
+        """
+        from livens.multibody.joint_coordinate_system import joint_coordinate_system
+
+        system, to_bodies = joint_coordinate_system(
+            self.system, list(self.bodies.values()), self.ground, list(self.joints.values())
+        )
+        q, v = self.initial_state
+        values = q, v, np.zeros(self.system.m), 0.0, self.system.parameter_vector()
+        arguments = [ca.SX(value) for value in values]
+        outputs = [self.system.quantities[output] for output in system.coordinates]
+        theta = np.array([float(ca.DM(output.expression(*arguments))) for output in outputs])
+        jacobian = np.array(to_bodies.jacobian()(theta, 0 * theta, q, v)[0])
+        rates = np.linalg.lstsq(jacobian, v, rcond=None)[0]
+        return Problem(name, system, theta, rates, "livens-variational", h, t_end)
 
     @classmethod
     def attach(cls, name: str, value: Any) -> None:

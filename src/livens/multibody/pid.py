@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.multibody.body_elements import BodyElement
-from livens.multibody.joint_forces import Law, conjugate_force, coordinate_and_rate, joint_invariants
+from livens.multibody.joint_forces import Law, conjugate_force, joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
 from livens.types import ScalarLike, Vector
 
@@ -48,13 +47,12 @@ def _energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
 
 @functools.cache
 def integrator_constraint(a: Parametrisation, b: Parametrisation, reference: Law, rotational: bool) -> ModelFunction:
-    """Return the constraint ``z' = target - angle`` (within half a turn), or that of a displacement."""
+    """Return the constraint ``z' = target - angle``, or that of a displacement."""
     invariants_of = joint_invariants(a, b, rotational)
 
     def rates(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
         w = invariants_of(q[:-1], k)
-        value = m.atan2(w[1], w[0]) if rotational else w[0]
-        return [v[-1] - wrapped_error(reference(t) - value, rotational)]
+        return [v[-1] - (reference(t, k) - joint_coordinate(w, k, rotational))]
 
     return rates
 
@@ -65,12 +63,7 @@ def pid_force(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool
     invariants_of = joint_invariants(a, b, rotational)
 
     def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
-        magnitude = law(t, *coordinate_and_rate(w, u, rotational), k) + k.integral * w[-1]
+        magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k) + k.integral * w[-1]
         return [*conjugate_force(w, magnitude, rotational), 0.0]
 
     return of_invariants(lambda q, k: [*invariants_of(q[:-1], k), q[-1]], forces)
-
-
-def wrapped_error(difference: ScalarLike, rotational: bool) -> ScalarLike:
-    """Return a difference of angles within half a turn; a difference of displacements is unchanged."""
-    return m.atan2(m.sin(difference), m.cos(difference)) if rotational else difference

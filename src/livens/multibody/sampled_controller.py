@@ -40,7 +40,7 @@ class SampledController:
 @functools.cache
 def held_force(a: Parametrisation, b: Parametrisation, rotational: bool) -> InvariantForm:
     """Return the force or torque that is held between samples (zero-order hold)."""
-    return motor(a, b, _held_value, True, rotational)
+    return motor(a, b, _held_value, rotational)
 
 
 def _held_value(t: ScalarLike, position: ScalarLike, speed: ScalarLike, k: ParameterNamespace) -> ScalarLike:
@@ -68,6 +68,8 @@ def register_controllers(system: System, definitions: Mapping[str, SampledContro
                 description, unit, lambda *_: ca.SX(0), control_index=control_indices[-1]
             )
         measurement = measurement_function(system, definition)
+        shapes = {name: system.quantities[name].shape for name in definition.inputs}
+        measured = [name for name in definition.inputs for _ in range(int(np.prod(shapes[name], dtype=int)))]
         controllers.append(
             Controller(
                 definition.name,
@@ -76,6 +78,7 @@ def register_controllers(system: System, definitions: Mapping[str, SampledContro
                 measurement,
                 tuple(control_indices),
                 definition.state,
+                tuple(i for i, name in enumerate(measured) if system.quantities[name].is_angle),
             )
         )
     system.control_indices, system.controllers = tuple(controls), tuple(controllers)
@@ -83,7 +86,7 @@ def register_controllers(system: System, definitions: Mapping[str, SampledContro
 
 
 def measurement_function(system: System, definition: SampledController) -> ca.Function:
-    """Return the measurement function of ``(q, v, t, k)``; angles are within half a turn of the reference."""
+    """Return the measurement function of ``(q, v, t, k)``; a run makes angles continuous over revolutions."""
     q, v, t = ca.SX.sym("q", system.n), ca.SX.sym("v", system.n), ca.SX.sym("t")
     lam, k = ca.SX.sym("lam", system.m), ca.SX.sym("k", system.parameter_count)
     components = []

@@ -9,8 +9,9 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.system import System
-from livens.multibody.assembly import Assembly, TwistCoordinates, null_space
+from livens.multibody.assembly import Assembly, TwistCoordinates
 from livens.types import Expr
 
 #: Largest number of iterations, largest step (rad, m), relative force tolerance, largest number of step halvings.
@@ -91,7 +92,7 @@ def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
     lam, is_conservative = np.zeros(system.m), not any(model.F.nnz() for model in system.element_types)
     for step in range(_MAX_ITERATIONS):
         constraint_jacobian = assembly.constraint_jacobian(q)
-        null_basis = null_space(constraint_jacobian)
+        null_basis = null_space(constraint_jacobian, SOLVED_RTOL)
         force, _, V = equations.evaluate(q, np.zeros(system.m))
         if joint_constraints:
             lam[joint_constraints] = np.linalg.lstsq(constraint_jacobian.T, force, rcond=1e-9)[0]

@@ -56,7 +56,8 @@ def _chain(q: Any, v: Any) -> tuple[Any, Any, list[list[Any]]]:
 
 def _visual(q: Vector) -> list[shapes.Shape]:
     points = _chain(q, [0.0] * len(_LINKS))[2]
-    return [shapes.rod(a, b, name=f"link {i + 1}") for i, (a, b) in enumerate(itertools.pairwise(points))]
+    links = [shapes.rod(a, b, name=f"link {i + 1}") for i, (a, b) in enumerate(itertools.pairwise(points))]
+    return [*links, shapes.sphere(points[-1], radius=0.04, name="hand")]
 
 
 @problem(
@@ -66,7 +67,10 @@ def _visual(q: Vector) -> list[shapes.Shape]:
     scheme="livens-variational",
 )
 def arm_point_to_point(duration: float = 1.0) -> Problem:
-    """Build the problem; `duration` is the time of the motion (s)."""
+    """Build the problem; `duration` is the time of the motion (s).
+
+    Without control, the default run starts slightly bent, and the arm falls.
+    """
     n = len(_LINKS)
     model = System(
         " ".join(f"joint{i + 1}" for i in range(n)),
@@ -80,9 +84,10 @@ def arm_point_to_point(duration: float = 1.0) -> Problem:
         inputs={"u": (-_TORQUES, _TORQUES)},
         t_end=duration,
         steps=20,
+        start=dict(q0=np.zeros(n), v0=np.zeros(n)),
         end=dict(q=_TARGET, v=np.zeros(n)),
         minimise=lambda u: sum((u[i] / _TORQUES[i]) ** 2 for i in range(n)),
         guess=dict(q=[_TARGET * (3 * s * s - 2 * s**3) for s in np.linspace(0, 1, 41)]),
     )
-    q0 = np.zeros(n)
-    return Problem("arm-point-to-point", model, q0, q0, "livens-variational", 1e-3, duration, control=control)
+    q0 = np.full(n, 0.2)
+    return Problem("arm-point-to-point", model, q0, np.zeros(n), "livens-variational", 1e-3, duration, control=control)

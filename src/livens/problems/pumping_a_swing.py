@@ -20,8 +20,8 @@ def _mirrored(q: Vector, v: Vector) -> tuple[list[Any], list[Any]]:
 
 
 def _visual(q: Vector) -> list[shapes.Shape]:
-    seat = [q[1] * m.sin(q[0]), -q[1] * m.cos(q[0])]
-    return [shapes.rod([0.0, 0.0], seat, name="rope"), shapes.sphere(seat, name="seat")]
+    mass_point = [q[1] * m.sin(q[0]), -q[1] * m.cos(q[0])]
+    return [shapes.rod([0.0, 0.0], mass_point, name="rope"), shapes.sphere(mass_point, name="seat")]
 
 
 @problem(

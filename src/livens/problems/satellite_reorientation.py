@@ -57,7 +57,8 @@ def _visual(q: Vector) -> list[shapes.Shape]:
         [2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)],
         [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)],
     ]
-    return [shapes.rod([-0.6 * a for a in axis], axis, name=f"axis {n}") for n, axis in zip("xyz", axes, strict=True)]
+    rods = [shapes.rod([-0.6 * a for a in axis], axis, name=f"axis {n}") for n, axis in zip("xyz", axes, strict=True)]
+    return [*rods, shapes.sphere(axes[0], radius=0.08, name="antenna")]
 
 
 @problem(
@@ -67,7 +68,10 @@ def _visual(q: Vector) -> list[shapes.Shape]:
     scheme="livens-variational",
 )
 def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
-    """Build the problem; `torque` is the bound of every wheel (N m), `angle` the rotation about (1, 2, 3) (rad)."""
+    """Build the problem; `torque` is the bound of every wheel (N m), `angle` the rotation about (1, 2, 3) (rad).
+
+    Without control, the default run starts with a tumbling hull.
+    """
     hull = np.array([4.0, 5.0, 6.5])
     across = 10.0 * (3 * 2 * _WHEEL_INERTIA / 10.0 + 0.02**2) / 12  # of a wheel of 10 kg and 2 cm about a diameter
     axis = np.array([1.0, 2.0, 3.0]) / np.sqrt(14.0)
@@ -93,6 +97,7 @@ def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
     )
     q0 = np.array([1.0, 0, 0, 0, 0, 0, 0])
     v0 = np.concatenate([np.zeros(4), _BIAS / _WHEEL_INERTIA])
+    tumbling = np.array([0.0, 0.1, 0.15, 0.05, 0.0, 0.0, 0.0])  # half the angular velocity of the hull
     path = [
         np.concatenate([[np.cos(s * angle / 2)], np.sin(s * angle / 2) * axis, np.zeros(3)])
         for s in np.linspace(0, 1, 101)
@@ -102,7 +107,10 @@ def satellite_reorientation(torque: float = 1.0, angle: float = 2.4) -> Problem:
         t_end=(3.0, 20.0),
         steps=20,
         minimise="time",
+        start=dict(q0=q0, v0=v0),
         end={"rotation": (rotation_error, 0, 0), "angular velocity": (_omega, 0, 0)},
         guess=dict(q=path, t_end=8.0),
     )
-    return Problem("satellite-reorientation", model, q0, v0, "livens-variational", 0.01, 8.0, control=control)
+    return Problem(
+        "satellite-reorientation", model, q0, v0 + tumbling, "livens-variational", 0.01, 8.0, control=control
+    )

@@ -34,7 +34,10 @@ def _cart_visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     scheme="livens-variational",
 )
 def cart_pole_swing_up(bound: float = 20.0, duration: float = 2.0, distance: float = 1.0) -> Problem:
-    """Build the problem; `bound` is the largest force (N), the cart ends at `distance` (m) after `duration` (s)."""
+    """Build the problem; `bound` is the largest force (N), the cart ends at `distance` (m) after `duration` (s).
+
+    Without control, the default run starts with a raised pole.
+    """
     model = System(
         "x th",
         kinetic=lambda q, v, k: (
@@ -53,8 +56,8 @@ def cart_pole_swing_up(bound: float = 20.0, duration: float = 2.0, distance: flo
         end=dict(q=[distance, np.pi], v=[0.0, 0.0]),
         along={"x": (-2.0, 2.0)},
     )
-    q0 = np.zeros(2)
-    return Problem("cart-pole-swing-up", model, q0, q0, "livens-variational", 0.01, duration, control=control)
+    q0 = np.array([0.0, 2.5])
+    return Problem("cart-pole-swing-up", model, q0, np.zeros(2), "livens-variational", 0.01, duration, control=control)
 
 
 def _acrobot_visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
@@ -75,7 +78,10 @@ def _acrobot_visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     scheme="livens-variational",
 )
 def acrobot_swing_up(bound: float = 12.0, duration: float = 3.0) -> Problem:
-    """Build the problem in absolute angles; `bound` is the largest torque (N m), `duration` the time (s)."""
+    """Build the problem in absolute angles; `bound` is the largest torque (N m), `duration` the time (s).
+
+    Without control, the default run starts with raised rods.
+    """
     model = System(
         "a b",
         kinetic=lambda q, v, k: (
@@ -95,5 +101,5 @@ def acrobot_swing_up(bound: float = 12.0, duration: float = 3.0) -> Problem:
         start=dict(q0=[0.0, 0.0], v0=[0.0, 0.0]),
         end=dict(q=[np.pi, np.pi], v=[0.0, 0.0]),
     )
-    q0 = np.zeros(2)
-    return Problem("acrobot-swing-up", model, q0, q0, "livens-variational", 0.01, duration, control=control)
+    q0 = np.array([1.5, 1.0])
+    return Problem("acrobot-swing-up", model, q0, np.zeros(2), "livens-variational", 0.01, duration, control=control)

@@ -18,6 +18,7 @@ from livens import schemes
 from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.newton import time_loop
 from livens.engine.newton.markowitz import SingularMatrixError
+from livens.engine.stepper import step_inputs
 from livens.engine.steppers.reference import ReferenceSolver
 from livens.engine.taylor.stepper import TaylorInterpolant
 from livens.errors import InputError, IntegrationError, suggestion
@@ -224,7 +225,7 @@ class StepReplay:
     ) -> np.ndarray:
         """Solve for the unknowns of the steps from states Z; their final states must match the stored ones."""
         e, X, solved = self._equations, np.zeros((len(t), self._equations.size)), np.zeros(len(t), dtype=np.bool_)
-        c = np.concatenate([[0.0, 0.0], k])
+        c = step_inputs(0.0, 0.0, k)
         if len(t) > _NATIVE_FROM and e.size:
             self._resolve_native(X, Z, c, t, h, solved)
         reference = ReferenceSolver(e) if not solved.all() else None

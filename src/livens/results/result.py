@@ -228,7 +228,29 @@ class Result:
                 changed |= new_values
                 row = int(np.searchsorted(self.t, event["t"], side="right")) - 1
                 segments.append((row, self.system.parameter_vector(changed)))
+        held = self.record.checkpoint.get("inputs", {})
+        if np.size(held.get("times", ())):
+            segments = self._with_held_parameters(segments, held)
         return segments
+
+    def _with_held_parameters(
+        self, segments: list[tuple[int, np.ndarray]], held: Mapping[str, Any]
+    ) -> list[tuple[int, np.ndarray]]:
+        """Return the segments of a run whose inputs, or branches of angles, changed between steps."""
+        times, indices = np.ravel(held["times"]), np.ravel(held["indices"]).astype(int)
+        values, first = np.reshape(held["values"], (times.size, indices.size)), np.ravel(held["first"])
+        tolerance = 1e-12 * max(1.0, float(np.abs(self.t[-1])))
+        rows = np.searchsorted(self.t, times - tolerance)
+        by_events, merged = dict(segments), dict[int, np.ndarray]()
+        vector, current, default = segments[0][1], first.copy(), self.parameter_vector
+        for row in sorted({*by_events, *rows.tolist()}):
+            vector = by_events.get(row, vector)
+            sample = np.searchsorted(rows, row, side="right") - 1
+            current = np.where(vector != default, vector, first)
+            if sample >= 0:
+                current[indices] = values[sample]
+            merged[row] = current
+        return sorted(merged.items())
 
     def at(self, t: Any) -> Sample:
         """Return the state at any time of the run, also between rows (dense output): ``run.at(0.5).q``.

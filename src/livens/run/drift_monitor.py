@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -15,11 +15,13 @@ from livens.engine.observables import drift_monitor
 from livens.engine.observables.element_sums import ElementObservables
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
-from livens.engine.trees.observables import TreeObservables
 from livens.models.base import Model
 from livens.results.record import Summary
 from livens.types import Expr, FloatArray, IndexTable
 from livens.validation import all_finite
+
+if TYPE_CHECKING:
+    from livens.engine.trees.observables import TreeObservables
 
 #: Growth factor of an unsupplied energy above which the integration has blown up.
 _BLOW_UP_FACTOR = 1e6
@@ -123,9 +125,12 @@ class MonitorSpec(NamedTuple):
         energy, layout = compiled.model.monitored_energy(compiled.scheme.conserves), compiled.layout
         supplied = layout["supplied_energy"].start if "supplied_energy" in layout else -1
         accounted = bool(energy) and (supplied >= 0 or compiled.model.conservative)
-        if tier == "tree" and TreeObservables.supports(momenta):
-            observables = TreeObservables(compiled, momenta)
-            return cls(energy, momenta, supplied, accounted, observables, observables.momentum_sizes, None)
+        if tier == "tree":
+            from livens.engine.trees.observables import TreeObservables  # only models that are trees need it
+
+            if TreeObservables.supports(momenta):
+                observables = TreeObservables(compiled, momenta)
+                return cls(energy, momenta, supplied, accounted, observables, observables.momentum_sizes, None)
         table, sizes = _monitor_table(compiled.model, energy, momenta)
         columns = None
         if isinstance(table, ObservableKernel):
@@ -153,7 +158,7 @@ class DriftMonitor:
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
-        self._k, self._spec = k, monitor_spec(compiled, k, tier)
+        self.k, self._spec = k, monitor_spec(compiled, k, tier)
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
@@ -194,7 +199,7 @@ class DriftMonitor:
         spec.table.accumulate(
             t,
             Z,
-            self._k,
+            self.k,
             spec.supplied_index,
             is_initial,
             initial_row,
@@ -204,11 +209,16 @@ class DriftMonitor:
             self._reference_energy,
         )
 
+    @property
+    def has_started(self) -> bool:
+        """True if the initial state has been evaluated."""
+        return self._initial_row is not None
+
     def apply_jump(self, before: IntegratorState, after: IntegratorState, k: np.ndarray) -> None:
         """Shift the references after an action changed the state or the parameters."""
-        old = self._spec.table(np.array([before.t]), before.z[None, :], self._k)[0]
+        old = self._spec.table(np.array([before.t]), before.z[None, :], self.k)[0]
         new = self._spec.table(np.array([after.t]), after.z[None, :], k)[0]
-        self._k = k
+        self.k = k
         assert self._initial_row is not None
         if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
             self._initial_row[0] += new[0] - old[0]
@@ -235,7 +245,7 @@ class DriftMonitor:
         was_initial, self._initial, self._last_energy, self._maxima, self._reference_energy = self._rollback_state
         if was_initial:
             self._initial_row = None
-        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self._k)).all(axis=1)
+        finite = np.isfinite(self._spec.table(steps.t_nodes, steps.states, self.k)).all(axis=1)
         return max(0, (len(finite) if finite.all() else int(np.argmin(finite))) - 1)
 
     def summary(self) -> Summary:

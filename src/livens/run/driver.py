@@ -23,6 +23,7 @@ from livens.run.events.actions import apply_action
 from livens.run.events.detection import EventDetector
 from livens.run.events.event import Event, may_accumulate
 from livens.run.failure_hints import hint_explicit_stability, hint_velocity_drift
+from livens.run.held_parameters import HeldParameters
 from livens.run.interrupt import Interrupt
 from livens.run.plan import Plan
 from livens.run.progress import Progress
@@ -93,6 +94,8 @@ class Run:
         self._stepping = make_stepping(plan, compiled.layout)
         controllers = getattr(plan.model, "controllers", ())
         self._controllers = SampledControllers(plan, controllers, compiled.layout) if controllers else None
+        has_held = plan.inputs is not None or compiled.model.angle_branches is not None
+        self._held = HeldParameters(plan, compiled) if has_held else None
         self._progress, self._callback = progress, callback
         self._ended_by_event = False  # True if a terminal event ended the run
         self._resume_point: Checkpoint | None = None  # before the final steps: a longer run resumes here
@@ -134,6 +137,7 @@ class Run:
             **{listener.name: listener.checkpoint() for listener in self._observers},
             **({} if self._event_detector is None else {self._event_detector.name: self._event_detector.checkpoint()}),
             **({} if self._controllers is None else {self._controllers.name: self._controllers.checkpoint()}),
+            **({} if self._held is None else {self._held.name: self._held.checkpoint()}),
         }
 
     def _restore(self, stored: Checkpoint) -> None:
@@ -146,6 +150,10 @@ class Run:
             listener.restore(stored[listener.name])
         if self._controllers is not None:
             self._controllers.restore(stored[self._controllers.name])
+        if self._held is not None and self._held.name in stored:
+            self._held.restore(stored[self._held.name])
+            if self._held.has_started:
+                self._set_parameters(self._held.last)
         if "counts" in stored["run"]:
             *counts, _, _ = map(int, stored["run"]["counts"])
             for name, count in zip(_CHECKPOINTED_COUNTERS, counts, strict=True):
@@ -187,6 +195,11 @@ class Run:
                     self._pre_action_checkpoint = self._checkpoint()
                 with self._fail_on_exception():
                     steps = stepping.advance(self._stepper, self._state, self._chunk_size())
+                if self._held is not None:
+                    n_valid = self._held.n_valid(steps, self._plan.k)
+                    if n_valid < steps.n_steps:
+                        stepping.rollback(steps, n_valid)
+                        steps = steps.truncated(n_valid)
                 stop = self._process_chunk(steps)
                 update_times()
                 if stop is not None:
@@ -224,8 +237,26 @@ class Run:
             "complete", f"the last step was shortened to {final_steps.step_sizes[-1]:.6g}" if shortened else ""
         )
 
+    def _set_parameters(self, k: np.ndarray) -> None:
+        """Use other parameter values from the current state on."""
+        changes_energy = self._plan.inputs is not None and not self._plan.model.inputs.keys() >= {
+            *self._plan.inputs.values
+        }
+        self._plan = dataclasses.replace(self._plan)
+        self._plan.__dict__["k"] = k
+        self._stepper.set_parameters(k)
+        if changes_energy and self._monitor.has_started:
+            self._monitor.apply_jump(self._state, self._state, k)
+        self._monitor.k = k
+        if self._event_detector is not None:
+            self._event_detector.k = k
+
     def _sample_controllers(self) -> None:
-        """Sample the controllers at the state before the next steps."""
+        """Sample the controllers, and update inputs and branches of angles, at the state before the next steps."""
+        if self._held is not None:
+            self._state, k = self._held.updated(self._state, self._plan.k)
+            if k is not self._plan.k:
+                self._set_parameters(k)
         if self._controllers is not None:
             with self._fail_on_exception():
                 self._state = self._controllers.sample(self._state, self._stepping.n_steps)
@@ -285,13 +316,22 @@ class Run:
                 state_before.t, state_before.z, plan.parameters, plan.h, detector.events,
             )  # fmt: skip
             event["changes"] = result.returned
-            self._plan = _with_event_parameters(plan, [event])
+            self._plan = self._with_event_parameters(plan, event)
             c = step_inputs(plan.h, state_before.t, self._plan.k)
             self._state = IntegratorState.initial(
                 state_before.t, result.z, self._compiled.initial_unknowns(result.z, c, plan.tier)
             )
             self._monitor.apply_jump(state_before, self._state, self._plan.k)
         detector.k = self._plan.k
+
+    def _with_event_parameters(self, plan: Plan, event: Mapping[str, Any]) -> Plan:
+        """Return the plan with the parameters changed by an event; inputs and branches of angles keep their values."""
+        changed = _with_event_parameters(plan, [event])
+        if changed is plan or self._held is None:
+            return changed
+        before, after = plan.model.parameter_vector(plan.parameters), changed.k
+        changed.__dict__["k"] = np.where(before != after, after, plan.k)
+        return changed
 
     @contextlib.contextmanager
     def _fail_on_exception(self, fallback: Checkpoint | None = None) -> Iterator[None]:
@@ -325,6 +365,8 @@ class Run:
         chunk = chunk_size(plan.tier, self._state.z.size + self._state.unknown_history.shape[1])
         if self._controllers is not None:
             chunk = min(chunk, self._controllers.steps_until_sample(self._stepping.n_steps))
+        if self._held is not None:
+            chunk = min(chunk, self._held.steps_until_change(self._state.t))
         max_steps = plan.control.most_steps if plan.control else 0
         return min(chunk, max_steps - self._stepping.n_steps) if max_steps else chunk
 

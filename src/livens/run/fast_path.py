@@ -21,11 +21,13 @@ from livens.engine.newton.iteration import N_ITERATIONS
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.single_call import OutputGrid, integrate_fixed
 from livens.engine.stepper import WorkspaceManager, step_inputs
+from livens.models.angle_branches import MOVE_DISTANCE
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import RunRecord, Statistics
 from livens.results.recorder import packed_layout
 from livens.results.result import Result
 from livens.run.drift_monitor import describe_blow_up, monitor_spec, summary_from_maxima
+from livens.run.held_parameters import wrapped_angles
 from livens.run.plan import Plan
 from livens.run.startup import REFERENCE_H, chunk_size, initial_unknowns
 from livens.run.stepping import split_interval
@@ -46,7 +48,7 @@ def _is_eligible(plan: Plan, compiled: CompiledStep) -> bool:
     if plan.tier != "fused" or not plan.has_fixed_steps or not compiled.size or compiled.removed_constraints:
         return False
     controllers = getattr(plan.model, "controllers", ())
-    if compiled.model.guards or controllers:
+    if compiled.model.guards or controllers or plan.inputs is not None:
         return False
     steps, rest = split_interval(plan.h, plan.t0, plan.t_end)
     max_steps = chunk_size(plan.tier, compiled.layout.size + compiled.flat_equations.size)
@@ -99,6 +101,10 @@ class FastRun:
             if integrate_fixed(compiled.kernels(order), w, grid, spec.arrays, monitor, output) != CONVERGED:
                 return None
             newton_iterations = w.counters.item(N_ITERATIONS)
+            if compiled.model.angle_branches is not None:
+                angles = wrapped_angles(compiled, w.t[: grid.n_steps + 1], w.Z[: grid.n_steps + 1], k)
+                if (np.abs(compiled.model.angle_branches.deviation(angles, k)) > MOVE_DISTANCE).any():
+                    return None
             states = None if grid.width else w.Z[: grid.n_steps + 1 : grid.stride, self._columns].copy()
         finally:
             buffers.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.results.provenance import provenance
 from livens.results.record import RunInfo
+from livens.run.schedule import Schedule
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
@@ -71,6 +72,8 @@ class Plan:
     threads: int = 1
     store: str | Sequence[str] | None = None
     compress: bool = False
+    #: Inputs over time; the inputs at t0 are part of the parameters.
+    inputs: Schedule | None = None
     #: True if the initial step size is to be estimated; h is then only the fallback value.
     estimate_h0: bool = False
 
@@ -123,6 +126,9 @@ class Plan:
             raise InputError(f"parameters must map names to values, got {changes!r}")
         if problem is not None:
             changes = {**problem.parameters, **changes}
+        schedule = options["inputs"] = Schedule.of(options.get("inputs"))
+        if schedule is not None:
+            changes = {**changes, **{name: rows[0] for name, rows in schedule.values.items()}}
         options["estimate_h0"] = estimate_h0
         return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
 
@@ -217,7 +223,7 @@ class Plan:
         return tuple(name for name in available if name == "t" or name in names)
 
     @functools.cached_property
-    def cache(self) -> dict[str, Any]:
+    def cache(self) -> dict[Hashable, Any]:
         """Cache shared by all plans derived from this one by `with_inputs`.
 
         Results refer to their plans: entries must not refer to the compiled step, whose code would never be freed.
@@ -227,7 +233,7 @@ class Plan:
     # -- run info in files --------------------------------------------------------------------------------------------
     def run_info(self, compiled: CompiledStep) -> RunInfo:
         """Return the run info that is stored in result files."""
-        key = compiled.fingerprint
+        key = "run info", compiled.removed_constraints
         if key not in self.cache:
             self.cache[key] = self._run_info(compiled)
         return self.run_info_like(self.cache[key])

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from livens.engine.compiled_step import CompiledStep, compiled_step
-from livens.engine.newton.step_size_control import initial_controller_state
-from livens.engine.newton.time_loop import StepPolicy
-from livens.engine.stepper import IntegratorState, Stepper
-from livens.errors import InputError, IntegrationError, LivensError, explain_call_errors
+from livens.engine.compiled_step import compiled_step
+from livens.errors import InputError, LivensError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
@@ -22,47 +16,25 @@ from livens.run.drift_monitor import DriftMonitor
 from livens.run.events.event import Event
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
-from livens.run.simulate import compile_and_start, execute
-from livens.run.startup import REFERENCE_H, start_integration
+from livens.run.schedule import Schedule
+from livens.run.simulate import execute
+from livens.run.single_steps import Measurement, MotionState, StepSession
+from livens.run.startup import REFERENCE_H, compile_and_start, start_integration
 from livens.run.step_control import StepControl
 from livens.run.stepping import make_stepping
 from livens.schemes.core.scheme import Scheme
 from livens.types import FloatArray, ModelFunction
-from livens.validation import check_number, check_positive
+from livens.validation import check_integer, check_number, check_positive
 
 if TYPE_CHECKING:
     import casadi
 
+    from livens.run.drive import Drive
+
 #: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
 _MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None)))
 #: Options of a run besides initial values and parameters, in the order of the cache key.
-_RUN_OPTIONS = ("h", "t_end", "t0", "every", "project", "store", "control")
-
-
-@dataclass(frozen=True)
-class MotionState:
-    """State of a motion for user-written time loops: time and variables by name (``state.q``, ``state.t``).
-
-    States are immutable: a step returns a new state. Instances are returned by `Prepared.start` and `Prepared.step`.
-    """
-
-    _state: IntegratorState
-    _stepper: Stepper
-    _compiled: CompiledStep
-    _step_index: int = 0
-
-    @property
-    def t(self) -> float:
-        return self._state.t
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        layout = self._compiled.layout
-        if name.startswith("_") or name not in layout:
-            raise AttributeError(f"a state has no '{name}', only t, {', '.join(layout.sizes)}")
-        return self._state.z[layout[name]].copy()
-
-    def __repr__(self) -> str:
-        return f"<livens state at t = {self.t:g}>"
+_RUN_OPTIONS = ("h", "t_end", "t0", "every", "project", "store", "control", "inputs")
 
 
 @explain_call_errors
@@ -79,6 +51,7 @@ class Prepared:
         self._model, self._defaults, self._initial = model, dict(defaults), dict(initial or {})
         self.model: Model = model.model if isinstance(model, Problem) else model
         self._plan_cache: dict[Any, Plan] = {}  # validated plans by their options
+        self._step_size: float | None = None  # default step size of single steps, validated
 
     @property
     def scheme(self) -> Scheme:
@@ -115,7 +88,7 @@ class Prepared:
                 if plan.tier == "fused" and compiled.stepper_type("fused").needs_pivot_order:
                     compiled.kernels(None)
                 return
-            monitor = DriftMonitor(compiled, plan.k)
+            monitor = DriftMonitor(compiled, plan.k, plan.tier)
             monitor.start(state)
             monitor.observe(make_stepping(plan, compiled.layout).advance(stepper, state, 1))
             stepper.close()
@@ -155,6 +128,7 @@ class Prepared:
         project: bool | None = None,
         store: str | Sequence[str] | None = None,
         control: StepControl | None = None,
+        inputs: Schedule | Mapping[str, Any] | None = None,
         events: Sequence[Event] | None = None,
         out: str | Path | None = None,
         force: bool = False,
@@ -182,6 +156,8 @@ class Prepared:
             Variables to store.
         control : StepControl, optional
             Step-size control.
+        inputs : Schedule or mapping of str to array_like, optional
+            Inputs over time: a `Schedule`, or one row of values per step by name (zero-order hold).
         events : sequence of Event, optional
             Events to detect.
         out : str or Path, optional
@@ -197,7 +173,7 @@ class Prepared:
             Trajectory, report and statistics.
         """
         initial = dict(q0=q0, v0=v0, p0=p0, x0=x0, y0=y0)
-        plan = self._cached_plan(initial, parameters, h, t_end, t0, every, project, store, control)
+        plan = self._cached_plan(initial, parameters, h, t_end, t0, every, project, store, control, inputs)
         return execute(plan, events=events, out=out, force=force, progress=progress)
 
     def value_and_gradient(
@@ -264,6 +240,46 @@ class Prepared:
 
         return casadi_step(self.model, self.scheme)
 
+    def drive(self, inputs: Sequence[str] = (), outputs: Sequence[str] = (), **start: Any) -> Drive:
+        """Return a motion whose inputs may change between steps, for control loops and environments.
+
+        Parameters
+        ----------
+        inputs : sequence of str, default ()
+            Names of scalar parameters, such as ``["motor.u"]``.
+        outputs : sequence of str, default ()
+            Names of coordinates, outputs of a mechanism (``"hinge.angle"``) or observables.
+        **start
+            Initial values and options, see `start`.
+
+        Returns
+        -------
+        Drive
+            Motion with `reset`, `advance` and the arrays `inputs` and `outputs`, which stay in place.
+
+        Raises
+        ------
+        InputError
+            If an input or output is unknown, or the scheme has no fixed implicit steps.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> cart = lv.System(
+        ...     "x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda k: [k.u], parameters=dict(u=0.0)
+        ... )
+        >>> drive = lv.prepare(cart, scheme="livens-em", h=0.1).drive(["u"], ["x"], q0=[0.0], v0=[0.0])
+        >>> drive.inputs[:] = 2.0
+        >>> [round(float(drive.advance()[0]), 3) for _ in range(2)]
+        [0.01, 0.04]
+        """
+        from livens.run.drive import Drive
+
+        names = ("q0", "v0", "p0", "x0", "y0")
+        initial = {name: start.pop(name, None) for name in names}
+        begin = check_number("t0", start["t0"] if start.get("t0") is not None else self._defaults.get("t0") or 0.0)
+        return Drive(self._make_plan(initial, t_end=begin + 1.0, **start), inputs, outputs)
+
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(
         self,
@@ -314,9 +330,16 @@ class Prepared:
             raise InputError("rigid contact needs events, which are not detected by single steps: use run")
         compiled, initial = compile_and_start(plan)
         state, stepper = start_integration(plan, compiled, initial)
-        return MotionState(state, stepper, compiled)
+        return MotionState(state, StepSession(compiled, stepper, plan.k), plan.k)
 
-    def step(self, state: MotionState, h: float | None = None) -> MotionState:
+    def step(
+        self,
+        state: MotionState,
+        h: float | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        n_steps: int = 1,
+    ) -> MotionState:
         """Return the state after one step. Steps of equal size are cheapest: the predictor uses the previous steps.
 
         Parameters
@@ -325,6 +348,11 @@ class Prepared:
             State before the step, from `start` or `step`.
         h : float, optional
             Step size in seconds. Default: that of `livens.prepare`, or of the problem.
+        inputs : mapping of str to float or array_like, optional
+            New values of inputs by name, held in this step and in all following ones. Inputs are those of
+            `livens.Multibody.input`, and all other parameters of the model. Consistency of the state is not checked.
+        n_steps : int, default 1
+            Number of steps with these inputs.
 
         Returns
         -------
@@ -334,24 +362,60 @@ class Prepared:
         Raises
         ------
         InputError
-            If `state` is not a `MotionState`.
+            If `state` is not a `MotionState`, or an input is unknown or not finite.
         IntegrationError
             If the step cannot be solved.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> cart = lv.System(
+        ...     "x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda q, v, k: [k.u], parameters=dict(u=0.0)
+        ... )
+        >>> step = lv.prepare(cart, h=0.1)
+        >>> state = step.step(step.start([0.0], [0.0]), inputs={"u": 2.0})
+        >>> state.v
+        array([0.2])
         """
         if not isinstance(state, MotionState):
             raise InputError(f"step needs a state returned by `start` or `step`, got {state!r}")
-        requested_h = h if h is not None else self._defaults.get("h")
-        size = check_positive(
-            "h", self._model.h if requested_h is None and isinstance(self._model, Problem) else requested_h
+        if h is None:
+            h = self._step_size
+            if h is None:
+                h = self._step_size = self._default_step_size()
+        else:
+            h = check_positive("h", h)
+        if n_steps != 1:
+            n_steps = check_integer("n_steps", n_steps, 1)
+        k = state._k if inputs is None else state._session.with_inputs(state._k, inputs)
+        return state._session.advance(state, k, h, n_steps)
+
+    def _default_step_size(self) -> float:
+        requested = self._defaults.get("h")
+        return check_positive(
+            "h", self._model.h if requested is None and isinstance(self._model, Problem) else requested
         )
-        time_index = state._compiled.layout["t"].start if "t" in state._compiled.layout else -1
-        policy = StepPolicy(False, size, state.t - state._step_index * size, state._step_index, time_index)
-        if time_index >= 0:
-            policy = policy._replace(t_origin=0.0)
-        steps = state._stepper.advance(state._state, 1, policy, initial_controller_state(size))
-        if steps.failure is not None:
-            raise IntegrationError(f"the step from t = {state.t:.9g} failed: {steps.failure.reason}")
-        return MotionState(steps.final, state._stepper, state._compiled, state._step_index + 1)
+
+    def measurement(self, *names: str) -> Measurement:
+        """Compile the measurement of named outputs, for control laws in user-written time loops.
+
+        Parameters
+        ----------
+        *names : str
+            Names of outputs, such as ``"hinge.angle"``, of coordinates, or of observables, such as
+            ``"kinetic_energy"``. Constraint forces cannot be measured: they are unknown before the step.
+
+        Returns
+        -------
+        Measurement
+            Function of a state that returns the values as one array.
+
+        Raises
+        ------
+        InputError
+            If there is no such output, or it is not a function of the state.
+        """
+        return Measurement.of_outputs(self.model, names)
 
 
 @explain_call_errors
@@ -409,7 +473,7 @@ def prepare(
         Treatment of redundant constraints.
     control : StepControl, optional
         Step-size control.
-    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
+    tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
         Tier of the engine, see `livens.simulate`.
     threads : int, default 1
         Number of threads of the assembled tier.

@@ -13,6 +13,7 @@ from livens.errors import InputError
 from livens.expressions.state_layout import Layout
 from livens.models.controller import Controller
 from livens.run.plan import Plan
+from livens.run.single_steps import Measurement
 from livens.types import ArrayLike, FloatArray
 
 
@@ -39,6 +40,11 @@ class SampledControllers:
                 )
             self._sample_steps.append(count)
         self._states = [controller.state.copy() for controller in self._controllers]
+        view: Any = plan.model.view
+        self._measurements = [
+            Measurement(plan.model, controller.measurement(view.q, view.v, view.t, view.k), controller.angle_entries)
+            for controller in self._controllers
+        ]
         self._times: list[float] = []
         self._commands: list[np.ndarray] = []
 
@@ -53,10 +59,9 @@ class SampledControllers:
             return state
         z, layout = state.z.copy(), self._layout
         commands = z[layout["control"]].copy()
-        q, v = z[layout["q"]], z[layout["v"]]
         for i in due:
             controller = self._controllers[i]
-            measurement = np.array(controller.measurement(q, v, state.t, self._plan.k)).ravel()
+            measurement = self._measurements[i].values(state.t, state.z, self._plan.k)
             state_argument = (self._states[i].copy(),) if controller.state.size else ()
             returned = controller.law(state.t, measurement, *state_argument)
             new_commands, self._states[i] = self._validate(controller, returned)
@@ -87,6 +92,7 @@ class SampledControllers:
         width = len(self._commands[0]) if self._commands else self._layout.sizes["control"]
         return {
             "states": np.concatenate(self._states) if self._states else np.zeros(0),
+            "angles": np.concatenate([measurement.last for measurement in self._measurements]),
             "times": np.array(self._times),
             "said": np.array(self._commands).reshape(len(self._commands), width),
         }
@@ -94,5 +100,9 @@ class SampledControllers:
     def restore(self, stored: dict[str, Any]) -> None:
         offsets = np.cumsum([controller.state.size for controller in self._controllers])[:-1]
         self._states = [part.copy() for part in np.split(np.ravel(stored["states"]), offsets)]
+        angles = np.ravel(stored.get("angles", ()))
+        for measurement, controller in zip(self._measurements, self._controllers, strict=True):
+            size = len(controller.angle_entries)
+            measurement.last, angles = angles[:size], angles[size:]
         self._times = np.ravel(stored["times"]).tolist()
         self._commands = list(np.array(stored["said"]).reshape(len(self._times), self._layout.sizes["control"]))

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from livens.engine.compiled_step import CompiledStep, compiled_step
+from livens.engine.compiled_step import compiled_step
 from livens.errors import InputError, explain_call_errors
-from livens.models.base import InitialState, Model
+from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.checkpoint import Checkpoint
 from livens.results.recorder import Recorder
@@ -30,6 +30,8 @@ from livens.run.fast_path import enable_fast_path, run_fast_path
 from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
+from livens.run.schedule import Schedule
+from livens.run.startup import compile_and_start
 from livens.run.step_control import StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_number, check_path
@@ -63,6 +65,7 @@ def simulate(
     out: str | Path | None = None,
     store: str | Sequence[str] | None = Plan.store,
     compress: bool = Plan.compress,
+    inputs: Schedule | Mapping[str, Any] | None = None,
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
@@ -103,9 +106,10 @@ def simulate(
         fictive time.
     events : sequence of Event, optional
         Zero crossings to detect, see `Result.events`.
-    tier : {"auto", "fused", "assembled", "reference"}, default "auto"
-        Tier of the engine: by the size of the model ("auto"), fully unrolled native code ("fused"), native code per
-        element type for large systems ("assembled"), or slow Python code ("reference"). Results agree up to round-off.
+    tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
+        Tier of the engine: by structure and size of the model ("auto"), joint unknowns of a tree of bodies ("tree"),
+        fully unrolled native code ("fused"), native code per element type for large systems ("assembled"), or slow
+        Python code ("reference"). Results agree up to round-off; ``run.info.tier_reason`` explains the choice.
     threads : int, default 1
         Number of threads of the assembled tier. Results do not depend on it, bit for bit.
     out : str or Path, optional
@@ -114,6 +118,8 @@ def simulate(
         Variables to store, such as ``["q", "v"]``. Default: all. The time is always stored.
     compress : bool, default False
         Compress the file; writing takes longer.
+    inputs : Schedule or mapping of str to array_like, optional
+        Inputs over time: a `Schedule`, or one row of values per step by name (zero-order hold).
     force : bool, default False
         Replace an existing file.
     progress : bool, optional
@@ -165,26 +171,16 @@ def simulate(
         threads=threads,
         store=store,
         compress=compress,
+        inputs=inputs,
     )
     return execute(plan, events=events, out=out, force=force, progress=progress, t_start=t_start)
 
 
-def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
-    """Return the compiled step and the initial state, which determines the redundant constraints."""
-    compiled = compiled_step(plan.model, plan.scheme)
-    # the compiled model equals the plan's model, and its derived functions exist already
-    initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
-    if initial.removed_constraints:
-        compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
-    return compiled, initial
-
-
-def _with_contact_modes(plan: Plan, events: Sequence[Event]) -> Plan:
-    """Return the plan with the contact modes of the initial state."""
+def _with_contact_modes(plan: Plan, initial: Mapping[str, Any], events: Sequence[Event]) -> Plan:
+    """Return the plan with the contact modes of the initial values; the plan itself if there is nothing to change."""
     resolver = contact_resolver(events)
     if resolver is None and not any(isinstance(event, ImpactEvent) for event in events):
         return plan
-    initial = plan.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant).values
     check_no_penetration(events, initial["q"], initial["v"])
     if resolver is None:
         return plan
@@ -224,8 +220,11 @@ def execute(
         if fast_result is not None:
             return fast_result
     with show_preparation(plan.title, progress):
-        plan = _with_contact_modes(plan, events)
         compiled, initial = compile_and_start(plan)
+        plan_with_modes = _with_contact_modes(plan, initial.values, events)
+        if plan_with_modes is not plan:
+            plan = plan_with_modes
+            compiled, initial = compile_and_start(plan)
         if plan.estimate_h0:
             plan = dataclasses.replace(plan, h=initial_step_size(plan, compiled, initial))
         info = plan.run_info(compiled)
@@ -271,6 +270,7 @@ def resume(
     scheme: str | Scheme | None = None,
     scaling: Any = None,
     events: Sequence[Event] | None = None,
+    inputs: Schedule | Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Resume a run from its file, bit for bit as if it had never been interrupted.
@@ -290,6 +290,8 @@ def resume(
     events : sequence of Event, optional
         Events of the run, which must be given again because files contain only their names; further events may be
         added. ``events=()`` continues without events.
+    inputs : Schedule or mapping of str to array_like, optional
+        Inputs over time of the run, which must be given again.
     progress : bool, optional
         Show a progress bar. Default: on a terminal only.
 
@@ -319,7 +321,12 @@ def resume(
     if earlier.status == "complete" and (t_end is None or t_end == info.t_end) and not _stopped_by_event(earlier):
         raise InputError(f"the run in '{path}' is already finished (t = {info.t_end:g}); nothing to resume")
     problem = earlier.problem if system is None else None
-    plan = Plan.from_run_info(info, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling)
+    schedule = Schedule.of(inputs)
+    if schedule is None and earlier.record.checkpoint.get("inputs", {}).get("scheduled", 0.0):
+        raise InputError(f"the run in '{path}' has inputs over time: give them again, as inputs=...")
+    plan = Plan.from_run_info(
+        info, problem or earlier.system, t_end=t_end, scheme=scheme, scaling=scaling, inputs=schedule
+    )
     if plan.scheme.name != info.scheme:
         raise InputError(f"the run in '{path}' was made with the scheme '{info.scheme}', not '{plan.scheme.name}'")
     with show_preparation(plan.title, progress):

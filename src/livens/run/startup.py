@@ -1,4 +1,4 @@
-"""Start of a run: initial integrator state, initial Newton unknowns and choice of the stepper."""
+"""Start of a run: compiled step, initial state, initial Newton unknowns and stepper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import StepSizeController
-from livens.engine.stepper import IntegratorState, Stepper, step_inputs
+from livens.engine.stepper import IntegratorState, Stepper, StepperOptions, step_inputs
 from livens.engine.steppers.variable_order_radau import VariableOrderRadauStepper
 from livens.engine.taylor.stepper import TaylorStepControl
 from livens.errors import IntegrationError
@@ -30,6 +30,16 @@ _ASSEMBLED_CHUNK_VALUES, _MIN_ASSEMBLED_CHUNK_STEPS = 1_200_000, 8
 _REFERENCE_CHUNK_STEPS = 32
 #: Step size in seconds for which the first pivot order is chosen, together with the model's default parameters.
 REFERENCE_H = 2.0**-10
+
+
+def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
+    """Return the compiled step and the initial state, which determines the redundant constraints."""
+    compiled = compiled_step(plan.model, plan.scheme)
+    # the compiled model equals the plan's model, and its derived functions exist already
+    initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
+    if initial.removed_constraints:
+        compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
+    return compiled, initial
 
 
 def start_integration(
@@ -80,7 +90,8 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
         control = plan.control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
     if isinstance(control, StepSizeController) and isinstance(plan.scheme, Radau):
         return _variable_order_stepper(plan, compiled, state, control)
-    if compiled.stepper_type(plan.tier).needs_pivot_order:
+    stepper_type = compiled.stepper_type(plan.tier)
+    if stepper_type.needs_pivot_order:
         c = step_inputs(plan.h, plan.t0, plan.k)
         reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
         try:
@@ -91,7 +102,7 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
                 f"the first step cannot be solved: {error}; {null_space}. "
                 "If this is a singular configuration, start slightly away from it"
             ) from None
-    return compiled.make_stepper(plan.tier, plan.k, order, control, plan.threads)
+    return stepper_type.create(compiled, plan.k, StepperOptions(order, control, plan.threads))
 
 
 def _variable_order_stepper(

@@ -12,6 +12,7 @@ from livens.engine.newton.step_size_control import controller_state_from, initia
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
 from livens.expressions.state_layout import Layout
+from livens.models.switch_times import switch_times
 from livens.run.plan import Plan
 from livens.types import FloatArray
 
@@ -20,6 +21,8 @@ from livens.types import FloatArray
 _MAX_SECANT_ITERATIONS, _END_RTOL = 60, 1e-13
 #: Largest number of steps to the end time of an adaptive run, if the last step fails and is subdivided.
 _MAX_FINAL_STEPS = 4096
+#: Distance of breakpoints from a switch time in units in the last place, and largest number of switch times.
+_BREAKPOINT_ULPS, _MAX_BREAKPOINTS = 8, 100_000
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -212,9 +215,13 @@ class FictiveTimeStepping:
 
 
 class AdaptiveStepping:
-    """Adaptive steps; the final ones end at `t_end`."""
+    """Adaptive steps; the final ones end at `t_end`.
+
+    Steps end just before and just after the switch times of the model: no step of more than round-off contains one.
+    """
 
     def __init__(self, plan: Plan) -> None:
+        self._breakpoints = _breakpoints(plan)
         self._plan, self.n_steps, self._end_reached = plan, 0, False
         self._controller_state = initial_controller_state(plan.h, plan.estimate_h0)
         self._controller_before = self._controller_state.copy()  # before the last chunk
@@ -230,9 +237,13 @@ class AdaptiveStepping:
 
     def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
         self._controller_before = self._controller_state.copy()
-        steps = stepper.advance(state, max_steps, self._policy(self._plan.t_end, False), self._controller_state)
+        ahead = self._breakpoints[self._breakpoints > state.t]
+        target = float(ahead[0]) if len(ahead) else self._plan.t_end
+        steps = stepper.advance(state, max_steps, self._policy(target, bool(len(ahead))), self._controller_state)
         self.n_steps += steps.n_steps
-        self._end_reached = steps.reached_end
+        self._end_reached = steps.reached_end and not len(ahead)
+        if len(ahead) and steps.final.t >= target:  # the steps before a switch do not predict those after it
+            self._forget_last_steps()
         return steps
 
     def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
@@ -258,9 +269,12 @@ class AdaptiveStepping:
             self._controller_state["size"] = (
                 float(np.float32(self._controller_state["last"][0])) or self._controller_state["last"]
             )
+        self._forget_last_steps()
+        self._end_reached = False
+
+    def _forget_last_steps(self) -> None:
         for name in ("equal", "last", "norm", "steps", "since_failure", "free"):
             self._controller_state[name] = 0.0
-        self._end_reached = False
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
         self.n_steps -= steps.n_steps - taken
@@ -292,6 +306,15 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
     if not steps.n_steps:
         return steps
     return replace(steps, t_nodes=np.array([steps.initial.t, until]), final=replace(steps.final, t=until))
+
+
+def _breakpoints(plan: Plan) -> np.ndarray:
+    """Return the times just before and just after the switch times of the model."""
+    times = switch_times(plan.model, plan.model.parameter_vector(plan.parameters), plan.t0, plan.t_end)
+    if plan.scheme.selects_step_size or len(times) > _MAX_BREAKPOINTS:
+        return np.zeros(0)
+    width = _BREAKPOINT_ULPS * np.spacing(np.maximum(np.abs(times), abs(plan.t_end - plan.t0) * 1e-3))
+    return np.unique(np.concatenate([times - width, times + width]))
 
 
 def _percent(t: float, plan: Plan) -> tuple[int, int, str]:

@@ -21,7 +21,7 @@ from livens.scenario.schema import MechanismScenario, RobotScenario
 from livens.scenario.tokens import ExpressionError
 from livens.scenario.vocabulary import check_name
 from livens.types import ArrayLike, ModelFunction
-from livens.validation import check_array
+from livens.validation import check_array, check_readable_path
 
 BODIES = ("body", "box", "cylinder", "particle", "plate", "ring", "rod", "sphere")
 _TWO_BODY_JOINTS = (
@@ -129,6 +129,7 @@ class Mechanism:
         """Import a robot file; `gravity` replaces that of the file."""
         file = robot_file(fields.robot, self._document.source)
         with self._located_errors(("robot",)):
+            check_readable_path(file)
             if file.suffix.lower() not in ROBOT_SUFFIXES:
                 suffixes = ", ".join(ROBOT_SUFFIXES)
                 raise InputError(f"the name of a robot file must end in {suffixes}, got '{quoted(file.name)}'")

@@ -1,4 +1,4 @@
-"""Triangle meshes and their STL and OBJ files, which are untrusted input."""
+"""Triangle meshes and their STL, OBJ and MSH files, which are untrusted input."""
 
 from __future__ import annotations
 
@@ -95,13 +95,14 @@ def make_mesh(name: str, vertices: Any, faces: Any) -> TriangleMesh:
 
 
 def load_mesh(path: Path) -> TriangleMesh:
-    """Load a triangle mesh from an STL or OBJ file, by its suffix."""
+    """Load a triangle mesh from an STL, OBJ or MSH (MuJoCo) file, by its suffix."""
     suffix = path.suffix.lower()
-    if suffix not in (".stl", ".obj"):
-        raise InputError(f"the mesh {path.name} is neither an STL nor an OBJ file; other formats are not supported")
+    if suffix not in _PARSERS:
+        allowed = ", ".join(name[1:].upper() for name in _PARSERS)
+        raise InputError(f"the mesh {path.name} has an unsupported format: use one of {allowed}")
     raw = read_limited(path, "the mesh", _MAX_BYTES)
     try:
-        vertices, faces = _parse_stl(raw) if suffix == ".stl" else _parse_obj(raw)
+        vertices, faces = _PARSERS[suffix](raw)
     except (ValueError, IndexError) as error:
         raise InputError(f"the mesh {path.name} cannot be read: {error}") from None
     return make_mesh(f"the mesh {path.name}", vertices, faces)
@@ -119,6 +120,16 @@ def read_limited(path: Path, label: str, max_bytes: int) -> bytes:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"{label} cannot be read: {error}") from None
+
+
+def _parse_msh(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Parse the binary mesh format of MuJoCo: counts, vertices, normals, texture coordinates and faces."""
+    n_vertices, n_normals, n_texture, n_faces = (int(count) for count in np.frombuffer(raw, "<i4", 4))
+    start = 16 + 4 * (3 * n_vertices + 3 * n_normals + 2 * n_texture)
+    if min(n_vertices, n_faces) < 0 or len(raw) != start + 12 * n_faces:
+        raise ValueError("its size does not match its header")
+    vertices = np.frombuffer(raw, "<f4", 3 * n_vertices, 16).reshape(-1, 3)
+    return vertices.astype(float), np.frombuffer(raw, "<i4", 3 * n_faces, start).reshape(-1, 3).astype(np.int64)
 
 
 def _parse_stl(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -151,3 +162,7 @@ def _parse_obj(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
             corners = [i - 1 if i > 0 else len(vertices) + i for i in corners]
             faces += [(corners[0], corners[i], corners[i + 1]) for i in range(1, len(corners) - 1)]
     return np.array(vertices, dtype=float).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3)
+
+
+#: Parsers of mesh files by suffix.
+_PARSERS = {".stl": _parse_stl, ".obj": _parse_obj, ".msh": _parse_msh}

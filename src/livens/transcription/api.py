@@ -19,7 +19,7 @@ from livens.transcription.guess import initial_guess
 from livens.transcription.ipopt_solver import Solution, ipopt_options, solve
 from livens.transcription.motion import OptimalMotion
 from livens.transcription.multistart import random_guess, relaxed_inputs
-from livens.transcription.problem_checks import check_problem
+from livens.transcription.problem_checks import check_end_conditions, check_problem
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
 from livens.types import ModelFunction
@@ -133,26 +133,27 @@ def optimal_control(
     >>> motion.converged, round(motion.cost, 3), bool(motion.replay().defect < 1e-12)
     (True, 12.03, True)
     """
-    given: dict[str, Any] = dict(
+    arguments: dict[str, Any] = dict(
         inputs=inputs, t_end=t_end, steps=steps, scheme=scheme, mesh=mesh, start=start, end=end, along=along,
         periodic=periodic, final=final, free=free, parameters=parameters, shape=shape, guess=guess,
     )  # fmt: skip
     if isinstance(model, Problem):
-        given = _with_problem_defaults(model, given)
+        arguments = _with_problem_defaults(model, arguments)
         minimise = model.control.get("minimise", minimise) if minimise == "effort" else minimise
-    if given["t_end"] is None:
+    if arguments["t_end"] is None:
         raise InputError("t_end is missing: give the end time, or a pair (earliest, latest)")
-    steps, mesh, guess = given.pop("steps"), given.pop("mesh"), given.pop("guess")
-    given["inputs"] = {} if given["inputs"] is None else given["inputs"]
+    steps, mesh, guess = arguments.pop("steps"), arguments.pop("mesh"), arguments.pop("guess")
+    arguments["inputs"] = {} if arguments["inputs"] is None else arguments["inputs"]
     check_integer("starts", starts, 1, MAX_STARTS)
     factors = [check_positive("a factor in relaxation", factor) for factor in relaxation]
     ipopt_options(ipopt)
     fractions, t_begin = mesh_fractions(50 if steps is None else steps, mesh), time.perf_counter()
     with show_preparation("optimal control", progress):
-        problem = control_problem(model, minimise=minimise, guess=guess, t0=t0, **given)
+        problem = control_problem(model, minimise=minimise, guess=guess, t0=t0, **arguments)
         transcription = Transcription(StageModel(problem), fractions)
         check_problem(transcription)
         w = initial_guess(transcription, _same_program(transcription, guess))
+        check_end_conditions(transcription, w)
     setup = time.perf_counter() - t_begin
     motions = []
     for number in range(starts):
@@ -187,24 +188,24 @@ def _violation(motion: OptimalMotion) -> float:
     return float(motion.statistics["violation"])
 
 
-def _with_problem_defaults(problem: Problem, given: Mapping[str, object]) -> dict[str, object]:
+def _with_problem_defaults(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments, with those of the control problem of a built-in problem where none are given."""
-    if not problem.control and given["inputs"] is None:
+    if not problem.control and arguments["inputs"] is None:
         raise InputError(f"problem '{problem.name}' has no control problem: give inputs and conditions")
-    return {name: problem.control.get(name) if value is None else value for name, value in given.items()}
+    return {name: problem.control.get(name) if value is None else value for name, value in arguments.items()}
 
 
 def _same_program(transcription: Transcription, guess: Any) -> Any:
     """Return the variables of a motion of the same program, which continue its search; other guesses unchanged."""
     if not isinstance(guess, OptimalMotion):
         return guess
-    other, own = guess.transcription, transcription.stage
+    other, stage = guess.transcription, transcription.stage
     same = (
         other.size == transcription.size
         and np.array_equal(other.fractions, transcription.fractions)
         and other.problem.scheme == transcription.problem.scheme
-        and other.stage.active == own.active
+        and other.stage.active == stage.active
         and other.problem.shape.name == transcription.problem.shape.name
-        and other.stage.n_start == own.n_start
+        and other.stage.n_start == stage.n_start
     )
     return guess.solution.w if same else guess

@@ -128,7 +128,7 @@ def control_problem(
     chosen = schemes.get(scheme if scheme is not None else default_scheme(model, bool(periodic)))
     decided = [decision_parameter(model, "inputs", name, bounds) for name, bounds in inputs.items()]
     released = tuple(decision_parameter(model, "free", name, bounds) for name, bounds in (free or {}).items())
-    names = [one.name for one in (*decided, *released)]
+    names = [parameter.name for parameter in (*decided, *released)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"'{twice}' is in inputs and in free: an input is found per step, a free parameter once")
@@ -220,9 +220,9 @@ def _only_initial(start: Mapping[str, object]) -> dict[str, object]:
 
 def _reference_values(model: Model, values: Mapping[str, object], guess: Any) -> dict[str, object]:
     """Return initial values at or near the start; of a guess, if the start has none."""
-    found = {name: value for name, value in values.items() if value is not None}
+    initial_values = {name: value for name, value in values.items() if value is not None}
     part = "q" if isinstance(model, System) else "x"
-    if f"{part}0" not in found:
+    if f"{part}0" not in initial_values:
         rows = None
         if isinstance(guess, Mapping):
             rows = guess.get(part)
@@ -230,10 +230,10 @@ def _reference_values(model: Model, values: Mapping[str, object], guess: Any) ->
             rows = getattr(guess, part, None)
         if rows is None:
             raise InputError(f"the position of the start is unknown: give {part}0 in start, or a guess of {part}")
-        found[f"{part}0"] = np.asarray(rows, dtype=float).reshape(len(rows), -1)[0]
-    if part == "q" and "v0" not in found:
-        found["v0"] = np.zeros(model.n if isinstance(model, System) else 0)
-    return found
+        initial_values[f"{part}0"] = np.asarray(rows, dtype=float).reshape(len(rows), -1)[0]
+    if part == "q" and "v0" not in initial_values:
+        initial_values["v0"] = np.zeros(model.n if isinstance(model, System) else 0)
+    return initial_values
 
 
 def _check_transcribable_model(model: Model) -> None:

@@ -48,11 +48,15 @@ def explain(motion: OptimalMotion) -> str:
 def saturated_inputs(motion: OptimalMotion) -> list[str]:
     """Return the inputs that are at their bounds almost everywhere."""
     names, offset = [], 0
-    for one in motion.transcription.problem.inputs:
-        values = motion.u[:, offset : offset + one.size]
-        offset += one.size
-        span = np.where((one.upper < INFINITE_BOUND) & (one.lower > -INFINITE_BOUND), one.upper - one.lower, np.inf)
-        gap = np.minimum(values - one.lower, one.upper - values)
+    for parameter in motion.transcription.problem.inputs:
+        values = motion.u[:, offset : offset + parameter.size]
+        offset += parameter.size
+        span = np.where(
+            (parameter.upper < INFINITE_BOUND) & (parameter.lower > -INFINITE_BOUND),
+            parameter.upper - parameter.lower,
+            np.inf,
+        )
+        gap = np.minimum(values - parameter.lower, parameter.upper - values)
         if np.mean(gap <= 1e-3 * span) > _SATURATED and np.isfinite(span).all():
-            names.append(one.name)
+            names.append(parameter.name)
     return names

@@ -44,8 +44,8 @@ def initial_guess(transcription: Transcription, guess: Any) -> np.ndarray:
         values = getattr(guess, "free", {})
         w[transcription.free_index] = np.concatenate(
             [
-                np.ravel(values.get(one.name, transcription.problem.k[one.indices[0]]))
-                for one in transcription.problem.free
+                np.ravel(values.get(parameter.name, transcription.problem.k[parameter.indices[0]]))
+                for parameter in transcription.problem.free
             ]
         )
     w = np.clip(w, transcription.lower, transcription.upper)
@@ -138,23 +138,23 @@ class _Path:
         tau = transcription.tau[:-1, None] + transcription.fractions[:, None] * nodes[None, :]
         n = transcription.stage.n_inputs
         if self.input_rows is None or not n:
-            constants = [problem.k[one.indices[0]] for one in problem.inputs]
+            constants = [problem.k[parameter.indices[0]] for parameter in problem.inputs]
             return np.broadcast_to(np.concatenate([np.zeros(0), *constants]), (*tau.shape, n))
         if hasattr(self.input_rows, "input_at"):
             motion: OptimalMotion = self.input_rows
             times = motion.t[0] + tau.ravel() * (motion.t[-1] - motion.t[0])
-            columns = [motion.input_at(one.name, times).reshape(len(times), -1) for one in problem.inputs]
+            columns = [motion.input_at(parameter.name, times).reshape(len(times), -1) for parameter in problem.inputs]
             return np.hstack(columns).reshape(*tau.shape, n)
         if isinstance(self.input_rows, Mapping):
             parts = [
-                np.asarray(self.input_rows.get(one.name, problem.k[one.indices[0]]), dtype=float)
-                for one in problem.inputs
+                np.asarray(self.input_rows.get(parameter.name, problem.k[parameter.indices[0]]), dtype=float)
+                for parameter in problem.inputs
             ]
             length = max(len(part) if part.ndim else 1 for part in parts)
             rows = np.hstack(
                 [
-                    np.broadcast_to(part.reshape(-1, one.size), (length, one.size))
-                    for part, one in zip(parts, problem.inputs, strict=True)
+                    np.broadcast_to(part.reshape(-1, parameter.size), (length, parameter.size))
+                    for part, parameter in zip(parts, problem.inputs, strict=True)
                 ]
             )
         else:
@@ -162,8 +162,8 @@ class _Path:
             rows = rows.reshape(len(rows), -1)
         if rows.shape[1] != n:
             raise InputError(f"u in guess must have {n} columns, one per input, got {rows.shape[1]}")
-        own = np.linspace(0, 1, len(rows))
-        return np.stack([np.interp(tau, own, column) for column in rows.T], axis=-1)
+        row_tau = np.linspace(0, 1, len(rows))
+        return np.stack([np.interp(tau, row_tau, column) for column in rows.T], axis=-1)
 
 
 def _has(guess: Any, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class Solution:
     statistics: dict[str, Any]
 
 
-class _Monitor(ca.Callback):  # type: ignore[misc]  # casadi has no types
+class _Monitor(ca.Callback):
     """Iteration callback: progress bar, Ctrl-C, and the best iterate so far."""
 
     def __init__(
@@ -62,7 +62,8 @@ class _Monitor(ca.Callback):  # type: ignore[misc]  # casadi has no types
             "lam_p": 0,
         }
         self._program, self._bounds, self._interrupt, self._bar = program, (lower, upper), interrupt, bar
-        self.iterations, self.best, self._best_key = 0, None, (np.inf, np.inf)
+        self.iterations, self._best_key = 0, (np.inf, np.inf)
+        self.best: np.ndarray | None = None
         self.history: list[tuple[float, float]] = []
         self.construct("livens_monitor", {})
 
@@ -81,7 +82,7 @@ class _Monitor(ca.Callback):  # type: ignore[misc]  # casadi has no types
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
         return ca.Sparsity.dense(self._sizes[ca.nlpsol_out(i)], 1)
 
-    def eval(self, arguments: list[ca.DM]) -> list[int]:
+    def eval(self, arguments: Sequence[ca.DM]) -> list[int]:
         named = dict(zip(map(ca.nlpsol_out, range(len(arguments))), arguments, strict=True))
         x, g, f = np.array(named["x"]).ravel(), np.array(named["g"]).ravel(), float(named["f"])
         violation = float(max(
@@ -137,14 +138,14 @@ def solve(
         except RuntimeError as error:
             raise InputError(f"IPOPT does not accept an option: {_last_line(error)}") from None
         t_ready = time.perf_counter()
-        answer = solver(x0=w / scale, lbx=lower, ubx=upper, lbg=program.lower, ubg=program.upper)
+        returned = solver(x0=w / scale, lbx=lower, ubx=upper, lbg=program.lower, ubg=program.upper)
     stats = solver.stats()
     status = "Interrupted" if interrupt.requested else str(stats["return_status"])
-    x = np.array(answer["x"]).ravel()
+    x = np.array(returned["x"]).ravel()
     if status != "Solve_Succeeded" and monitor.best is not None:
         x = monitor.best
-    found = x * scale
-    values, cost = transcription.evaluate(found)
+    variables = x * scale
+    values, cost = transcription.evaluate(variables)
     violations = constraint_violations(values, program.lower, program.upper)
     converged = status == "Solve_Succeeded" and float(violations.max(initial=0.0)) <= MAX_VIOLATION
     statistics = {
@@ -159,8 +160,8 @@ def solve(
         "solve_s": time.perf_counter() - t_ready,
         "history": np.array(monitor.history).reshape(-1, 2),
     }
-    duals = np.array(answer["lam_g"]).ravel() / program.cost_scale
-    return Solution(found, cost, duals, converged, status, violations, statistics)
+    duals = np.array(returned["lam_g"]).ravel() / program.cost_scale
+    return Solution(variables, cost, duals, converged, status, violations, statistics)
 
 
 def _last_line(error: Exception) -> str:

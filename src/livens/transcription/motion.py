@@ -207,25 +207,29 @@ class OptimalMotion:
             Values, with the shape of `t` and, for vectors, one more axis.
         """
         problem, times = self.transcription.problem, np.asarray(t, dtype=float)
-        names = [one.name for one in problem.inputs]
+        names = [parameter.name for parameter in problem.inputs]
         if name not in names:
             raise InputError(f"unknown input '{name}'{suggestion(str(name), names)}")
         number = names.index(name)
-        offset = sum(one.size for one in problem.inputs[:number])
+        offset = sum(parameter.size for parameter in problem.inputs[:number])
         size, shape = problem.inputs[number].size, problem.shape
         step = np.clip(np.searchsorted(self.t, times.ravel(), side="right") - 1, 0, len(self.h) - 1)
         theta = (times.ravel() - self.t[step]) / self.h[step]
         symbol = ca.SX.sym("theta")
         basis = np.array(ca.Function("basis", [symbol], [ca.vertcat(*shape.basis(symbol))])(theta[None, :]))
         values = self.transcription.inputs_of(self.solution.w)[step, :, offset : offset + size]
-        found = np.einsum("js,sji->si", basis.reshape(shape.n_nodes, -1), values)
+        interpolated = np.einsum("js,sji->si", basis.reshape(shape.n_nodes, -1), values)
         return (
-            found.reshape(times.shape) if not problem.inputs[number].entry.shape else found.reshape(*times.shape, size)
+            interpolated.reshape(times.shape)
+            if not problem.inputs[number].entry.shape
+            else interpolated.reshape(*times.shape, size)
         )
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """Inputs by name: the rows of `u` of each input, at `input_times`.
+        """Inputs by name: the rows of `u` of each input, at `input_times`; argument `inputs` of `livens.simulate`.
+
+        Constant inputs of steps of equal size have one row per step, as `livens.simulate` needs them.
 
         Returns
         -------
@@ -233,10 +237,10 @@ class OptimalMotion:
             Values of shape (n_rows,) for numbers, (n_rows, size) for vectors.
         """
         values, offset = dict[str, np.ndarray](), 0
-        for one in self.transcription.problem.inputs:
-            part = self.u[:, offset : offset + one.size]
-            values[one.name] = part if one.entry.shape else part[:, 0]
-            offset += one.size
+        for parameter in self.transcription.problem.inputs:
+            part = self.u[:, offset : offset + parameter.size]
+            values[parameter.name] = part if parameter.entry.shape else part[:, 0]
+            offset += parameter.size
         return values
 
     # -- quantities ---------------------------------------------------------------------------------------------------
@@ -363,11 +367,9 @@ class OptimalMotion:
         for name in ("q", "v", "p", "x", "y", "supplied_energy", "dissipated_energy", "multipliers"):
             if name in layout and name in model.layout:
                 arrays[name] = states[:, layout[name]][:, 0] if name.endswith("_energy") else states[:, layout[name]]
-        entries = {one.name: one for one in (*problem.inputs, *problem.free)}
-        events = []
-        for i, k in enumerate(self.parameter_rows):
-            changes = {name: k[one.entry.slices[0]].reshape(one.entry.shape).tolist() for name, one in entries.items()}
-            events.append({"name": "inputs", "t": float(self.t[i]), "state": {}, "changes": {"parameters": changes}})
+        parameters = (*problem.inputs, *problem.free)
+        indices = [i for parameter in parameters for slice_indices in parameter.indices for i in slice_indices]
+        held = {"times": self.t[:-1], "indices": indices, "values": self.parameter_rows[:, indices], "first": problem.k}
         plan = Plan(
             model,
             problem.scheme,
@@ -385,7 +387,9 @@ class OptimalMotion:
             scene=lambda: model.scene_for(problem.k).to_json(),  # type: ignore[arg-type]  # evaluated on first access
         )  # fmt: skip
         summary = Summary(model.monitored_energy(problem.scheme.conserves))
-        record = RunRecord(info, summary, Statistics(steps=len(self.h)), "complete", events=events)
+        record = RunRecord(
+            info, summary, Statistics(steps=len(self.h)), "complete", checkpoint={"inputs": held} if indices else {}
+        )
         result = Result(arrays, record, system=model)
         result._scheme = problem.scheme
         return result

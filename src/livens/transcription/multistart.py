@@ -51,10 +51,10 @@ def _random_waves(generator: np.random.Generator, tau: np.ndarray, count: int) -
 def relaxed_inputs(inputs: Sequence[DecisionParameter], factor: float) -> list[DecisionParameter]:
     """Return inputs with bounds widened by a factor about their middle; open sides stay open."""
     relaxed = []
-    for one in inputs:
-        is_open = (one.lower <= -INFINITE_BOUND) | (one.upper >= INFINITE_BOUND)
-        middle, half = (one.lower + one.upper) / 2, (one.upper - one.lower) / 2
-        lower = np.where(is_open, one.lower, middle - factor * half)
-        upper = np.where(is_open, one.upper, middle + factor * half)
-        relaxed.append(DecisionParameter(one.name, one.entry, lower, upper))
+    for parameter in inputs:
+        is_open = (parameter.lower <= -INFINITE_BOUND) | (parameter.upper >= INFINITE_BOUND)
+        middle, half = (parameter.lower + parameter.upper) / 2, (parameter.upper - parameter.lower) / 2
+        lower = np.where(is_open, parameter.lower, middle - factor * half)
+        upper = np.where(is_open, parameter.upper, middle + factor * half)
+        relaxed.append(DecisionParameter(parameter.name, parameter.entry, lower, upper))
     return relaxed

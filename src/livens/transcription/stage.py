@@ -9,7 +9,7 @@ where functions of the user depend on it, it is an additional node variable that
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -18,8 +18,8 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.system import System
-from livens.multibody.assembly import null_space
 from livens.progress import report_progress
 from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
@@ -40,7 +40,10 @@ class StageModel:
         report_progress("deriving the equations of a step")
         self.graph = self._graph()
         self.layout = self.graph.layout
-        self.n_inputs, self.n_free = problem.polynomial_inputs.n_inputs, sum(one.size for one in problem.free)
+        self.n_inputs, self.n_free = (
+            problem.polynomial_inputs.n_inputs,
+            sum(parameter.size for parameter in problem.free),
+        )
         self.quadrature = self._stage_quadrature()
         stage_values = [value for point in self.quadrature for value in point[2].values()]
         g = self.graph
@@ -101,10 +104,10 @@ class StageModel:
     def parameter_vector(self, values: Sequence[ca.SX], theta: ca.SX, t: ca.SX, h: ca.SX) -> ca.SX:
         """Return the parameter vector of a step with input values and free parameters."""
         k, offset = ca.SX(ca.DM(self.problem.k)), 0
-        for one in self.problem.free:
-            for indices in one.indices:
-                k[indices] = theta[offset : offset + one.size]
-            offset += one.size
+        for parameter in self.problem.free:
+            for indices in parameter.indices:
+                k[indices] = theta[offset : offset + parameter.size]
+            offset += parameter.size
         return self.problem.polynomial_inputs.parameters(k, values, t, h)
 
     def _stage_quadrature(self) -> list[tuple[float, float, dict[str, ca.SX]]]:
@@ -119,8 +122,8 @@ class StageModel:
             state = {name: values[f"{stage}{i + 1}"] for name, stage in names.items()}
             if "x" in state:
                 n = self.layout.sizes["x"]
-                whole = state["x"]
-                state = {"x": whole[:n]} | ({"y": whole[n:]} if "y" in self.layout else {})
+                x = state["x"]
+                state = {"x": x[:n]} | ({"y": x[n:]} if "y" in self.layout else {})
             points.append((float(node), float(weight), state))
         return points
 
@@ -215,13 +218,13 @@ class StageModel:
         total, offset = ca.SX(0), 0
         for node, weight, state in self.quadrature:
             count = len(state)
-            own = dict(zip(state, s.stage_values[offset : offset + count], strict=True))
+            stage_state = dict(zip(state, s.stage_values[offset : offset + count], strict=True))
             offset += count
             t = s.t + node * s.h
-            if "q" in own:
-                own["p"] = self._momentum(own["q"], own["v"], t, s.k)
-                own["lam"] = new.state["lam"]
-            point = MotionPoint(own, t, s.k, s.input_at(node))
+            if "q" in stage_state:
+                stage_state["p"] = self._momentum(stage_state["q"], stage_state["v"], t, s.k)
+                stage_state["lam"] = new.state["lam"]
+            point = MotionPoint(stage_state, t, s.k, s.input_at(node))
             total += weight * _scalar(quantity(self.model, objective, point)[0])
         return total
 
@@ -239,12 +242,12 @@ class StageModel:
 
     def _velocity_equations(self, point: MotionPoint, auxiliary: ca.SX) -> ca.SX:
         """Return the equations of the velocity that belongs to the momentum at a point."""
-        n, kept = len(self.model.coordinates), self.kept_constraints
+        n, kept_rows = len(self.model.coordinates), self.kept_constraints
         v, mu = auxiliary[:n], auxiliary[n:]
         momentum, _, hidden, G = self.mechanics(point.state["q"], v, point.t, point.k)
-        if not kept:
+        if not kept_rows:
             return momentum - point.state["p"]
-        return ca.vertcat(momentum + G[kept, :].T @ mu - point.state["p"], hidden[kept])
+        return ca.vertcat(momentum + G[kept_rows, :].T @ mu - point.state["p"], hidden[kept_rows])
 
     def null_space_at(self, q: np.ndarray) -> np.ndarray:
         """Return a basis of the velocities that the constraints admit at a position, as columns."""
@@ -253,37 +256,37 @@ class StageModel:
             return np.eye(n)
         k = self.model.parameter_vector(self.problem.parameters)
         G = np.array(self.mechanics(q, np.zeros(n), self.problem.t0, k)[3])
-        return null_space(G)
+        return null_space(G, SOLVED_RTOL)
 
     # -- conditions at the ends ---------------------------------------------------------------------------------------
     def _whole_conditions(self, argument: str, requested: Any, point: MotionPoint) -> list[Condition]:
         """Return all conditions; ``q``, ``v`` and ``x`` prescribe whole vectors, reduced to the degrees of freedom."""
         whole_names = ("q", "v") if "q" in point.state else ("x",)
-        whole = {
+        vectors = {
             name: value
             for name, value in requested.items()
             if name in whole_names
             and not (name in self.model.coordinates and (np.ndim(value) == 0 or isinstance(value, tuple)))
         }
-        named = {name: value for name, value in requested.items() if name not in (*whole, "q0", "v0", "x0", "y0")}
+        named = {name: value for name, value in requested.items() if name not in (*vectors, "q0", "v0", "x0", "y0")}
         conditions = named_conditions(self.model, argument, named, point)
-        if "x" in whole:
-            return conditions + self._entries(argument, "x", whole["x"], point.state["x"])
+        if "x" in vectors:
+            return conditions + self._entries(argument, "x", vectors["x"], point.state["x"])
         if not self.kept_constraints:
-            if "q" in whole:
-                conditions += self._entries(argument, "q", whole["q"], point.state["q"])
-            if "v" in whole:
-                conditions += self._velocity_entries(argument, whole["v"], point)
+            if "q" in vectors:
+                conditions += self._entries(argument, "q", vectors["q"], point.state["q"])
+            if "v" in vectors:
+                conditions += self._velocity_entries(argument, vectors["v"], point)
             return conditions
         position = self.problem.reference["q"]
-        if "q" in whole:
-            position = check_vector(f"q in {argument}", whole["q"], self.model.coordinates)
+        if "q" in vectors:
+            position = check_vector(f"q in {argument}", vectors["q"], self.model.coordinates)
             basis = ca.DM(self.null_space_at(position))
             conditions.append(_equation("q", basis.T @ (point.state["q"] - ca.DM(position))))
-        if "v" in whole:
-            velocity = check_vector(f"v in {argument}", whole["v"], self.model.coordinates)
+        if "v" in vectors:
+            velocity = check_vector(f"v in {argument}", vectors["v"], self.model.coordinates)
             basis = ca.DM(self.null_space_at(position))
-            conditions.append(_equation("v", basis.T @ self._momentum_gap(point, ca.DM(velocity))))
+            conditions.append(_equation("v", basis.T @ self._momentum_gap(point, ca.SX(velocity))))
         return conditions
 
     def _entries(self, argument: str, name: str, value: Any, state: ca.SX) -> list[Condition]:
@@ -300,7 +303,7 @@ class StageModel:
         items = np.atleast_1d(np.asarray(value, dtype=object)).ravel()
         if items.size == len(self.model.coordinates) and all(item is not None for item in items):
             velocity = check_vector(f"v in {argument}", list(items), self.model.coordinates)
-            return [_equation("v", self._momentum_gap(point, ca.DM(velocity)))]
+            return [_equation("v", self._momentum_gap(point, ca.SX(velocity)))]
         return self._entries(argument, "v", value, point.state["v"])
 
     def _momentum_gap(self, point: MotionPoint, v: ca.SX) -> ca.SX:
@@ -340,34 +343,33 @@ class StageModel:
 
     def _start_conditions(self, start: ca.SX, first: ca.SX, s: _StageVariables) -> list[Condition]:
         """Return the equations of a free start: the first node, constraints, and conditions of the user."""
-        problem, t0, given = self.problem, self.problem.t0, self.problem.given_start
+        problem, t0, prescribed = self.problem, self.problem.t0, self.problem.given_start
         # the parameters of the last step: inputs must not influence momenta or constraints of the start
-        whole = ca.SX.zeros(self.layout.size)
+        state_vector = ca.SX.zeros(self.layout.size)
         conditions: list[Condition] = []
         if isinstance(self.model, System):
             n = self.model.n
             q, v = start[:n], start[n:]
             p, g, hidden, _ = self.mechanics(q, v, t0, s.k)
             parts = {"q": q, "v": v, "p": p}
-            parts |= self.scheme.symbolic_scheme_state(self.model, q, p, s.k, t0, s.h)
-            kept = self.kept_constraints
-            if kept and "q0" not in given:
-                conditions.append(_equation("constraints at the start", g[kept]))
-            if kept and "v0" not in given:
-                conditions.append(_equation("hidden constraints at the start", hidden[kept]))
+            parts |= self.scheme.symbolic_scheme_state(self.model, q, p, s.k, t0, s.h)  # type: ignore[arg-type]  # symbolic h
+            kept_rows = self.kept_constraints
+            if kept_rows and "q0" not in prescribed:
+                conditions.append(_equation("constraints at the start", g[kept_rows]))
+            if kept_rows and "v0" not in prescribed:
+                conditions.append(_equation("hidden constraints at the start", hidden[kept_rows]))
         else:
             if "y" in self.layout and set(self.active) & set(range(*self.layout["y"].indices(self.layout.size))):
                 raise InputError("the start of this DAE must be fixed: give x0 in start")
             parts = {"x": start}
         for name, value in parts.items():
-            whole[self.layout[name]] = value
-        conditions.insert(0, _equation("first node", first[: len(self.active)] - whole[self.active]))
+            state_vector[self.layout[name]] = value
+        conditions.insert(0, _equation("first node", first[: len(self.active)] - state_vector[self.active]))
         if self.has_node_velocity:
-            auxiliary = first[len(self.active) :]
-            conditions.append(_equation("first velocity", auxiliary[: self.model.n] - start[self.model.n :]))
-        state = {**self.point(whole, t0, s.k, s.input_at(0.0)).state}
-        point = MotionPoint(state, ca.SX(t0), s.k, s.input_at(0.0))
-        requested = {name: value for name, value in problem.start.items() if name not in given}
+            auxiliary, n = first[len(self.active) :], len(self.model.coordinates)
+            conditions.append(_equation("first velocity", auxiliary[:n] - start[n:]))
+        point = self.point(state_vector, ca.SX(t0), s.k, s.input_at(0.0))
+        requested = {name: value for name, value in problem.start.items() if name not in prescribed}
         conditions += [
             Condition(f"start: {c.name}", c.rows, c.lower, c.upper)
             for c in self._whole_conditions("start", requested, point)
@@ -424,7 +426,7 @@ class _StageVariables:
         )
 
 
-def _depends_on(expression: ca.SX, name: str, symbols: dict[str, ca.SX]) -> bool:
+def _depends_on(expression: ca.SX, name: str, symbols: Mapping[str, ca.SX]) -> bool:
     return bool(expression.numel() and symbols[name].numel() and ca.depends_on(expression, symbols[name]))
 
 

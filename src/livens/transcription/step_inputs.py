@@ -22,6 +22,7 @@ from livens.expressions.parameters import ParameterEntry, Parameters
 from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
 from livens.models.element import ElementType, InvariantExpressions
+from livens.models.input_entry import input_entry
 from livens.models.system import System
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.runge_kutta.families import RungeKutta
@@ -60,7 +61,7 @@ def decision_parameter(model: Model, role: str, name: str, bounds: object) -> De
     """Return a decision parameter from its name and bounds ``(low, high)`` or None."""
     if not isinstance(name, str):
         raise InputError(f"{role} must map names of parameters to bounds, got the name {name!r}")
-    entry = model.parameter_table.lookup(name)
+    entry = input_entry(model, name).value
     size = entry.slices[0].stop - entry.slices[0].start
     if bounds is None:
         bounds = (None, None)
@@ -99,13 +100,9 @@ class InputShape:
         """Integrals of products of Lagrange polynomials over [0, 1]: ``int u^2 = h U.M U``."""
         points, weights = np.polynomial.legendre.leggauss(self.n_nodes)
         theta = ca.SX.sym("theta")
-        evaluate = ca.Function("basis", [theta], self.basis(theta))
-        values = np.array([[float(value) for value in _as_list(evaluate((1 + x) / 2))] for x in points])
+        evaluate = ca.Function("basis", [theta], [ca.vertcat(*self.basis(theta))])
+        values = np.array([np.array(evaluate((1 + x) / 2)).ravel() for x in points])
         return np.asarray(np.einsum("k,ki,kj->ij", weights / 2, values, values))
-
-
-def _as_list(values: object) -> list[object]:
-    return list(values) if isinstance(values, (tuple, list)) else [values]
 
 
 def stage_nodes(scheme: Scheme) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +141,7 @@ class PolynomialInputs:
 
     def __init__(self, model: Model, inputs: Sequence[DecisionParameter], shape: InputShape) -> None:
         self.original, self.inputs, self.shape = model, tuple(inputs), shape
-        self.n_inputs = sum(one.size for one in inputs)
+        self.n_inputs = sum(parameter.size for parameter in inputs)
         self.n_original = model.parameter_count
         self.model = model if shape.n_nodes == 1 or not inputs else self._rewritten(model)
         self.is_rewritten = self.model is not model
@@ -167,11 +164,14 @@ class PolynomialInputs:
             Start and size of the step.
         """
         k, offset = ca.SX(k), 0
-        middle = sum(weight * value for weight, value in zip(self.middle_weights, values, strict=True))
-        for one in self.inputs:
-            for indices in one.indices:
-                k[indices] = middle[offset : offset + one.size]
-            offset += one.size
+        middle = sum(
+            (weight * value for weight, value in zip(self.middle_weights, values, strict=True)),
+            ca.SX.zeros(self.n_inputs),
+        )
+        for parameter in self.inputs:
+            for indices in parameter.indices:
+                k[indices] = middle[offset : offset + parameter.size]
+            offset += parameter.size
         return ca.vertcat(k, t, h, *values) if self.is_rewritten else k
 
     @functools.cached_property
@@ -234,10 +234,10 @@ class PolynomialInputs:
     def _local_inputs(self, indices: Sequence[int]) -> tuple[int, ...]:
         """Return the input that each local parameter is, by its index among all inputs; -1 for other parameters."""
         input_of, offset = dict[int, int](), 0
-        for one in self.inputs:
-            for slice_indices in one.indices:
+        for parameter in self.inputs:
+            for slice_indices in parameter.indices:
                 input_of |= {i: offset + a for a, i in enumerate(slice_indices)}
-            offset += one.size
+            offset += parameter.size
         return tuple(input_of.get(i, -1) for i in indices)
 
     def polynomials(self, t: ca.SX, tail: ca.SX) -> ca.SX:

@@ -85,8 +85,8 @@ class Transcription:
         self.set_input_bounds(problem.inputs)
         self.lower[self.duration_index], self.upper[self.duration_index] = problem.duration
         if problem.free:
-            self.lower[self.free_index] = np.concatenate([one.lower for one in problem.free])
-            self.upper[self.free_index] = np.concatenate([one.upper for one in problem.free])
+            self.lower[self.free_index] = np.concatenate([parameter.lower for parameter in problem.free])
+            self.upper[self.free_index] = np.concatenate([parameter.upper for parameter in problem.free])
         n_active = len(stage.active)
         if problem.has_fixed_start:
             z = self.initial_state_vector
@@ -108,8 +108,8 @@ class Transcription:
     def set_input_bounds(self, inputs: Sequence[DecisionParameter]) -> None:
         """Set the bounds of the inputs."""
         if inputs:
-            self.lower[self.value_index] = np.concatenate([one.lower for one in inputs])
-            self.upper[self.value_index] = np.concatenate([one.upper for one in inputs])
+            self.lower[self.value_index] = np.concatenate([parameter.lower for parameter in inputs])
+            self.upper[self.value_index] = np.concatenate([parameter.upper for parameter in inputs])
 
     def _fix(self, index: np.ndarray, values: np.ndarray) -> None:
         self.lower[index] = self.upper[index] = values
@@ -167,10 +167,10 @@ class Transcription:
     def free_of(self, w: np.ndarray) -> dict[str, np.ndarray | float]:
         """Return the free parameters by name."""
         values, offset = dict[str, np.ndarray | float](), 0
-        for one in self.problem.free:
-            part = w[self.free_index[offset : offset + one.size]]
-            values[one.name] = part.reshape(one.entry.shape) if one.entry.shape else float(part[0])
-            offset += one.size
+        for parameter in self.problem.free:
+            part = w[self.free_index[offset : offset + parameter.size]]
+            values[parameter.name] = part.reshape(parameter.entry.shape) if parameter.entry.shape else float(part[0])
+            offset += parameter.size
         return values
 
     def parameters_of(self, w: np.ndarray) -> np.ndarray:
@@ -178,16 +178,16 @@ class Transcription:
         problem, duration = self.problem, w[self.duration_index]
         k = np.tile(problem.k, (self.n_steps, 1))
         theta, offset = w[self.free_index], 0
-        for one in problem.free:
-            for indices in one.indices:
-                k[:, indices] = theta[offset : offset + one.size]
-            offset += one.size
+        for parameter in problem.free:
+            for indices in parameter.indices:
+                k[:, indices] = theta[offset : offset + parameter.size]
+            offset += parameter.size
         values, inputs = self.inputs_of(w), problem.polynomial_inputs
         middle, offset = np.einsum("j,sji->si", inputs.middle_weights, values), 0
-        for one in problem.inputs:
-            for indices in one.indices:
-                k[:, indices] = middle[:, offset : offset + one.size]
-            offset += one.size
+        for parameter in problem.inputs:
+            for indices in parameter.indices:
+                k[:, indices] = middle[:, offset : offset + parameter.size]
+            offset += parameter.size
         if not inputs.is_rewritten:
             return k
         times = np.column_stack([problem.t0 + duration * self.tau[:-1], duration * self.fractions])

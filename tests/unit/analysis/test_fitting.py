@@ -129,3 +129,26 @@ def test_members_that_fail_are_left_out_of_the_statistics():
         t_end=0.6,
     )
     assert list(found.failures) == [1] and len(found.samples("a")) == 3 and np.isfinite(found.mean("a")).all()
+
+
+@pytest.mark.parametrize("guess", [{"d": 0.2, "J": 1.0, "mgl": 9.81}, {"d": 0.5, "J": 0.8, "mgl": 9.0}])
+def test_all_variables_of_an_undetermined_combination_have_no_error(guess):
+    """Free oscillations determine d/J and mgl/J only: all three are undetermined, and J stays near its guess."""
+    pendulum = lv.System(
+        "phi",
+        kinetic=lambda v, k: k.J * v[0] ** 2 / 2,
+        potential=lambda q, k: -k.mgl * lv.math.cos(q[0]),
+        dissipation=lambda v, k: k.d * v[0] ** 2 / 2,
+        parameters=dict(J=1.0, mgl=9.81, d=0.15),
+    )
+    truth = lv.simulate(pendulum, q0=[1.0], v0=[0.0], h=5e-3, t_end=10.0, every=10)
+    data = truth.q[:, 0] + 0.02 * np.random.default_rng(3).standard_normal(len(truth))
+    given = dict(t=truth.t, sigma=0.02, h=5e-3, q0=[1.0], v0=[0.0])
+    found = lv.study.fit(pendulum, lambda q: q[0], data, guess, **given)
+    assert set(found.undetermined) == {"d", "J", "mgl"}
+    assert not np.isfinite(list(found.errors.values())).any()
+    assert found.values["mgl"] / found.values["J"] == pytest.approx(9.81, rel=2e-3)
+    assert found.values["d"] / found.values["J"] == pytest.approx(0.15, rel=0.05)
+    assert 0.4 < found.values["J"] / guess["J"] < 2.5
+    fixed = lv.study.fit(pendulum, lambda q: q[0], data, {"d": 0.3, "mgl": 9.0}, **given)
+    assert fixed.undetermined == () and abs(fixed.values["d"] - 0.15) < 4 * fixed.errors["d"] < 0.02

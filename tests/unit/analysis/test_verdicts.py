@@ -283,3 +283,35 @@ def test_round_off_is_what_one_rounding_makes():
     run = lv.simulate(ball, [0.0], [3.0], h=0.1, t_end=1.0)
     energy, eps = 4.5, np.finfo(float).eps
     assert 0.99 * eps * energy <= round_off(run, "kinetic_energy") <= 4.01 * eps * energy
+
+
+@pytest.mark.parametrize("scheme", ["livens-em", "gauss-3", "livens-variational"])
+def test_the_generalised_energy_is_the_witness_where_t_plus_v_is_not_conserved(scheme):
+    """A bead on a hoop that turns, and a charge in a magnetic field: right runs are resolved, and not stopped."""
+    hoop = lv.System(
+        "th",
+        kinetic=lambda q, v, k: (v[0] ** 2 + k.w**2 * lv.math.sin(q[0]) ** 2) / 2,
+        potential=lambda q, k: -k.g * lv.math.cos(q[0]),
+        parameters=dict(w=5.0, g=9.81),
+    )
+    run = lv.simulate(hoop, q0=[1.0], v0=[0.0], h=1e-2, t_end=20.0, scheme=scheme)
+    assert run.summary.energy == "generalized_energy" and run.summary.max_energy_drift < 0.02
+    assert run.accuracy().resolved and np.ptp(run.observe("total_energy")) > 1
+    charge = lv.System(
+        "x y",
+        kinetic=lambda q, v: 0.5 * (v @ v) + 5e3 * (q[0] * v[1] - q[1] * v[0]),
+        potential=lambda q: 0 * q[0],
+    )
+    run = lv.simulate(charge, q0=[1.0, 0.0], v0=[1e-3, 0.0], scheme=scheme, h=1e-6, t_end=1e-3)
+    assert run.status == "complete" and run.summary.max_energy_drift < 1e-9
+
+
+def test_increments_above_round_off_are_not_added_up_like_roundings():
+    """A deviation that sqrt(steps) roundings would allow is no round-off if single steps change the energy by more."""
+    kepler = lv.problems.load("kepler")
+    run = lv.simulate(kepler, scheme="kahan-li-8:stormer-verlet", h=0.012, t_end=240.0)
+    energy, step = conservation.conservation_rows(run)[:2]
+    assert energy.deviation < 100 * round_off(run, "total_energy") * np.sqrt(
+        20_000
+    )  # as much as roundings may add up to
+    assert step.verdict == "not conserved" and "round-off" not in energy.verdict

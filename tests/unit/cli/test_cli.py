@@ -1,6 +1,7 @@
 """The command line, as a person uses it: output, exit codes, one clear sentence instead of a traceback."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -189,3 +190,17 @@ def test_run_with_out_and_resume_starts_a_run_and_resumes_it_later(tmp_path):
 def test_reproduce_lists_the_figures_of_a_paper(tmp_path):
     listed = livens("reproduce", "S000", "--list", cwd=tmp_path).stdout
     assert "Energies of the two masses" in listed and not list(tmp_path.iterdir())
+
+
+def test_terminals_without_utf8(tmp_path):
+    """Characters that the encoding lacks are replaced; the command does not fail after its run."""
+    code = "from livens.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "simple-pendulum", "--t-end", "1", "--no-accuracy"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+    assert done.stdout.decode("ascii")

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from livens.engine.codegen.step_kernels import newton_kernel
+from livens.engine.newton import markowitz
 from livens.engine.newton.markowitz import THRESHOLD, SingularMatrixError, pivot_order
 from livens.expressions.state_layout import Layout
 from livens.schemes.core.step_equations import StepGraph
@@ -369,3 +370,22 @@ def test_tiny_entries_are_pivots_but_what_a_cancellation_leaves_is_none(tiny):
     dependent = np.array([third, 1.0, third * 7, 7.0 * (1 + 1e-16)])
     with pytest.raises(SingularMatrixError):
         pivot_order([0, 0, 1, 1], [0, 1, 0, 1], dependent * np.sqrt(tiny), 2)
+
+
+def test_complete_pivoting_decides_by_the_condition_of_the_equilibrated_matrix():
+    """Orders of regular matrices of any scaling eliminate without zero pivots; singular matrices are refused."""
+    random = np.random.default_rng(5)
+    for size in (3, 12, 40):
+        A = random.standard_normal((size, size)) * (random.random((size, size)) < 0.5) + np.eye(size)
+        A *= np.exp(random.uniform(-20, 20, (size, 1))) * np.exp(random.uniform(-20, 20, (1, size)))
+        i, j = np.nonzero(A)
+        rows, columns = markowitz._complete_pivoting(i, j, A[i, j], size)
+        assert sorted(rows) == sorted(columns) == list(range(size))
+        U = A[np.ix_(rows, columns)]
+        for k in range(size):
+            assert U[k, k] != 0
+            U[k + 1 :, k:] -= np.outer(U[k + 1 :, k] / U[k, k], U[k, k:])
+        A[-1] = A[0] * 2 + A[1]
+        i, j = np.nonzero(A)
+        with pytest.raises(markowitz.SingularMatrixError):
+            markowitz._complete_pivoting(i, j, A[i, j], size)

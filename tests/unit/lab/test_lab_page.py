@@ -165,3 +165,12 @@ def test_the_gallery_moves(page, lab):
     assert still <= {"joint-shafts", "joint-curve", "joint-helix"}  # round, or a ball in the middle of its picture
     page.click('[data-problem="kepler"]')
     wait(page, problem="kepler")
+
+
+def test_the_lab_opens_with_a_run_and_problems_by_section(page):
+    wait(page, done="true")  # nothing was clicked
+    labels = page.eval_on_selector_all("#problem optgroup", "groups => groups.map((group) => group.label)")
+    assert labels[:2] == ["Start here", "Mechanisms"]
+    choose(page, "kepler")  # runs at once
+    wait(page, done="true")
+    assert page.input_value("#problem") == "kepler"

@@ -14,7 +14,9 @@ import livens as lv
 from livens.lab.jobs import JobQueue
 from livens.lab.request import MAX_COUNT, RunRequest, describe_problem, list_files, resolve_in_folder, slider
 from livens.lab.worker import Worker
+from livens.multibody.imports.mesh_files import MeshFiles
 from livens.run.simulate import execute
+from livens.validation import readable_files_within
 
 pytest.importorskip("starlette")
 
@@ -304,3 +306,29 @@ def test_a_thumbnail_in_space_has_a_floor_and_balls_are_round():
     assert np.abs(sizes[:, 0] - sizes[:, 1]).max() <= 3 and sizes.min() > 10
     floor = points[:, ends[kinds.index("path")] : ends[kinds.index("path") + 1]]
     assert (floor == floor[0]).all() and np.ptp(floor[0], axis=0).min() > 10
+
+
+ROBOT = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def test_robots_and_meshes_outside_of_the_folder_are_not_read(folder):
+    """Neither by a relative nor by an absolute path."""
+    outside = folder.parent / "secret.urdf"
+    outside.write_text(ROBOT)
+    text = "robot: {robot}\nh: 0.01\nt_end: 0.1\n"
+    for name, robot in (("a", "../secret.urdf"), ("b", str(outside))):
+        (folder / f"{name}.yaml").write_text(text.format(robot=robot))
+        with pytest.raises(lv.InputError, match="outside of the folder"):
+            RunRequest.parse({"file": f"{name}.yaml"}, folder)
+    (folder / "inside.urdf").write_text(ROBOT)
+    (folder / "c.yaml").write_text(text.format(robot="inside.urdf"))
+    assert RunRequest.parse({"file": "c.yaml"}, folder).file == "c.yaml"
+    with readable_files_within(folder), pytest.raises(lv.InputError, match="outside of the folder"):
+        MeshFiles(folder).mesh("file:///etc/hostname")
+
+
+def test_deep_json_and_lone_surrogates_are_bad_requests(lab):
+    for body in ("[" * 5000 + "]" * 5000, '{"problem": "\\ud800"}'):
+        assert request(lab, "/api/runs", "POST", body)[0] == 400

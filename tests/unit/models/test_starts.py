@@ -9,7 +9,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization import dense
 from livens.models.initialization.dense import _fast_path
 from livens.models.initialization.dense import dependent_rows as dependent_constraints
-from livens.models.initialization.redundancy import _null_space, dependent_rows
+from livens.models.linalg import SOLVED_RTOL, dependent_rows, null_space_qr
 
 
 def ellipse(**options):
@@ -113,7 +113,7 @@ def test_rows_that_follow_from_others(rows, left, free):
     others = np.delete(rows, found, axis=0)
     assert np.linalg.matrix_rank(others / np.linalg.norm(others, axis=1)[:, None]) == len(others)
     if not np.any((rows != 0) & (np.abs(rows) < 1e-12)) or left:
-        still = _null_space(rows)
+        still = null_space_qr(rows, SOLVED_RTOL)
         assert still.shape == (3, free) and np.abs(rows @ still).max(initial=0.0) < 1e-12 * np.abs(rows).max()
         assert still.T @ still == pytest.approx(np.eye(free), abs=1e-12)
 

@@ -104,7 +104,7 @@ def test_meshes_in_packages():
         # mirrored, but not inside out
         assert mesh_inertia(hook.mesh)[0].mass == pytest.approx(0.125 * (0.25 + 0.1875) * 0.5)
     lost = lv.Multibody.from_urdf(FOLDER / "meshes.urdf", packages={"robots": FOLDER / "nowhere"})
-    assert any("wedge.stl" in note and "is not drawn" in note for note in lost.import_warnings)
+    assert any("wedge.stl" in note and "not drawn" in note for note in lost.import_warnings)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,8 @@ def test_meshes_in_packages():
         (TWO.replace(INERTIA, "") + joint(), "neither it nor its children have mass"),
         (TWO + joint('<mimic joint="x"/>'), "there is no joint 'x'"),
         (TWO + joint('<mimic joint="j"/>'), "cannot follow itself"),
-        (TWO + joint('<limit lower="2" upper="1"/>'), "is above upper"),
         (TWO + joint('<dynamics damping="-1"/>'), "must not be negative"),
         (TWO + joint('<dynamics damping="1"/>', "planar"), "damping and friction in a planar joint"),
-        (TWO.replace("</link>", "<visual><geometry/></visual></link>") + joint(), "it must be one of box"),
         (f'<link name="b">{INERTIA}</link>', "no body can move"),
     ],
 )
@@ -300,7 +298,6 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         (body('<joint damping="-1"/>'), "must not be negative"),
         (body('<joint springdamper="1 1"/>'), "springdamper"),
         (body('<joint type="ball" armature="1"/>'), "without a single coordinate"),
-        (body('<joint/><geom type="hfield" size="1"/>'), "height fields"),
         (body('<joint/><geom size="0"/>'), "greater than 0"),
         (body("<joint/><geom/>"), "'size' is missing"),
         (body('<joint/><geom size=".1" mass="-2"/>'), "mass must not be negative"),
@@ -318,7 +315,7 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         (body("<freejoint/><joint/>"), "a free joint cannot be combined"),
         (body("<joint/>", more='<body name="b"/>'), "two bodies of this name"),
         (body("<joint/>", more='<body name="c"><joint/></body>'), "neither it nor its children have mass"),
-        (body("<joint/>") + '<equality><tendon tendon1="x"/></equality>', "of type 'tendon'"),
+        (body("<joint/>") + '<equality><tendon tendon1="x"/></equality>', "not a fixed tendon"),
         (body("<joint/>") + '<equality><connect body1="x" anchor="0 0 0"/></equality>', "there is no body 'x'"),
         (body("<joint/>") + '<equality><connect body1="b" body2="b" anchor="0 0 0"/></equality>', "to itself"),
         (body('<joint name="j"/>') + '<equality><joint joint1="k"/></equality>', "there is no joint 'k'"),
@@ -329,18 +326,13 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         ),
         (body('<joint name="j"/>') + '<actuator><muscle joint="j"/></actuator>', "this type of actuator"),
         (body('<joint name="j"/>') + '<actuator><position joint="j" dampratio="1"/></actuator>', "give kv"),
-        (
-            body('<joint name="j"/>') + '<actuator><general joint="j" biastype="affine" biasprm="3 0 0"/></actuator>',
-            "constant bias force",
-        ),
         (body("<joint/>") + '<tendon><spatial name="t" stiffness="4"/></tendon>', "a tendon with stiffness"),
-        (body("<joint/>") + '<option viscosity="1"/>', "forces of a fluid"),
+        (body("<joint/>") + '<option viscosity="1" wind="1 0 0"/>', "wind"),
         (body("<joint/>") + '<option><flag damper="disable"/></option>', "switched off"),
         (body("<joint/>") + '<compiler coordinate="global"/>', "coordinate must be one of local"),
         (body("<joint/>") + '<compiler boundmass="1"/>', "boundmass"),
         (body("<joint/>") + '<compiler eulerseq="abc"/>', "eulerseq"),
         (body('<joint/><replicate count="3"><geom size="1"/></replicate>'), "<replicate> is not supported"),
-        (body("<joint/>").replace("<body", '<body gravcomp="1"'), "gravcomp"),
         ("<worldbody/>", "no body can move"),
     ],
 )
@@ -379,7 +371,7 @@ def test_files_of_triangles(tmp_path):
     with pytest.raises(lv.InputError, match="does not match"):
         mesh.load_mesh(stl(tmp_path, count=7))
     (tmp_path / "part.dae").write_text("")
-    with pytest.raises(lv.InputError, match="neither an STL nor an OBJ"):
+    with pytest.raises(lv.InputError, match="unsupported format"):
         mesh.load_mesh(tmp_path / "part.dae")
 
 

@@ -224,3 +224,10 @@ def test_targets_and_units():
     for foreign in (World().a, World().axles[0], 3):
         with pytest.raises(lv.InputError, match="of this mechanism"):
             mb.initial(foreign, velocity=[1.0, 0, 0])
+
+
+def test_gravity_out_of_the_plane_is_refused():
+    """It would be dropped, and the mechanism weightless."""
+    with pytest.raises(lv.InputError, match="x-y plane"):
+        lv.Multibody(planar=True, gravity=[0, 0, -9.81])
+    assert lv.Multibody(planar=True, gravity=[0, -9.81, 0]).gravity.tolist() == [0, -9.81]

@@ -12,7 +12,7 @@ from livens.models.initialization.sparse_linalg import SparseConstraintJacobian
 from livens.models.numeric_assembly import NumericAssembly
 from livens.run.drift_monitor import _model_cache
 from livens.run.plan import Plan
-from livens.run.simulate import compile_and_start
+from livens.run.startup import compile_and_start
 
 #: Both are large systems, the second with twice as many bodies.
 FEW, MANY = 64, 128

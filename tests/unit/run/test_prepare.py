@@ -237,3 +237,13 @@ def test_bad_input():
         step.run([-1, 0], [0, 0], parameters={"ll": 1.0}, t_end=1.0)
     with pytest.raises(lv.InputError, match="inconsistent initial values"):
         step.run([-1, 0.1], [0, 0], t_end=1.0)
+
+
+@pytest.mark.parametrize("name", ["hinge-chain", "double-four-bar", "kepler"])
+def test_every_tier_is_prepared(name):
+    """The step that prepares is taken and monitored as the steps of a run."""
+    problem = lv.problems.load(name)
+    step = lv.prepare(problem, t_end=problem.t0 + 3 * problem.h)
+    before = jit.compilations
+    assert step.run().status == "complete"
+    assert jit.compilations == before

@@ -1,4 +1,4 @@
-"""The table of `docs/howto/choose-a-scheme.md` is measured here; ``UPDATE_TABLES=1`` with this test writes it anew."""
+"""The table of `docs/howto/step-size-control.md` is measured here; ``UPDATE_TABLES=1`` writes it."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ import pytest
 import livens as lv
 from livens import math as m
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "choose-a-scheme.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "step-size-control.md"
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"
 Q0, V0 = np.array([0.6, -0.8]), np.array([1.6, 1.2])
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import bodies, scaling
 from livens import math as m
+from livens.models.penalty_contact import PenaltyContact
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)
@@ -172,7 +173,10 @@ def test_estimate_is_the_stiffness_along_the_motion(seed):
     s = scaling.stiffness_estimate(1e-9).expression(model, h, alpha)
     wanted = np.linalg.norm(K @ p) / mass / np.linalg.norm(p)
     assert value(model, s, q, p)[0] == pytest.approx((wanted + 1e-9) ** -0.5, rel=1e-7)
-    assert value(model, scaling.stiffness_estimate(4.0).expression(model, h, alpha), q, [0, 0])[0] == pytest.approx(0.5)
+    at_rest = np.linalg.norm(K @ K @ q) / mass / np.linalg.norm(K @ q)  # along the acceleration
+    s = scaling.stiffness_estimate(4.0).expression(model, h, alpha)
+    assert value(model, s, q, [0, 0])[0] == pytest.approx((at_rest + 4.0) ** -0.5, rel=1e-7)
+    assert value(model, s, [0, 0], [0, 0])[0] == pytest.approx(0.5)
     with pytest.raises(lv.InputError, match="min_omega2 must be greater than 0"):
         scaling.stiffness_estimate(0.0)
     with pytest.raises(lv.ModelError, match="constant mass matrix"):
@@ -276,3 +280,34 @@ def test_bad_arguments():
     ):
         with pytest.raises(lv.InputError, match=words):
             make()
+
+
+@pytest.mark.parametrize("limit", [0.001, 0.1])
+def test_the_first_step_from_rest_knows_the_stiffness(limit):
+    """Two walls from rest within one of them: at rest the estimate takes the way of the accelerated motion."""
+    walls = lv.Hamiltonian(
+        "x",
+        kinetic=lambda p: p @ p / 2,
+        forces=lv.Force(
+            lambda q: 0.5 * 100.0 * lv.math.maximum(abs(q[0]) - 1, 0.0) ** 2, expensive=True, conservative=True
+        ),
+    )
+    given = dict(q0=[1.1], p0=[0.0], scheme="semi-explicit:0.5,0.5", scaling=lv.scaling.stiffness_estimate(limit))
+    run = lv.simulate(walls, h=0.3, t_end=0.15, **given)  # within the wall
+    energy = run.observe("total_energy")
+    assert run.t[1] < 0.05 and energy.max() < 1.1 * energy[0]
+
+
+def test_contacts_are_counted_in_the_coordinates_they_touch():
+    """Bodies that touch nothing do not shorten the steps."""
+    values = []
+    for count in (1, 4):
+        names = [f"x{i}" for i in range(count)]
+        elements = [lv.Element([name], kinetic=lambda v: v[0] ** 2 / 2) for name in names]
+        elements.append(PenaltyContact(["x0"], lambda q, k: q, lambda w, k: [w[0]], stiffness=100.0))
+        system = lv.System(names, elements=elements)
+        model = lv.Hamiltonian.from_system(system)
+        s = scaling.stiffness(1e-3, smoothing_length=0.01, diagonal=True).expression(model)
+        f = ca.Function("s", [model.q, model.k], [s])
+        values.append(float(f(np.full(count, -0.1), system.parameter_vector())))
+    assert values[0] == pytest.approx(values[1], rel=1e-12)

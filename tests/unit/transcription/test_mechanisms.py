@@ -161,3 +161,36 @@ def test_acrobot_with_and_without_energy_balance():
     assert exact.energy_imbalance() < 1e-12
     assert harvesting.energy_imbalance() > 0.05
     assert "exploit" in harvesting.summary()
+
+
+@pytest.mark.parametrize("name", ["cart-pole-swing-up", "five-bar-point-to-point", "satellite-reorientation"])
+def test_simulate_with_the_inputs_of_a_motion(name):
+    """`livens.simulate` with the inputs found, one row per step, has the same motion to round-off."""
+    problem = lv.problems.load(name)
+    motion = lv.optimal_control(problem)
+    start = problem.control.get("start", problem.start_values)
+    run = lv.simulate(
+        problem.model, start["q0"], start["v0"], scheme=motion.transcription.problem.scheme, h=float(motion.h[0]),
+        t_end=motion.t_end, inputs=motion.inputs,
+    )  # fmt: skip
+    np.testing.assert_allclose(run.q, motion.q, atol=1e-9)
+    np.testing.assert_allclose(run.t, motion.t, atol=1e-12)
+    replayed = motion.replay().result
+    for (row, k), (other_row, other) in zip(run.parameter_segments, replayed.parameter_segments, strict=True):
+        assert row == other_row
+        np.testing.assert_array_equal(k, other)
+
+
+def test_declared_inputs_of_a_mechanism():
+    """An input that is declared with `mb.input` is optimised by its name."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[0, 0, -1], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+    mb.motor(hinge, torque=mb.input("torque"), name="motor")
+    motion = lv.optimal_control(
+        mb, inputs={"torque": (-30, 30)}, t_end=1.0, steps=10, end={"hinge.angle": 1.0, "hinge.rate": 0.0}
+    )
+    assert motion.converged
+    run = mb.simulate(t_end=1.0, h=0.1, inputs=motion.inputs)
+    np.testing.assert_allclose(run.q, motion.q, atol=1e-10)
+    assert run["hinge.angle"][-1] == pytest.approx(1.0)

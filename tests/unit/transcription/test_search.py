@@ -179,3 +179,11 @@ def test_smooth_functions_of_the_state_in_the_cost():
         cart_pole(), minimise={"effort": 1.0, "time": 0.0}, final=lambda q: m.sin(q[0]), steps=20
     )
     assert motion.converged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "converged"), [("cart-pole-swing-up", 18), ("acrobot-swing-up", 17)])
+def test_most_of_twenty_random_guesses_converge(name, converged):
+    motion = lv.optimal_control(lv.problems.load(name), steps=40, starts=20, ipopt=dict(max_iter=500))
+    assert sum(other.converged for other in motion.alternatives) >= converged
+    assert motion.converged

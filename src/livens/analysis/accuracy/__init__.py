@@ -38,6 +38,7 @@ from livens.analysis.accuracy.richardson import RichardsonEstimate, error_growth
 from livens.analysis.observables import iterate_blocks
 from livens.errors import InputError, Interrupted
 from livens.models.base import Model
+from livens.models.switch_times import switch_times
 from livens.results.result import Result
 from livens.schemes.core.scheme import Scheme
 from livens.types import FloatArray
@@ -57,6 +58,10 @@ _ROUND_OFF_FACTOR = 4.0
 _INDICATOR_FACTOR, _ENERGY_ROUND_OFF = 3.0, 1e-11
 #: Maximum compile time, in seconds, for an estimate in a report.
 _MAX_COMPILE_S = 5.0
+#: Distance of a switch time from the nodes in steps, within which it counts as a node.
+_ON_GRID = 1e-7
+#: Largest number of switch times at which a refined run starts anew.
+_MAX_PIECES = 64
 #: Step-size multiples of the three runs, finest first, by the level of the run among them.
 _STEP_FACTORS = {0: (1.0, 2.0, 4.0), 1: (0.5, 1.0, 2.0), 2: (0.25, 0.5, 1.0)}
 
@@ -212,6 +217,7 @@ class _Estimation:
         ):  # agreement of one block is accidental if another is not resolved
             estimate.verdicts = dict.fromkeys(self.names, NOT_RESOLVED)
         self._extrapolate_growth(estimate)
+        self._apply_switch_times(estimate)
         self._apply_indicators(estimate)
         estimate.verdict = max(estimate.verdicts.values(), key=VERDICT_ORDER.index)
         estimate.steps = self.refined_runs.steps
@@ -268,6 +274,34 @@ class _Estimation:
         for name, error in estimate.error.items():
             if error >= LARGE_ERROR:
                 estimate.verdicts[name] = RESOLVED_UNTIL
+
+    def _apply_switch_times(self, estimate: Estimate) -> None:
+        """Replace the estimate where equations switch within steps: errors then have no order.
+
+        Refined runs may contain the switch at the same place of a step, so that their differences do not show it. Runs
+        with h/2 that end at the switch times and start anew there do.
+        """
+        if self.scheme.fictive or self.run.info.control:
+            return
+        times = switch_times(self.model, self.run.parameter_vector, self.begin, self.stop)
+        step_numbers = (times - self.begin) / self.run.info.h
+        within = times[np.abs(step_numbers - np.round(step_numbers)) > _ON_GRID]
+        if not len(within):
+            return
+        estimate.notes.append(
+            f"not smooth: the equations switch at t = {within[0]:.6g}, within a step; errors have no order there"
+        )
+        errors = dict.fromkeys(self.names, math.inf)
+        if len(times) <= _MAX_PIECES:
+            errors = self.refined_runs.distance_from_pieces(times, self.size)
+        for name, distance in errors.items():
+            error = distance / (1 - 0.5**self.scheme.order)
+            if not math.isfinite(error):
+                estimate.verdicts[name] = max(estimate.verdicts[name], UNKNOWN, key=VERDICT_ORDER.index)
+                continue
+            estimate.error[name] = estimate.at_end[name] = error
+            estimate.verdicts[name] = NOT_RESOLVED if error >= LARGE_ERROR else ORDER_NOT_OBSERVED
+        estimate.over_time.clear()
 
     def _apply_indicators(self, estimate: Estimate) -> None:
         """Correct the estimate by indicators: energy and algebraic variables may reveal errors common to all runs."""

@@ -36,12 +36,13 @@ def steps_per_oscillation(samples: RunSamples, name: str) -> float | None:
 
 def energy_error(run: Result, model: Model) -> float | None:
     """Return a lower bound of the error of a conservative run: a relative error e changes the energy by about 2 e T."""
-    needed = {"q", "v", "p"} <= set(run.stored) and "total_energy" in model.view.observable_names
+    name = "total_energy" if getattr(model, "homogeneous_kinetic_energy", True) else "generalized_energy"
+    needed = {"q", "v", "p"} <= set(run.stored) and name in model.view.observable_names
     if not model.conservative or not needed:
         return None
     initial_energy: float | None = None
     change = kinetic = 0.0
-    for _, (energy, p, v) in iterate_blocks(run, ["total_energy", "p", "v"]):
+    for _, (energy, p, v) in iterate_blocks(run, [name, "p", "v"]):
         initial_energy = float(energy[0]) if initial_energy is None else initial_energy
         change = max(change, float(np.abs(energy - initial_energy).max()))
         kinetic = max(kinetic, float(np.abs(np.einsum("ij,ij->i", p, v)).max()) / 2)

@@ -26,6 +26,10 @@ from livens.types import FloatArray
 _MAX_ROWS, _SAMPLES = 20_000, 400
 #: Tolerance of equal times, as a fraction of a step.
 _SAME_TIME = 1e-7
+#: Ratio of a step to the run below which it is a step over a switch time.
+_SHORT_STEP = 1e-12
+#: Range of a variable relative to its magnitude below which it is constant to round-off.
+_NO_MOTION = 64 * float(np.finfo(float).eps)
 
 
 class RunSamples:
@@ -76,7 +80,7 @@ class RunSamples:
             scale = np.maximum(scale, 1e-6 * scale.max(initial=0.0))
             return np.where(scale > 0, scale, 1.0)
         motion, size = float(np.linalg.norm(half)), float(np.linalg.norm(largest))
-        return motion if motion > 1e-9 * size else (size or 1.0)
+        return motion if motion > _NO_MOTION * size else (size or 1.0)
 
     def relative(self, name: str, size: FloatArray | float) -> float:
         """Return the ratio of magnitude to motion: round-off is relative to the magnitude."""
@@ -131,6 +135,62 @@ class RefinedRuns:
         self.steps += result.statistics.steps
         return RunSamples(result, self.names, self.equal_steps)
 
+    def distance_from_pieces(self, switch_times: np.ndarray, size: dict[str, Any]) -> dict[str, float]:
+        """Return the largest distance of the run from one with h/2 that starts anew at every switch time.
+
+        Parameters
+        ----------
+        switch_times : ndarray
+            Switch times of the model within the run, in seconds.
+        size : dict of str to float or ndarray
+            Size of the motion by variable.
+
+        Returns
+        -------
+        dict of str to float
+            Distance relative to the size by variable; inf if a piece fails.
+        """
+        info, original = self.run.info, self.original
+        width = 8 * np.spacing(np.abs(switch_times))
+        begins, ends = [info.t0, *(switch_times + width)], [*(switch_times - width), self.stop]
+        start, distance = self.initial, dict.fromkeys(size, 0.0)
+        for begin, end in zip(begins, ends, strict=True):
+            if end <= begin:
+                continue
+            plan = Plan.from_run_info(
+                info,
+                self.model,
+                start=start,
+                scheme=self.scheme,
+                h=min(info.h, end - begin) / 2,
+                t0=float(begin),
+                t_end=float(end),
+                every=1,
+                project=True,
+                redundant="remove",
+            )
+            try:
+                piece = execute(plan, events=(), progress=False)
+            except (IntegrationError, InputError):
+                return dict.fromkeys(size, math.inf)
+            self.steps += piece.statistics.steps
+            rows = np.flatnonzero((original.t >= piece.t[0]) & (original.t <= piece.t[-1]))
+            rows = (
+                rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLES)).astype(int))]
+                if len(rows)
+                else rows
+            )
+            if len(rows):
+                values = interpolate_rows(piece, list(size), original.t[rows], min(max(self.scheme.order, 4), 8))
+                for name in size:
+                    norms = _distance(values[name] - getattr(original, name)[rows], size[name])
+                    distance[name] = max(distance[name], float(norms.max()))
+            names = [name for name in self.model.view.symbols if name in piece.stored]
+            start = self.model.initial_values_from(
+                {name: np.asarray(getattr(piece, name)[-1]) for name in names if getattr(piece, name)[-1].size}
+            )
+        return distance
+
     def _plan(self, factor: float) -> Plan:
         info = self.run.info
         every = 1
@@ -144,10 +204,10 @@ class RefinedRuns:
             self.model,
             start=self.initial,
             scheme=self.scheme,
-            h=info.h * factor,
+            h=(min(info.h, self.stop - info.t0) if self.equal_steps else info.h) * factor,
             t_end=self.stop,
             every=every,
-            store=None if self.scheme.selects_step_size else self.names,
+            store=None if self.scheme.selects_step_size or info.control else self.names,
             redundant="remove",
             control=_scaled_control(info.control, self.scheme, factor) if info.control else None,
         )
@@ -207,10 +267,10 @@ def difference(
     else:  # no common times: interpolate the finer run
         rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))
         sample_times = np.minimum(times[rows], fine.t[-1])
-        if fine.run.info.control and schemes.get(fine.run.info.scheme).selects_step_size:
-            values = at(
-                fine.run, sample_times
-            )  # dense output: long steps are not interpolated by polynomials through rows
+        has_short_steps = float(np.diff(fine.t).min()) < _SHORT_STEP * (fine.t[-1] - fine.t[0])
+        if fine.run.info.control and (has_short_steps or schemes.get(fine.run.info.scheme).selects_step_size):
+            # dense output: long steps and steps over switch times are not interpolated by polynomials through rows
+            values = at(fine.run, sample_times)
         else:
             values = interpolate_rows(fine, list(size), sample_times, min(max(order, 4), 8))
     norms = {name: _distance(values[name] - getattr(coarse, name)[rows], size[name]) for name in size}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 
 #: Tolerance, as a fraction of a step, within which data times coincide with step times.
 _STEP_TOLERANCE = 1e-7
+#: Weight of the distance from the guess, relative to the root mean square of the misfit at the guess.
+_REGULARIZATION = 1e-4
+#: Relative change along an undetermined direction above which a variable takes part, as a fraction of the largest.
+_PARTICIPATION = 1e-3
+#: Correlation above which a fit reports it.
+_STRONG = 0.99
 #: Rank tolerance: singular values of the Jacobian below this fraction of the largest leave a combination undetermined.
 _RANK_TOLERANCE = 1e-9
 #: Relative sensitivity of the data below which the derivative by a variable is round-off and set to zero.
@@ -89,6 +96,11 @@ class ParameterFit:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.covariance / np.outer(errors, errors))
 
+    def _strong_correlations(self) -> list[tuple[str, str, float]]:
+        names, correlation = list(self.values), self.correlation
+        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+        return [(names[i], names[j], float(correlation[i, j])) for i, j in pairs if abs(correlation[i, j]) > _STRONG]
+
     def __str__(self) -> str:
         width = max(len(name) for name in self.values)
         lines = [f"{name:<{width}} = {value:.6g} ± {self.errors[name]:.2g}" for name, value in self.values.items()]
@@ -98,6 +110,7 @@ class ParameterFit:
             lines.append("NOT converged: more evaluations may help")
         if self.undetermined:
             lines.append(f"the data do not determine: {', '.join(self.undetermined)}")
+        lines += [f"correlation of {a} and {b}: {value:.4f}" for a, b, value in self._strong_correlations()]
         return "\n".join(lines)
 
 
@@ -189,9 +202,9 @@ def fit(
     with Progress("fit", limit, progress, unit="runs") as bar:
         task = _Residual(step, variables, measurement, h, t0, bar)
         solution = scipy.optimize.least_squares(
-            task.misfit,
+            task.regularized_misfit,
             variables.initial_guess,
-            task.jacobian,
+            task.regularized_jacobian,
             bounds=(low, high),
             x_scale="jac",
             max_nfev=limit,
@@ -321,6 +334,8 @@ class _Residual:
         self._cached: tuple[np.ndarray, Any] | None = None
         self._bar, self.evaluations = bar, 0
         self.values = np.zeros_like(measurement.values)
+        self._guess = np.zeros(0)
+        self._weight: float | None = None
 
     def _run(self, x: np.ndarray) -> tuple[Tape, InitialStateDerivatives, FloatArray, FloatArray]:
         if self._cached is not None and np.array_equal(self._cached[0], x):
@@ -346,6 +361,26 @@ class _Residual:
             return np.full(self._measurement.values.size, np.inf)  # the optimiser shortens the step
         return np.asarray(((self.values - self._measurement.values) / self._measurement.sigma).ravel())
 
+    def regularized_misfit(self, x: np.ndarray) -> np.ndarray:
+        """Return the misfit and the weighted distance from the guess.
+
+        The distance determines combinations that the data do not determine: they stay where the guess has them.
+        """
+        misfit = self.misfit(x)
+        if self._weight is None:
+            self._guess, self._weight = x.copy(), _REGULARIZATION * float(np.linalg.norm(misfit))
+            self._weight /= math.sqrt(max(misfit.size, 1))
+        return np.concatenate([misfit, self._weight * (x - self._guess) / self._scale])
+
+    def regularized_jacobian(self, x: np.ndarray) -> np.ndarray:
+        assert self._weight is not None
+        return np.vstack([self.jacobian(x), np.diag(self._weight / self._scale)])
+
+    @property
+    def _scale(self) -> np.ndarray:
+        """Sizes of the variables at the guess; 1 for a guess of zero."""
+        return np.where(self._guess != 0, np.abs(self._guess), 1.0)
+
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         tape, initial_sensitivity, _, state_jacobians = self._run(x)
         shifts = list(unit_tangents(self._step.model, initial_sensitivity, self._variables.labels).values())
@@ -362,9 +397,9 @@ class _Residual:
 
 
 def _fit_result(variables: DesignVariables, measurement: _Measurement, task: _Residual, solution: Any) -> ParameterFit:
-    task.misfit(solution.x)
-    values, J = task.values, np.asarray(solution.jac)
-    squares = float(2 * solution.cost)
+    misfit = task.misfit(solution.x)
+    values, J = task.values, task.jacobian(solution.x)
+    squares = float(misfit @ misfit)
     free = max(measurement.values.size - len(variables.labels), 1)
     spread = 1.0 if measurement.has_sigma else squares / free
     # normalised columns, so that the rank does not depend on units
@@ -376,11 +411,12 @@ def _fit_result(variables: DesignVariables, measurement: _Measurement, task: _Re
     determined = np.where(undetermined, 0.0, inverse)
     covariance = spread * ((right_vectors.T * determined) @ right_vectors) / np.outer(sizes, sizes)
     errors = np.sqrt(np.diag(covariance))
-    undetermined_names = tuple(
-        name
-        for i, name in enumerate(variables.labels)
-        if undetermined.any() and np.abs(right_vectors[undetermined][:, i]).max() > 0.1
-    )
+    # relative changes of the variables along directions that the data do not determine
+    relative_sizes = sizes * np.where(solution.x != 0, np.abs(solution.x), 1.0)
+    changes = np.abs(right_vectors[undetermined]) / relative_sizes
+    changes /= changes.max(axis=1, initial=0.0, keepdims=True) if changes.size else 1.0
+    takes_part = changes.max(axis=0, initial=0.0) > _PARTICIPATION
+    undetermined_names = tuple(name for i, name in enumerate(variables.labels) if takes_part[i])
     errors[[name in undetermined_names for name in variables.labels]] = np.inf
     sigma = measurement.sigma if measurement.has_sigma else np.full_like(measurement.values, np.sqrt(spread))
     return ParameterFit(

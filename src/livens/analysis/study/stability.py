@@ -26,8 +26,7 @@ from livens.run.derivatives.tape import Segment, Tape, record_segment
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
 from livens.validation import check_integer, check_nonnegative, check_number, check_positive

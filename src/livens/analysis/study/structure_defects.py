@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from livens import schemes
+from livens.engine.stepper import step_inputs
 from livens.engine.steppers.reference import ReferenceSolver
 from livens.errors import InputError, IntegrationError
 from livens.models.base import InitialState
@@ -206,7 +207,7 @@ class _Step:
         )
         self.equations: StepGraph = self.scheme.equations(system, self.initial.removed_constraints).to_single_graph()
         size = check_positive("h", h)
-        self._c = np.concatenate([[size, self.initial.t], self.k])
+        self._c = step_inputs(size, self.initial.t, self.k)
         self._stepper = ReferenceSolver(self.equations)
         #: Additional state variables of the scheme.
         self.scheme_state = self.scheme.initial_scheme_state(system, self.initial.values, self.k, self.initial.t, size)

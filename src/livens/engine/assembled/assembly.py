@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.assembled.aligned import aligned_zeros
+from livens.engine.arrays import aligned_zeros, offsets
 from livens.engine.assembled.element_kernels import ElementTypeKernels, parameter_tables
 from livens.engine.assembled.indexed_emitter import FIRST_BLOCK, OFFSETS, STOP_BLOCK, WIDTH, pool_index
 from livens.engine.assembled.lane_assignment import permute_batches
@@ -45,13 +45,13 @@ class GatherLists:
         selected = target >= 0
         target, position = target[selected], position[selected]
         order = np.argsort(target, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
+        starts = offsets(np.bincount(target, minlength=size))
         return cls(starts.astype(np.int32), position[order].astype(np.int32))
 
     def subset(self, selected: np.ndarray) -> GatherLists:
         """Return the gather lists of some targets, in the given order."""
         counts = np.diff(self.starts)[selected]
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = offsets(counts)
         index_in_target = np.arange(int(counts.sum())) - np.repeat(starts[:-1], counts)
         return GatherLists(
             starts.astype(np.int32), self.positions[np.repeat(self.starts[:-1][selected], counts) + index_in_target]
@@ -185,6 +185,13 @@ class AssemblyWorkspace:
             self.tables[i, FIRST_BLOCK:OFFSETS] = [0, blocks, *addresses]
             self.tables[i, OFFSETS : OFFSETS + len(offsets[i])] = offsets[i]
         self.group_sizes = np.array(a.plan.block_sizes, dtype=np.int64)
+
+    def set_parameters(self, k: np.ndarray, changed: np.ndarray) -> None:
+        """Update the parameter tables of the kernels that depend on the changed entries of the parameter vector."""
+        for i, kernel in enumerate(self.assembly.kernels):
+            if np.isin(changed, kernel.element_batch.parameter_dofs).any():
+                for table, values in zip(self._parameter_arrays[i], parameter_tables(kernel, k), strict=True):
+                    table[...] = values
 
     def _evaluate_kernel(
         self, kernel: int, offset_column: int, x: np.ndarray, z: np.ndarray, c: np.ndarray, out: np.ndarray

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from livens.engine.arrays import offsets
 from livens.engine.assembled.nested_dissection import nested_dissection
 
 #: Cost model of a front for amalgamation, in nanoseconds: per call, per flop, per cleared entry, and per entry that is
@@ -93,7 +94,7 @@ def analyze(rows: np.ndarray, columns: np.ndarray, block: np.ndarray, multiplier
     new_index[order] = np.arange(block.size)
     new_sizes = np.empty(count, dtype=np.int64)
     new_sizes[position] = sizes
-    starts = np.concatenate([[0], np.cumsum(new_sizes)])
+    starts = offsets(new_sizes)
     block_ends = np.cumsum([len(group) for group in groups])
     stop_pivot = starts[block_ends]
     first_pivot = np.concatenate([[0], stop_pivot[:-1]])
@@ -184,7 +185,7 @@ def _pack(
     parent_rows = [front_positions(p, b) if p >= 0 else b for p, b in zip(parent.tolist(), bounds, strict=True)]
     owner = np.repeat(np.arange(count), pivots)[np.minimum(rows, columns)]
     entries = np.argsort(owner, kind="stable")
-    entry_starts = _offsets(np.bincount(owner, minlength=count))
+    entry_starts = offsets(np.bincount(owner, minlength=count))
     entry_rows, entry_columns = np.empty(entries.size, dtype=np.int64), np.empty(entries.size, dtype=np.int64)
     for s in range(count):
         entry_range = slice(entry_starts[s], entry_starts[s + 1])
@@ -199,19 +200,14 @@ def _pack(
         first_pivot.astype(np.int64),
         pivots.astype(np.int64),
         boundary,
-        _offsets(boundary),
+        offsets(boundary),
         np.concatenate([*bounds, empty]).astype(np.int64),
         np.concatenate([*parent_rows, empty]).astype(np.int64),
         entry_starts,
         entry_rows,
         entry_columns,
         entries.astype(np.int64),
-        _offsets(np.bincount(parent[parent >= 0], minlength=count)),
+        offsets(np.bincount(parent[parent >= 0], minlength=count)),
         children.astype(np.int64),
         parent,
     )
-
-
-def _offsets(sizes: np.ndarray) -> np.ndarray:
-    """Return the offsets of contiguous segments of these sizes."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

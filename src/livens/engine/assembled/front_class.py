@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livens.engine.arrays import offsets
 from livens.engine.assembled.indexed_emitter import WIDTH, IndexedEmitter
 from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.ir_emitter import ZERO
@@ -71,7 +72,7 @@ class FrontClass:
         self.structure = structure
         self.n_pivots, self.n_boundary = len(structure.types), int(sum(structure.boundary))
         self.n_contributions = len(structure.contributions)
-        offsets = np.concatenate([[0], np.cumsum(structure.boundary)]).astype(int).tolist()
+        boundary_offsets = offsets(structure.boundary).tolist()
         entry_sources: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         rhs_sources: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for s, (pattern, own_block, local) in enumerate(structure.contributions):
@@ -81,7 +82,7 @@ class FrontClass:
             ) -> int:
                 if block == own_block:
                     return position
-                return -1 if local[block] < 0 else self.n_pivots + offsets[local[block]] + position
+                return -1 if local[block] < 0 else self.n_pivots + boundary_offsets[local[block]] + position
 
             for row_block, row, column_block, column, slot in pattern.entries:
                 if own_block >= 0 and own_block not in (row_block, column_block):
@@ -95,7 +96,7 @@ class FrontClass:
         #: Sources (contribution, slot) of the entries of the matrix and of its right-hand side.
         self.entry_sources, self.rhs_sources = dict(sorted(entry_sources.items())), dict(sorted(rhs_sources.items()))
         self.pivot_order: tuple[tuple[int, int], ...] = ()  # (row, column) of the pivots
-        self._offsets = offsets
+        self._offsets = boundary_offsets
         self.pattern: ContributionPattern | None = None  # pattern of the update of the front
         self.index = -1  # index of the class
         self.n_index_slots = self.n_read_slots = 0  # of the index table: all, and those of contributions and equations

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livens.engine.arrays import offsets
 from livens.engine.assembled.dense_analysis import SymbolicFactorization
 from livens.engine.assembled.gemm_kernels import LANES, gemm, gemm_sub, trsm_lower
 from livens.engine.lowering.function import fast_lowered, lowered
@@ -82,8 +83,8 @@ def make_dense_fronts(plan: SymbolicFactorization | None, positions: np.ndarray,
         positions[plan.entries].astype(np.int64),
         plan.child_starts,
         plan.children,
-        np.concatenate([[0], np.cumsum(F**2)]).astype(np.int64),
-        np.concatenate([[0], np.cumsum(P * (P + 2 * F))]).astype(np.int64),
+        offsets(F**2),
+        offsets(P * (P + 2 * F)),
         np.zeros(int(np.sum(F**2)) + 1),
         np.zeros(int(np.sum(P * (P + 2 * F))) + 1),
         np.zeros(plan.permutation.size, dtype=np.int64),

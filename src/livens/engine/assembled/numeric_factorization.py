@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.assembled.aligned import aligned_zeros
+from livens.engine.arrays import aligned_zeros, offsets
 from livens.engine.assembled.assembly import AssemblyWorkspace
 from livens.engine.assembled.front_types import FrontBatch
 from livens.engine.assembled.indexed_emitter import FIRST_BLOCK, OFFSETS, STOP_BLOCK, WIDTH
@@ -94,7 +94,7 @@ class NumericFactorization:
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
             blocks.size,
-            np.concatenate([[0], np.cumsum(np.bincount(levels, minlength=e.levels))]).astype(np.int64),
+            offsets(np.bincount(levels, minlength=e.levels)),
             blocks,
             make_dense_fronts(root.plan, root.positions, threads),
         )

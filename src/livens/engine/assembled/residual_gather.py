@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livens.engine.arrays import offsets
 from livens.engine.assembled.indexed_emitter import OFFSETS, WIDTH, IndexedEmitter
 from livens.engine.assembled.lane_assignment import contiguous_runs, fill_vectors
 from livens.engine.codegen.fingerprint import codegen_fingerprint
@@ -69,7 +70,7 @@ class ResidualGather:
         target, position, is_not_force = target[order], position[order], is_not_force[order]
         n_terms = np.bincount(target, minlength=size)
         n_force_terms = n_terms - np.bincount(target, is_not_force, minlength=size).astype(np.int64)
-        term_starts = np.concatenate([[0], np.cumsum(n_terms)])[:-1]
+        term_starts = offsets(n_terms)[:-1]
         #: Equation of each row of the residual (repeated for padding), and row of each equation.
         self.equations, self.row_of = empty, np.zeros(size, dtype=np.int64)
         self.batches: list[GatherBatch] = []

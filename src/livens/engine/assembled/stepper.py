@@ -40,6 +40,7 @@ from livens.engine.stepper import (
     StepFailure,
     Stepper,
     StepperOptions,
+    step_inputs,
     truncate_at_nonfinite,
 )
 
@@ -132,6 +133,10 @@ class AssembledStepper(Stepper):
         assert options.control is None or isinstance(options.control, StepSizeController)
         return cls(compiled, k, options.control, options.n_threads)
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._workspace.set_parameters(k, np.flatnonzero(k != self._k))
+        self._k = k
+
     def close(self) -> None:
         """Keep the chunk workspaces for later runs."""
         self._workspace_pool.release()
@@ -189,6 +194,7 @@ class AssembledStepper(Stepper):
         """Return a workspace for `n_steps` steps, initialised with the integrator state."""
         w, is_initialized = self._workspace_pool.acquire(state, n_steps)
         if is_initialized:
+            w.c[2:] = self._k
             return w
         w.Z[0], w.dx.ravel()[:], w.c[2:] = state.z, state.newton_update, self._k
         np.take(state.inv_roundoff.reshape(w.dx.shape), self._equations, axis=1, out=w.scale)
@@ -198,7 +204,7 @@ class AssembledStepper(Stepper):
         has_history = state.stepper_state.size == self._n_substeps * (
             self._plan.compensation_layout.size + N_LOOP_STATE
         )
-        inputs = np.concatenate([[0.0, state.t], self._k])
+        inputs = step_inputs(0.0, state.t, self._k)
         self._view_by_step(w.M)[0] = (
             state.stepper_state if has_history else time_loop.initial_history(self._plan, state.z, inputs)
         )

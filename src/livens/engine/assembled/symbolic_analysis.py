@@ -13,6 +13,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from livens.engine.arrays import offsets
 from livens.engine.assembled.assembly import Assembly
 from livens.engine.assembled.cache_blocking import TileSchedule, monotone_max
 from livens.engine.assembled.contiguous_ranges import split_contiguous
@@ -109,7 +110,7 @@ class EliminationPlan:
             count += joints.size
         order = np.argsort(self._block, kind="stable")
         sizes = np.bincount(self._block, minlength=count)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        starts = offsets(sizes)
         self._position = np.empty(plan.size, dtype=np.int64)
         self._position[order] = np.arange(plan.size) - starts[self._block[order]]
         self.unknowns = [order[a:b].tolist() for a, b in itertools.pairwise(starts)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from livens.engine.assembled.aligned import aligned_zeros
+from livens.engine.arrays import aligned_zeros
 from livens.engine.assembled.assembly import INCREMENT_MAP, NEWTON, POOL_OFFSET, RESIDUAL, STATE_OFFSET
 from livens.engine.assembled.extrapolation import N_HISTORY, STENCILS, best_stencil
 from livens.engine.assembled.numeric_factorization import FACTOR, FACTOR_STORE, FORWARD

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import collections
+import contextlib
 import functools
 import hashlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from livens.engine.codegen import code_cache
+from livens.engine.lru_cache import LruCache
 from livens.progress import report_item
 
 #: Number of functions compiled in this process (not loaded from the disk cache), for tests.
@@ -21,9 +23,11 @@ compilations = 0
 #: Machine code in memory by key, as long as it is referenced.
 _loaded: weakref.WeakValueDictionary[str, NativeCode] = weakref.WeakValueDictionary()
 #: Recently used code, kept alive so that a model that is built again reuses it.
-_recent: collections.OrderedDict[str, NativeCode] = collections.OrderedDict()
 _MAX_RECENT = 128
+_recent: LruCache[str, NativeCode] = LruCache(_MAX_RECENT)
 _lock = threading.RLock()
+#: LLVM IR by function name while it is recorded for another target, see `recorded_ir`; else None.
+_ir_record: ContextVar[dict[str, str] | None] = ContextVar("ir_record", default=None)
 
 
 def cache_directory() -> Path | None:
@@ -147,17 +151,28 @@ def load_or_compile_module(key: str, make_ir: Callable[[], str], opt_level: int 
     return _load(f"library {key}", make_ir, "", opt_level, True)
 
 
+@contextlib.contextmanager
+def recorded_ir() -> Iterator[dict[str, str]]:
+    """Record the LLVM IR of the requested functions by name instead of compiling them."""
+    texts: dict[str, str] = {}
+    token = _ir_record.set(texts)
+    try:
+        yield texts
+    finally:
+        _ir_record.reset(token)
+
+
 def _load(key_text: str, make_ir: Callable[[], str], name: str, opt_level: int, run_passes: bool) -> NativeCode:
+    record = _ir_record.get()
+    if record is not None:
+        record[name] = make_ir()
+        return NativeCode.__new__(NativeCode)  # not loaded: only the text is used
     key = hashlib.sha256(f"{_fingerprint(opt_level)}{key_text}".encode()).hexdigest()
     with _lock:
         code = _loaded.get(key)
         if code is None:
             code = _loaded[key] = NativeCode(_object_code(key, make_ir, opt_level, run_passes), name, opt_level)
-        _recent[key] = code
-        _recent.move_to_end(key)
-        while len(_recent) > _MAX_RECENT:
-            _recent.popitem(last=False)
-    return code
+        return _recent.put(key, code)
 
 
 def clear_memory_cache() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import hashlib
 import pickle
-import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +15,7 @@ from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.ensemble.monitor_kernel import EnsembleMonitorSpec
 from livens.engine.ensemble.stepper import EnsembleArrays, EnsembleStepper, HistogramSpec, TimeGrid
+from livens.engine.lru_cache import LruCache
 from livens.schemes.core.step_equations import StepGraph
 
 #: Maximum number of steps that a worker process caches.
@@ -67,14 +66,7 @@ class SerializedStep:
 
     def deserialize(self) -> EnsembleStepper:
         """Return the ensemble stepper of this process, compiled (or loaded from disk) once."""
-        with _lock:
-            stepper = _steppers.get(self.fingerprint)
-            if stepper is None:
-                stepper = _steppers[self.fingerprint] = self._rebuild()
-            _steppers.move_to_end(self.fingerprint)
-            while len(_steppers) > _MAX_CACHED_STEPS:
-                _steppers.popitem(last=False)
-        return stepper
+        return _steppers.get_or_make(self.fingerprint, self._rebuild)
 
     def _rebuild(self) -> EnsembleStepper:
         fields = pickle.loads(self.payload)
@@ -118,8 +110,7 @@ class _FrozenScheme:
         return self._equations
 
 
-_steppers: collections.OrderedDict[str, EnsembleStepper] = collections.OrderedDict()
-_lock = threading.RLock()
+_steppers: LruCache[str, EnsembleStepper] = LruCache(_MAX_CACHED_STEPS)
 
 
 def run_block(

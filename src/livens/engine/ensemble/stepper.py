@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.aligned import aligned
+from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.newton_kernels import first_correction_kernel, masked_correction_kernel
 from livens.engine.codegen.predictor_kernel import predictor_kernel
@@ -278,18 +278,18 @@ class _LaneWorker:
             n_state=nz,
             n_unknowns=n,
             chunk_size=chunk,
-            c=aligned(2 + shared.members.n_parameters, width),
-            Z=aligned(chunk + 1, nz, width),
-            X=aligned(chunk + HISTORY, n, width),
-            work=aligned(work_rows, width),
+            c=aligned_zeros(2 + shared.members.n_parameters, width),
+            Z=aligned_zeros(chunk + 1, nz, width),
+            X=aligned_zeros(chunk + HISTORY, n, width),
+            work=aligned_zeros(work_rows, width),
             work_rows=work_rows,
             newton_iterations=np.zeros(width, dtype=np.int64),
             failed=np.zeros(width, dtype=np.int64),
             failed_at=np.full(width, -1, dtype=np.int64),
             valid_until=np.zeros(width, dtype=np.int64),
             member_of_lane=np.full(width, -1, dtype=np.int64),
-            monitor=aligned(monitor_rows, width),
-            monitor_init=initial_monitor(stepper.monitor_spec, width, aligned(monitor_rows, width)),
+            monitor=aligned_zeros(monitor_rows, width),
+            monitor_init=initial_monitor(stepper.monitor_spec, width, aligned_zeros(monitor_rows, width)),
             monitor_rows=monitor_rows,
             counters=np.zeros(N_COUNTERS, dtype=np.int64),
         )

@@ -82,8 +82,9 @@ def newton_decision(
 ) -> int:
     """Return the status after a Newton iteration: CONVERGED, DIVERGED, NEEDS_REPIVOT or CONTINUE.
 
-    Every tier uses this decision. `norm`, `norm_prev` and `norm_prev2` are the scaled residual norms of the last three
-    iterates. `n_stalls` counts the iterations that stagnated, at most `max_stalls`. Pivots are not tested if
+    All tiers use this decision. Lanes of an ensemble also accept a residual within updated bounds, and test pivots
+    separately. `norm`, `norm_prev` and `norm_prev2` are the scaled residual norms of the last three iterates.
+    `n_stalls` counts the iterations that stagnated, at most `max_stalls`. Pivots are not tested if
     `repivot_after` exceeds the maximum number of iterations.
     """
     if is_chord:

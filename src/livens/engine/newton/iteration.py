@@ -15,6 +15,7 @@ from livens.engine.newton.convergence import (
     DIVERGED,
     MAX_CURVATURE_RESIDUAL,
     MAX_NEWTON_ITERATIONS,
+    NEEDS_REPIVOT,
     SAFE_FRACTION,
     explained_by_curvature,
     newton_decision,
@@ -199,6 +200,8 @@ def newton_solve(
         pivot_growth = r[n]
         if iteration == 1:
             norm_guess = scaled_max_norm(r, inv_roundoff, n)
+            if norm_guess < np.inf and not scaled_max_norm(dx, dx, n) < np.inf:
+                return NEEDS_REPIVOT  # a zero pivot: entries of the Jacobian vanish where a switched force is off
         elif already_corrected and iteration == 2:
             norm_prev = scaled_max_norm(r, inv_roundoff, n)
         for i in range(n):

@@ -19,6 +19,8 @@ from livens.engine.lowering.types import F64Array, I64Array
 THRESHOLD = 0.1
 #: Tolerance below which an entry is zero, relative to the magnitude of its terms (cancellation).
 _CANCELLATION_RTOL = 1e-14
+#: Condition of an equilibrated matrix above which it is singular, and number of its equilibrations.
+_MAX_CONDITION, _EQUILIBRATIONS = 1e13, 4
 #: Latencies in cycles of a fused multiply-add and of a reciprocal.
 _PRODUCT_LATENCY, _RECIPROCAL_LATENCY = 4.0, 13.0
 #: Delay in cycles that outweighs the full magnitude ratio of two pivots.
@@ -166,6 +168,35 @@ def _choose_pivots(
     return n
 
 
+def _complete_pivoting(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, size: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the orders of complete pivoting on the equilibrated matrix, without regard to fill.
+
+    Bounds of cancellation grow with every elimination and may reject all pivots of a regular matrix. Its condition
+    decides.
+    """
+    matrix = np.zeros((size, size))
+    np.add.at(matrix, (rows, columns), values)
+    for _ in range(_EQUILIBRATIONS):
+        for axis in (1, 0):
+            largest = np.sqrt(np.abs(matrix).max(axis=axis, keepdims=True))
+            if not largest.all():
+                raise SingularMatrixError("the Jacobian is numerically singular")
+            matrix /= largest
+    if not np.linalg.cond(matrix) < _MAX_CONDITION:
+        raise SingularMatrixError("the Jacobian is numerically singular")
+    row_order, column_order = list(range(size)), list(range(size))
+    for k in range(size):
+        i, j = divmod(int(np.abs(matrix[k:, k:]).argmax()), size - k)
+        for order, swap in ((row_order, k + i), (column_order, k + j)):
+            order[k], order[swap] = order[swap], order[k]
+        matrix[[k, k + i]] = matrix[[k + i, k]]
+        matrix[:, [k, k + j]] = matrix[:, [k + j, k]]
+        matrix[k + 1 :, k + 1 :] -= np.outer(matrix[k + 1 :, k] / matrix[k, k], matrix[k, k + 1 :])
+    return tuple(row_order), tuple(column_order)
+
+
 def pivot_order(
     rows: Sequence[int] | np.ndarray, columns: Sequence[int] | np.ndarray, values: np.ndarray, size: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -180,6 +211,6 @@ def pivot_order(
     entry_values = np.ascontiguousarray(values, dtype=float)
     doubles, integers = np.empty(3 * size * size + size), np.empty(2 * size * size + 5 * size, dtype=np.int64)
     if _choose_pivots(len(i), i, j, entry_values, size, doubles, integers) < size:
-        raise SingularMatrixError("the Jacobian is numerically singular")
+        return _complete_pivoting(i, j, entry_values, size)
     orders = integers[2 * size * size + 3 * size :].tolist()
     return tuple(orders[:size]), tuple(orders[size:])

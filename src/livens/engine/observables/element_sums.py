@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.lowering.function import compile_unit, lowered
@@ -90,13 +91,16 @@ class ElementObservables:
         rows, width = Z.shape
         hi, lo = np.zeros((len(t), self.width)), np.zeros((len(t), self.width))
         for code, arrays in zip(self._code, self._arrays, strict=True):
-            x, y = _aligned(max(1, arrays.n_state_indices)), _aligned(arrays.n_outputs)
-            c, work = _aligned(1 + self._shared + arrays.n_param_indices), _aligned(2 * arrays.n_outputs)
+            x, y = aligned_zeros(max(1, arrays.n_state_indices), WIDTH), aligned_zeros(arrays.n_outputs, WIDTH)
+            c, work = (
+                aligned_zeros(1 + self._shared + arrays.n_param_indices, WIDTH),
+                aligned_zeros(2 * arrays.n_outputs, WIDTH),
+            )
             c[1 : 1 + self._shared] = k[: self._shared, None]
             _accumulate_elements(
                 code.address, arrays, rows, width, t, Z, k, self._shared, x, c, y, work, self.width, hi, lo
             )
-        work = _aligned(2)
+        work = aligned_zeros(2, WIDTH)
         for column, absolute, first_index, second_index, values in self._products:
             size, paired, wide = first_index.size, second_index.size > 0, self.width
             _accumulate_products(
@@ -181,13 +185,6 @@ def _to_lanes(table: np.ndarray) -> np.ndarray:
     blocks = -(-len(table) // WIDTH)
     padded = np.minimum(np.arange(blocks * WIDTH), len(table) - 1)
     return np.ascontiguousarray(table[padded].T, dtype=np.int32)
-
-
-def _aligned(rows: int) -> np.ndarray:
-    """Return aligned zeros of the shape (rows, WIDTH)."""
-    raw = np.zeros(rows * WIDTH + 8)
-    offset = (-raw.ctypes.data // 8) % 8
-    return raw[offset : offset + rows * WIDTH].reshape(rows, WIDTH)
 
 
 @lowered

@@ -299,6 +299,9 @@ class DemStepper(Stepper):
         )
         super().__init__(compiled.layout, WorkspaceManager(k, pool=compiled.workspace_pool))
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:

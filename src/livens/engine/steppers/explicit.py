@@ -45,6 +45,13 @@ class ExplicitStepper(Stepper):
             parameters = np.concatenate([k, np.zeros(self._simd.constants.nnz_out(0))])
         super().__init__(compiled.layout, WorkspaceManager(parameters, pool=compiled.workspace_pool if simd else None))
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        if self._neighbours is not None:
+            self._neighbours.require_parameters(k)
+        self._k, self._h = k, np.nan  # loop invariants depend on the parameters
+        n_invariants = 0 if self._simd is None else self._simd.constants.nnz_out(0)
+        self._workspaces.set_parameters(np.concatenate([k, np.zeros(n_invariants)]))
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from livens.engine.aligned import aligned
+from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.ir_emitter import Emitter, literal
 from livens.engine.codegen.jit import NativeCode, load_or_compile
@@ -210,12 +210,16 @@ class FixedPointStepper(Stepper):
             "swept", lambda: (_iteration_kernel(e), _stage_extrapolation_kernel(e), _velocity_kernel(e))
         )
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        super().set_parameters(k)
+
     def _stage_workspace(self, state: IntegratorState, n_steps: int) -> StageWorkspace:
         e, width, n = self._e, lane_count(self._e.tableau.s), self._e.n_variables
         compensation = np.zeros(n + 1)
         if state.stepper_state.size:
             compensation[:] = state.stepper_state[: n + 1]
-        inputs = aligned(1 + self._k.size, width)
+        inputs = aligned_zeros(1 + self._k.size, width)
         inputs[1:] = self._k[:, None]
         iterate, extrapolate, velocity = (code.address for code in self._codes)
         return StageWorkspace(
@@ -231,9 +235,9 @@ class FixedPointStepper(Stepper):
             e.layout["start_energy"].start,
             np.array(e.tableau.b),
             gauss_weight_residuals(e.tableau.s),
-            aligned(n + 1, width),
+            aligned_zeros(n + 1, width),
             inputs,
-            aligned(2, n + 1, width),
+            aligned_zeros(2, n + 1, width),
             np.zeros(2),
             compensation,
             np.zeros((n_steps, n + 2)),

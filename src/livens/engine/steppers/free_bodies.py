@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from livens.engine.arrays import offsets
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import state_update_kernel
 from livens.engine.lowering.function import compile_unit, lowered
@@ -140,9 +141,9 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
         n_bodies=len(functions),
         kernel=np.array(functions, dtype=np.int64),
         n_body_state=np.array(sizes, dtype=np.int64),
-        state_ptr=_offsets(state_indices),
+        state_ptr=offsets([len(row) for row in state_indices])[:-1],
         state_indices=np.concatenate(state_indices),
-        inputs_ptr=_offsets(step_inputs),
+        inputs_ptr=offsets([len(row) for row in step_inputs])[:-1],
         step_inputs=np.concatenate(step_inputs),
         sums=np.zeros(5),
         z_body=np.zeros(max_size),
@@ -160,10 +161,6 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
     return arrays, codes
 
 
-def _offsets(rows: list[np.ndarray]) -> np.ndarray:
-    return np.cumsum([0, *(len(row) for row in rows[:-1])], dtype=np.int64)
-
-
 class FreeBodiesStepper(Stepper):
     """Stepper of free bodies coupled by contact only."""
 
@@ -175,6 +172,9 @@ class FreeBodiesStepper(Stepper):
         assert isinstance(contacts, DetectedContacts)
         self._neighbours = NeighbourList(contacts, k)
         super().__init__(compiled.layout, WorkspaceManager(k, pool=compiled.workspace_pool))
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
 
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray

@@ -19,7 +19,7 @@ from livens.engine.newton.convergence import (
 )
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
-from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error
+from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error, on_reject
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -74,7 +74,28 @@ class FusedStepper(Stepper):
         self._kernels = bind_contacts(self._compiled.kernels(order), self._neighbours)
         self._order = order
 
-    def checkpoint(self) -> dict[str, object]:
+    def set_parameters(self, k: np.ndarray) -> None:
+        if self._neighbours is not None:
+            self._neighbours.require_parameters(k)
+        super().set_parameters(k)
+
+    def advance_once(
+        self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
+    ) -> IntegratorState | None:
+        """Take fixed steps and return the state after the last one; None if they need the fallbacks of `advance`."""
+        w = self._workspaces.prepare(state, n_steps)
+        kernels = self._kernels
+        status = time_loop.advance_fixed(kernels, w, h, t_origin, step0, -1, np.inf, 0, n_steps, REPIVOT_AFTER)
+        if status != CONVERGED:
+            return None
+        z = w.Z[n_steps].copy()
+        if z.dot(np.zeros(z.size)) != 0.0:  # infinity and NaN times zero are NaN
+            return None
+        history = w.X[n_steps : n_steps + HISTORY].copy()
+        t = t_origin + (step0 + n_steps) * h
+        return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
+
+    def checkpoint(self) -> dict[str, Any]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -100,8 +121,13 @@ class FusedStepper(Stepper):
             elif policy.adaptive:
                 if status != NEEDS_REPIVOT:
                     failure = self._size_failure(w, done, status)
-                elif not self._repivot(w.X[done + HISTORY], w, done, tried_orders):
+                elif self._repivot(w.X[done + HISTORY], w, done, tried_orders):
+                    repivot_after = REPIVOT_AFTER
+                elif repivot_after <= MAX_NEWTON_ITERATIONS:
                     repivot_after = MAX_NEWTON_ITERATIONS + 1
+                else:  # a zero pivot in all orders tried: another step size has another Jacobian
+                    on_reject(self._control, controller_state, w.c[0], False, 0.0)
+                    repivot_after, tried_orders = REPIVOT_AFTER, {self.order}
             # a step failed: try another pivot order, then more iterations, then the reference solver
             elif not self._repivot(self._reset_newton(w, done), w, done, tried_orders):
                 if status == NEEDS_REPIVOT and repivot_after <= MAX_NEWTON_ITERATIONS:

@@ -16,6 +16,7 @@ from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
 from livens.engine.newton.iteration import StepKernels
+from livens.errors import InputError
 from livens.models.contact_detection import ENERGY_TERMS, DetectedContacts
 
 #: Maximum number of cells per shape; for widely separated shapes cells are larger than necessary.
@@ -405,7 +406,14 @@ class NeighbourList:
 
     def __init__(self, detected: DetectedContacts, k: np.ndarray) -> None:
         self.arrays, self._codes = neighbour_list_arrays(detected, k)
+        self._parameter_indices = sorted({i for group in detected.groups for i in group.parameter_indices})
+        self._parameters = k[self._parameter_indices]
         self.address = contact_forces.address  # type: ignore[attr-defined]  # attribute of a lowered function
+
+    def require_parameters(self, k: np.ndarray) -> None:
+        """Raise an error if the parameters of contact groups differ from those of the neighbour list."""
+        if not np.array_equal(k[self._parameter_indices], self._parameters):
+            raise InputError("parameters of contact groups cannot change during a run")
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the forces on all coordinates in a state, followed by the energy terms."""

@@ -10,9 +10,11 @@ import numpy as np
 
 from livens.engine.codegen.step_kernels import inv_roundoff_function
 from livens.engine.newton.convergence import (
+    CONVERGED,
     MAX_CURVATURE_RESIDUAL,
-    converged_to_roundoff,
+    MAX_NEWTON_ITERATIONS,
     explained_by_curvature,
+    newton_decision,
     stagnates,
 )
 from livens.engine.newton.iteration import HISTORY, Workspace, predict_unknowns, within_rounding_of_all_equations
@@ -115,7 +117,10 @@ class ReferenceSolver:
                 break
             if n_iterations == 2:
                 norm_prev2 = norm_guess
-            if converged_to_roundoff(norm, norm_prev, norm_prev2, n_iterations):
+            status = newton_decision(
+                norm, norm_prev, norm_prev2, n_iterations, False, 0, 0, 0.0, MAX_NEWTON_ITERATIONS + 1
+            )
+            if status == CONVERGED:
                 return x, n_iterations, None, dx, inv_roundoff
             n_stalls += stagnates(norm, norm_prev)
             if n_stalls > 1 and (

@@ -70,8 +70,13 @@ class VariableOrderRadauStepper(Stepper):
         for stepper in self._steppers.values():
             stepper.close()
 
-    def checkpoint(self) -> dict[str, object]:
-        orders: dict[str, object] = {}
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        for stepper in self._steppers.values():
+            stepper.set_parameters(k)
+
+    def checkpoint(self) -> dict[str, Any]:
+        orders: dict[str, Any] = {}
         for s, stepper in self._steppers.items():
             orders |= {f"{name}_{s}": order for name, order in stepper.checkpoint().items()}
         return orders

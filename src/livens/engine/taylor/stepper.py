@@ -88,6 +88,9 @@ class TaylorStepper(Stepper):
     def close(self) -> None:
         self._arrays = None
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k, self._constants = k, self._code.constant_values(k)
+
     def _buffers(self, state: IntegratorState, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self._arrays is None or len(self._arrays[1]) <= n_steps:
             slots = len(self._code.slots)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from livens.engine.aligned import aligned
+from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.trees import records as r
+from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
-from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays
-from livens.engine.trees.spanning_tree import SpanningTree, TreeJoint, joint_type_name
+from livens.engine.trees.output import COUPLING, JOINT_FLOATS, JOINT_INTS, OutputArrays
 from livens.models.director_bodies import inertia_function
 from livens.models.system import System
+from livens.multibody.spanning_tree import BodyForce, SpanningTree, TreeJoint, joint_type_name
 from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
+from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.gradients import DiscreteGradient
 
 if TYPE_CHECKING:
@@ -48,12 +52,21 @@ class _Node:
 class TreeModel:
     """Tree of a system with the kernels of its force laws; parameters are set by `set_parameters`."""
 
-    def __init__(self, system: System, tree: SpanningTree, layout: Layout, gradient: DiscreteGradient) -> None:
+    def __init__(self, system: System, tree: SpanningTree, layout: Layout, scheme: RigidBodyScheme) -> None:
         self.system, self.tree, self.layout = system, tree, layout
+        self._k = np.zeros(0)  # parameters in the records
         self._nodes = _nodes(tree)
+        self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
         n = len(self._nodes)
-        self._set_laws(gradient, node_of_body)
+        force_scheme = scheme.force_scheme()
+        assert isinstance(force_scheme, EnergyMomentum)
+        self._set_laws(force_scheme.gradient.inner, node_of_body)
+        self._force_codes = [
+            force_kernels(scheme, system.element_types[force.element_index], self._local_dofs(force))
+            for force in tree.forces
+        ]
+        force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
         sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
         tails, last = [], n - 1
         for i in reversed(range(n)):
@@ -61,6 +74,7 @@ class TreeModel:
             tails.append(last)
         self.arrays = r.TreeArrays(
             n_bodies=n,
+            n_driven=n - len(tree.armatures),
             n_unknowns=sum(sizes),
             n_real=len(system.frames),
             joint_type=np.array([node.joint_type for node in self._nodes], dtype=np.int64),
@@ -68,7 +82,10 @@ class TreeModel:
             model_body=np.array([*(node.model_body for node in self._nodes), r.GROUND], dtype=np.int64),
             tail=np.array(tails[::-1], dtype=np.int64),
             unknown_ptr=np.cumsum([0, *sizes], dtype=np.int64),
-            records=aligned((n + 1) * r.STRIDE),
+            driver=np.array(
+                [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
+            ),
+            records=aligned_zeros((n + 1) * r.STRIDE),
             law_of_body=self._law_of_node,
             law_sign=self._law_sign,
             law_ptr=self._law_ptr,
@@ -76,12 +93,27 @@ class TreeModel:
             law_work_kernel=np.array([code.address for _, code in self._codes], dtype=np.int64),
             law_inputs_ptr=np.cumsum([0, *self._law_sizes], dtype=np.int64),
             law_inputs=np.zeros(sum(self._law_sizes) + 1),
-            law_records=aligned((len(self._law_ptr)) * r.LAW_STRIDE),
+            law_records=aligned_zeros((len(self._law_ptr)) * r.LAW_STRIDE),
             n_laws=len(self._codes),
+            n_forces=len(tree.forces),
+            force_body=np.array([node_of_body[force.body] for force in tree.forces], dtype=np.int64),
+            force_kernel=np.array([code.address for code, _ in self._force_codes], dtype=np.int64),
+            force_work_kernel=np.array([code.address for _, code in self._force_codes], dtype=np.int64),
+            force_inputs_ptr=np.cumsum([0, *force_sizes], dtype=np.int64),
+            force_inputs=np.zeros(sum(force_sizes) + 1),
+            force_outputs=aligned_zeros(64),
         )
         self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
         self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
         self.output = self._output_arrays(node_of_body)
+        #: Unknown of the driving joint, and entry of the multiplier in the state, of all armatures.
+        self.armature_multipliers = [
+            (
+                int(self.arrays.unknown_ptr[node_of_body[armature.body]]),
+                self.output.multipliers + system.element_constraints[armature.element_index].start,
+            )
+            for armature in tree.armatures
+        ]
 
     def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
         """Group the force laws by the node on whose coordinate they act."""
@@ -95,15 +127,19 @@ class TreeModel:
         self._law_nodes = list(by_node)
         self._law_ptr = np.cumsum([0, *(len(members) for members in by_node.values())], dtype=np.int64)
         self._law_of_node = np.full(len(self._nodes), -1, dtype=np.int64)
-        self._law_sign = np.ones(len(self._nodes))
+        self._law_sign = np.array([-1.0 if node.tree_joint.is_reversed else 1.0 for node in self._nodes])
         for index, node in enumerate(by_node):
             self._law_of_node[node] = index
-            self._law_sign[node] = -1.0 if self._nodes[node].tree_joint.is_reversed else 1.0
         types = self.system.element_types
         self._codes: list[tuple[NativeCode, NativeCode]] = [
             law_kernels(types[law.element_index], gradient) for law in self._laws
         ]
         self._law_sizes = [2 + len(self.system.element_parameters[law.element_index]) for law in self._laws]
+
+    def _local_dofs(self, force: BodyForce) -> tuple[int, ...]:
+        """Return the coordinates of a force element within those of its body."""
+        coordinates = self.system.frames[force.body].coordinates
+        return tuple(coordinates.index(i) for i in self.system.element_dofs[force.element_index])
 
     # -- parameters --------------------------------------------------------------------------------------------------
     def _named(self, element_index: int, k: np.ndarray) -> dict[str, np.ndarray]:
@@ -127,6 +163,10 @@ class TreeModel:
     def set_parameters(self, k: np.ndarray) -> None:
         """Set masses, inertias, geometry and the parameters of force laws."""
         system, records = self.system, self._records
+        if self._k.size and np.array_equal(k[self._structural], self._k[self._structural]):
+            self.set_law_parameters(k)
+            return
+        self._k = k.copy()
         for i, node in enumerate(self._nodes):
             record = records[i]
             if node.model_body >= 0:
@@ -158,11 +198,32 @@ class TreeModel:
             _set_matrix(floats[j], 12, geometry["B"])
 
     def set_law_parameters(self, k: np.ndarray) -> None:
-        """Set the parameters of the force laws, such as the commands of controllers."""
-        starts = self.arrays.law_inputs_ptr
-        for i, law in enumerate(self._laws):
-            indices = list(self.system.element_parameters[law.element_index])
-            self.arrays.law_inputs[starts[i] + 2 : starts[i] + 2 + len(indices)] = k[indices]
+        """Set the parameters of force laws and forces, such as inputs and commands of controllers."""
+        for inputs, entries, indices in self._law_entries:
+            inputs[entries] = k[indices]
+
+    @functools.cached_property
+    def _law_entries(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Inputs of force laws and of forces: arrays, their entries, and indices of the parameters."""
+        t, parameters, entries = self.arrays, self.system.element_parameters, []
+        laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
+        for inputs, starts, elements in (
+            (t.law_inputs, t.law_inputs_ptr.tolist(), laws),
+            (t.force_inputs, t.force_inputs_ptr.tolist(), forces),
+        ):
+            targets = [
+                start + 2 + i for start, e in zip(starts, elements, strict=False) for i in range(len(parameters[e]))
+            ]
+            sources = [i for element in elements for i in parameters[element]]
+            entries.append((inputs, np.array(targets, dtype=np.int64), np.array(sources, dtype=np.int64)))
+        return entries
+
+    @functools.cached_property
+    def _structural(self) -> np.ndarray:
+        """Indices of the parameters of bodies, joints and weights, with those shared by all elements."""
+        elements = [frame.element_index for frame in self.system.frames] + list(self.tree.weights.values())
+        elements += [joint.element_index for joint in self.tree.joints if joint.joint is not None]
+        return np.unique([i for element in elements for i in self.system.element_parameters[element]]).astype(np.int64)
 
     def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
         X, Y, A, B = (geometry[name] for name in "XYAB")
@@ -184,6 +245,7 @@ class TreeModel:
     def _output_arrays(self, node_of_body: dict[int, int]) -> OutputArrays:
         system, layout, n = self.system, self.layout, len(self._nodes)
         jointed = [tree_joint for tree_joint in self.tree.joints if tree_joint.joint is not None]
+        couplings = {armature.rotor: armature.element_index for armature in self.tree.armatures}
         ints = np.full((len(jointed), JOINT_INTS), -1, dtype=np.int64)
         for j, tree_joint in enumerate(jointed):
             joint_type, child = tree_joint.joint.joint_type, node_of_body[tree_joint.body]  # type: ignore[union-attr]
@@ -199,6 +261,8 @@ class TreeModel:
             ints[j, :9] = [*head, len(locked), len(orthogonal)]
             ints[j, 9 : 9 + len(locked)] = locked
             ints[j, 12 : 12 + 2 * len(orthogonal)] = [i for pair in orthogonal for i in pair]
+            if tree_joint.body in couplings:
+                ints[j, COUPLING] = system.element_constraints[couplings[tree_joint.body]].start
         return OutputArrays(
             n_state=layout.size,
             q=layout["q"].start,
@@ -211,7 +275,7 @@ class TreeModel:
             dofs=np.array([frame.coordinates for frame in system.frames], dtype=np.int64).ravel(),
             n_joints=len(jointed),
             joint_ints=ints.ravel(),
-            joint_floats=aligned(max(1, len(jointed)) * JOINT_FLOATS),
+            joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
         )
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -271,7 +335,7 @@ class TreeModel:
 def _nodes(tree: SpanningTree) -> list[_Node]:
     """Return the bodies of the tree, massless ones included, in topological order."""
     nodes: list[_Node] = []
-    node_of_body = {-1: -1}
+    node_of_body, rotors = {-1: -1}, {armature.rotor for armature in tree.armatures}
     for tree_joint in tree.joints:
         name, parent = joint_type_name(tree_joint), node_of_body[tree_joint.parent]
         carriages = _CARRIAGES.get(name, ())
@@ -279,7 +343,8 @@ def _nodes(tree: SpanningTree) -> list[_Node]:
         for i, (joint_type, axis) in enumerate(carriages):
             nodes.append(_Node(joint_type, parent, tree_joint, massless, axis, i == 0))
             parent = len(nodes) - 1
-        nodes.append(_Node(_JOINT_TYPES[name], parent, tree_joint, tree_joint.body, 2, not carriages))
+        joint_type = r.ROTOR if tree_joint.body in rotors else _JOINT_TYPES[name]
+        nodes.append(_Node(joint_type, parent, tree_joint, tree_joint.body, 2, not carriages))
         node_of_body[tree_joint.body] = len(nodes) - 1
     return nodes
 

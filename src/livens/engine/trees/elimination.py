@@ -16,6 +16,9 @@ from livens.engine.trees.records import (
     A21,
     A22,
     ALPHA,
+    AN,
+    ARMATURE,
+    ARMATURE_MOMENTUM,
     C1,
     C2,
     DELTA,
@@ -49,6 +52,8 @@ from livens.engine.trees.records import (
     XM,
     Y1,
     YM,
+    F,
+    G,
     Q,
     TreeArrays,
 )
@@ -84,6 +89,8 @@ def transmit_wrench(t: TreeArrays, i: int, h: float) -> None:
         if t.law_of_body[i] >= 0:
             evaluate_joint_force(t, i, h)
         b[ROW] = dot(load_quad(b, NM), moment if joint_type == REVOLUTE else rp) - b[Q]
+        if b[ARMATURE] != 0.0:
+            b[ROW] += (b[ARMATURE] * b[TAU] - b[ARMATURE_MOMENTUM]) / b[G]
     if t.parent[i] < t.n_bodies:
         a = t.records + t.parent[i] * STRIDE
         add_to(a, RP, rp)
@@ -150,6 +157,11 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
         law_row = make_quad(0.0, 0.0, 0.0)
         if t.law_of_body[i] >= 0:
             stiffness, law_row = -b[Q_TAU], -load_quad(b, Q_EPS)
+        if b[ARMATURE] != 0.0:
+            tau, g = b[TAU], b[G]
+            torque, growth = b[ARMATURE_MOMENTUM] - b[ARMATURE] * tau, 1.0 + tau * tau
+            stiffness += growth * (b[ARMATURE] / g + torque * a[F] * b[AN])
+            law_row = law_row + (nm * tau + load_quad(a, ALPHA) * (2.0 / g)) * torque
         if joint_type == REVOLUTE:
             v1, v2 = mul(b + A12, n1), mul(b + A22, n1)
             pivot = 1.0 / (dot(nm, v2) + stiffness)
@@ -234,7 +246,7 @@ def correct_body(t: TreeArrays, i: int) -> float:
 @lowered
 def apply_correction(t: TreeArrays, part: float) -> None:
     """Update the unknowns by a fraction of the correction."""
-    for i in range(t.n_bodies):
+    for i in range(t.n_driven):
         b, joint_type = t.records + i * STRIDE, t.joint_type[i]
         if joint_type in (FREE, SPHERICAL):
             alpha = load_quad(b, ALPHA)

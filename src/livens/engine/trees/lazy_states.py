@@ -35,7 +35,7 @@ class LazyStates:
         if isinstance(index, slice):
             return LazyStates(self._expand, self._numbers[index], self._n_state, self._monitor)
         if isinstance(index, (int, np.integer)):
-            return self._expand(self._numbers[[index]])[0]
+            return self._expand(self._numbers[int(index)].reshape(1))[0]
         return np.asarray(self)[index]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:

@@ -22,6 +22,7 @@ from livens.engine.trees.records import (
     PI,
     PRISMATIC,
     REVOLUTE,
+    ROTOR,
     STRIDE,
     WEIGHT,
     P,
@@ -97,7 +98,7 @@ def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
                         rate_gap = max(rate_gap, max(abs(dot(a1, speed)), abs(dot(a2, speed))))
             else:
                 gap, rate_gap = _largest_of(gap, distance), _largest_of(rate_gap, speed)
-                if joint_type == REVOLUTE:
+                if joint_type in (REVOLUTE, ROTOR):
                     a1, a2 = mul(a + R, load_quad(b, A1)), mul(a + R, load_quad(b, A2))
                     axis = mul(b + R, load_quad(b, AXIS_B))
                     gap = max(gap, max(abs(dot(a1, axis)), abs(dot(a2, axis))))

@@ -42,6 +42,7 @@ class TreeObservables:
         for time, z, row in zip(t, Z, rows, strict=True):
             monitor_compact_state(model.arrays, model.compact_state(z), float(time), row)
             row[NET_WORK] = z[supplied] - z[supplied + 1]
+        self._compiled.release_tree_model(model)
         return rows
 
     def __call__(self, t: np.ndarray, Z: np.ndarray | LazyStates, k: np.ndarray) -> np.ndarray:

@@ -9,21 +9,28 @@ from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.trees.elimination import transmit_wrench
+from livens.engine.trees.forces import add_wrenches, begin_forces, force_potential
 from livens.engine.trees.laws import begin_laws, law_potential
 from livens.engine.trees.monitor import monitor_state
 from livens.engine.trees.records import (
     ALPHA,
+    ARMATURE,
+    ARMATURE_MOMENTUM,
     COMPACT,
     J_INV,
     LAW_F,
     LAW_STRIDE,
     MASS,
     MO,
+    NM,
     PHI,
     PI,
+    ROTOR,
     RP,
     STRIDE,
+    TAU,
     F,
+    G,
     J,
     P,
     R,
@@ -36,7 +43,7 @@ from livens.engine.trees.vectors import cross, dot, factor_lu, midpoint, mul, so
 #: Integers of a joint: nodes of first and second body and of the child, sign of the child, first constraint, law
 #: records of angle and displacement, numbers of locked translations and of orthogonal axes, and both lists.
 FIRST, SECOND, CHILD, SIGN, CONSTRAINT, ANGLE_LAW, SLIDE_LAW, N_LOCKED, N_ORTHOGONAL, LOCKED = range(10)
-JOINT_INTS = 20
+COUPLING, JOINT_INTS = 18, 20
 #: Numbers of a joint: axes on the first and on the second body, as columns of four, and the same at the midpoint.
 AXES_FIRST, AXES_SECOND, MID_FIRST, MID_SECOND, GRAM, RHS = 0, 12, 24, 36, 48, 84
 JOINT_FLOATS = 96
@@ -73,6 +80,24 @@ def _solve_gram(joint: F64Array, n: int) -> None:
 
 
 @lowered
+def _armature_torque(joint: F64Array, first: F64Array, second: F64Array, child: F64Array) -> Quad:
+    """Return the torque of the armature on the child, times h^2/4.
+
+    It acts on the invariants of the angle at the mean directors, along the mean of their derivatives at both ends.
+    """
+    a1, a2 = _axis(joint, MID_FIRST, 1), _axis(joint, MID_FIRST, 2)
+    b1, nm = _axis(joint, MID_SECOND, 1), load_quad(child, NM)
+    a1_start, a2_start = mul(first + R, _axis(joint, AXES_FIRST, 1)), mul(first + R, _axis(joint, AXES_FIRST, 2))
+    b1_start = mul(second + R, _axis(joint, AXES_SECOND, 1))
+    b1_end = b1 * 2.0 - b1_start
+    cosine = dot(a1_start, b1_start) + dot(a1 * 2.0 - a1_start, b1_end)
+    sine = dot(a2_start, b1_start) + dot(a2 * 2.0 - a2_start, b1_end)
+    direction = cross(b1, a2 * cosine - a1 * sine)
+    torque = (child[ARMATURE_MOMENTUM] - child[ARMATURE] * child[TAU]) / child[G]
+    return direction * (torque / dot(nm, direction))
+
+
+@lowered
 def _joint_multipliers(t: TreeArrays, o: OutputArrays, j: int, h: float, lam: F64Array) -> None:
     """Evaluate the multipliers of one joint from the wrench that it transmits at the midpoint."""
     ints, joint = o.joint_ints + j * JOINT_INTS, o.joint_floats + j * JOINT_FLOATS
@@ -93,6 +118,12 @@ def _joint_multipliers(t: TreeArrays, o: OutputArrays, j: int, h: float, lam: F6
         law = t.law_records + ints[ANGLE_LAW] * LAW_STRIDE
         arm = _axis(joint, MID_FIRST, 1) * law[LAW_F] + _axis(joint, MID_FIRST, 2) * law[LAW_F + 1]
         torque = torque - cross(_axis(joint, MID_SECOND, 1), arm)
+    if child[ARMATURE] != 0.0:
+        torque = torque - _armature_torque(joint, first, second, child) * scale
+    if t.joint_type[ints[CHILD]] == ROTOR:  # the torque about the axis is that of the coupling
+        axis = load_quad(child, NM)
+        lam[ints[COUPLING]] = dot(axis, torque)
+        torque = torque - axis * dot(axis, torque)
     n_locked, n_orthogonal = ints[N_LOCKED], ints[N_ORTHOGONAL]
     out = lam + ints[CONSTRAINT]
     if n_locked == 3:
@@ -164,10 +195,12 @@ def expand_rows(
         load_state(t, states + s * width)
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
+        begin_forces(t, h, t_origin + (step0 + s) * h)
         load_unknowns(t, X + (s + HISTORY) * t.n_unknowns, 0.5 * h)
         for i in range(t.n_bodies):
             move_body(t, i)
             balance_body(t.records + i * STRIDE, hh)
+        add_wrenches(t)
         for i in range(t.n_bodies - 1, -1, -1):
             transmit_wrench(t, i, h)
         for i in range(o.n_multipliers):
@@ -185,7 +218,8 @@ def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64A
     load_state(t, state)
     begin_step(t, 1.0)
     begin_laws(t, 1.0, time)
-    monitor_state(t, law_potential(t), row)
+    begin_forces(t, 1.0, time)
+    monitor_state(t, law_potential(t) + force_potential(t), row)
 
 
 compile_unit(advance_tree, expand_rows, monitor_compact_state)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from livens.engine.lowering.types import F64Array, I64Array, Struct
 
 #: Types of tree joints.
-FREE, REVOLUTE, PRISMATIC, SPHERICAL, FIXED = 0, 1, 2, 3, 4
-#: Number of unknowns by type.
-N_UNKNOWNS = (6, 1, 1, 3, 0)
+FREE, REVOLUTE, PRISMATIC, SPHERICAL, FIXED, ROTOR = 0, 1, 2, 3, 4, 5
+#: Number of unknowns by type; a rotor rotates with the joint whose armature it is.
+N_UNKNOWNS = (6, 1, 1, 3, 0, 0)
 #: Model body of massless bodies (of sliding joints, and of the cross of universal joints), and of the ground.
 CARRIAGE, CROSS, GROUND = -1, -2, -3
 
@@ -38,6 +38,8 @@ MASS, TAU, D0, F, G, ROW, Q, AN, PIVOT, DELTA, DTAU, Q_TAU = 224, 225, 226, 227,
 Q_EPS, WEIGHT, LU = 236, 240, 244
 #: Inverse of the inertia tensor, first two axes of the joint on the parent.
 J_INV, A1, A2 = 280, 292, 296
+#: Armature of the joint and half the step size times its momentum.
+ARMATURE, ARMATURE_MOMENTUM = 300, 301
 #: Size of a record.
 STRIDE = 304
 
@@ -59,6 +61,7 @@ class TreeArrays(Struct):
     """Tree of bodies in topological order; the ground is the record after the last body."""
 
     n_bodies: int
+    n_driven: int  # bodies without the rotors of armatures, which follow
     n_unknowns: int
     n_real: int
     joint_type: I64Array
@@ -68,6 +71,7 @@ class TreeArrays(Struct):
     #: Body at the end of the chain of massless bodies.
     tail: I64Array
     unknown_ptr: I64Array
+    driver: I64Array  # body whose joint drives a rotor, or -1
     records: F64Array
     # force laws by joint
     law_of_body: I64Array  # index of the law record, or -1
@@ -79,3 +83,11 @@ class TreeArrays(Struct):
     law_inputs: F64Array
     law_records: F64Array
     n_laws: int
+    # forces on single bodies
+    n_forces: int
+    force_body: I64Array
+    force_kernel: I64Array
+    force_work_kernel: I64Array
+    force_inputs_ptr: I64Array
+    force_inputs: F64Array
+    force_outputs: F64Array

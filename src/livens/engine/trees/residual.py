@@ -16,6 +16,8 @@ from livens.engine.trees.records import (
     A22,
     ALPHA,
     AN,
+    ARMATURE,
+    ARMATURE_MOMENTUM,
     AXIS_A,
     AXIS_B,
     C1,
@@ -36,6 +38,7 @@ from livens.engine.trees.records import (
     RELATIVE,
     REVOLUTE,
     RL,
+    ROTOR,
     RP,
     SPHERICAL,
     STRIDE,
@@ -94,6 +97,10 @@ def begin_step(t: TreeArrays, h: float) -> None:
             b[D0] = dot(n0, gap)
             if t.model_body[i] < 0:
                 store_quad(b, PHI, load_quad(b, PHI) + n0 * b[D0])
+        elif joint_type == ROTOR:
+            driver, axis = t.records + t.driver[i] * STRIDE, load_quad(b, AXIS_B)
+            driver[ARMATURE] = dot(axis, mul(b + J, axis))
+            driver[ARMATURE_MOMENTUM] = half * t.law_sign[t.driver[i]] * dot(axis, load_quad(b, PI))
 
 
 @lowered
@@ -110,7 +117,9 @@ def move_body(t: TreeArrays, i: int) -> None:
     xm = midpoint(x0, aa, fa)
     x1 = xm * 2.0 - x0
     ups = load_quad(a, UPS)
-    if joint_type == REVOLUTE:
+    if joint_type in (REVOLUTE, ROTOR):
+        if joint_type == ROTOR:
+            b[TAU] = t.law_sign[t.driver[i]] * (t.records + t.driver[i] * STRIDE)[TAU]
         tau, n0 = b[TAU], load_quad(b, N0)
         an = dot(aa, n0)
         nm = (n0 + cross(aa, n0) + aa * an) * fa

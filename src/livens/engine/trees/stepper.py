@@ -48,8 +48,15 @@ class TreeStepper(Stepper):
         self._fallback: Stepper | None = None
         self._controls = tuple(compiled.model.control_indices) if hasattr(compiled.model, "control_indices") else ()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k.copy()
+        self._model.set_parameters(k)
+        if self._fallback is not None:
+            self._fallback.set_parameters(self._k)
+
     def close(self) -> None:
         super().close()
+        self._compiled.release_tree_model(self._model)
         if self._fallback is not None:
             self._fallback.close()
 
@@ -136,6 +143,10 @@ class TreeStepper(Stepper):
                 rows[:, self._compiled.layout["control"]] = state.z[self._compiled.layout["control"]]
             arguments = w.states, w.X, w.work, policy.h, policy.t_origin, policy.step0, steps, len(steps), rows
             expand_rows(model.arrays, model.output, *arguments)
+            # the constraint of an armature is the increment of an angle: 2 atan(tau) instead of 2 tau
+            for unknown, multiplier in model.armature_multipliers:
+                tau = 0.5 * policy.h * w.X[steps + HISTORY, unknown]
+                rows[:, multiplier] *= np.where(np.abs(tau) < 1e-8, 1.0, tau / np.arctan(np.where(tau == 0, 1.0, tau)))
             Z[computed] = rows
         for i in np.flatnonzero(~computed).tolist():
             Z[i] = fallback_rows.get(int(numbers[i]), state.z)

@@ -7,6 +7,7 @@ from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.trees.elimination import apply_correction, correct_body, eliminate_body, transmit_wrench
+from livens.engine.trees.forces import add_force_work, add_wrenches_and_blocks, begin_forces
 from livens.engine.trees.laws import add_work, begin_laws
 from livens.engine.trees.monitor import MONITOR_WIDTH, monitor_state
 from livens.engine.trees.records import (
@@ -24,6 +25,7 @@ from livens.engine.trees.records import (
     PRISMATIC,
     RELATIVE,
     REVOLUTE,
+    ROTOR,
     SPHERICAL,
     STRIDE,
     TAU,
@@ -84,7 +86,7 @@ def load_unknowns(t: TreeArrays, x: F64Array, half: float) -> None:
         elif joint_type == SPHERICAL:
             for j in range(3):
                 b[ALPHA + j] = half * y[j]
-        elif joint_type != FIXED:
+        elif joint_type in (REVOLUTE, PRISMATIC):
             b[TAU] = half * y[0]
 
 
@@ -99,7 +101,7 @@ def store_unknowns(t: TreeArrays, x: F64Array, half: float) -> None:
         elif joint_type == SPHERICAL:
             for j in range(3):
                 y[j] = b[ALPHA + j] / half
-        elif joint_type != FIXED:
+        elif joint_type in (REVOLUTE, PRISMATIC):
             y[0] = b[TAU] / half
 
 
@@ -139,16 +141,17 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
     """
     hh, previous = 0.25 * h * h, 0.0
     for iteration in range(1, MAX_ITERATIONS + 1):
-        for i in range(t.n_bodies):
+        for i in range(t.n_driven):
             b = t.records + i * STRIDE
             move_body(t, i)
             balance_body(b, hh)
             linearize_body(b)
-        for i in range(t.n_bodies - 1, -1, -1):
+        add_wrenches_and_blocks(t)
+        for i in range(t.n_driven - 1, -1, -1):
             transmit_wrench(t, i, h)
             eliminate_body(t, i)
         correction, total = 0.0, 0.0
-        for i in range(t.n_bodies):
+        for i in range(t.n_driven):
             change = correct_body(t, i)
             total += change
             correction = max(correction, change)
@@ -197,7 +200,7 @@ def finish_step(t: TreeArrays, h: float) -> None:
                     (d1 * (3.0 - dot(d1, d1)) - d0 * d01 - d2 * d12) * 0.5,
                     (d2 * (3.0 - dot(d2, d2)) - d0 * d02 - d1 * d12) * 0.5,
                 )
-                if joint_type == REVOLUTE:  # align the axes: rounding errors would accumulate
+                if joint_type in (REVOLUTE, ROTOR):  # align the axes: rounding errors would accumulate
                     if t.model_body[t.parent[i]] != CROSS:
                         axis_a = mul(a + R, load_quad(b, AXIS_A))
                         tilt = cross(mul(b + R, load_quad(b, AXIS_B)), axis_a)
@@ -249,6 +252,7 @@ def advance_tree(
     for s in range(done, n_steps):
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
+        begin_forces(t, h, t_origin + (step0 + s) * h)
         x = X + (s + HISTORY) * n
         predict(t, x, X + (s + HISTORY - PREDICTOR_POINTS) * n, n_history + s - done)
         load_unknowns(t, x, 0.5 * h)
@@ -262,6 +266,7 @@ def advance_tree(
         for i in range(t.n_bodies):
             move_body(t, i)
         add_work(t, h, work + 3 * s)
+        add_force_work(t, work + 3 * s)
         finish_step(t, h)
         newton_iterations[s] = n_iterations
         store_unknowns(t, x, 0.5 * h)

@@ -11,6 +11,7 @@ import numpy as np
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, truncate_at_nonfinite
 from livens.engine.wisdom_holman.kernel import lane_count, row_names, wisdom_holman_kernel
+from livens.errors import InputError
 from livens.schemes.splitting.kepler_maps import jacobi_coefficients
 from livens.schemes.splitting.wisdom_holman import WisdomHolmanEquations, to_array
 
@@ -104,6 +105,9 @@ class WisdomHolmanStepper(Stepper):
         return int(self._rows(a[0], a[1], between, a[2], len(last), a[3], a[4], a[5], state.size, steps))
 
     # -- stepper protocol ---------------------------------------------------------------------------------------------
+    def set_parameters(self, k: np.ndarray) -> None:
+        raise InputError(f"steps of the {type(self).__name__} do not support parameters that change during a run")
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:

@@ -6,6 +6,7 @@ changed: a copy of it has the same code, and its global names refer to functions
 (`branches`).
 """
 
-from livens.expressions.numpy_tracing.trace import TracedValue, TracingError, trace_numpy
+from livens.expressions.numpy_tracing.branches import TracingError
+from livens.expressions.numpy_tracing.trace import TracedValue, trace_numpy
 
 __all__ = ["TracedValue", "TracingError", "trace_numpy"]

@@ -12,7 +12,7 @@ import dis
 import functools
 import math
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -185,7 +185,7 @@ def _module_view(module: types.ModuleType) -> Any:
         return counterparts.NUMPY
     if module is math:
         return counterparts.MATH
-    views = {
+    views: dict[str, Callable[[], Any]] = {
         "numpy.linalg": lambda: counterparts.LINALG,
         "scipy": counterparts.scipy_package,
         "scipy.linalg": counterparts.scipy_linalg,

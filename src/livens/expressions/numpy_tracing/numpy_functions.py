@@ -408,7 +408,7 @@ def scipy_linalg() -> ModuleView:
     """Return the view of `scipy.linalg`."""
     import scipy.linalg
 
-    functions = dict(solve=_solve, inv=_inverse, det=_determinant, expm=_matrix_exponential)
+    functions: dict[str, Function] = dict(solve=_solve, inv=_inverse, det=_determinant, expm=_matrix_exponential)
     counterparts = {name: _dispatched(f, getattr(scipy.linalg, name)) for name, f in functions.items()}
     return ModuleView(scipy.linalg, {**counterparts, "norm": _norm_counterpart})
 

@@ -191,19 +191,29 @@
   // -- start -------------------------------------------------------------------------------------------------------------
   element("form").onsubmit = (event) => { event.preventDefault(); run(); };
   element("stop").onclick = () => job && ask("/api/runs/" + job.run + "/stop", { method: "POST" });
-  element("problem").onchange = async (event) => { once = false; await open(event.target.value); };
+  element("problem").onchange = async (event) => {
+    await open(event.target.value);
+    if (element("at-once").checked && document.documentElement.dataset.problem === event.target.value) run();
+  };
   element("scheme").onchange = changed;
   element("other").onchange = changed;
   (async function () {
     const [every, files] = await Promise.all([ask("/api/problems"), ask("/api/files")]);
-    const ready = document.createElement("optgroup"), own = document.createElement("optgroup");
-    ready.label = "built-in problems"; own.label = "files in this folder";
-    ready.append(...every.map(({ name }) => option(name)));
+    const sections = new Map(), own = document.createElement("optgroup");
+    for (const { name, section } of every) {
+      if (!sections.has(section)) {
+        sections.set(section, document.createElement("optgroup"));
+        sections.get(section).label = section;
+      }
+      sections.get(section).append(option(name));
+    }
+    own.label = "files in this folder";
     own.append(...files.map((name) => option("file:" + name, name)));
-    element("problem").append(ready, ...(files.length ? [own] : []));
+    element("problem").append(...sections.values(), ...(files.length ? [own] : []));
     const first = query.get("problem");
     if (query.has("token")) history.replaceState(null, "", first ? "/?problem=" + encodeURIComponent(first) : "/");
     await open(every.some(({ name }) => name === first) ? first : "double-four-bar");
     document.documentElement.dataset.lab = "ready";
+    if (problem) run();  // the page opens with a moving mechanism
   })().catch((error) => say(error.message));
 })();

@@ -18,14 +18,13 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
+from livens.models.linalg import EXACT_RTOL, left_null_space
 
 if TYPE_CHECKING:
     from livens.models.descriptor import DescriptorModel
 
 #: Relative tolerance of residuals, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
-#: Relative rank tolerance of singular values, with respect to the largest one.
-_RANK = 1e-11
 #: Absolute tolerance, relative to the largest variable.
 _ABSOLUTE_TOLERANCE = 1e-14
 _MAX_ITERATIONS = 50
@@ -120,7 +119,7 @@ class ConsistentInitialization:
         for _ in range(_MAX_ITERATIONS):
             if not array.is_finite:
                 break
-            step = np.linalg.lstsq(array.d_du[:n_rows], array.residual[:n_rows], rcond=_RANK)[0]
+            step = np.linalg.lstsq(array.d_du[:n_rows], array.residual[:n_rows], rcond=EXACT_RTOL)[0]
             u = u - step
             array = self._evaluate(x, u)
             if np.abs(step).max(initial=0.0) <= 1e-13 * (1.0 + np.abs(u).max(initial=0.0)):
@@ -151,7 +150,7 @@ class ConsistentInitialization:
                 return None
             # states and derivatives simultaneously: the equations may be nonlinear in both
             jacobian = np.hstack([array.d_dx[:, free_indices] * weights, _FREE_WEIGHT * array.d_du])
-            step = np.linalg.lstsq(jacobian, array.residual, rcond=_RANK / _FREE_WEIGHT)[0]
+            step = np.linalg.lstsq(jacobian, array.residual, rcond=EXACT_RTOL / _FREE_WEIGHT)[0]
             step[: len(free_indices)] *= weights
             state[free_indices] -= step[: len(free_indices)]
             u = u - _FREE_WEIGHT * step[len(free_indices) :]
@@ -184,17 +183,3 @@ class ConsistentInitialization:
         pairs = list(zip(self.names, projected, strict=True))[:12]
         shown = ", ".join(f"{name} = {value:.9g}" for name, value in pairs) + (", ..." if self.n > 12 else "")
         raise InputError(f"{problem}; a consistent start nearby is ({shown}); pass project=True to start there")
-
-
-def left_null_space(E: np.ndarray) -> np.ndarray:
-    """Return a basis of the left null space of E as rows; zero rows of E contribute unit vectors."""
-    count = E.shape[0]
-    is_zero = ~E.any(axis=1) if E.size else np.ones(count, dtype=bool)
-    nonzero = np.flatnonzero(~is_zero)
-    if not nonzero.size:
-        return np.eye(count)
-    size = np.abs(E[nonzero]).max(axis=1)
-    U, values, _ = np.linalg.svd(E[nonzero] / size[:, None])
-    null = np.zeros((nonzero.size - int((values > _RANK * values[0]).sum()), count))
-    null[:, nonzero] = U[:, nonzero.size - null.shape[0] :].T / size
-    return np.vstack([np.eye(count)[is_zero], null / np.abs(null).max(axis=1, initial=0.0, keepdims=True)])

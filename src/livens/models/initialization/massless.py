@@ -18,13 +18,12 @@ import numpy as np
 from livens.errors import InputError
 from livens.expressions.evaluate import Evaluator
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
+from livens.models.linalg import EXACT_RTOL, null_space, pinv_and_left_null_space, scaled_rows
 from livens.models.system import System
 
 #: Relative tolerance of forces and their time derivatives, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
 ConstraintProjection = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-#: Relative rank tolerance of singular values, with respect to the largest one.
-_RANK = 1e-11
 #: Absolute tolerance, relative to the largest entries of the terms.
 _ABSOLUTE_TOLERANCE = 1e-14
 _MAX_ITERATIONS = 60
@@ -46,28 +45,8 @@ def _evaluator(d: EquationsOfMotion) -> Evaluator:
     return Evaluator([d.q, d.v, d.t, d.k], outputs)
 
 
-def _null_space(A: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the null space of A as columns, after row equilibration."""
-    size = np.abs(A).max(axis=1, initial=0.0)
-    rows = A[size > 0] / size[size > 0, None]
-    if not rows.size:
-        return np.eye(A.shape[1])
-    _, values, Vt = np.linalg.svd(rows)
-    return np.asarray(Vt[int((values > _RANK * values[0]).sum()) :].T)
-
-
 def _max_norm(A: np.ndarray) -> float:
     return float(np.abs(A).max(initial=0.0))
-
-
-def _pinv_and_left_kernel(A: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pseudo-inverse of A and an orthonormal basis of its left null space as columns.
-
-    `size` is the magnitude of the entries A was computed from; the rank tolerance is relative to it.
-    """
-    U, values, Vt = np.linalg.svd(A)
-    rank = int((values > _RANK * size).sum())
-    return (Vt[:rank].T / values[:rank]) @ U[:, :rank].T, U[:, rank:]
 
 
 @dataclass(frozen=True)
@@ -101,7 +80,7 @@ class MasslessEquilibrium:
     def _force_residual(self, q: np.ndarray, v: np.ndarray) -> tuple[_Residual, np.ndarray, np.ndarray]:
         """Return the force residual and the position and velocity corrections that remove it."""
         M, G, f, df_dq, df_dv, *_ = self._evaluate(q, v, self._t, self._k)
-        W = _null_space(np.vstack([M, G]))
+        W = null_space(scaled_rows(np.vstack([M, G])))
         W_df_dq, W_df_dv = W.T @ df_dq, W.T @ df_dv
         terms = np.abs(W_df_dq) @ np.abs(q) + np.abs(W_df_dv) @ np.abs(v) + np.abs(W).T @ np.abs(f.ravel())
         terms += (
@@ -109,26 +88,26 @@ class MasslessEquilibrium:
             / TOLERANCE
             * (_max_norm(df_dq) * _max_norm(q) + _max_norm(df_dv) * _max_norm(v) + _max_norm(f))
         )
-        damping, undamped = _pinv_and_left_kernel(W_df_dv @ W, _max_norm(df_dv))
-        stiffness = _pinv_and_left_kernel(undamped.T @ W_df_dq @ W, _max_norm(df_dq))[0] @ undamped.T
+        damping, undamped = pinv_and_left_null_space(W_df_dv @ W, _max_norm(df_dv))
+        stiffness = pinv_and_left_null_space(undamped.T @ W_df_dq @ W, _max_norm(df_dq))[0] @ undamped.T
         return _Residual(W, W.T @ f.ravel(), TOLERANCE * terms), W @ stiffness, W @ damping
 
     def _force_rate_residual(self, q: np.ndarray, v: np.ndarray) -> tuple[_Residual, np.ndarray]:
         """Return the time derivative of the undamped force residual and the velocity correction that removes it."""
         M, G, f, df_dq, df_dv, M_dot, G_dot, f_dot, bias = self._evaluate(q, v, self._t, self._k)
         N, rhs = np.vstack([M, G]), np.concatenate([f.ravel(), bias.ravel()])
-        W = _null_space(N)
-        undamped = W @ _pinv_and_left_kernel(W.T @ df_dv @ W, _max_norm(df_dv))[1]
+        W = null_space(scaled_rows(N))
+        undamped = W @ pinv_and_left_null_space(W.T @ df_dv @ W, _max_norm(df_dv))[1]
         n = self.system.n
         A = np.block([[M, G.T], [G, np.zeros((G.shape[0], G.shape[0]))]])
-        a = np.linalg.lstsq(A, rhs, rcond=_RANK)[0][:n]
+        a = np.linalg.lstsq(A, rhs, rcond=EXACT_RTOL)[0][:n]
         # the null directions change along the motion: d/dt (N w) = 0
-        directions_dot = -np.linalg.lstsq(N, np.vstack([M_dot, G_dot]) @ undamped, rcond=_RANK)[0]
+        directions_dot = -np.linalg.lstsq(N, np.vstack([M_dot, G_dot]) @ undamped, rcond=EXACT_RTOL)[0]
         value = directions_dot.T @ f.ravel() + undamped.T @ (f_dot.ravel() + df_dv @ a)
         terms = np.abs(undamped.T @ df_dq) @ np.abs(v) + np.abs(undamped.T @ df_dv) @ np.abs(a)
         terms += np.abs(directions_dot).T @ np.abs(f.ravel()) + np.abs(undamped).T @ np.abs(f_dot.ravel())
         terms += _ABSOLUTE_TOLERANCE / TOLERANCE * (_max_norm(df_dq) * _max_norm(v) + _max_norm(df_dv) * _max_norm(a))
-        stiffness = _pinv_and_left_kernel(undamped.T @ df_dq @ undamped, _max_norm(df_dq))[0]
+        stiffness = pinv_and_left_null_space(undamped.T @ df_dq @ undamped, _max_norm(df_dq))[0]
         return _Residual(undamped, value, TOLERANCE * terms), undamped @ stiffness
 
     # -- projection ---------------------------------------------------------------------------------------------------

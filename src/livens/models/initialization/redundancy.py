@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import qr
 
+from livens.models.linalg import SOLVED_RTOL, dependent_rows, null_space_qr
 from livens.models.system import System
 
 #: Offset from the initial position, relative to the largest coordinate, in the max norm.
 OFFSET = 0.02
-#: Rank tolerance of the pivoted QR for rows of unit length.
-_RANK = 1e-7
 
 
 def redundant_constraints(
@@ -33,39 +31,13 @@ def redundant_constraints(
     if not joint_constraints:
         return ()
     G = constraint_jacobian(q)
-    tangent = _null_space(G)
+    tangent = null_space_qr(G, SOLVED_RTOL)
     if tangent.shape[1]:
         direction = tangent @ (tangent.T @ v)
         if np.abs(direction).max() <= 1e-9:  # at rest: a random tangential direction
             direction = tangent @ np.random.default_rng(7).standard_normal(tangent.shape[1])
         q_offset = project(q + OFFSET * (1.0 + np.abs(q).max()) * direction / np.abs(direction).max())
         G = G if q_offset is None else constraint_jacobian(q_offset)
-    free = _null_space(G[rigidity_constraints]) if rigidity_constraints else np.eye(system.n)
+    free = null_space_qr(G[rigidity_constraints], SOLVED_RTOL) if rigidity_constraints else np.eye(system.n)
     rows = G[joint_constraints] @ free
-    length = np.linalg.norm(rows, axis=1)
-    rows = rows / np.where(length > 0, length, 1.0)[:, None]
-    _, R, order = qr(rows.T, mode="economic", pivoting=True)
-    sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK).sum())
-    return tuple(sorted(joint_constraints[i] for i in order[rank:]))
-
-
-def dependent_rows(rows: np.ndarray) -> tuple[int, ...]:
-    """Return a minimal set of linearly dependent rows by pivoted QR; the remaining rows are best conditioned."""
-    if not rows.size or not np.all(np.isfinite(rows)):
-        return ()
-    length = np.linalg.norm(rows, axis=1)
-    _, R, order = qr((rows / np.where(length > 0, length, 1.0)[:, None]).T, mode="economic", pivoting=True)
-    sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK).sum())
-    return tuple(sorted(int(i) for i in order[rank:]))
-
-
-def _null_space(rows: np.ndarray) -> np.ndarray:
-    """Return a basis of the null space as columns."""
-    if not rows.shape[0]:
-        return np.eye(rows.shape[1])
-    Q, R, _ = qr(rows.T, pivoting=True)  # about ten times faster than an SVD
-    sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK * sizes.max(initial=0.0)).sum())
-    return np.asarray(Q[:, rank:])
+    return tuple(joint_constraints[i] for i in dependent_rows(rows))

@@ -12,6 +12,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
+from livens.models.linalg import EXACT_RTOL, equilibration, left_null_space
 from livens.types import FloatArray
 from livens.validation import check_array, check_vector
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 #: Relative tolerance of algebraic residuals, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
-
-#: Relative rank tolerance of the singular values of E, with respect to the largest one.
-RANK_TOLERANCE = 1e-12
 
 
 def check_initial_state(
@@ -95,19 +93,19 @@ def projection_derivatives(
     """Return the derivatives of the projected initial state with respect to x0 and k, at a consistent state."""
     n, linearization = model.n, _linearization_function(model)(x, t, k)
     assert linearization is not None  # checked before
-    left_kernel = _left_null_space(linearization.E)
+    left_kernel = left_null_space(linearization.E, scale_columns=True)
     if not len(left_kernel):
         return np.eye(n), np.zeros((n, k.size))
     d = model.descriptor
-    scaled_rows, columns = _equilibration(linearization.E)
+    scaled_rows, columns = equilibration(linearization.E)
     xdot = (
         columns
         * np.linalg.lstsq(
-            scaled_rows[:, None] * linearization.E * columns, scaled_rows * linearization.f, rcond=RANK_TOLERANCE
+            scaled_rows[:, None] * linearization.E * columns, scaled_rows * linearization.f, rcond=EXACT_RTOL
         )[0]
     )
     df_dk = np.array(ca.Function("f", [d.x, d.xdot, d.t, d.k], [-ca.jacobian(d.residual, d.k)])(x, xdot, t, k))
-    kernel = _left_null_space(linearization.E.T).T
+    kernel = left_null_space(linearization.E.T, scale_columns=True).T
     is_solvable = np.linalg.matrix_rank(left_kernel @ linearization.jacobian @ kernel) == len(left_kernel)
     directions = kernel if is_solvable else np.eye(n)
     inverse = directions @ _pseudo_inverse(left_kernel, linearization.jacobian, directions) @ left_kernel
@@ -139,8 +137,8 @@ def _linearization_function(model: PortHamiltonian) -> Callable[..., Linearizati
         E, f, tolerance = (np.array(value) for value in terms_function(x, t, k))
         if not all(np.all(np.isfinite(value)) for value in (E, f, tolerance)):
             return None
-        rows, columns = _equilibration(E)
-        xdot = columns * np.linalg.lstsq(rows[:, None] * E * columns, rows * f.ravel(), rcond=RANK_TOLERANCE)[0]
+        rows, columns = equilibration(E)
+        xdot = columns * np.linalg.lstsq(rows[:, None] * E * columns, rows * f.ravel(), rcond=EXACT_RTOL)[0]
         # the null space of E depends on x: d(w^T f) = w^T d(f - E x')
         jacobian = np.array(jacobian_function(x, xdot, t, k))
         return Linearization(E, f.ravel(), jacobian, tolerance.ravel() + TOLERANCE * np.abs(jacobian) @ np.abs(x))
@@ -148,33 +146,9 @@ def _linearization_function(model: PortHamiltonian) -> Callable[..., Linearizati
     return linearize
 
 
-def _equilibration(E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column factors that equilibrate E, so that small masses keep their rank."""
-    rows, columns = np.ones(E.shape[0]), np.ones(E.shape[1])
-    for _ in range(3):
-        scaled = np.abs(rows[:, None] * E * columns)
-        rows /= np.where(scaled.any(axis=1), scaled.max(axis=1), 1.0)
-        scaled = np.abs(rows[:, None] * E * columns)
-        columns /= np.where(scaled.any(axis=0), scaled.max(axis=0), 1.0)
-    return rows, columns
-
-
-def _left_null_space(E: np.ndarray) -> np.ndarray:
-    """Return a basis of the left null space of E as rows; zero rows of E contribute unit vectors."""
-    is_zero = ~E.any(axis=1)
-    nonzero = np.flatnonzero(~is_zero)
-    if not nonzero.size:
-        return np.eye(E.shape[0])
-    rows, columns = _equilibration(E)
-    U, values, _ = np.linalg.svd(rows[nonzero, None] * E[nonzero] * columns)
-    null = np.zeros((nonzero.size - int((values > RANK_TOLERANCE).sum()), E.shape[0]))
-    null[:, nonzero] = (rows[nonzero, None] * U[:, nonzero.size - null.shape[0] :]).T
-    return np.vstack([np.eye(E.shape[0])[is_zero], null / np.abs(null).max(axis=1, initial=0.0, keepdims=True)])
-
-
 def _worst_violation(model: PortHamiltonian, linearization: Linearization) -> tuple[str, float] | None:
     """Return the label and residual of the worst violated algebraic equation, or None."""
-    left_kernel = _left_null_space(linearization.E)
+    left_kernel = left_null_space(linearization.E, scale_columns=True)
     residual, tolerance = left_kernel @ linearization.f, np.abs(left_kernel) @ linearization.tolerance
     violated = np.abs(residual) > tolerance
     if not violated.any():
@@ -196,8 +170,8 @@ def _project(
         for _ in range(50):
             if linearization is None or not np.all(np.isfinite(linearization.jacobian)):
                 break
-            left_kernel = _left_null_space(linearization.E)
-            directions = _left_null_space(linearization.E.T).T if algebraic_only else np.eye(model.n)
+            left_kernel = left_null_space(linearization.E, scale_columns=True)
+            directions = left_null_space(linearization.E.T, scale_columns=True).T if algebraic_only else np.eye(model.n)
             step = (
                 directions
                 @ _pseudo_inverse(left_kernel, linearization.jacobian, directions)
@@ -216,5 +190,5 @@ def _pseudo_inverse(rows: np.ndarray, jacobian: np.ndarray, directions: np.ndarr
     """Return the pseudo-inverse of ``rows jacobian directions``, with a rank tolerance relative to its terms."""
     U, values, Vt = np.linalg.svd(rows @ jacobian @ directions, full_matrices=False)
     size = (np.abs(rows) @ np.abs(jacobian) @ np.abs(directions)).max(initial=0.0)
-    inverse = np.where(values > RANK_TOLERANCE * size, 1.0 / np.where(values > 0, values, 1.0), 0.0)
+    inverse = np.where(values > EXACT_RTOL * size, 1.0 / np.where(values > 0, values, 1.0), 0.0)
     return np.asarray((Vt.T * inverse) @ U.T)

@@ -11,6 +11,7 @@ import numpy as np
 
 from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.parameters import Parameters, ParameterTable
+from livens.models.linalg import numerical_rank
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.port_relations import ZERO_TOLERANCE, PortRelations, parse_relations
 from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHStructure, sample_points
@@ -176,7 +177,7 @@ def _left_null_space(matrix: np.ndarray, *terms: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the left null space as columns, up to the roundoff of the terms of the matrix."""
     U, values, _ = np.linalg.svd(matrix)
     size = max((np.abs(term).max(initial=0.0) for term in terms), default=0.0)
-    return np.asarray(U[:, int((values > ZERO_TOLERANCE * size).sum()) :])
+    return np.asarray(U[:, numerical_rank(values, ZERO_TOLERANCE, size) :])
 
 
 def _split_solvable(s: PHStructure, relations: PortRelations) -> tuple[PortRelations, int]:

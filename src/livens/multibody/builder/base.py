@@ -15,6 +15,7 @@ from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.couplings import Coupling
 from livens.multibody.force_outputs import ForceOutputs
+from livens.multibody.inputs import Input
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_stops import JointStop
@@ -36,7 +37,13 @@ class ModelBase:
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
-        self.gravity = None if gravity is None else np.atleast_1d(check_array("gravity", gravity))[: self.dimension]
+        acceleration = None if gravity is None else np.atleast_1d(check_array("gravity", gravity))
+        if planar and acceleration is not None and acceleration.shape == (3,) and acceleration[2]:
+            raise InputError(
+                f"a planar mechanism moves in the x-y plane: gravity {gravity!r} has a component along z, which has no "
+                "effect. Give gravity in the plane, such as [0, -9.81]"
+            )
+        self.gravity = None if acceleration is None else acceleration[: self.dimension]
         if self.gravity is not None and self.gravity.shape != (self.dimension,):
             raise InputError(f"gravity must be a vector of {self.dimension} numbers, got {gravity!r}")
         self.redundant = redundant
@@ -56,6 +63,9 @@ class ModelBase:
         #: Outputs of force elements, with the names of the elements.
         self._force_outputs: list[tuple[str, ForceOutputs]] = []
         self._flexible_elements: list[Element] = []  # beams, trusses, plates
+        self._inputs: dict[str, Input] = {}
+        #: Joints with the elements that depend on their continuous angle.
+        self._angle_branches: list[tuple[Joint, Element]] = []
         self._initial_conditions: list[InitialCondition] = []
         self._distance_constraints: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force
@@ -105,6 +115,7 @@ class ModelBase:
             self._rigid_contacts,
             self._resolved_outputs,
             self._user_outputs,
+            self._inputs,
         )
         if name == "ground" or any(name in container for container in (*containers, *more_containers)):
             raise InputError(f"there is a '{name}' already")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,17 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.multibody.builder.forces import ForceMethods, constant
+from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.inputs import Law, TimeLaw, time_law
 from livens.multibody.joint import Joint
-from livens.multibody.pid import integrator_body, integrator_constraint, pid_force, wrapped_error
+from livens.multibody.joint_forces import ZERO_BRANCH
+from livens.multibody.pid import integrator_body, integrator_constraint, pid_force
 from livens.multibody.sampled_controller import SampledController, command_element
-from livens.types import ModelFunction, ScalarLike
-from livens.validation import check_array, check_nonnegative, check_number, check_positive
+from livens.types import ModelFunction
+from livens.validation import check_array, check_nonnegative, check_positive
 
 if TYPE_CHECKING:
-    from livens.expressions.parameters import ParameterNamespace
+    pass
 
 
 class ControlMethods(ForceMethods):
@@ -37,7 +40,7 @@ class ControlMethods(ForceMethods):
     ) -> Element:
         """Add a PD controller of a joint: ``kp (reference - angle) + kd (reference_rate - rate) + feedforward``.
 
-        The error of an angle is within half a turn. The result is ``name.torque`` (N m) or ``name.force`` (N).
+        Angles are continuous over revolutions. The result is ``name.torque`` (N m) or ``name.force`` (N).
 
         Parameters
         ----------
@@ -64,11 +67,15 @@ class ControlMethods(ForceMethods):
         name = name or self._default_name(joint, "controller")
         coordinate = "angle" if isinstance(joint, Joint) and joint.joint_type.angle else "slide"
         self._require_coordinate(name, joint, coordinate)
-        laws = _time_functions(name, reference=reference, reference_rate=reference_rate, feedforward=feedforward)
+        laws = _time_laws(name, reference=reference, reference_rate=reference_rate, feedforward=feedforward)
         gains = dict(stiffness=_gain(name, "proportional gain kp", kp), damping=_gain(name, "derivative gain kd", kd))
-        law = _pd_law(*laws, coordinate == "angle")
+        law = _pd_law(*(timed.function for timed in laws))
         key = "torque" if coordinate == "angle" else "force"
-        return self.motor(joint, parameters=gains, name=name, **{key: law})
+        parameters = functools.reduce(operator.or_, (timed.parameters for timed in laws), gains)
+        element = self.motor(joint, parameters=parameters, name=name, **{key: law})
+        for timed in laws:
+            self._register_inputs(element, timed.inputs)
+        return element
 
     def pid(
         self,
@@ -84,7 +91,7 @@ class ControlMethods(ForceMethods):
     ) -> Element:
         """Add a PID controller of a joint, in continuous time: that of `pd` plus `ki` times the integrated error.
 
-        The error of an angle is within half a turn. Results: ``name.integral`` (rad s or m s), and ``name.torque``
+        Angles are continuous over revolutions. Results: ``name.integral`` (rad s or m s), and ``name.torque``
         (N m) or ``name.force`` (N).
 
         Parameters
@@ -114,25 +121,29 @@ class ControlMethods(ForceMethods):
         name = name or self._default_name(joint, "controller")
         rotational = isinstance(joint, Joint) and joint.joint_type.angle
         self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        reference_law, *other_laws = _time_functions(
-            name, reference=reference, reference_rate=reference_rate, feedforward=feedforward
-        )
-        gains = dict(
+        laws = _time_laws(name, reference=reference, reference_rate=reference_rate, feedforward=feedforward)
+        functions = [timed.function for timed in laws]
+        gains: dict[str, Any] = dict(
             stiffness=_gain(name, "proportional gain kp", kp),
             damping=_gain(name, "derivative gain kd", kd),
             integral=_gain(name, "integral gain ki", ki),
         )
+        parameters = functools.reduce(operator.or_, (timed.parameters for timed in laws), gains)
+        if rotational:
+            parameters["angle_branch"] = ZERO_BRANCH
         self._claim_name(name)
         body = integrator_body(f"{name} integral")
         element = joint.force_element(
             name,
-            gains,
+            parameters,
             extra_coordinates=body.coordinates,
-            forces=pid_force(joint.a, joint.b, _pd_law(reference_law, *other_laws, rotational), rotational),
-            velocity_constraints=integrator_constraint(joint.a, joint.b, reference_law, rotational),
+            forces=pid_force(joint.a, joint.b, _pd_law(*functions), rotational),
+            velocity_constraints=integrator_constraint(joint.a, joint.b, functions[0], rotational),
             constraint_names=["integral"],
         )
         self._add_force_element(name, element)
+        for timed in laws:
+            self._register_inputs(element, timed.inputs)
         self._integrator_states[name] = body, "rad s" if rotational else "m s"
         return self._register_joint_output(joint, rotational, element)
 
@@ -193,11 +204,9 @@ class ControlMethods(ForceMethods):
         )
 
 
-def _time_functions(name: str, **values: object) -> list[ModelFunction]:
-    """Return functions of time; numbers become constant functions."""
-    return [
-        x if callable(x) else constant(check_number(f"{name}: the {argument}", x)) for argument, x in values.items()
-    ]
+def _time_laws(name: str, **values: Any) -> list[TimeLaw]:
+    """Return numbers, functions of time and inputs as laws; their parameters have the names of the arguments."""
+    return [time_law(f"{name}: the {argument}", value, argument) for argument, value in values.items()]
 
 
 def _gain(name: str, argument: str, value: float | str) -> float:
@@ -205,16 +214,12 @@ def _gain(name: str, argument: str, value: float | str) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def _pd_law(
-    reference: ModelFunction, reference_rate: ModelFunction, feedforward: ModelFunction, rotational: bool
-) -> ModelFunction:
-    """Return the PD law, a function of time, joint coordinate and rate, with gains in k."""
+def _pd_law(reference: Law, reference_rate: Law, feedforward: Law) -> Law:
+    """Return the PD law, a function of time, joint coordinate, rate and parameters, with gains in k."""
 
-    def law(t: ScalarLike, value: ScalarLike, speed: ScalarLike, k: ParameterNamespace) -> Any:
+    def law(t: Any, position: Any, rate: Any, k: Any) -> Any:
         return (
-            k.stiffness * wrapped_error(reference(t) - value, rotational)
-            + k.damping * (reference_rate(t) - speed)
-            + feedforward(t)
+            k.stiffness * (reference(t, k) - position) + k.damping * (reference_rate(t, k) - rate) + feedforward(t, k)
         )
 
     return law

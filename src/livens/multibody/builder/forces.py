@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody import bushings, joint_forces, loads, point_forces
@@ -17,7 +16,9 @@ from livens.multibody.body import Body, parse_point
 from livens.multibody.body_elements import AttachmentPoint
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
+from livens.multibody.inputs import Input, Law, TimeLaw, check_joint_law, joint_law, time_law
 from livens.multibody.joint import Joint
+from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.joint_stops import JointStop
 from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
@@ -161,7 +162,7 @@ class ForceMethods(ModelBase):
         return element
 
     def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest_angle: float = 0.0) -> Element:
-        """Add a torsion spring in a joint, with the angle within half a turn of the rest angle.
+        """Add a torsion spring in a joint; its angle is continuous over any number of revolutions.
 
         The result is ``name.torque`` in N m.
 
@@ -184,6 +185,7 @@ class ForceMethods(ModelBase):
         parameters = dict(
             stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
             rest=check_number(f"{name}: rest", rest_angle),
+            angle_branch=ZERO_BRANCH,
         )
         self._require_coordinate(name, joint, "angle")
         element = joint.force_element(
@@ -219,8 +221,8 @@ class ForceMethods(ModelBase):
         self,
         joint: Joint,
         *,
-        torque: ModelFunction | float | None = None,
-        force: ModelFunction | float | None = None,
+        torque: ModelFunction | float | Input | None = None,
+        force: ModelFunction | float | Input | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         name: str = "",
     ) -> Element:
@@ -233,10 +235,10 @@ class ForceMethods(ModelBase):
         joint : Joint
             Joint with an angle (`torque`) or a displacement (`force`).
         torque : float or callable, optional
-            Torque in N m: a number or ``law(t, angle, rate)``, with parameters ``law(t, angle, rate, k)``. The angle is
-            within half a turn of the reference configuration.
+            Torque in N m: a number, an `input`, or a function of some of ``t``, ``angle``, ``rate`` and ``k`` (the
+            parameters). The angle is continuous over revolutions and zero in the reference configuration.
         force : float or callable, optional
-            Force in N: a number or ``law(t, position, velocity)``, with parameters ``law(t, position, velocity, k)``.
+            Force in N: a number, an `input`, or a function of some of ``t``, ``position``, ``velocity`` and ``k``.
         parameters : mapping of str to float, optional
             Parameters of the law.
         name : str, optional
@@ -254,18 +256,75 @@ class ForceMethods(ModelBase):
         """
         if (torque is None) == (force is None):
             raise InputError("a motor needs either a torque or a force")
-        name = name or self._default_name(joint, "motor")
-        self._require_coordinate(name, joint, "angle" if torque is not None else "slide")
-        value = torque if torque is not None else force
-        law = value if callable(value) else constant(check_number(f"{name}: the law", value))
-        motor_forces = joint_forces.motor(joint.a, joint.b, law, bool(parameters), torque is not None)
+        name, rotational = name or self._default_name(joint, "motor"), torque is not None
+        self._require_coordinate(name, joint, "angle" if rotational else "slide")
+        value, law_parameters = torque if rotational else force, dict(parameters or {})
+        inputs, uses_angle = dict[str, Input](), False
+        if callable(value):
+            law = joint_law(value, bool(law_parameters))
+            uses_angle = check_joint_law(f"{name}: the law", value, law_parameters) and rotational
+        else:
+            timed = time_law(f"{name}: the law", value, "command")
+            law, inputs, law_parameters = _time_only(timed.function), timed.inputs, law_parameters | timed.parameters
+        if uses_angle:
+            law_parameters["angle_branch"] = ZERO_BRANCH
+        motor_forces = joint_forces.motor(joint.a, joint.b, law, rotational)
         element = self._add_force_element(
-            name, joint.force_element(name, dict(parameters or {}), forces=motor_forces), "motor", joint
+            name, joint.force_element(name, law_parameters, forces=motor_forces), "motor", joint
         )
-        return self._register_joint_output(joint, torque is not None, element)
+        self._register_inputs(element, inputs)
+        return self._register_joint_output(joint, rotational, element)
+
+    def _register_inputs(self, element: Element, inputs: Mapping[str, Input]) -> None:
+        """Register the inputs that a new element reads."""
+        for parameter, declared in inputs.items():
+            declared.uses.append((element, parameter))
+
+    def input(self, name: str, value: Any = 0.0) -> Input:
+        """Declare an input: a torque, force or motion that is set from outside during a run.
+
+        Pass the input to motors, drives, wrenches and controllers in place of a number or of a function of time. Set
+        it by ``step.step(state, inputs={name: value})``, or for a whole run by ``simulate(inputs={name: values})``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the input.
+        value : float or array_like, default 0
+            Value before the first change, in the unit of its use; its shape is that of the input.
+
+        Returns
+        -------
+        Input
+            Input, to be passed to force elements.
+
+        Raises
+        ------
+        InputError
+            If the name is in use, or `value` is not finite.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+        >>> shoulder = mb.revolute("shoulder", mb.ground, arm, at=arm.a, axis="y")
+        >>> drive = mb.motor(shoulder, torque=mb.input("torque"))
+        >>> step = lv.prepare(mb.problem("arm", h=0.01, t_end=1.0))
+        >>> state = step.start()
+        >>> for _ in range(10):
+        ...     state = step.step(state, inputs={"torque": -4.905})  # the weight of the arm
+        >>> bool(abs(state.v).max() < 1e-12)
+        True
+        """
+        self._claim_name(name)
+        declared = self._inputs[name] = Input(name, check_array(f"{name}: the value", value))
+        return declared
 
     def _register_joint_output(self, joint: Joint, rotational: bool, element: Element) -> Element:
-        """Register the output of a force element in a joint."""
+        """Register the output of a force element in a joint, and the branch of its angle."""
+        if "angle_branch" in element.parameters.values:
+            self._angle_branches.append((joint, element))
         self._force_outputs.append((element.name, JointForceOutputs(element, joint, rotational)))
         return element
 
@@ -314,13 +373,17 @@ class ForceMethods(ModelBase):
         ((quantity, law),) = laws.items()
         name, rotational = name or self._default_name(joint, "drive"), quantity in ("angle", "rate")
         self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        law = law if callable(law) else constant(check_number(f"{name}: the law", law))
+        timed = time_law(f"{name}: the law", law, "command")
+        law = timed.function
         if quantity in ("angle", "position"):
             constraint = joint_forces.angle_drive if rotational else joint_forces.displacement_drive
             functions: dict[str, Any] = dict(constraints=constraint(joint.a, joint.b, law))
         else:
             functions = dict(velocity_constraints=joint_forces.rate_drive(joint.a, joint.b, law, rotational))
-        element = self._add_force_element(name, joint.force_element(name, {}, constraint_names=[quantity], **functions))
+        element = self._add_force_element(
+            name, joint.force_element(name, timed.parameters, constraint_names=[quantity], **functions)
+        )
+        self._register_inputs(element, timed.inputs)
         self._drives.append((element, "N m" if rotational else "N"))
         return element
 
@@ -347,8 +410,7 @@ class ForceMethods(ModelBase):
         joint : Joint
             Joint with one rotation or one translation.
         lower, upper : float, optional
-            Limits in rad or m, measured from the reference configuration. For rotations both are required and must be
-            less than one turn apart.
+            Limits in rad or m, measured from the reference configuration. Angles are continuous over revolutions.
         stiffness : float
             Spring stiffness beyond the limits, in N m/rad or N/m.
         damping : float, default 0
@@ -365,24 +427,26 @@ class ForceMethods(ModelBase):
         Raises
         ------
         InputError
-            If a limit is missing, the range is empty or a full turn, or `restitution` is not between 0 and 1.
+            If no limit is given, the range is empty, or `restitution` is not between 0 and 1.
         """
         rotational = isinstance(joint, Joint) and joint.joint_type.angle
         self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        if (lower is None and upper is None) or (rotational and (lower is None or upper is None)):
-            raise InputError(
-                f"{name}: a limit needs {'both ends, lower and upper' if rotational else 'lower or upper'}"
-            )
-        parameters = {
+        if lower is None and upper is None:
+            raise InputError(f"{name}: a limit needs lower or upper")
+        parameters: dict[str, Any] = {
             side: check_number(f"{name}: {side}", limit)
             for side, limit in dict(lower=lower, upper=upper).items()
             if limit is not None
         }
         range_ = parameters.get("upper", np.inf) - parameters.get("lower", -np.inf)
-        if not range_ > 0 or (rotational and range_ >= 2 * np.pi):
-            raise InputError(f"{name}: lower must be below upper, for an angle by less than one turn")
+        if not range_ > 0:
+            raise InputError(f"{name}: lower must be below upper")
+        if rotational and restitution is not None and (len(parameters) < 2 or range_ >= 2 * np.pi):
+            raise InputError(f"{name}: a hard stop of an angle needs both ends, less than one turn apart")
         arguments = joint.a, joint.b, rotational, tuple(parameters), restitution is not None
         parameters["stiffness"] = check_nonnegative(f"{name}: the stiffness", stiffness)
+        if rotational:
+            parameters["angle_branch"] = ZERO_BRANCH
         functions: dict[str, Any] = dict(potential=bushings.limit_potential(*arguments))
         if check_nonnegative(f"{name}: the damping", damping):
             parameters["viscosity"] = float(damping)
@@ -633,21 +697,19 @@ class ForceMethods(ModelBase):
         self._check_body(name, body)
         if body.element is None or (force is None and torque is None):
             raise InputError(f"{name}: a wrench needs a force or a torque on a body")
+        laws: dict[str, TimeLaw] = {}
         elements: dict[str, Element] = {}  # both elements are checked before one is added
         if force is not None:
-            law = force if callable(force) else constant(check_array(f"{name}: force", force, (self.dimension,)))
+            laws["force"] = law = time_law(f"{name}: force", force, "command", (self.dimension,))
             local_position = None if at is None else body.to_local(parse_point(name, at, self.dimension))
             elements["force"] = loads.force(body.element, law, at=local_position, frame=frame)
         if torque is not None:
             size = 1 if self.dimension == 2 else 3
-            torque_vector = None if callable(torque) else np.atleast_1d(check_array(f"{name}: torque", torque))
-            if torque_vector is not None and torque_vector.shape != (size,):
-                raise InputError(f"{name}: torque must be {size} numbers, got {torque!r}")
-            elements["torque"] = loads.torque(
-                body.element, torque if torque_vector is None else constant(torque_vector)
-            )
+            laws["torque"] = law = time_law(f"{name}: torque", torque, "command", (size,))
+            elements["torque"] = loads.torque(body.element, law)
         for quantity, element in elements.items():
             self._add_force_element(name if quantity == next(iter(elements)) else f"{name} torque", element)
+            self._register_inputs(element, laws[quantity].inputs)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
 
     def observe(self, name: str, expression: ModelFunction) -> None:
@@ -678,10 +740,6 @@ def _spatial_matrix(context: str, value: Any) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=256)
-def _constant_function(values: tuple[float, ...], scalar: bool) -> ModelFunction:
-    return lambda *_: values[0] if scalar else m.array(list(values))
-
-
-def constant(value: ArrayLike | float) -> ModelFunction:
-    """Return a constant law; equal values share one function, so that elements share their code."""
-    return _constant_function(tuple(np.atleast_1d(value).tolist()), np.ndim(value) == 0)
+def _time_only(law: Law) -> Law:
+    """Return a law of ``(t, k)`` as a law in a joint."""
+    return lambda t, coordinate, rate, k: law(t, k)

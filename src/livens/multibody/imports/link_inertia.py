@@ -27,11 +27,13 @@ class LinkInertia:
 
 
 def sum_inertias(inertias: Iterable[LinkInertia]) -> LinkInertia | None:
-    """Return the inertia of a rigid assembly; None without mass."""
-    parts = [part for part in inertias if part.mass > 0]
+    """Return the inertia of a rigid assembly; None without mass. Parts may have an inertia and no mass."""
+    parts = [part for part in inertias if part.mass > 0 or part.tensor.any()]
     if len(parts) <= 1:
         return parts[0] if parts else None
     total = sum(part.mass for part in parts)
+    if not total > 0:
+        return LinkInertia(0.0, parts[0].centre, sum((part.tensor for part in parts), np.zeros((3, 3))))
     centre = sum((part.mass * part.centre for part in parts), np.zeros(3)) / total
     tensor = np.zeros((3, 3))
     for part in parts:

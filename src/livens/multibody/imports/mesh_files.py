@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from livens.errors import InputError
 from livens.scene.mesh import TriangleMesh, load_mesh
+from livens.validation import check_readable_path
 
 
 class MeshFiles:
@@ -39,7 +40,7 @@ class MeshFiles:
         raise InputError(f"'{name[:80]}' was not found: pass packages={{'{package}': folder}}")
 
     def mesh(self, name: str) -> TriangleMesh:
-        path = self.find(name)
+        path = check_readable_path(self.find(name))
         if path not in self._cache:
             self._cache[path] = load_mesh(path)
         return self._cache[path]

@@ -20,9 +20,9 @@ _UNSUPPORTED = ("replicate", "attach", "composite", "flexcomp", "plugin")
 _SWITCHES = ("constraint", "equality", "frictionloss", "passive", "spring", "damper", "actuation")
 
 
-def read_mjcf(path: Path) -> RobotDescription:
+def read_mjcf(path: Path, strict: bool = True, actuators: bool = True) -> RobotDescription:
     """Read the robot description of an MJCF file at its reference pose."""
-    root = read_with_includes(path)
+    root = read_with_includes(path, strict)
     reader = _Reader(root, Settings(root), path.parent)
     for world in root.children_with_tag("worldbody"):
         reader._read_body_content(world, None, RigidTransform(), None)
@@ -31,7 +31,7 @@ def read_mjcf(path: Path) -> RobotDescription:
     if reader.settings.total_mass > 0 and total > 0:
         for link in robot.links.values():
             link.mass = None if link.mass is None else link.mass.scaled(reader.settings.total_mass / total)
-    read_equality_and_actuators(root, reader.settings, robot, reader.sites, reader.joint_ref)
+    read_equality_and_actuators(root, reader.settings, robot, reader.sites, reader.joint_ref, actuators)
     robot.notes += ignored_content(root.document)
     return robot
 
@@ -39,7 +39,8 @@ def read_mjcf(path: Path) -> RobotDescription:
 class _Reader:
     def __init__(self, root: XmlNode, settings: Settings, folder: Path) -> None:
         self.settings = settings
-        self.robot = RobotDescription(root.text("model", "MuJoCo model"), _gravity(root))
+        self.robot = RobotDescription(root.text("model", "MuJoCo model"), _gravity(root), fluid=_fluid(root))
+        self.robot.balances_inertia = settings.balances_inertia
         self.geoms = Geoms(settings, MeshFiles(folder), self.robot.notes)
         #: Sites by name: link and pose in the link.
         self.sites: dict[str, tuple[str | None, RigidTransform]] = {}
@@ -55,6 +56,8 @@ class _Reader:
         childclass = node.get("childclass") or childclass
         for child in node.children_with_tag("geom"):
             self.settings.apply_defaults(child, childclass)
+            if any(self.robot.fluid) and child.choice("fluidshape", "none", ("none", "ellipsoid")) == "ellipsoid":
+                child.refuse("the ellipsoid model of a fluid is not supported")
             mass, visuals = self.geoms.read_geom(child)
             if mass is not None:
                 self._geom_inertias.setdefault(name, []).append(mass.transformed(pose.position, pose.rotation))
@@ -90,9 +93,10 @@ class _Reader:
         name = node.get("name") or f"body {len(robot.links) + 1}"
         if name in robot.links or name == "world":
             raise node.error("there are two bodies of this name")
-        if node.number("gravcomp", 0.0) or node.choice("mocap", "false", ("false", "true")) == "true":
-            raise node.error("gravcomp and mocap are not supported")
+        if node.choice("mocap", "false", ("false", "true")) == "true":
+            robot.notes.append(f"the mocap body '{name}' stays where it is")
         link = Link(name, parent.name if parent is not None else None, pose @ self.settings.pose(node), node)
+        link.gravity_compensation = node.number("gravcomp", 0.0)
         robot.links[name] = link
         self._read_body_content(node, link, RigidTransform(), childclass)
 
@@ -127,7 +131,7 @@ class _Reader:
             dof.axis = node.direction("axis", (0.0, 0.0, 1.0))
         spring = node.numbers("springdamper", 2, np.zeros(2))
         if spring.any():
-            raise node.error("springdamper is not supported: give stiffness and damping")
+            node.refuse("springdamper is not supported: give stiffness and damping")
         convert = settings.angle if is_rotational else float
         reference = convert(node.number("ref", 0.0))
         dof.stiffness, dof.damping = node.not_negative("stiffness", 0.0), node.not_negative("damping", 0.0)
@@ -154,17 +158,26 @@ def _gravity(root: XmlNode) -> np.ndarray:
     gravity = np.array([0.0, 0.0, -9.81])
     for option in root.children_with_tag("option"):
         gravity = option.numbers("gravity", 3, gravity)
-        for name, count in dict(density=1, viscosity=1).items():
-            if option.numbers(name, count, np.zeros(1)).any():
-                raise option.error(f"forces of a fluid ({name}) are not supported")
-        option.get("wind")  # acts through a fluid only
         for flag in option.children_with_tag("flag"):
             if flag.choice("gravity", "enable", ("enable", "disable")) == "disable":
                 gravity = np.zeros(3)
             for name in _SWITCHES:
                 if flag.choice(name, "enable", ("enable", "disable")) == "disable":
-                    raise flag.error(f"{name} is switched off, which is not supported: remove the flag from the file")
+                    if name == "constraint" and not list(root.children_with_tag("equality")):
+                        continue  # contacts and limits do not act here either
+                    flag.refuse(f"{name} is switched off, which is not supported: remove the flag from the file")
     return gravity
+
+
+def _fluid(root: XmlNode) -> tuple[float, float]:
+    """Return density and viscosity of the surrounding fluid."""
+    density, viscosity, wind = 0.0, 0.0, np.zeros(3)
+    for option in root.children_with_tag("option"):
+        density, viscosity = option.not_negative("density", density), option.not_negative("viscosity", viscosity)
+        wind = option.numbers("wind", 3, wind)
+        if (density or viscosity) and wind.any():
+            option.refuse("a fluid with wind is not supported")
+    return density, viscosity
 
 
 def _read_inertial(node: XmlNode, settings: Settings) -> LinkInertia | None:
@@ -178,8 +191,6 @@ def _read_inertial(node: XmlNode, settings: Settings) -> LinkInertia | None:
         tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     else:
         tensor = np.diag(diagonal)
-    if mass == 0:
-        if tensor.any():
-            raise node.error("it has an inertia and no mass")
+    if mass == 0 and not tensor.any():
         return None
     return LinkInertia(mass, np.zeros(3), tensor).transformed(pose.position, pose.rotation)

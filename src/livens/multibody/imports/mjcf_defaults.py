@@ -11,14 +11,16 @@ from livens.errors import InputError, suggestion
 from livens.multibody.imports.orientations import align_z, from_axis_angle, from_euler, from_quaternion
 from livens.multibody.imports.robot_description import RigidTransform
 from livens.multibody.imports.xml import TrackedDocument, XmlNode, read
+from livens.validation import check_readable_path
 
 _MAX_FILES = 100
-_ACTUATORS = ("general", "motor", "position", "velocity", "damper", "intvelocity", "cylinder", "muscle", "adhesion")
+#: Tags of actuators; all of them set attributes of one default actuator.
+ACTUATORS = ("general", "motor", "position", "velocity", "damper", "intvelocity", "cylinder", "muscle", "adhesion")
 
 
-def read_with_includes(path: Path) -> XmlNode:
+def read_with_includes(path: Path, strict: bool) -> XmlNode:
     """Read the root element of a file with all included files inserted."""
-    root = read(path)
+    root = read(path, strict=strict)
     if root.tag != "mujoco":
         raise root.error("not an MJCF file: its root element is not <mujoco>")
     _include(root, root.document, path.parent, {path.resolve()})
@@ -36,7 +38,7 @@ def _include(node: XmlNode, document: TrackedDocument, folder: Path, included: s
         if file.resolve() in included or len(included) >= _MAX_FILES:
             raise child.error(f"{file.name} is included a second time, or there are too many files")
         try:
-            inner = read(file, document)
+            inner = read(check_readable_path(file), document)
         except InputError as error:
             raise child.error(str(error)) from None
         included.add(file.resolve())
@@ -58,7 +60,7 @@ class Settings:
         self.autolimits = self.compiler_setting("autolimits", "true", ("true", "false")) == "true"
         self.from_geoms = self.compiler_setting("inertiafromgeom", "auto", ("auto", "true", "false"))
         self.compiler_setting("coordinate", "local", ("local",))
-        self.compiler_setting("balanceinertia", "false", ("false",))
+        self.balances_inertia = self.compiler_setting("balanceinertia", "false", ("true", "false")) == "true"
         for name in ("boundmass", "boundinertia"):
             for node in self._compilers:
                 if node.number(name, 0.0):
@@ -101,9 +103,9 @@ class Settings:
         class_name = node.get("class") or childclass or "main"
         if class_name not in self._classes and class_name != "main":
             raise node.error(f"there is no default class '{class_name}'{suggestion(class_name, self._classes)}")
-        tags = (node.tag, *(tag for tag in _ACTUATORS if tag != node.tag)) if node.tag in _ACTUATORS else (node.tag,)
+        tags = ACTUATORS if node.tag in ACTUATORS else (node.tag,)  # all actuators have common defaults
         chain = self._classes.get(class_name, [])
-        node.defaults = tuple(child for tag in tags for owner in chain for child in owner.children_with_tag(tag))
+        node.defaults = tuple(child for owner in chain for child in owner.children_with_tag(*tags))
         return node
 
     # -- poses --------------------------------------------------------------------------------------------------------

@@ -8,15 +8,29 @@ from livens.errors import suggestion
 from livens.multibody.imports.mjcf_defaults import Settings
 from livens.multibody.imports.orientations import from_quaternion
 from livens.multibody.imports.robot_description import (
+    Actuator,
     JointEquality,
     LoopClosure,
-    PositionActuator,
     RigidTransform,
     RobotDescription,
+    TendonEquality,
 )
 from livens.multibody.imports.xml import XmlNode
 
-_NO_BIAS = ("motor", "damper", "adhesion")
+#: Attributes of the laws of actuators.
+_LAW_ATTRIBUTES = (
+    "gaintype",
+    "gainprm",
+    "biastype",
+    "biasprm",
+    "dyntype",
+    "dynprm",
+    "kp",
+    "kv",
+    "dampratio",
+    "timeconst",
+)
+_BIAS_TYPES = ("none", "affine", "muscle", "user")
 _UNSUPPORTED = ("intvelocity", "cylinder", "muscle", "plugin", "dcmotor", "flex", "flexvert", "flexstrain")
 
 
@@ -26,18 +40,69 @@ def read_equality_and_actuators(
     robot: RobotDescription,
     sites: dict[str, tuple[str | None, RigidTransform]],
     joint_ref: dict[str, float],
+    actuators: bool = True,
 ) -> None:
     """Add loop closures, joint equalities and actuators to a robot description, and notes on inactive elements."""
     reader = _EqualityActuatorReader(settings, robot, sites, joint_ref)
+    for section in root.children_with_tag("tendon"):
+        reader.fixed_tendon_terms(section)
     for section in root.children_with_tag("equality"):
         reader.equality(section)
     for section in root.children_with_tag("actuator"):
-        reader.actuators(section)
+        if actuators:
+            reader.actuators(section)
+        else:
+            section.document.mark_read(section)
+            robot.notes.append(f"{len(section.children)} actuators are not imported (actuators=False)")
     for section in root.children_with_tag("tendon"):
         reader.tendons(section)
     for section in root.children_with_tag("deformable"):
         for node in section.children:
             raise node.error("deformable bodies are not supported")
+
+
+class _ActuatorLaw:
+    """Law of an actuator: default classes and the element itself set one gain and one affine bias, in this order."""
+
+    def __init__(self) -> None:
+        self.gain, self.bias, self.unsupported, self.inherits_range = 1.0, [0.0, 0.0, 0.0], "", 0.0
+        self._has_bias = False
+
+    def apply(self, node: XmlNode) -> None:
+        """Apply the attributes of a node, without its defaults."""
+        node_alone = XmlNode(node.tag, node.attributes, node.line, node.document, node.file)
+        for attribute in ("timeconst", "dampratio"):
+            if node_alone.number(attribute, 0.0):
+                self.unsupported = "timeconst and dampratio are not supported: give kv"
+        self.inherits_range = node_alone.number("inheritrange", self.inherits_range)
+        if node.tag == "motor":
+            self.gain, self.bias = 1.0, [0.0, 0.0, 0.0]
+        elif node.tag == "position":
+            self.gain = node_alone.not_negative("kp", self.gain)
+            self.bias = [0.0, -self.gain, -node_alone.not_negative("kv", -self.bias[2])]
+        elif node.tag == "velocity":
+            self.gain = node_alone.not_negative("kv", self.gain)
+            self.bias = [0.0, 0.0, -self.gain]
+        elif node.tag == "damper":  # the damping is proportional to the control
+            self.gain, self.bias = 0.0, [0.0, 0.0, 0.0]
+        elif node.tag == "general":
+            self._apply_general(node_alone)
+
+    def _apply_general(self, node: XmlNode) -> None:
+        if node.choice("dyntype", "none", ("none", "integrator", "filter", "filterexact", "muscle", "user")) != "none":
+            self.unsupported = "actuators with an internal state (dyntype) are not supported"
+        if node.choice("gaintype", "fixed", ("fixed", "affine", "muscle", "user")) != "fixed":
+            self.unsupported = "only actuators with a fixed gain are supported"
+        self.gain = float(node.numbers("gainprm", None, np.array([self.gain]))[0])
+        bias_type = node.choice("biastype", "affine" if self._has_bias or any(self.bias) else "none", _BIAS_TYPES)
+        if bias_type not in ("none", "affine"):
+            self.unsupported = f"actuators of biastype '{bias_type}' are not supported"
+        self._has_bias = bias_type == "affine"
+        values = node.numbers("biasprm", None)
+        if values is not None:
+            self.bias = [*values[:3].tolist(), 0.0, 0.0, 0.0][:3]
+        if not self._has_bias:
+            self.bias = [0.0, 0.0, 0.0]
 
 
 class _EqualityActuatorReader:
@@ -50,20 +115,26 @@ class _EqualityActuatorReader:
     ) -> None:
         self.settings, self.robot, self.sites, self.joint_ref = settings, robot, sites, joint_ref
         self.poses = robot.poses()
+        #: Terms (joint, coefficient) of fixed tendons, by name.
+        self.fixed_tendons: dict[str, tuple[tuple[str, float], ...]] = {}
+        self.tied_tendons: set[str] = set()
         self.scalar_joints = {dof.name for dof in robot.dofs() if dof.dof_type in ("hinge", "slide")}
 
     # -- equality -----------------------------------------------------------------------------------------------------
     def equality(self, section: XmlNode) -> None:
         for number, node in enumerate(section.children):
             name = node.get("name") or f"{node.tag} {number + 1}"
-            if node.tag not in ("connect", "weld", "joint"):
-                raise node.error(f"equality constraints of type '{node.tag}' are not supported")
+            if node.tag not in ("connect", "weld", "joint", "tendon"):
+                node.refuse(f"equality constraints of type '{node.tag}' are not supported")
+                continue
             list(section.children_with_tag(node.tag))
             if node.choice("active", "true", ("true", "false")) == "false":
                 node.document.mark_read(node)
                 self.robot.notes.append(f"the equality '{name}' is inactive and ignored")
             elif node.tag == "joint":
                 self._read_joint_equality(name, node)
+            elif node.tag == "tendon":
+                self._read_tendon_equality(name, node)
             else:
                 self._read_closure(name, node)
 
@@ -84,6 +155,17 @@ class _EqualityActuatorReader:
         self.robot.equalities.append(
             JointEquality(name, follower, leader if ratio else None, ratio, float(coefficients[0]), node)
         )
+
+    def _read_tendon_equality(self, name: str, node: XmlNode) -> None:
+        tendon = node.text("tendon1")
+        if tendon not in self.fixed_tendons:
+            raise node.error(f"'{tendon}' is not a fixed tendon: only equalities of fixed tendons are supported")
+        if node.get("tendon2") is not None:
+            raise node.error("equalities of two tendons are not supported")
+        self.tied_tendons.add(tendon)
+        # the length is that of the reference pose, plus the first coefficient
+        polycoef = node.numbers("polycoef", None, np.zeros(1))
+        self.robot.tendon_equalities.append(TendonEquality(name, self.fixed_tendons[tendon], float(polycoef[0]), node))
 
     def _read_closure(self, name: str, node: XmlNode) -> None:
         is_weld = node.tag == "weld"
@@ -131,55 +213,79 @@ class _EqualityActuatorReader:
 
     # -- actuators ----------------------------------------------------------------------------------------------------
     def actuators(self, section: XmlNode) -> None:
-        unbiased: list[str] = []
+        without_joint: list[str] = []
         for number, node in enumerate(section.children):
             list(section.children_with_tag(node.tag))
             self.settings.apply_defaults(node, None)
             name = node.get("name") or f"actuator {number + 1}"
             if node.tag in _UNSUPPORTED:
-                raise node.error("this type of actuator is not supported")
+                node.refuse("this type of actuator is not supported")
+                continue
             for attribute in ("joint", "jointinparent", "tendon", "site", "refsite", "body", "cranksite", "slidersite"):
                 node.get(attribute)
-            stiffness, damping, offset = self._law(node)
-            if not (stiffness or damping or offset):
-                unbiased.append(name)
-                continue
-            if node.get("joint") is None:
-                raise node.error("an actuator with a bias force is only supported on a joint")
-            joint, gear = self._joint(node, "joint"), float(node.numbers("gear", None, np.ones(1))[0])
-            if not gear or offset or stiffness < 0 or damping < 0:
-                raise node.error("an actuator with a constant bias force, active without control, is not supported")
-            # the force is gear (-stiffness gear position - damping gear rate), with the control at zero
-            target = -self.joint_ref[joint]
-            self.robot.actuators.append(
-                PositionActuator(name, joint, stiffness * gear**2, damping * gear**2, target, node)
+            actuator = self._actuator(name, node)
+            if actuator is not None:
+                self.robot.actuators.append(actuator)
+            else:
+                without_joint.append(name)
+        if without_joint:
+            names = ", ".join(without_joint[:8]) + (
+                f" and {len(without_joint) - 8} more" if len(without_joint) > 8 else ""
             )
-            self.robot.notes.append(f"the actuator '{name}' has the target zero, as its control is zero, see mb.pd")
-        if unbiased:
-            names = ", ".join(unbiased[:8]) + (f" and {len(unbiased) - 8} more" if len(unbiased) > 8 else "")
-            self.robot.notes.append(f"actuators without control apply no force ({names}): add mb.motor to the joints")
+            self.robot.notes.append(f"actuators that do not act in a joint are not imported ({names})")
 
-    def _law(self, node: XmlNode) -> tuple[float, float, float]:
-        """Return stiffness, damping and constant force of an actuator at zero control."""
-        if node.tag in _NO_BIAS:
-            return 0.0, 0.0, 0.0
-        if node.tag == "general":
-            bias_type = node.choice("biastype", "none", ("none", "affine", "muscle", "user"))
-            if bias_type == "none":
-                return 0.0, 0.0, 0.0
-            coefficients = np.zeros(3)
-            bias = node.numbers("biasprm", None, np.zeros(3))[:3]
-            coefficients[: len(bias)] = bias
-            if bias_type != "affine":
-                raise node.error(f"actuators of biastype '{bias_type}' are not supported")
-            return -float(coefficients[1]), -float(coefficients[2]), float(coefficients[0])
-        if node.number("timeconst", 0.0) or node.number("dampratio", 0.0):
-            raise node.error("timeconst and dampratio are not supported: give kv")
-        if node.tag == "velocity":
-            return 0.0, node.not_negative("kv", 1.0), 0.0
-        if node.tag == "position":
-            return node.not_negative("kp", 1.0), node.not_negative("kv", 0.0), 0.0
-        raise node.error("this type of actuator is not supported")
+    def _actuator(self, name: str, node: XmlNode) -> Actuator | None:
+        """Return the actuator of a joint; None without joint, if it applies no force at zero control."""
+        law = _ActuatorLaw()
+        for source in (*reversed(node.defaults), node):  # outermost default class first
+            law.apply(source)
+        for attribute in (
+            *_LAW_ATTRIBUTES,
+            "timeconst",
+            "ctrllimited",
+            "forcelimited",
+            "inheritrange",
+            "actlimited",
+            "actrange",
+        ):
+            node.get(attribute)
+        if law.unsupported:
+            node.refuse(law.unsupported)
+        limited = {
+            attribute: self._range(node, f"{attribute}range", f"{attribute}limited") for attribute in ("ctrl", "force")
+        }
+        joint = node.get("joint") or node.get("jointinparent")
+        if joint is None or joint not in self.scalar_joints:
+            control = 0.0 if limited["ctrl"] is None else float(np.clip(0.0, *limited["ctrl"]))
+            if any(law.bias) or law.gain * control:
+                node.refuse("an actuator that acts without control is only supported on a joint with one coordinate")
+            return None
+        gear = float(node.numbers("gear", None, np.ones(1))[0])
+        if law.inherits_range and limited["ctrl"] is None:
+            ends = next((dof.range for dof in self.robot.dofs() if dof.name == joint), None)
+            if ends is not None:
+                offset = self.joint_ref[joint]
+                middle, radius = (ends[0] + ends[1]) / 2 + offset, (ends[1] - ends[0]) / 2 * law.inherits_range
+                limited["ctrl"] = middle - radius, middle + radius
+        bias = (law.bias[0], law.bias[1], law.bias[2])
+        ranges = limited["ctrl"], limited["force"]
+        return Actuator(name, joint, law.gain, bias, gear, self.joint_ref[joint], *ranges, node)
+
+    def _range(self, node: XmlNode, name: str, switch: str) -> tuple[float, float] | None:
+        """Return the limits of control or force, or None."""
+        ends, limited = node.numbers(name, 2), node.choice(switch, "auto", ("auto", "true", "false"))
+        if ends is None or limited == "false" or (limited == "auto" and not self.settings.autolimits) or not ends.any():
+            return None
+        if not ends[0] < ends[1]:
+            raise node.error(f"{name} must be two numbers, the lower first, got {ends[0]:g} and {ends[1]:g}")
+        return float(ends[0]), float(ends[1])
+
+    def fixed_tendon_terms(self, section: XmlNode) -> None:
+        """Read the terms of fixed tendons."""
+        for node in section.children_with_tag("fixed"):
+            terms = [(self._joint(term, "joint"), term.number("coef", 0.0)) for term in node.children_with_tag("joint")]
+            if node.name:
+                self.fixed_tendons[node.name] = tuple((joint, weight) for joint, weight in terms if weight)
 
     # -- tendons ------------------------------------------------------------------------------------------------------
     def tendons(self, section: XmlNode) -> None:
@@ -188,6 +294,10 @@ class _EqualityActuatorReader:
             self.settings.apply_defaults(node, None)
             for attribute in ("stiffness", "damping", "frictionloss", "armature"):
                 if node.numbers(attribute, None, np.zeros(1)).any():
-                    raise node.error(f"a tendon with {attribute} is not supported: see mb.cable and mb.couple")
-            self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
+                    node.refuse(f"a tendon with {attribute} is not supported: see mb.cable and mb.couple")
+            limits, limited = node.numbers("range", 2), node.choice("limited", "auto", ("auto", "true", "false"))
+            if limits is not None and limited != "false" and limits.any():
+                self.robot.notes.append(f"the limits of the length of the tendon '{node.name}' are ignored")
+            if node.name not in self.tied_tendons:
+                self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
             node.document.mark_read(node)

@@ -46,8 +46,12 @@ class Geoms:
         """Return inertia and visual shapes of a geom in the frame of its body; the inertia is None without mass."""
         geom_type = node.choice("type", "sphere", _TYPES)
         mesh = node.get("mesh")
-        if geom_type in ("hfield", "sdf") or (mesh is not None and geom_type != "mesh"):
-            raise node.error("height fields, distance fields and primitives fitted to meshes are not supported")
+        if geom_type in ("hfield", "sdf"):  # MuJoCo gives neither of them a mass
+            self.notes.append(f"the {geom_type} '{node.name}' is not drawn, and bodies do not collide with it")
+            node.document.mark_read(node)
+            return None, []
+        if mesh is not None and geom_type != "mesh":
+            raise node.error("primitives fitted to meshes are not supported")
         if node.choice("shellinertia", "false", ("false", "true")) == "true":
             raise node.error("shellinertia is not supported: add an <inertial> to the body")
         if geom_type == "mesh":
@@ -141,17 +145,14 @@ class Geoms:
     def _mesh_inertia(self, node: XmlNode, name: str, solid: TriangleMesh) -> LinkInertia:
         asset = self._meshes[name]
         method = asset.choice("inertia", "legacy", ("legacy", "exact", "convex", "shell"))
-        if method in ("convex", "shell"):
-            raise asset.error(f"the mesh inertia '{method}' is not supported: use inertia=\"exact\"")
         if name not in self._mesh_inertias:
             try:
-                inertia, is_star_shaped = mesh_inertia(solid)
+                inertia, is_consistent = mesh_inertia(solid, method)
             except InputError as error:
                 raise node.error(str(error)) from None
-            if method == "legacy" and not is_star_shaped:
+            if not is_consistent:
                 self.notes.append(
-                    f"the mesh '{name}' is not star-shaped about its centre: livens uses its exact volume, MuJoCo "
-                    'overestimates it (inertia="legacy")'
+                    f"the faces of the mesh '{name}' have inconsistent orientations: its mass is doubtful"
                 )
             self._mesh_inertias[name] = inertia
         return self._mesh_inertias[name]

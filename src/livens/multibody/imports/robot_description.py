@@ -93,6 +93,8 @@ class Link:
     mass: LinkInertia | None = None
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, RigidTransform] = field(default_factory=dict)
+    #: Part of the weight that is compensated by a force at the centre of mass.
+    gravity_compensation: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +126,31 @@ class JointEquality:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionActuator:
-    """Position actuator ``stiffness (target - position) - damping rate``, relative to the reference pose."""
+class TendonEquality:
+    """Constant length of a fixed tendon: ``sum weight_i coordinate_i = length``, relative to the reference pose."""
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    length: float
+    node: XmlNode
+
+
+@dataclass(frozen=True, eq=False)
+class Actuator:
+    """Actuator of a joint: the force ``gear (gain u + bias_0 + bias_1 length + bias_2 rate)`` of a control u.
+
+    Length and rate are those of the joint times `gear`; `offset` is the joint coordinate in the reference pose.
+    Control and force (before gearing) are clamped to their ranges.
+    """
 
     name: str
     joint: str
-    stiffness: float
-    damping: float
-    target: float
+    gain: float
+    bias: tuple[float, float, float]
+    gear: float
+    offset: float
+    control_range: tuple[float, float] | None
+    force_range: tuple[float, float] | None
     node: XmlNode
 
 
@@ -147,8 +166,14 @@ class RobotDescription:
     frames: dict[str, RigidTransform] = field(default_factory=dict)
     closures: list[LoopClosure] = field(default_factory=list)
     equalities: list[JointEquality] = field(default_factory=list)
-    actuators: list[PositionActuator] = field(default_factory=list)
+    actuators: list[Actuator] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    #: Replace inertia tensors that violate the triangle inequality (MJCF `balanceinertia`).
+    balances_inertia: bool = False
+    #: Density in kg/m^3 and viscosity in Pa s of the surrounding fluid.
+    fluid: tuple[float, float] = (0.0, 0.0)
+    #: Weighted sums of joint coordinates that are constant.
+    tendon_equalities: list[TendonEquality] = field(default_factory=list)
 
     def poses(self) -> dict[str | None, RigidTransform]:
         """Return the reference poses of all links in the world; parents come first."""

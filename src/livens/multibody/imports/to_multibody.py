@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from livens import math as m
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.multibody import sliding_joint_forces, spherical_joint_forces
+from livens.multibody import body_drag, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
 from livens.multibody.imports.robot_description import (
+    Actuator,
     JointDof,
     JointEquality,
     Link,
     LoopClosure,
     RigidTransform,
     RobotDescription,
+    TendonEquality,
 )
+from livens.multibody.inputs import Input, Law, held_value
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_types import SPATIAL_JOINTS
@@ -66,8 +71,12 @@ class _RigidCluster:
 class MultibodyBuilder:
     """Builder that converts a robot description into an empty mechanism."""
 
-    def __init__(self, mb: Multibody, robot: RobotDescription, limit_stiffness: float | None) -> None:
+    def __init__(
+        self, mb: Multibody, robot: RobotDescription, limit_stiffness: float | None, balances_inertia: bool
+    ) -> None:
         self.mb, self.robot, self.limit_stiffness = mb, robot, limit_stiffness
+        self.balances_inertia = balances_inertia or robot.balances_inertia
+        self.balanced: list[str] = []
         self.poses = robot.poses()
         self.clusters: dict[str | None, _RigidCluster] = {}
         self.joints: dict[str, Joint] = {}
@@ -87,14 +96,21 @@ class MultibodyBuilder:
                 )
         for equality in robot.equalities:
             self._add_equality(equality)
+        for tendon in robot.tendon_equalities:
+            self._add_tendon_equality(tendon)
         for closure in robot.closures:
             self._add_closure(closure)
+        self._add_loads_on_links()
         for actuator in robot.actuators:
-            joint = self._scalar_joint(actuator.joint, actuator.node, "an actuator")
-            gains = dict(kp=actuator.stiffness, kd=actuator.damping, reference=actuator.target)
-            self.mb.pd(joint, name=self._unique_name(actuator.name, "actuator"), **gains)
+            self._add_actuator(actuator)
         self._add_static_visuals()
         self._apply_initial_pose()
+        skipped = next(iter(robot.links.values())).node.document.skipped if robot.links else []
+        robot.notes += [f"ignored, although it changes the motion: {message}" for message in skipped]
+        if self.balanced:
+            robot.notes.append(
+                f"inertia tensors that no body can have are replaced by mean moments ({_abbreviate(self.balanced)})"
+            )
         if self.inactive_limits:
             robot.notes.append(
                 f"joint limits are ignored ({_abbreviate(self.inactive_limits)}) because the file gives no limit "
@@ -125,7 +141,12 @@ class MultibodyBuilder:
             raise _link(parent).node.error("it moves, has no mass, and has more than one child")
         parent.has_child = True
         mass, parent_body = cluster.mass(), parent.part
+        armature = sum(dof.armature for dof in link.dofs if dof.dof_type == "free")
+        if armature and mass is not None:  # six equal inertias: a weightless mass at the origin, and three moments
+            mass = sum_inertias([mass, LinkInertia(armature, np.zeros(3), armature * np.eye(3))])
         assert parent_body is not None
+        if mass is not None and not mass.mass > 0:
+            raise link.node.error("it has an inertia and no mass, and moves by itself: give it a mass")
         if mass is None:
             if any(dof.dof_type in ("free", "ball") for dof in link.dofs):
                 raise link.node.error("it moves and has no mass")
@@ -134,7 +155,12 @@ class MultibodyBuilder:
                 self.robot.notes.append(f"'{link.name}' has no mass and is not a separate body: it is not drawn")
             return
         try:
-            moments = np.linalg.eigvalsh(mass.tensor)
+            tensor = (mass.tensor + mass.tensor.T) / 2
+            moments = np.linalg.eigvalsh(tensor)
+            if self.balances_inertia and moments[0] + moments[1] < moments[2]:
+                # as MuJoCo's balanceinertia: three equal moments with the same sum
+                tensor, moments = np.eye(3) * moments.mean(), np.full(3, moments.mean())
+                self.balanced.append(link.name)
             if not moments[0] > 1e-12 * moments[2]:
                 raise InputError(
                     "it has no inertia about one of its axes: the rotation about this axis is undetermined"
@@ -143,7 +169,7 @@ class MultibodyBuilder:
             cluster.part = self.mb.body(
                 name,
                 mass=mass.mass,
-                inertia=(mass.tensor + mass.tensor.T) / 2,
+                inertia=tensor,
                 position=pose.point(mass.centre),
                 rotation=_orthonormal(pose.rotation),
                 shape=("shapes", *cluster.shapes(mass.centre)),
@@ -151,6 +177,9 @@ class MultibodyBuilder:
         except InputError as error:
             raise link.node.error(str(error)) from None
         self._add_frames(cluster.part, cluster)
+        if armature and self.robot.gravity.any():
+            name = self._unique_name(f"weight of the armature of {link.name}", "load")
+            self.mb.wrench(name, cluster.part, force=-armature * self.robot.gravity, at=pose.position)
         self._add_joint(link, parent_body, cluster.part, chain)
 
     def _add_frames(self, part: Body, cluster: _RigidCluster) -> None:
@@ -185,6 +214,12 @@ class MultibodyBuilder:
         mb, dof = self.mb, chain[0]
         if len(chain) == 1 and dof.dof_type in ("hinge", "slide", "ball", "free"):
             if dof.dof_type == "free":
+                if dof.friction or dof.stiffness:
+                    dof.node.refuse("stiffness and frictionloss of a free joint are not supported")
+                if dof.damping:
+                    name = self._unique_name(f"{dof.name} damper", "damper")
+                    origin = self.poses[link.name].position
+                    mb._add_force_element(name, body_drag.free_damper(body_b, origin, dof.damping))
                 if body_a is not mb.ground:
                     self.robot.notes.append(f"the free joint '{dof.name}' is between two bodies: it adds no constraint")
             else:
@@ -217,8 +252,8 @@ class MultibodyBuilder:
         for chain_dof in chain:
             if chain_dof.name not in self.joints:
                 self.non_scalar_joints.add(chain_dof.name)
-                if chain_dof.has_passive_forces:
-                    raise chain_dof.node.error(
+                if chain_dof.has_passive_forces and chain_dof.dof_type != "free":
+                    chain_dof.node.refuse(
                         "stiffness, damping, armature and frictionloss are not supported in a joint without a single "
                         "coordinate (free joint, three hinges; in a ball joint: armature and frictionloss)"
                     )
@@ -304,6 +339,65 @@ class MultibodyBuilder:
         # the initial position of the follower satisfies the coupling
         self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([0.0 - equality.offset]), True))
 
+    def _add_tendon_equality(self, tendon: TendonEquality) -> None:
+        """Add the constant weighted sum of joint coordinates of a fixed tendon."""
+        terms = [(self._scalar_joint(name, tendon.node, "a tendon"), weight) for name, weight in tendon.terms]
+        name = self._unique_name(tendon.name, "coupling")
+        if len(terms) == 1:
+            ((joint, weight),) = terms
+            coordinate = "angle" if joint.joint_type.angle else "position"
+            self.mb.drive(joint, name=name, **{coordinate: tendon.length / weight})
+            return
+        try:
+            coupling = self.mb.couple(name, *terms, coupling_type="coupling")
+        except InputError as error:
+            raise tendon.node.error(str(error)) from None
+        self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([tendon.length]), True))
+
+    def _add_actuator(self, actuator: Actuator) -> None:
+        """Add an actuator as a motor whose control is an input of the same name."""
+        if actuator.joint in self.non_scalar_joints:
+            if any(actuator.bias):
+                actuator.node.refuse("an actuator with a bias force is only supported on a joint with one coordinate")
+            else:
+                self.robot.notes.append(f"the actuator '{actuator.name}' is not imported: its joint has several axes")
+            return
+        joint, mb = self.joints[actuator.joint], self.mb
+        name = self._unique_name(actuator.name, "actuator")
+        control = Input(name, np.array(0.0))
+        parameters: dict[str, Any] = control.parameters("command") | dict(
+            gain=actuator.gain, bias=np.array(actuator.bias), gear=actuator.gear, offset=actuator.offset
+        )
+        if actuator.control_range is not None:
+            parameters["control_range"] = np.array(actuator.control_range)
+        if actuator.force_range is not None:
+            parameters["force_range"] = np.array(actuator.force_range)
+        ranges = actuator.control_range is not None, actuator.force_range is not None
+        law = actuator_law(any(actuator.bias), *ranges)
+        key = "torque" if joint.joint_type.angle else "force"
+        element = mb.motor(joint, name=name, parameters=parameters, **{key: law})
+        control.uses.append((element, "command"))
+        mb._inputs[name] = control
+
+    def _add_loads_on_links(self) -> None:
+        """Add the drag of a fluid, and forces that compensate weight, on all links that move."""
+        density, viscosity = self.robot.fluid
+        for link in self.robot.links.values():
+            part, inertia = self.clusters[link.name].part, link.mass
+            if inertia is None or part is None or part.element is None or self.clusters[link.name].massless_dofs:
+                continue
+            pose = self.poses[link.name]
+            centre = pose.point(inertia.centre)
+            if density or viscosity:
+                name = self._unique_name(f"drag on {link.name}", "drag")
+                tensor = pose.rotation @ inertia.tensor @ pose.rotation.T
+                element = body_drag.fluid_drag(part, inertia.mass, tensor, centre, density, viscosity)
+                self.mb._add_force_element(name, element)
+            if link.gravity_compensation and self.robot.gravity.any():
+                force = -link.gravity_compensation * inertia.mass * self.robot.gravity
+                name = self._unique_name(f"compensation of {link.name}", "load")
+                self.mb.wrench(name, part, force=force, at=centre)
+
     def _add_closure(self, closure: LoopClosure) -> None:
         """Add a loop closure, which need not be satisfied in the reference configuration."""
         body_a, body_b = (self.clusters[name].part for name in (closure.body_a, closure.body_b))
@@ -365,6 +459,25 @@ class MultibodyBuilder:
         if requested and unique != requested:
             self.robot.notes.append(f"the {category} '{requested}' is called '{unique}' in the model")
         return unique
+
+
+@functools.cache
+def actuator_law(has_bias: bool, limits_control: bool, limits_force: bool) -> Law:
+    """Return the law of an actuator, a function of time, joint coordinate, rate and parameters; see `Actuator`."""
+
+    def law(t: Any, position: Any, rate: Any, k: Any) -> Any:
+        control = held_value("command")(t, k)
+        if limits_control:
+            control = m.clip(control, k.control_range[0], k.control_range[1])
+        force = k.gain * control
+        if has_bias:
+            length = k.gear * (position + k.offset)
+            force = force + k.bias[0] + k.bias[1] * length + k.bias[2] * k.gear * rate
+        if limits_force:
+            force = m.clip(force, k.force_range[0], k.force_range[1])
+        return k.gear * force
+
+    return law
 
 
 def _link(cluster: _RigidCluster) -> Link:

@@ -17,13 +17,15 @@ from livens.scene import shapes
 from livens.scene.shapes import Shape
 
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+#: Magnitude in rad or m from which on a joint limit is none.
+_NO_LIMIT = 1e9
 #: Default gravity in m/s^2; URDF files do not specify it.
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None) -> RobotDescription:
+def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None, strict: bool = True) -> RobotDescription:
     """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating."""
-    root = read(path)
+    root = read(path, strict=strict)
     if root.tag != "robot":
         raise root.error("not a URDF file: its root element is not <robot>")
     return _Reader(root, MeshFiles(path.parent, packages)).robot(base)
@@ -34,6 +36,7 @@ class _Reader:
         self.root, self.files = root, files
         self.notes: list[str] = []
         self.collisions = 0
+        self.not_drawn: list[str] = []
 
     def robot(self, base: str) -> RobotDescription:
         root = self.root
@@ -54,9 +57,8 @@ class _Reader:
         robot = RobotDescription(root.text("name", "robot"), np.array(GRAVITY))
         for name in self._in_order(links, parent_joint):
             robot.links[name] = self._link(links[name], parent_joint.get(name), base)
-        robot.equalities = [
-            self._mimic(joint, joints) for joint in joints.values() if joint.optional_child("mimic") is not None
-        ]
+        mimics = [self._mimic(joint, joints) for joint in joints.values() if joint.optional_child("mimic") is not None]
+        robot.equalities = [equality for equality in mimics if equality is not None]
         robot.notes = self.notes
         self._note_ignored(root)
         return robot
@@ -85,7 +87,7 @@ class _Reader:
         if inertial is not None:
             link.mass = _read_inertial(inertial)
         for visual in node.children_with_tag("visual"):
-            link.shapes += self._read_visual(visual)
+            link.shapes += self._drawable(visual)
         collisions = list(node.children_with_tag("collision"))
         self.collisions += len(collisions)
         has_visuals = bool(link.shapes)
@@ -93,7 +95,7 @@ class _Reader:
             if has_visuals:
                 visual.document.mark_read(visual)
             else:
-                link.shapes += self._read_visual(visual)
+                link.shapes += self._drawable(visual)
         if joint is not None:
             link.parent = joint.required_child("parent").text("link")
             link.pose = _origin(joint)
@@ -107,8 +109,14 @@ class _Reader:
     def _read_dofs(self, joint: XmlNode) -> list[JointDof]:
         """Return the dofs of a joint in the frame of its child link."""
         name, joint_type = joint.text("name"), joint.choice("type", "", _TYPES)
-        axis_node = joint.optional_child("axis")
-        axis = axis_node.direction("xyz", (1.0, 0.0, 0.0)) if axis_node is not None else np.array([1.0, 0.0, 0.0])
+        axis = np.array([1.0, 0.0, 0.0])
+        axis_nodes = list(joint.children_with_tag("axis"))
+        if axis_nodes and joint_type in ("fixed", "floating"):  # the axis of such a joint has no meaning
+            axis_nodes[0].get("xyz")
+        elif axis_nodes:
+            axis = axis_nodes[0].direction("xyz", (1.0, 0.0, 0.0))
+        if len(axis_nodes) > 1:
+            self.notes.append(f"the joint '{name}' has several <axis>: the first one is used")
         dofs: list[JointDof] = []
         if joint_type == "floating":
             dofs = [JointDof(name, "free", joint)]
@@ -129,28 +137,46 @@ class _Reader:
                     dynamics.not_negative("friction", 0.0),
                 )
             if limit is not None and joint_type != "continuous":
-                lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
+                lower, upper = (limit.number(end, 0.0, infinite=True) for end in ("lower", "upper"))
                 if lower > upper:
-                    raise limit.error(f"lower ({lower:g}) is above upper ({upper:g})")
-                dof.range = (lower, upper) if lower < upper else None
+                    self.notes.append(f"the limit of '{name}' is ignored: lower ({lower:g}) is above upper ({upper:g})")
+                dof.range = (lower, upper) if lower < upper and max(-lower, upper) < _NO_LIMIT else None
+        elif dynamics is not None and joint_type == "fixed":  # nothing moves
+            for attribute in ("damping", "friction"):
+                dynamics.get(attribute)
         elif dynamics is not None and any(dynamics.number(suffix, 0.0) for suffix in ("damping", "friction")):
             raise dynamics.error(f"damping and friction in a {joint_type} joint are not supported")
         return dofs
 
-    def _mimic(self, joint: XmlNode, joints: dict[str, XmlNode]) -> JointEquality:
+    def _mimic(self, joint: XmlNode, joints: dict[str, XmlNode]) -> JointEquality | None:
         mimic = joint.required_child("mimic")
         leader, follower = mimic.text("joint"), joint.text("name")
         if leader not in joints:
-            raise mimic.error(f"there is no joint '{leader}'{suggestion(leader, joints)}")
+            mimic.refuse(f"there is no joint '{leader}'{suggestion(leader, joints)}")
+            return None
+        if joints[follower].text("type") == "fixed":  # nothing moves
+            mimic.document.mark_read(mimic)
+            return None
         for name in (leader, follower):
-            if joints[name].text("type") not in ("revolute", "continuous", "prismatic"):
+            if joints[name].text("type") not in ("revolute", "continuous", "prismatic", "fixed"):
                 raise mimic.error(f"the joint '{name}' has no single coordinate")
         if leader == follower:
             raise mimic.error("a joint cannot follow itself")
         ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
-        return JointEquality(f"{follower} mimic", follower, leader if ratio else None, ratio, offset, mimic)
+        is_constant = not ratio or joints[leader].text("type") == "fixed"  # a fixed joint has the coordinate zero
+        leading_joint = None if is_constant else leader
+        return JointEquality(f"{follower} mimic", follower, leading_joint, 0.0 if is_constant else ratio, offset, mimic)
 
     # -- visuals ------------------------------------------------------------------------------------------------------
+    def _drawable(self, node: XmlNode) -> list[Shape]:
+        """Return the shapes of a visual; a visual that cannot be drawn does not affect the motion."""
+        try:
+            return self._read_visual(node)
+        except InputError as error:
+            node.document.mark_read(node)
+            self.not_drawn.append(str(error))
+            return []
+
     def _read_visual(self, node: XmlNode) -> list[Shape]:
         geometry, pose, name = node.required_child("geometry"), _origin(node), node.name
         solids = [
@@ -175,12 +201,14 @@ class _Reader:
         scale = solid.numbers("scale", (1, 3), np.ones(3))
         file = solid.text("filename")
         try:
-            return [shapes.mesh(at, self.files.mesh(file), scale=scale, frame=frame, name=name, trace=None)]
-        except InputError as error:  # visuals do not affect the motion
-            self.notes.append(f"'{file}' is not drawn: {error}")
-            return []
+            mesh = self.files.mesh(file)
+        except InputError as error:
+            raise InputError(f"'{file}': {error}") from None
+        return [shapes.mesh(at, mesh, scale=scale, frame=frame, name=name, trace=None)]
 
     def _note_ignored(self, root: XmlNode) -> None:
+        if self.not_drawn:
+            self.notes.append(f"{len(self.not_drawn)} visuals are not drawn, such as {self.not_drawn[0]}")
         if self.collisions:
             self.notes.append(f"{self.collisions} <collision>: contacts are not imported, links do not collide")
         for (tag, inner), count in root.document.unread().items():
@@ -215,9 +243,7 @@ def _read_inertial(node: XmlNode) -> LinkInertia | None:
     inertia = node.required_child("inertia")
     xx, yy, zz, xy, xz, yz = (inertia.number(attribute) for attribute in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
     tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if mass == 0:
-        if tensor.any():
-            raise node.error("it has an inertia and no mass")
+    if mass == 0 and not tensor.any():
         return None
     return LinkInertia(mass, np.zeros(3), tensor).transformed(pose.position, pose.rotation)
 

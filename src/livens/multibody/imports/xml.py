@@ -50,6 +50,13 @@ class XmlNode:
             message = f"{message[: _MAX_MESSAGE // 2]} ... {message[-_MAX_MESSAGE // 4 :]}"
         return InputError(f"{self.file}, line {self.line}: <{self.tag}>{label}: {message}")
 
+    def refuse(self, message: str) -> None:
+        """Raise an InputError about content that is not supported; without strictness, note that it is ignored."""
+        error = self.error(message)
+        if self.document.strict:
+            raise error
+        self.document.skipped.append(str(error))
+
     # -- within -------------------------------------------------------------------------------------------------------
     def children_with_tag(self, *tags: str) -> Iterator[XmlNode]:
         """Iterate over the children with one of these tags, in order."""
@@ -87,7 +94,7 @@ class XmlNode:
             raise self.error(f"{name} must be one of {', '.join(allowed)}, got '{value[:40]}'")
         return value
 
-    def numbers(self, name: str, count: int | Sequence[int] | None, default: Any = None) -> Any:
+    def numbers(self, name: str, count: int | Sequence[int] | None, default: Any = None, infinite: bool = False) -> Any:
         """Return an attribute as an array of finite numbers of the allowed length, or the default."""
         value = self.get(name)
         if value is None:
@@ -100,12 +107,14 @@ class XmlNode:
             values = np.array([float(token) for token in tokens])
         except ValueError:
             raise self.error(f"{name} must be numbers, got '{value[:60]}'") from None
-        if not np.all(np.isfinite(values)) or np.abs(values).max(initial=0.0) > _MAX_MAGNITUDE:
+        finite = values[np.isfinite(values)] if infinite and not np.isnan(values).any() else values
+        largest = np.inf if infinite else _MAX_MAGNITUDE
+        if not np.all(np.isfinite(finite)) or np.abs(finite).max(initial=0.0) > largest:
             raise self.error(f"{name} must be finite numbers of a sensible size, got '{value[:60]}'")
         return values
 
-    def number(self, name: str, default: float | None = None) -> float:
-        values = self.numbers(name, 1)
+    def number(self, name: str, default: float | None = None, infinite: bool = False) -> float:
+        values = self.numbers(name, 1, infinite=infinite)
         if values is None and default is None:
             raise self.error(f"the attribute '{name}' is missing")
         return float(values[0]) if values is not None else float(default or 0.0)
@@ -146,6 +155,9 @@ class TrackedDocument:
     path: Path
     root: XmlNode = field(init=False)
     read: set[tuple[str, str]] = field(default_factory=set)
+    #: Raise an error for content that is not supported; otherwise it is ignored and listed in `skipped`.
+    strict: bool = True
+    skipped: list[str] = field(default_factory=list)
 
     def mark_read(self, node: XmlNode) -> None:
         """Mark a node and all its content as read."""
@@ -170,13 +182,13 @@ class TrackedDocument:
         return ignored
 
 
-def read(path: Path, document: TrackedDocument | None = None) -> XmlNode:
+def read(path: Path, document: TrackedDocument | None = None, strict: bool = True) -> XmlNode:
     """Parse a file and return its root element; `document` is the including document, if any."""
     raw = read_limited(path, "the file", _MAX_BYTES)
-    owner = document or TrackedDocument(path)
+    owner = document or TrackedDocument(path, strict=strict)
     builder = _Builder(path, owner)
     try:
-        builder.parser.Parse(raw, True)
+        builder.parser.Parse(raw.lstrip(), True)  # an XML declaration may follow blank lines
     except expat.ExpatError as error:
         raise InputError(f"{path.name}, line {error.lineno}: no XML: {expat.ErrorString(error.code)}") from None
     except (UnicodeError, ValueError, LookupError) as error:

@@ -15,6 +15,7 @@ from livens.errors import InputError
 from livens.results.ensemble import Ensemble, Reduced, Summaries
 from livens.results.record import Summary
 from livens.results.storage import hdf5_validation
+from livens.results.storage.atomic import replace_atomically, temporary_path
 from livens.results.storage.checksums import add_checksum, strip_checksum
 from livens.results.storage.ensemble_zarr import REDUCED, SUMMARY
 from livens.results.storage.hdf5_reader import damage_as_input_error, open_readable
@@ -29,17 +30,14 @@ FORMATS = ("livens-ensemble-1", FORMAT)
 def save(ensemble: Ensemble, path: Path, *, force: bool) -> Path:
     """Write an ensemble atomically to an HDF5 file."""
     check_writable(path, force)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = temporary_path(path)
     if os.path.lexists(part):
         raise InputError(f"cannot write the ensemble '{path}': the temporary file '{part.name}' exists already")
     try:
-        with h5py.File(part, "x") as file:  # exclusive creation: links are not followed
+        with replace_atomically(path), h5py.File(part, "x") as file:  # exclusive creation: links are not followed
             _write(ensemble, file)
-        part.replace(path)
     except (OSError, RuntimeError) as error:
         raise InputError(f"cannot write the ensemble '{path}': {os_error_text(error)}") from None
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

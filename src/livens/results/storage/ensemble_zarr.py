@@ -17,6 +17,7 @@ from livens.expressions.result_variables import RESULT_VARIABLES
 from livens.results.pandas_export import import_xarray
 from livens.results.record import Summary
 from livens.results.storage import zarr_store
+from livens.results.storage.atomic import temporary_path
 
 if TYPE_CHECKING:
     from livens.results.ensemble import Ensemble
@@ -124,7 +125,7 @@ def _is_livens_store(path: Path) -> bool:
 def save(ensemble: Ensemble, path: Path, *, force: bool) -> Path:
     """Write an ensemble atomically to a Zarr store."""
     check_writable(path, force)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = temporary_path(path)
     if os.path.lexists(part):
         raise InputError(f"cannot write the ensemble '{path}': the temporary store '{part.name}' exists already")
     try:

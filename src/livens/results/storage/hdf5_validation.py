@@ -115,6 +115,11 @@ def _validate_dataset(data: h5py.h5o.ObjectID, name: str, size: int, content: st
     stored, shape, width = data.get_storage_size(), data.shape, type_id.get_size()
     if shape is None or stored > size or width > 64:
         raise ValueError(f"'{name}' claims to be larger than the file")
+    if name in RESULT_VARIABLES:
+        if not shape:
+            raise ValueError(f"'{name}' is not an array with one row per stored time")
+        if isinstance(type_id, h5t.TypeFloatID) and width != 8:
+            raise ValueError(f"'{name}' has numbers of {width} bytes, not doubles")
     nominal, row = math.prod(shape) * width, math.prod(shape[1:]) * width
     if layout == h5d.CHUNKED and math.prod(creation.get_chunk()) * width > max(_MAX_CHUNK_BYTES, row):
         raise ValueError(f"'{name}' is stored in larger chunks than livens writes")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import stat
 import zlib
@@ -20,23 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from livens.results.storage.atomic import write_atomically
+
 #: Approximate size in bytes of the chunks of arrays that are written at once.
 _CHUNK_BYTES = 64_000_000
 #: Names of files in a store: metadata, chunks, and temporary files.
 _FILE = re.compile(r"\.(zgroup|zattrs|zarray|zmetadata)|\d+(\.\d+)*|\..*\.part")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file atomically and synchronise it to disk."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

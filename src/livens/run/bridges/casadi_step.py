@@ -23,8 +23,8 @@ def casadi_step(model: Model, scheme: Scheme) -> ca.Function:
     e = compiled.flat_equations
     if e.external_force is not None:
         raise InputError("an external force is not a CasADi expression: it cannot be part of a casadi.Function")
-    names = list(e.layout.sizes)
-    parts = [ca.MX.sym(name, size) for name, size in e.layout.sizes.items()]
+    sizes = {name: size for name, size in e.layout.sizes.items() if size}
+    names, parts = list(sizes), [ca.MX.sym(name, size) for name, size in sizes.items()]
     t, h, k = ca.MX.sym("t"), ca.MX.sym("h"), ca.MX.sym("k", model.parameter_count)
     z, c = ca.vertcat(*parts), ca.vertcat(h, t, k)
     x = ca.MX(0, 1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import collections
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from livens.engine.lru_cache import LruCache
 from livens.errors import InputError, suggestion
 from livens.run.derivatives.gradient import Gradient, record_run
 from livens.run.derivatives.initial_state import InitialStateDerivatives
@@ -67,8 +66,7 @@ class SimulationLayer:
         observed = observed_steps(plan, self._every)
         self.t = plan.t0 + np.minimum(observed * plan.h, plan.t_end - plan.t0)
         self.output_shapes = [(len(observed), int(symbols[name].numel())) for name in self.outputs]
-        self._cache: collections.OrderedDict[bytes, tuple[Tape, InitialStateDerivatives]] = collections.OrderedDict()
-        self._lock = threading.Lock()
+        self._cache: LruCache[bytes, tuple[Tape, InitialStateDerivatives]] = LruCache(_MAX_CACHED_RUNS)
 
     def forward(self, *values: Any) -> list[np.ndarray]:
         """Return the outputs of a run."""
@@ -99,23 +97,19 @@ class SimulationLayer:
             for name, value, shape in zip(self.inputs, values, self.input_shapes, strict=True)
         ]
         key = b"".join(value.tobytes() for value in arrays)
-        with self._lock:
-            recorded = self._cache.get(key)
-        if recorded is None:
-            initial = {name: value for name, value in zip(self.inputs, arrays, strict=True) if name in _INITIAL_VALUES}
-            parameters = {
-                name: value for name, value in zip(self.inputs, arrays, strict=True) if name not in _INITIAL_VALUES
-            }
-            fixed = dict(self._run.get("parameters") or {})
-            run = {name: value for name, value in self._run.items() if name != "parameters"}
-            plan = make_plan(self._step, initial, parameters={**fixed, **parameters}, project=True, **run)
-            _, tape, initial_sensitivity = record_run(plan, self._every, keep=False)
-            recorded = tape, initial_sensitivity
-            with self._lock:
-                self._cache[key] = recorded
-                while len(self._cache) > _MAX_CACHED_RUNS:
-                    self._cache.popitem(last=False)
-        return recorded
+        recorded = self._cache.get(key)
+        return self._cache.put(key, self._record(arrays)) if recorded is None else recorded
+
+    def _record(self, arrays: Sequence[np.ndarray]) -> tuple[Tape, InitialStateDerivatives]:
+        """Run with these inputs; return the tape and the derivatives of the initial state."""
+        values = dict(zip(self.inputs, arrays, strict=True))
+        initial = {name: value for name, value in values.items() if name in _INITIAL_VALUES}
+        parameters = {name: value for name, value in values.items() if name not in _INITIAL_VALUES}
+        fixed = dict(self._run.get("parameters") or {})
+        run = {name: value for name, value in self._run.items() if name != "parameters"}
+        plan = make_plan(self._step, initial, parameters={**fixed, **parameters}, project=True, **run)
+        _, tape, initial_sensitivity = record_run(plan, self._every, keep=False)
+        return tape, initial_sensitivity
 
 
 def _parse_names(what: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import functools
-import threading
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 
 from livens import math as m
 from livens import schemes
+from livens.engine.lru_cache import LruCache
 from livens.errors import ModelError
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.function_key import value_key
@@ -29,8 +28,7 @@ _MAX_PARAMETER_ARRAY = 64
 #: Largest number of cached models.
 _MAX_CACHED_MODELS = 64
 
-_models: collections.OrderedDict[Hashable, TracedOde] = collections.OrderedDict()
-_models_lock = threading.Lock()
+_models: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_MODELS)
 
 
 def traced_ode(
@@ -41,19 +39,14 @@ def traced_ode(
     if key is None:
         return TracedOde(fun, n, args, events, sign)
     key = key, n, sign, tuple(map(_structure, args))
-    with _models_lock:
-        for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
-            ode = _models.get((key, argument_key))
-            if ode is not None and (argument_key is not None or ode.is_parametric):
-                _models.move_to_end((key, argument_key))
-                return ode
+    for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
+        ode = _models.get((key, argument_key))
+        if ode is not None and (argument_key is not None or ode.is_parametric):
+            return _models.put((key, argument_key), ode)
     ode = TracedOde(fun, n, args, events, sign)
     argument_key = None if ode.is_parametric else value_key(*args)
     if ode.is_parametric or argument_key is not None:
-        with _models_lock:
-            _models[key, argument_key] = ode
-            while len(_models) > _MAX_CACHED_MODELS:
-                _models.popitem(last=False)
+        _models.put((key, argument_key), ode)
     return ode
 
 
@@ -150,7 +143,7 @@ class TracedOde:
     def prepared(self, scheme: str) -> Prepared:
         """Return the model prepared with a scheme."""
         if scheme not in self._prepared:
-            self._prepared[scheme] = prepare(self.model, scheme)
+            self._prepared[scheme] = prepare(self.model, scheme, compile=False)
         return self._prepared[scheme]
 
     @functools.cached_property

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError, suggestion
 from livens.run.derivatives.gradient import record_run
 from livens.run.derivatives.member_map import make_plans, map_members
@@ -137,7 +138,7 @@ def _member_tangents(
     compiled, tape, initial_sensitivity = record_run(plan, every, keep=False)
     initial = {name: value for name, value in along.items() if name not in ("parameters", "h")}
     tangent = input_tangent(plan.model, initial_sensitivity, initial, along.get("parameters"), along.get("h"))
-    dz, dc = initial_sensitivity.jvp(tangent)[None], np.concatenate([[tangent.h, 0.0], tangent.k])[None]
+    dz, dc = initial_sensitivity.jvp(tangent)[None], step_inputs(tangent.h, 0.0, tangent.k)[None]
     tangents = tape.tangents(dz, dc)[:, 0]
     slices = [compiled.layout[name] for name in plan.model.view.symbols]
     states, changes = (np.hstack([rows[:, slice_] for slice_ in slices]) for rows in (tape.states, tangents))

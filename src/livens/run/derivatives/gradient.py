@@ -17,10 +17,10 @@ from livens.run.derivatives.loss import Loss
 from livens.run.derivatives.member_map import make_plan, make_plans, map_members
 from livens.run.derivatives.tape import Tape, observed_steps, record
 from livens.run.ensemble.members import scheme_state_function
+from livens.run.held_parameters import BranchGuard
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
-from livens.run.simulate import compile_and_start
-from livens.run.startup import start_integration
+from livens.run.startup import compile_and_start, start_integration
 from livens.types import FloatArray, ModelFunction
 from livens.validation import check_integer
 
@@ -59,7 +59,8 @@ class Gradient:
     def from_tangent(cls, model: Model, tangent: InputTangent) -> Gradient:
         """Build the gradient with named parameters; derivatives by shared parameters are summed."""
         named = {}
-        for name, entry in model.parameter_table.entries.items():
+        table = model.parameter_table
+        for name, entry in (*table.entries.items(), *((name, table.aliases[name]) for name in model.inputs)):
             total = np.sum([tangent.k[slice_] for slice_ in entry.slices], axis=0).reshape(entry.shape)
             named[name] = float(total) if entry.shape == () else total
         return cls(tangent.initial, named, tangent.h)
@@ -273,6 +274,8 @@ def record_run(
     initial_sensitivity = InitialStateDerivatives(plan, compiled, initial)
     scheme_state = scheme_state_function(compiled, plan.t0)(initial, plan.k, plan.h)
     state, stepper = start_integration(plan, compiled, initial, scheme_state)
+    if compiled.model.angle_branches is not None:
+        stepper = BranchGuard(stepper, compiled, plan.k)
     observed = every if isinstance(every, np.ndarray) else observed_steps(plan, every)
     return compiled, record(plan, compiled, state, stepper, observed, keep), initial_sensitivity
 
@@ -286,6 +289,8 @@ def unsupported_reason(plan: Plan, guards_checked: bool = False) -> str:
         return f"scheme '{name}' uses fixed steps in fictive time; derivatives are not available"
     if plan.tier == "reference":
         return "derivatives are not available in the reference tier; remove tier="
+    if plan.inputs is not None:
+        return "a run with inputs over time cannot be differentiated: its parameters change between steps"
     if getattr(plan.model, "controllers", ()):
         return "a run with sampled controllers cannot be differentiated: they are called between steps"
     if getattr(plan.model, "model_events", ()) and not guards_checked:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.base import Model
 from livens.run.derivatives.gradient import Gradient, LossTask
@@ -106,7 +107,7 @@ def hessian(
         value, loss_gradient = loss_function(tape)
         columns = unit_tangents(plan.model, initial_sensitivity, names)
         initial_tangents = [initial_sensitivity.jvp(tangent) for tangent in columns.values()]
-        input_tangents = [np.concatenate([[tangent.h, 0.0], tangent.k]) for tangent in columns.values()]
+        input_tangents = [step_inputs(tangent.h, 0.0, tangent.k) for tangent in columns.values()]
         states = tape.tangents(np.array(initial_tangents), np.array(input_tangents))
         cotangent, matrix = None, np.empty((len(columns), len(columns)))
         for i, tangent in enumerate(columns.values()):
@@ -158,10 +159,10 @@ def _tangents_of(
         return {f"{name}[{i}]": InputTangent({name: np.eye(size)[i]}, zero_k) for i in range(size)}
     if name == "h":
         return {"h": InputTangent({}, zero_k, 1.0)}
-    if name not in table.entries:
+    if name not in table.entries and name not in table.aliases:
         valid_names = [*table.entries, *initial_sensitivity.input_names, "h"]
         raise InputError(f"cannot differentiate by '{spec}'{suggestion(name, valid_names)}")
-    entry = table.entries[name]
+    entry = table.lookup(name)
     for i in range(int(np.prod(entry.shape, dtype=int))):
         dk = zero_k.copy()
         for slice_ in entry.slices:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.engine.stepper import step_inputs
+from livens.errors import InputError
 from livens.models.base import Model
 from livens.results.result import Result
 from livens.run.derivatives.gradient import Gradient, record_run
@@ -108,7 +109,7 @@ def jvp(
     tape, initial_sensitivity = _recorded(result)
     initial = dict(q0=q0, v0=v0, p0=p0, x0=x0)
     tangent = input_tangent(result.system, initial_sensitivity, initial, parameters, h)
-    dz, dc = initial_sensitivity.jvp(tangent)[None], np.concatenate([[tangent.h, 0.0], tangent.k])[None]
+    dz, dc = initial_sensitivity.jvp(tangent)[None], step_inputs(tangent.h, 0.0, tangent.k)[None]
     tangents = tape.tangents(dz, dc)[:, 0]
     return {name: tangents[:, tape.compiled.layout[name]] for name in result.system.view.symbols}
 
@@ -136,9 +137,7 @@ def input_tangent(
     table = model.parameter_table
     dk = np.zeros(table.size)
     for name, value in changes.items():
-        entry = table.entries.get(name)
-        if entry is None:
-            raise InputError(f"unknown parameter '{name}'{suggestion(str(name), table.entries)}")
+        entry = table.lookup(name)
         for slice_ in entry.slices:
             dk[slice_] = check_array(f"the change of parameter '{name}'", value, entry.shape).ravel()
     return InputTangent(initial_tangents, dk, 0.0 if h is None else check_number("the change of h", h))
@@ -164,6 +163,11 @@ def _recorded(result: Result) -> tuple[Tape, InitialStateDerivatives]:
 
 def _check_events(result: Result) -> None:
     """Raise an error if an event acted: an action changes the motion, or at least leaves two rows at its time."""
+    if np.size(result.record.checkpoint.get("inputs", {}).get("indices", ())):
+        raise InputError(
+            "inputs, or branches of angles, changed during the run; only runs with constant parameters can be "
+            "differentiated"
+        )
     times = np.asarray(result.t)
     repeated_times = times[1:][np.diff(times) == 0.0]
     for event in result.events:

@@ -16,7 +16,7 @@ from livens.engine.derivatives.sweeps import adjoint_sweep, second_order_sweep, 
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
-from livens.engine.stepper import IntegratorState, Stepper
+from livens.engine.stepper import IntegratorState, Stepper, step_inputs
 from livens.errors import IntegrationError
 from livens.run.plan import Plan
 from livens.run.stepping import split_interval
@@ -63,7 +63,7 @@ class Tape:
 
     @property
     def c(self) -> np.ndarray:
-        return np.concatenate([[0.0, 0.0], self.k])
+        return step_inputs(0.0, 0.0, self.k)
 
     def replay(self, segment: Segment) -> tuple[np.ndarray, np.ndarray]:
         """Return the states before each step and the unknowns of a segment: stored, or recomputed bit for bit.

@@ -25,7 +25,8 @@ from livens.engine.ensemble.stepper import ARRAYS, EnsembleArrays
 from livens.errors import InputError, WriteError
 from livens.results.ensemble import Ensemble
 from livens.results.storage import ensemble_zarr, zarr_store
-from livens.results.storage.zarr_store import ZarrArray, write_atomically
+from livens.results.storage.atomic import replace_atomically, write_atomically
+from livens.results.storage.zarr_store import ZarrArray
 
 if TYPE_CHECKING:
     from livens.run.ensemble.execution import EnsembleJob
@@ -189,15 +190,10 @@ class BlockStore:
         metadata = json.dumps({"reasons": outcome.failures, "left": outcome.n_scalar_fallbacks}).encode()
         arrays = {name: getattr(outcome, name) for name in self.arrays}
         path = self._path(index)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with temporary.open("wb") as file:
+            with replace_atomically(path) as part, part.open("wb") as file:
                 np.savez(file, told=np.frombuffer(metadata, dtype=np.uint8), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise WriteError(f"cannot write '{path}': {error.strerror or error}") from None
 
     def _load_states(self, index: int) -> dict[str, np.ndarray]:

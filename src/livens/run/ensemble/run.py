@@ -23,6 +23,7 @@ from livens.engine.ensemble.stepper import (
 )
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.observables.kernel_table import observable_function
+from livens.engine.stepper import step_inputs
 from livens.errors import InputError
 from livens.models import observable
 from livens.models.base import Model
@@ -109,7 +110,7 @@ def run_ensemble(
         job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns)
         with Progress(plan.title, len(z), progress, unit="members") as bar:
             outcome = unpermute(execute(job, out, client, force, bar.update), order, threads)
-        outcome.failures |= _late_failures(compiled, schedule, outcome, momenta)
+        outcome.failures |= _late_failures(compiled, schedule, outcome, momenta, members.k[started])
         reasons |= {int(started[member]): message for member, message in outcome.failures.items()}
     ensemble = _build_ensemble(members, compiled, schedule, outcome, started, reasons, momenta, shapes, bins, width)
     if out is not None:
@@ -157,7 +158,7 @@ def _pivot_order(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarra
         return None
     reference_inputs = np.concatenate([[REFERENCE_H, plan.t0], plan.model.parameter_vector()])
     for state, values in zip(z, k, strict=True):
-        c = np.concatenate([[plan.h, plan.t0], values])
+        c = step_inputs(plan.h, plan.t0, values)
         try:
             return compiled.initial_pivot_order(compiled.initial_unknowns(state, c), state, c, reference_inputs)
         except SingularMatrixError as error:
@@ -172,6 +173,14 @@ def _ensemble_stepper(
     if has_user_functions:
         return EnsembleStepper(compiled, order, monitor, width)
     return compiled.cached(("batch", order), lambda: EnsembleStepper(compiled, order, monitor, width))
+
+
+def lane_stepper(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) -> EnsembleStepper:
+    """Return the ensemble stepper of a plan, with a pivot order for the states z and parameters k of some members."""
+    momenta = tuple(compiled.model.symmetries)
+    monitor, _ = compiled.cached("watched", lambda: _monitor_spec(compiled, momenta, {}))
+    width = compiled.cached("width", lambda: choose_width(compiled))
+    return _ensemble_stepper(compiled, _pivot_order(compiled, plan, z, k), monitor, width, False)
 
 
 def _monitor_spec(
@@ -297,8 +306,28 @@ def _histogram(
     return counts, np.linspace(spec.low, spec.high, spec.count + 1)
 
 
+def _crossed_branches(
+    compiled: CompiledStep, schedule: TimeGrid, outcome: EnsembleArrays, k: np.ndarray
+) -> dict[int, str]:
+    """Return error messages of members in which an angle leaves its branch, as far as the stored rows show it."""
+    branches, failures = compiled.model.angle_branches, dict[int, str]()
+    entries = np.arange(compiled.layout.size)[compiled.layout["q"]] if branches is not None else np.zeros(0)
+    if branches is None or not np.isin(entries, schedule.stored).all():
+        return failures
+    columns = np.searchsorted(schedule.stored, entries)
+    for member, rows in enumerate(outcome.states):
+        q = rows[:, columns]
+        joint = branches.crossed(np.array(branches.wrapped_angles(q.T)).T, k[member]) if np.isfinite(q).all() else ""
+        if joint:
+            failures[member] = (
+                f"the joint '{joint}' turns by more than half a revolution, and a force depends on its angle: "
+                "simulate this member by itself"
+            )
+    return failures
+
+
 def _late_failures(
-    compiled: CompiledStep, schedule: TimeGrid, outcome: EnsembleArrays, momenta: tuple[str, ...]
+    compiled: CompiledStep, schedule: TimeGrid, outcome: EnsembleArrays, momenta: tuple[str, ...], k: np.ndarray
 ) -> dict[int, str]:
     """Return error messages of members that reached the end with non-finite values or a blown-up energy.
 
@@ -314,6 +343,7 @@ def _late_failures(
             rows[row:] = np.nan
             name = compiled.layout.entry_label(int(schedule.stored[column]))
             failures[member] = f"{name} is no longer finite at t = {schedule.times[row]:.9g}"
+    failures |= _crossed_branches(compiled, schedule, outcome, k)
     scale = np.maximum(np.abs(outcome.first[:, 0]), outcome.trusted)
     # only members with grown energy or non-finite maxima need a closer check
     grown = ~(outcome.largest[:, 0] <= scale)

@@ -12,7 +12,7 @@ from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton import time_loop
 from livens.engine.observables.kernel_table import ObservableKernel
-from livens.engine.stepper import IntegratorState, StepChunk
+from livens.engine.stepper import IntegratorState, StepChunk, step_inputs
 from livens.engine.taylor.stepper import TaylorInterpolant
 from livens.errors import InputError
 from livens.models import observable
@@ -229,7 +229,7 @@ class EventDetector:
             sizes = np.diff(times)
             end_inputs, c = (
                 np.ascontiguousarray(np.hstack([sizes[:, None], Z[1:]])),
-                np.concatenate([[0.0, 0.0], self.k]),
+                step_inputs(0.0, 0.0, self.k),
             )
             X = np.ascontiguousarray(steps.unknowns)
             time_loop.tabulate_steps(self._sample_code.address, X, Z[:-1], end_inputs, c, times[:-1].copy(), sizes, out)
@@ -286,7 +286,7 @@ class EventDetector:
         cubic = {
             name: hermite_interpolant(np.array([0.0, h]), end_values[name], derivatives.get(name)) for name in names
         }
-        inputs = np.concatenate([[h, t[0]], self.k])
+        inputs = step_inputs(h, t[0], self.k)
 
         def state(theta: float) -> dict[str, np.ndarray]:
             parts = {name: np.ravel(cubic[name](np.array([theta * h]))) for name in names}

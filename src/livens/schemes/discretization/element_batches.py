@@ -191,12 +191,12 @@ def _reported_multipliers_batch(equations: ElementEquations) -> ElementBatch:
     """Return the batch that writes the reported multipliers."""
     scheme, each = equations.scheme, np.arange(equations.system.m)[:, None]
     x = np.concatenate([equations.unknowns[name].start + each for name in scheme.multipliers], axis=1)
-    local = KernelSymbols.create(x.shape[1], 0)
+    local = KernelSymbols.create(x.shape[1], 1)
     blocks = SimpleNamespace(**{name: local.x[i] for i, name in enumerate(scheme.multipliers)})
     result_dofs = equations.layout["multipliers"].start + each
-    return make_batch(
-        "multipliers", local, ca.SX(0, 1), {"x": x}, final_state=[(scheme.reported_multipliers(blocks), result_dofs)]
-    )
+    reported = scheme.reported_multipliers(blocks, local.z)
+    dofs = {"x": x, "z": result_dofs}
+    return make_batch("multipliers", local, ca.SX(0, 1), dofs, final_state=[(reported, result_dofs)])
 
 
 def _removed_constraints_batch(equations: ElementEquations) -> ElementBatch:

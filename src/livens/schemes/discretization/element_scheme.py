@@ -141,8 +141,8 @@ class ElementScheme(Scheme):
         """
         raise NotImplementedError
 
-    def reported_multipliers(self, x: SimpleNamespace) -> Expr:
-        """Return the multipliers reported in the result, by default the first block."""
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
+        """Return the multipliers at t + h, from the unknowns and the multipliers at t; by default the first block."""
         return getattr(x, self.multipliers[0])
 
     def dense_output(self, old: MechanicalState, x: SimpleNamespace, h: Expr, theta: Expr) -> tuple[Any, Any] | None:

@@ -205,7 +205,9 @@ class ElementEquations(StepEquations):
                 jacobian = {position: value for position, value in jacobian.items() if position[0] != row}
                 jacobian[row, row] = ca.SX(1)
 
-        lam = scheme.reported_multipliers(unknown) if scheme.multipliers and m else ca.SX(0, 1)
+        lam = (
+            scheme.reported_multipliers(unknown, z[layout["multipliers"]]) if scheme.multipliers and m else ca.SX(0, 1)
+        )
         nonzeros = sorted(jacobian, key=lambda entry: (entry[1], entry[0]))
         assembled_residual = ca.vertcat(*residual)
         graph = StepGraph(

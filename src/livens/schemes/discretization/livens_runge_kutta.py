@@ -240,6 +240,6 @@ class ConstrainedLivensRK(PartitionedLivensRK):
         # divided by h: of the size of a velocity, like the other unknowns
         contribution.constraint_residuals = [e.g(q, t) / stages.h for q, t in zip(stages.Q, stages.t, strict=True)]
 
-    def reported_multipliers(self, x: SimpleNamespace) -> Expr:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return the multipliers of the last stage, which is the final state."""
         return getattr(x, self.multipliers[-1])

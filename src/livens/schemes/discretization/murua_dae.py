@@ -86,8 +86,8 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
         X_i    = x0 + h sum_k a_ik X'_k       E X'_i = f(X_i, Y_i, Z_i),  0 = c(X_i, Y_i)
         Xbar_i = x0 + h sum_k abar_ik X'_k    0 = g(Xbar_i, Ybar_i),      0 = c(Xbar_i, Ybar_i)
 
-    The final state is the last Xbar_i. The multipliers at t + h are on the polynomial through the Z_i; z0 does not
-    enter, as its error would persist.
+    The final state is the last Xbar_i. The multipliers at t + h are ``gamma_0 z0 + sum_i gamma_i Z_i``, on the
+    polynomial through z0 and the Z_i.
     """
     form = index_two_form(model)
     assert form is not None, "the scheme requires the index-2 form"
@@ -132,7 +132,7 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
     x1 = full_state(
         x0 + h * linear_combination(coefficients.A_bar[-1], stage_derivatives),
         Y_bar[-1],
-        linear_combination(lagrange_basis(T.c, ca.SX(1)), Z),
+        coefficients.gamma_0 * _select(z, p.z) + linear_combination(coefficients.gamma, Z),
     )
     x0_full = full_state(x0, z[p.y] if ny else None, linear_combination(lagrange_basis(T.c, ca.SX(0)), Z))
     theta, ratio = ca.SX.sym("theta"), ca.SX.sym("ratio")

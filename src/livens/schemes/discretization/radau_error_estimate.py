@@ -21,6 +21,9 @@ from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.interpolation import Interpolant
 from livens.types import Expr, FloatArray
 
+#: Ratio of the residuals at the end and at the beginning of a step above which the one at the end is estimated.
+_SWITCH_RATIO = 4.0
+
 
 def radau_error_estimate(
     model: DescriptorModel,
@@ -49,6 +52,11 @@ def radau_error_estimate(
             else E0 @ linear_combination(embedded_weight_differences(tableau) / gamma, stage_derivatives)
         )
     )
+    if first_stage_implicit and not tableau.stiffly_accurate and model.is_ode:
+        # the last node lies before t + h: a force may be switched on behind it
+        xdot_1 = linear_combination(Interpolant.through(tableau.c).lagrange(1.0), stage_derivatives)
+        residual_1 = terms(x1, xdot_1, t + h, k)[0]
+        rhs = ca.densify(ca.if_else(ca.fabs(residual_1) > _SWITCH_RATIO * ca.fabs(rhs), -residual_1, rhs))
     if not tableau.stiffly_accurate and max(model.pencil.indices) > 1:
         # the final states of such methods violate the constraints, which is not an error of the next step
         for i in model.pencil.algebraic_equations:

@@ -212,10 +212,10 @@ class _MuruaStages(LivensStages):
         """Return ``V_i - v0`` as a matrix of coefficients of the unknowns."""
         return self.W
 
-    def reported_multipliers(self, x: SimpleNamespace) -> Expr:
-        """Return the polynomial through the stage multipliers at t + h."""
-        at_end = self.coefficients.interpolant().lagrange(1.0)
-        return linear_combination(at_end, self._blocks(x, self.multipliers[: self.s]))
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
+        """Return ``gamma_0 z_0 + sum_i gamma_i Z_i``, on the polynomial through the old and the stage multipliers."""
+        stages = self._blocks(x, self.multipliers[: self.s])
+        return self.coefficients.gamma_0 * old_multipliers + linear_combination(self.coefficients.gamma, stages)
 
     def dense_output(self, old: MechanicalState, x: SimpleNamespace, h: Expr, theta: Expr) -> tuple[Expr, Expr]:
         """Return the dense output: q from derivatives at Gauss nodes, v through v0, the V_i and v1."""

@@ -21,6 +21,8 @@ from livens.validation import check_positive
 
 #: Lower bound of squared norms, which prevents 0/0 in derivatives at zero.
 _TINY_SQUARE = 1e-300
+#: Ratio of a velocity to its increment in a step below which the system is at rest.
+_AT_REST = 1e-2
 #: Smoothing length of a contact, as a fraction of the displacement in the longest step.
 _LOOKAHEAD = 0.25
 
@@ -37,8 +39,8 @@ class Stiffness(Scaling):
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
         matrix = ca.hessian(_noncontact_potential(model), model.q)[0]
         for gap, contact_stiffness in self._contacts(model, unit):
-            # Modin 2009, paper II, eq. 28; `diagonal`: equal stiffness in all coordinates of the contact
-            direction = ca.gradient(gap, model.q)
+            # Modin 2009, paper II, eq. 28; `diagonal`: equal stiffness in all coordinates that the gap depends on
+            direction = ca.jacobian(gap, model.q).T
             shape = ca.diag(ca.SX.ones(direction.sparsity())) if self.diagonal else direction @ direction.T
             matrix += contact_stiffness * shape
         rates = model.inverse_mass @ (ca.diag(ca.diag(matrix)) if self.diagonal else matrix)
@@ -181,6 +183,25 @@ def _noncontact_potential(model: Hamiltonian) -> Any:
     return V
 
 
+def estimate_velocity(v: Any, velocity_increment: Any) -> Any:
+    """Return the velocity v along which the stiffness is estimated; at rest that of the accelerated motion.
+
+    Parameters
+    ----------
+    v : casadi.SX
+        Velocity.
+    velocity_increment : casadi.SX
+        Mean increment of the velocity by the accelerations.
+
+    Returns
+    -------
+    casadi.SX
+        Velocity, unless it is small beside its increment; then the sum of both.
+    """
+    is_moving = ca.sumsqr(v) > _AT_REST**2 * ca.sumsqr(velocity_increment)
+    return ca.if_else(is_moving, v, v + velocity_increment)
+
+
 @dataclass(frozen=True)
 class StiffnessEstimate:
     """Estimate of the stiffness of expensive forces along the trajectory (Modin 2009, paper V, eq. 15).
@@ -196,10 +217,11 @@ class StiffnessEstimate:
 
     min_omega2: float
 
-    def expression(self, model: Hamiltonian, h: Any, alpha: float) -> Any:
-        """Return ``s = (|a(q + alpha h v, v, t + alpha h) - a(q, v, t)| / (alpha h |v|) + min_omega2)^(-1/2)``.
+    def expression(self, model: Hamiltonian, h: Any, alpha: Any) -> Any:
+        """Return ``s = (|a(q + d, v, t + alpha h) - a(q, v, t)| / |d| + min_omega2)^(-1/2)``.
 
-        a are the accelerations ``M^-1 A``. At rest, s is determined by `min_omega2` only.
+        a are the accelerations ``M^-1 A`` and ``d = alpha h v``. At rest, where this does not determine s, d is the
+        displacement ``(alpha h)^2 a/2`` of the accelerated motion.
 
         Parameters
         ----------
@@ -223,9 +245,10 @@ class StiffnessEstimate:
         if model.inverse_mass is None:
             raise ModelError(f"{self} needs a Hamiltonian with a constant mass matrix")
         a = ca.Function("a", [model.q, model.v, model.t, model.k], [model.inverse_mass @ model.explicit_force])
-        a_ahead = a(model.q + alpha * h * model.v, model.v, model.t + alpha * h, model.k)
-        increment2 = ca.sumsqr(a_ahead - a(model.q, model.v, model.t, model.k))
-        distance2 = ca.fmax(ca.sumsqr(alpha * h * model.v), _TINY_SQUARE)
+        a_here = a(model.q, model.v, model.t, model.k)
+        displacement = alpha * h * estimate_velocity(model.v, alpha * h / 2 * a_here)
+        increment2 = ca.sumsqr(a(model.q + displacement, model.v, model.t + alpha * h, model.k) - a_here)
+        distance2 = ca.fmax(ca.sumsqr(displacement), _TINY_SQUARE)
         return (ca.sqrt(increment2 / distance2) + self.min_omega2) ** -0.5
 
     def __str__(self) -> str:

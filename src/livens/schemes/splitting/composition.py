@@ -79,8 +79,17 @@ def composition_weights(method: str, order: int, base: int = 2) -> tuple[float, 
     return (*half, *half[-2::-1])
 
 
+#: Largest order in the coordinates of compositions of schemes whose velocities leave the constraints.
+_MAX_ORDER_OFF_MANIFOLD = 4
+
+
 class Composition(Scheme):
-    """Composition of steps of a symmetric scheme, forwards and backwards, as one step of higher order."""
+    """Composition of steps of a symmetric scheme, forwards and backwards, as one step of higher order.
+
+    With constraints, velocities have the declared order only if the base scheme keeps them on the constraints
+    (`livens-variational`, `ggl-em`, `rattle`, Lobatto pairs). With other base schemes they have order 2 and coordinates
+    order 4; compositions of order 6 and 8 are refused.
+    """
 
     group = "Compositions of a symmetric scheme"
     method: ClassVar[str]
@@ -106,7 +115,20 @@ class Composition(Scheme):
         return hash((self.name, self.base))
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        return self.base.unmet_requirements(model)
+        unmet = self.base.unmet_requirements(model)
+        if not unmet and self.order > _MAX_ORDER_OFF_MANIFOLD and self._leaves_velocity_constraints(model):
+            return [
+                "a base scheme whose velocities satisfy the constraints, such as livens-variational, ggl-em or rattle: "
+                f"with '{self.base.name}' coordinates have order {_MAX_ORDER_OFF_MANIFOLD} and velocities order 2"
+            ]
+        return unmet
+
+    def _leaves_velocity_constraints(self, model: Any) -> bool:
+        """Return True if velocities of the base scheme satisfy the constraints to its own order only."""
+        if self.base.symplectic or "velocity_constraint" in self.base.conserves or not getattr(model, "m", 0):
+            return False
+        rigid = {i for frame in getattr(model, "frames", ()) for i in frame.constraints}
+        return bool(model.m > len(rigid))
 
     def initial_scheme_state(
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float

@@ -36,7 +36,7 @@ from livens.schemes.discretization.phase_space_map import (
     format_number,
 )
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
-from livens.schemes.discretization.semi_explicit_scaling import initial_scaling, scaling_function
+from livens.schemes.discretization.semi_explicit_scaling import initial_scaling, initial_value, scaling_function
 from livens.schemes.discretization.semi_explicit_step import (
     ExplicitPoint,
     SemiExplicitStep,
@@ -272,9 +272,10 @@ class SemiExplicit(MapScheme):
         phase, scheme_state = HamiltonianFunctions(as_hamiltonian(model), k), dict[str, Any]()
         q, p = ca.DM(values["q"]), ca.DM(values["p"])
         if self.scaling is not None:
-            # no previous step: use the evaluation point of the longest step
-            last_h = h * self.scaling.min_omega2**-0.5 if isinstance(self.scaling, StiffnessEstimate) else h
-            scale = float(self._scaling_value(phase, q, p, t, last_h, h))
+            unit = h
+            scale = initial_value(
+                lambda last_h: float(self._scaling_value(phase, q, p, t, last_h, unit)), self.scaling, unit
+            )
             if not (np.isfinite(scale) and scale > 0):
                 message = f"the scaling {self.scaling} is {scale:g} in the initial state"
                 raise InputError(f"{message}; it must be finite and greater than 0")

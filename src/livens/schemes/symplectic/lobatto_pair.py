@@ -129,7 +129,7 @@ class _JPRKStages(PartitionedLivensRK):
             h * g_ddot,
         ]
 
-    def reported_multipliers(self, x: SimpleNamespace) -> Expr:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         return x.lam
 
     def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Expr:
@@ -208,7 +208,7 @@ class Rattle(ElementScheme):
     def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Expr, h: Expr) -> list[Expr]:
         return [e.g(new.q, t) / h, velocity_constraint(e, new.q, new.v, t)]
 
-    def reported_multipliers(self, x: SimpleNamespace) -> Expr:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return the mean of both multipliers, which act on half a step each; second order at the midpoint."""
         return (x.lam + x.mu) / 2
 
@@ -234,6 +234,6 @@ class Shake(Rattle):
     def _constraints(self, e: ElementFunctions, new: MechanicalState, t: Expr, h: Expr) -> list[Expr]:
         return [e.g(new.q, t) / h]
 
-    def reported_multipliers(self, x: SimpleNamespace) -> Expr:
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
         """Return half the multiplier: it acts on half a step, but represents the interval between two midpoints."""
         return x.lam / 2

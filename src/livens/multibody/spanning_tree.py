@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.models.element import Element, ElementType, InvariantForm
 from livens.models.system import System
+from livens.multibody.couplings import Coupling
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import joint_invariants
 from livens.multibody.loads import gravity_potential
@@ -43,18 +44,40 @@ class JointLaw:
     rotational: bool
 
 
+@dataclass(frozen=True)
+class BodyForce:
+    """Force element on the coordinates of one body, such as ground contact or a spring to the ground."""
+
+    element_index: int
+    body: int
+
+
+@dataclass(frozen=True)
+class Armature:
+    """Rotor on the ground that rotates with a revolute tree joint: its inertia is a number of this joint."""
+
+    element_index: int  # of the coupling
+    rotor: int
+    body: int  # whose tree joint drives the rotor
+
+
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
-    """Tree joints in topological order, weight elements by body, and force laws."""
+    """Tree joints in topological order, weight elements by body, force laws in joints, and forces on single bodies.
+
+    The bodies of armatures follow all others.
+    """
 
     joints: tuple[TreeJoint, ...]
     weights: dict[int, int] = field(default_factory=dict)
     laws: tuple[JointLaw, ...] = ()
+    forces: tuple[BodyForce, ...] = ()
+    armatures: tuple[Armature, ...] = ()
 
     @property
     def n_dof(self) -> int:
         """Number of degrees of freedom."""
-        return sum(DEGREES_OF_FREEDOM[joint_type_name(joint)] for joint in self.joints)
+        return sum(DEGREES_OF_FREEDOM[joint_type_name(joint)] for joint in self.joints) - len(self.armatures)
 
 
 DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3)
@@ -106,7 +129,48 @@ def spanning_tree(system: System) -> SpanningTree:
         elif _contributes(system.element_types[index]):
             others.append(index)
     tree = _traverse(len(system.frames), joints)
-    return SpanningTree(tuple(tree), weights, tuple(_law(system, index, tree) for index in others))
+    laws, forces, armatures = list[JointLaw](), list[BodyForce](), list[Armature]()
+    for index in others:
+        coupling = system.elements[index].joint
+        if isinstance(coupling, Coupling):
+            armatures.append(_armature(index, coupling, tree))
+            continue
+        force = _body_force(system, index)
+        if force is None or isinstance(system.elements[index].joint, Joint):
+            laws.append(_law(system, index, tree))
+        else:
+            forces.append(force)
+    rotors = {armature.rotor for armature in armatures}
+    if len(rotors) < len(armatures) or len({armature.body for armature in armatures}) < len(armatures):
+        raise NotATreeError("a joint or a rotor has several armatures")
+    loaded = {law.body for law in laws} | {force.body for force in forces} | {joint.parent for joint in tree}
+    if loaded & rotors:
+        raise NotATreeError("other elements act on the rotor of an armature")
+    tree = [joint for joint in tree if joint.body not in rotors] + [joint for joint in tree if joint.body in rotors]
+    return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces), tuple(armatures))
+
+
+def _armature(index: int, coupling: Coupling, tree: list[TreeJoint]) -> Armature:
+    """Return the armature of a coupling between a revolute tree joint and a rotor in a bearing on the ground."""
+    owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
+    ends = [owners.get(id(joint)) for joint, _, _ in coupling.terms]
+    weights = [weight for _, _, weight in coupling.terms]
+    if len(ends) == 2 and weights[0] == -weights[1] and coupling.coupling_type == "armature":
+        driver, rotor = ends
+        if driver is not None and rotor is not None and rotor.joint is not None:
+            is_revolute = joint_type_name(driver) == joint_type_name(rotor) == "revolute"
+            on_ground = rotor.parent < 0 and not rotor.is_reversed and not np.any(rotor.joint.parameters["Y"])
+            if is_revolute and on_ground:
+                return Armature(index, rotor.body, driver.body)
+    raise NotATreeError(f"the coupling '{coupling.name}' is not an armature of a revolute joint")
+
+
+def _body_force(system: System, index: int) -> BodyForce | None:
+    """Return the force of an element without constraints on the coordinates of one body, or None."""
+    dofs = set(system.element_dofs[index])
+    if system.element_types[index].m:
+        return None
+    return next((BodyForce(index, i) for i, frame in enumerate(system.frames) if dofs <= set(frame.coordinates)), None)
 
 
 def _is_weight(element: Element) -> bool:
@@ -127,6 +191,7 @@ def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[
     for index, joint, first, second in joints:
         neighbours.setdefault(first, []).append((index, joint, second, False))
         neighbours.setdefault(second, []).append((index, joint, first, True))
+    _check_for_loops(joints)
     seconds = {second for _, _, _, second in joints}
     used, reached, tree = set[int](), set[int](), list[TreeJoint]()
     # roots of floating components: bodies that are not the second body of a joint first
@@ -143,8 +208,6 @@ def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[
                 if index in used:
                     continue
                 used.add(index)
-                if body in reached:
-                    raise NotATreeError(f"the joint '{joint.name}' closes a loop")
                 if is_reversed and joint.type_name not in _REVERSIBLE:
                     raise NotATreeError(
                         f"the {joint.type_name} joint '{joint.name}' leads from the body to its parent: "
@@ -156,13 +219,29 @@ def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[
     return tree
 
 
+def _check_for_loops(joints: list[tuple[int, Joint, int, int]]) -> None:
+    """Raise an error at the first joint whose bodies are connected by earlier joints."""
+    root: dict[int, int] = {}
+
+    def find(body: int) -> int:
+        while root.setdefault(body, body) != body:
+            body = root[body]
+        return body
+
+    for _, joint, first, second in joints:
+        a, b = find(first), find(second)
+        if a == b:
+            raise NotATreeError(f"the joint '{joint.name}' closes a loop")
+        root[a] = b
+
+
 def _law(system: System, index: int, tree: list[TreeJoint]) -> JointLaw:
     """Return the force law of an element, if it acts on the coordinate of a tree joint."""
     element = system.elements[index]
     name = element.name or f"element {index}"
     owner = next((joint for joint in tree if joint.joint is element.joint and joint.joint is not None), None)
     if owner is None or owner.joint is None:
-        raise NotATreeError(f"the element '{name}' does not act on the coordinate of a tree joint")
+        raise NotATreeError(f"the element '{name}' acts on several bodies")
     joint = owner.joint
     if len(element.coordinates) != len(joint.coordinates) or not element.functions.keys() <= {
         "potential",

@@ -1,0 +1,175 @@
+"""Initial velocities of trees of bodies from joint rates: least kinetic energy in joint coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from livens.models.director_bodies import inertia_function
+from livens.models.system import System
+from livens.multibody.body import Body
+from livens.multibody.joint import Joint
+from livens.multibody.spanning_tree import NotATreeError, SpanningTree, TreeJoint, joint_type_name, spanning_tree
+
+if TYPE_CHECKING:
+    from livens.multibody.assembly import InitialCondition
+
+#: Rotation axes and sliding axes by joint type: numbers of joint axes, on the first (a) or on the second body (b).
+_ROTATIONS = dict(revolute="a3", cylindrical="a3", planar="a3")
+_SLIDES = dict(prismatic="a3", cylindrical="a3", planar="a1 a2")
+
+
+def tree_of(system: System) -> SpanningTree | None:
+    """Return the spanning tree of a system, or None if it has loops or other constraints."""
+    try:
+        return spanning_tree(system)
+    except NotATreeError:
+        return None
+
+
+def tree_velocity(
+    system: System, tree: SpanningTree, q: np.ndarray, targets: Sequence[InitialCondition]
+) -> np.ndarray | None:
+    """Return the velocities of least kinetic energy with the required rates; None if they are not independent.
+
+    Parameters
+    ----------
+    system : System
+        System of rigid bodies in space.
+    tree : SpanningTree
+        Spanning tree of the system.
+    q : ndarray of shape (n,)
+        Consistent coordinates.
+    targets : sequence of InitialCondition
+        Rates and velocities of joints, velocities and angular velocities of bodies.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        Velocities.
+    """
+    kinematics = _TreeKinematics(system, tree, q)
+    rows, values = [], []
+    for target in targets:
+        row = kinematics.row(target)
+        if row is None or not target.required:
+            return None
+        rows.append(row)
+        values.append(target.value)
+    if not rows:
+        return np.zeros(system.n)
+    C, d, M = np.vstack(rows), np.concatenate(values), kinematics.mass_matrix()
+    weighted = np.linalg.solve(M, C.T)
+    compliance = C @ weighted
+    if np.linalg.matrix_rank(compliance, tol=1e-10 * np.abs(compliance).max()) < len(d):
+        return None
+    return kinematics.velocities(weighted @ np.linalg.solve(compliance, d))
+
+
+class _TreeKinematics:
+    """Twists of all bodies as linear functions of the joint rates: matrices of shape (3, n_dof) each."""
+
+    def __init__(self, system: System, tree: SpanningTree, q: np.ndarray) -> None:
+        self.system, self.tree, self.n_dof = system, tree, tree.n_dof
+        self.phi = [q[list(frame.position)] for frame in system.frames]
+        self.R = [np.array([q[list(d)] for d in frame.directors]).T for frame in system.frames]
+        self.v = [np.zeros((3, self.n_dof)) for _ in system.frames]
+        self.omega = [np.zeros((3, self.n_dof)) for _ in system.frames]
+        #: Columns of the angle and of the displacement of each joint, with the sign of the rate.
+        self.columns: dict[tuple[int, str], tuple[int, float]] = {}
+        rotors, self._next = {armature.rotor: armature.body for armature in tree.armatures}, 0
+        angle_of_body: dict[int, tuple[int, float]] = {}
+        for tree_joint in tree.joints:
+            if tree_joint.body in rotors:
+                column, sign = angle_of_body[rotors[tree_joint.body]]
+                assert tree_joint.joint is not None
+                axis = self.R[tree_joint.body] @ tree_joint.joint.parameters["B"][:, 2]
+                self.omega[tree_joint.body][:, column] = sign * axis
+                self.columns[id(tree_joint.joint), "angle"] = column, sign
+                continue
+            self._add(tree_joint)
+            angle = self.columns.get((id(tree_joint.joint), "angle"))
+            if angle is not None:
+                angle_of_body[tree_joint.body] = angle
+
+    def _column(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _add(self, tree_joint: TreeJoint) -> None:
+        name, body, parent = joint_type_name(tree_joint), tree_joint.body, tree_joint.parent
+        v, omega = self.v[body], self.omega[body]
+        if tree_joint.joint is None:
+            start = self._next
+            v[:, start : start + 3], omega[:, start + 3 : start + 6] = np.eye(3), np.eye(3)
+            self._next += 6
+            return
+        geometry = tree_joint.joint.parameters
+        Y, A, B = (np.asarray(geometry[name]) for name in ("XBA" if tree_joint.is_reversed else "YAB"))
+        phi_a, R_a = (np.zeros(3), np.eye(3)) if parent < 0 else (self.phi[parent], self.R[parent])
+        lever_b = self.R[body] @ Y
+        point = self.phi[body] + lever_b
+        if parent >= 0:
+            v += self.v[parent] - _hat(point - phi_a) @ self.omega[parent]
+            omega += self.omega[parent]
+        axes = {f"a{i + 1}": R_a @ A[:, i] for i in range(3)} | {"b2": self.R[body] @ B[:, 1]}
+        key = id(tree_joint.joint)
+        for axis in _SLIDES.get(name, "").split():
+            column = self._column()
+            v[:, column] += axes[axis]
+            self.columns[key, "slide" if name != "planar" else axis] = column, 1.0
+        rotations = ["x", "y", "z"] if name == "spherical" else _ROTATIONS.get(name, "").split()
+        if name == "universal":
+            rotations = ["a1", "b2"]
+        axes |= dict(zip("xyz", np.eye(3), strict=True))
+        for axis in rotations:
+            column = self._column()
+            omega[:, column] += axes[axis]
+            if name in _ROTATIONS:
+                self.columns[key, "angle"] = column, -1.0 if tree_joint.is_reversed else 1.0
+        v += _hat(lever_b) @ omega
+
+    def row(self, target: InitialCondition) -> np.ndarray | None:
+        """Return the rows of a rate or velocity as functions of the joint rates; None if it is not one of these."""
+        component = target.component
+        if isinstance(component, Body) and component.element is not None:
+            body = next(
+                i
+                for i, f in enumerate(self.system.frames)
+                if self.system.elements[f.element_index] is component.element
+            )
+            return self.v[body] if target.quantity == "velocity" else self.omega[body]
+        if not isinstance(component, Joint):
+            return None
+        entry = self.columns.get((id(component), "angle" if target.quantity == "rate" else "slide"))
+        if entry is None:
+            return None
+        row = np.zeros((1, self.n_dof))
+        row[0, entry[0]] = entry[1]
+        return row
+
+    def mass_matrix(self) -> np.ndarray:
+        """Return the mass matrix in joint coordinates."""
+        system, k, M = self.system, self.system.parameter_vector(), np.zeros((self.n_dof, self.n_dof))
+        for frame, R, v, omega in zip(system.frames, self.R, self.v, self.omega, strict=True):
+            mass, euler = inertia_function(system, frame)(k[list(system.element_parameters[frame.element_index])])
+            E = np.array(euler)
+            inertia = R @ (np.trace(E) * np.eye(3) - E) @ R.T
+            M += float(mass) * v.T @ v + omega.T @ inertia @ omega
+        return M
+
+    def velocities(self, rates: np.ndarray) -> np.ndarray:
+        """Return the velocities of all coordinates."""
+        result = np.zeros(self.system.n)
+        for frame, R, v, omega in zip(self.system.frames, self.R, self.v, self.omega, strict=True):
+            result[list(frame.position)] = v @ rates
+            for i, director in enumerate(frame.directors):
+                result[list(director)] = np.cross(omega @ rates, R[:, i])
+        return result
+
+
+def _hat(x: np.ndarray) -> np.ndarray:
+    """Return the matrix of ``x x``."""
+    return np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])

@@ -1,0 +1,306 @@
+"""Export of a model and a scheme as an FMU: LLVM IR of the step, linked with a C file by `ziglang`."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import subprocess
+import sys
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import casadi as ca
+
+from livens.engine.codegen.jit import recorded_ir
+from livens.engine.codegen.newton_kernels import first_correction_kernel
+from livens.engine.codegen.predictor_kernel import predictor_kernel
+from livens.engine.codegen.step_kernels import (
+    compile_function_kernel,
+    initial_guess_kernel,
+    inv_roundoff_kernel,
+    newton_kernel,
+    residual_kernel,
+    state_update_kernel,
+)
+from livens.engine.lowering.translate import module_ir
+from livens.engine.newton import time_loop
+from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
+from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.workspace_layout import newton_offsets
+from livens.engine.steppers.fused import FusedStepper
+from livens.errors import InputError, MissingExtraError, suggestion
+from livens.models.base import Model
+from livens.models.observable import output_expression
+from livens.models.problem import Problem
+from livens.progress import report_progress
+from livens.run.bridges.fmu.description import FmuVariable, model_description
+from livens.run.drive import input_indices
+from livens.run.plan import Plan
+from livens.run.startup import compile_and_start, start_integration
+from livens.schemes.core.scheme import Scheme
+from livens.schemes.core.step_equations import StepGraph
+
+
+class _Platform(NamedTuple):
+    target: str  # of the compiler
+    suffix: str  # of shared libraries
+    cpu: str
+
+
+#: Platforms by their FMI names.
+PLATFORMS = {
+    "x86_64-linux": _Platform("x86_64-linux-gnu.2.17", ".so", "x86_64_v3"),
+    "x86_64-windows": _Platform("x86_64-windows-gnu", ".dll", "x86_64_v3"),
+    "x86_64-darwin": _Platform("x86_64-macos", ".dylib", "x86_64_v3"),
+    "aarch64-darwin": _Platform("aarch64-macos", ".dylib", "apple_m1"),
+    "aarch64-linux": _Platform("aarch64-linux-gnu.2.17", ".so", "generic"),
+}
+#: Functions of the machine that the exported time loop does not call.
+_UNUSED_DECLARATIONS = ("declare i32 @sched_yield()\n", "declare void @llvm.x86.sse2.pause()\n")
+
+
+def fmu(
+    model: Model | Problem,
+    path: str | Path,
+    *,
+    inputs: Mapping[str, str] | Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    tunable: Sequence[str] = (),
+    scheme: str | Scheme | None = None,
+    h: float | None = None,
+    start: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    platforms: Sequence[str] = ("x86_64-linux",),
+) -> Path:
+    """Export a model and a scheme as a Functional Mock-up Unit (FMI 3.0, co-simulation).
+
+    The FMU contains the compiled step of livens and no Python. Its states can be saved, restored and serialised.
+
+    Parameters
+    ----------
+    model : Model or Problem
+        Model to export. A `Problem` provides initial values, scheme and step size.
+    path : str or Path
+        File to write, such as ``crank.fmu``. An existing file is replaced.
+    inputs : sequence of str or dict of str to str, default ()
+        Names of scalar parameters that are inputs, or names of inputs by the name of the parameter.
+    outputs : sequence of str, default ()
+        Coordinates, outputs of a mechanism (``"hinge.angle"``) and observables. Angles are followed over revolutions.
+    tunable : sequence of str, default ()
+        Names of scalar parameters of forces and laws that may be changed between steps. Parameters of which the initial
+        momenta depend, such as masses, keep their values.
+    scheme : str or Scheme, optional
+        Scheme with fixed steps. Default: that of the problem or the model.
+    h : float, optional
+        Step size in seconds. Communication steps that are not multiples of `h` are divided into shorter, equal steps.
+    start : dict of str to array_like, optional
+        Initial values ``q0 v0 p0 x0 y0``.
+    parameters : dict of str to array_like, optional
+        Parameter values that differ from the defaults.
+    platforms : sequence of str, default ("x86_64-linux",)
+        Platforms: "x86_64-linux", "x86_64-windows", "x86_64-darwin", "aarch64-darwin", "aarch64-linux".
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If an input, output or platform is unknown, or the scheme cannot be exported.
+    MissingExtraError
+        If `ziglang` is not installed: ``pip install 'livens[fmu]'``.
+    """
+    for platform in platforms:
+        if platform not in PLATFORMS:
+            raise InputError(f"unknown platform '{platform}'{suggestion(str(platform), PLATFORMS)}")
+    plan = Plan.from_arguments(
+        model, start, scheme=scheme, h=h, t_end=_end_time(model), parameters=parameters, redundant="remove"
+    )
+    step = _ExportedStep(plan, inputs, outputs, tunable)
+    if importlib.util.find_spec("ziglang") is None:
+        raise MissingExtraError("an FMU", "fmu")
+    path = Path(path)
+    _write(path, step, platforms)
+    return path
+
+
+def _end_time(model: Model | Problem) -> float:
+    return (model.t0 if isinstance(model, Problem) else 0.0) + 1e9
+
+
+class _ExportedStep:
+    """Kernels, tables and variables of a step."""
+
+    def __init__(
+        self, plan: Plan, inputs: Mapping[str, str] | Sequence[str], outputs: Sequence[str], tunable: Sequence[str]
+    ) -> None:
+        self.plan = plan
+        _check_exportable(plan)
+        compiled, initial = compile_and_start(plan)
+        state, stepper = start_integration(plan, compiled, initial)
+        if not isinstance(stepper, FusedStepper) or compiled.flat_equations.external_force is not None:
+            raise InputError(
+                f"scheme '{plan.scheme.name}' cannot be exported for this model: its step is not one graph"
+            )
+        self.equations, self.k, self.t0 = compiled.flat_equations, plan.k, float(initial.t)
+        self.z, self.x, self.order = state.z, state.unknown_history[-1], stepper.order
+        stepper.close()
+        names = dict(inputs) if isinstance(inputs, Mapping) else {name: name for name in inputs}
+        names_of_variables = (*names, *tunable)
+        entries, numbers = input_indices(plan.model, names_of_variables)
+        if len(set(numbers.tolist())) < len(numbers):
+            raise InputError("an input that several elements share cannot be exported: declare one input for each")
+        indices = dict(zip(names_of_variables, entries.tolist(), strict=True))
+        self.variable_indices = set(indices.values())
+        self.variables = [
+            FmuVariable(names.get(n, n), 1 + i, "input" if n in names else "parameter", float(self.k[i]))
+            for n, i in indices.items()
+        ]
+        self._add_outputs(compiled.layout, outputs)
+        self.texts = self._record_texts()
+
+    def _add_outputs(self, layout: Any, outputs: Sequence[str]) -> None:
+        e, model, view = self.equations, self.plan.model, self.plan.model.view
+        multipliers = ca.SX.sym("lam", len(model.constraint_names))
+        columns, self.is_angle = [], list[bool]()
+        for name in outputs:
+            column = ca.reshape(ca.densify(output_expression(model, name, multipliers)), -1, 1)
+            if multipliers.numel() and ca.depends_on(column, multipliers):
+                raise InputError(f"the output '{name}' depends on constraint forces: it is not a function of the state")
+            quantity = getattr(model, "quantities", {}).get(name)
+            for i in range(column.numel()):
+                label = name if column.numel() == 1 else f"{name}[{i}]"
+                reference = 1 + self.k.size + len(self.is_angle)
+                self.variables.append(FmuVariable(label, reference, "output"))
+                self.is_angle.append(quantity is not None and quantity.is_angle)
+            columns.append(column)
+        symbols = [*view.symbols.values(), view.t, view.k]
+        parts = [e.z[layout[name]] for name in view.symbols]
+        column = ca.densify(ca.vertcat(*columns)) if columns else ca.SX(0, 1)
+        function = ca.Function("f", symbols, [column])
+        self.outputs = ca.Function("outputs", e.arguments, [ca.densify(function(*parts, e.c[1], e.c[2:]))])
+
+    def _record_texts(self) -> dict[str, str]:
+        """Return the LLVM IR of the kernels by their name in C, and of the time loop."""
+        e, texts = self.equations, dict[str, str]()
+        update = [] if e.update_matrix is None else [e.update_matrix[0]]
+        jacobian = ca.Function("jacobian", e.arguments, [ca.densify(ca.vertcat(e.jac_values, *update))])
+        makers: dict[str, Callable[[], object]] = {
+            "newton": lambda: newton_kernel(e, self.order),
+            "first_correction": lambda: first_correction_kernel(e, self.order),
+            "residual": lambda: residual_kernel(e),
+            "inv_roundoff": lambda: inv_roundoff_kernel(e),
+            "update_state": lambda: state_update_kernel(e),
+            "initial_guess": lambda: initial_guess_kernel(e),
+            "predict": lambda: predictor_kernel(e),
+            "jacobian": lambda: compile_function_kernel(jacobian, "jacobian"),
+            "outputs": lambda: compile_function_kernel(self.outputs, "outputs"),
+        }
+        for name, make in makers.items():
+            with recorded_ir() as recorded:
+                make()
+            ((original, text),) = recorded.items()
+            texts[name] = re.sub(rf"define ([\w ]+) @{re.escape(original)}\(", rf"define \1 @livens_{name}(", text)
+        loop = module_ir((time_loop.advance_fixed,))  # type: ignore[arg-type]
+        for declaration in _UNUSED_DECLARATIONS:
+            loop = loop.replace(declaration, "")
+        loop_name = re.escape(time_loop.advance_fixed.name)  # type: ignore[attr-defined]
+        texts["advance_fixed"] = re.sub(rf'@"?{loop_name}"?\(', "@livens_advance_fixed(", loop)
+        return texts
+
+    @property
+    def token(self) -> str:
+        """Instantiation token: a UUID of the equations and the initial state."""
+        content = "".join(self.texts.values()).encode() + self.z.tobytes() + self.k.tobytes()
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, hashlib.sha256(content).hexdigest()))
+
+    def header(self) -> str:
+        """Return the generated file ``model.h``."""
+        e: StepGraph = self.equations
+        offsets, update = newton_offsets(e.size), e.update_matrix
+        sizes = {
+            "N": e.size, "NZ": e.z.numel(), "NK": self.k.size, "NOUT": len(self.is_angle), "NNZ": len(e.jac_rows),
+            "N_UPDATE": 0 if update is None else len(update[1]), "N_GROUPS": len(e.block_sizes), "HISTORY": HISTORY,
+            "N_WORK": offsets.n_rows, "UPDATE_OFFSET": offsets.update, "INV_ROUNDOFF_OFFSET": offsets.inv_roundoff,
+            "N_ANGLES": sum(self.is_angle), "HAS_FIRST_CORRECTION": 1, "REPIVOT_AFTER": REPIVOT_AFTER,
+            "STATUS_CONVERGED": CONVERGED, "STEP_SIZE": float(self.plan.h).hex(), "T0": self.t0.hex(),
+            "TOKEN": f'"{self.token}"',
+        }  # fmt: skip
+        tables = [
+            _table("INITIAL_STATE", self.z),
+            _table("INITIAL_UNKNOWNS", self.x),
+            _table("PARAMETERS", self.k),
+            _table("GROUP_SIZES", e.block_sizes, "int64_t"),
+            _table("JAC_ROWS", e.jac_rows, "int"),
+            _table("JAC_COLUMNS", e.jac_cols, "int"),
+            _table("UPDATE_ROWS", () if update is None else update[1], "int"),
+            _table("UPDATE_COLUMNS", () if update is None else update[2], "int"),
+            _table("IS_VARIABLE", (i in self.variable_indices for i in range(self.k.size)), "char"),
+            _table("IS_ANGLE", self.is_angle, "char"),
+        ]
+        return "\n".join([*(f"#define {name} {value}" for name, value in sizes.items()), *tables, ""])
+
+
+def _check_exportable(plan: Plan) -> None:
+    scheme, model = plan.scheme, plan.model
+    if scheme.fictive or scheme.selects_step_size or not scheme.implicit or plan.control is not None:
+        raise InputError(f"scheme '{scheme.name}' cannot be exported: an FMU needs an implicit scheme with fixed steps")
+    if plan.tier != "fused":
+        raise InputError("the model is too large for an FMU: its step is not compiled as one function")
+    if model.angle_branches is not None:
+        raise InputError(
+            f"a force depends on the angle of joint '{model.angle_branches.joints[0]}' over revolutions: such models "
+            "cannot be exported"
+        )
+    for name, text in (
+        ("controllers", "sampled controllers"),
+        ("model_events", "joint stops with restitution"),
+        ("impact_contacts", "rigid contact"),
+    ):
+        if getattr(model, name, ()):
+            raise InputError(f"a model with {text} cannot be exported: they act between steps")
+
+
+def _table(name: str, values: Iterable[Any], c_type: str = "double") -> str:
+    items = list(values) or [0]
+    text = ", ".join(float(value).hex() if c_type == "double" else str(int(value)) for value in items)
+    return f"static const {c_type} {name}[] = {{{text}}};"
+
+
+def _write(path: Path, step: _ExportedStep, platforms: Sequence[str]) -> None:
+    """Compile the libraries of all platforms and write the archive."""
+    identifier = re.sub(r"\W", "_", path.stem)
+    text = f"{step.plan.scheme.name}, h = {step.plan.h:g} s"
+    xml = model_description(path.stem, identifier, step.token, text, float(step.plan.h), step.t0, step.variables)
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder)
+        (build / "model.h").write_text(step.header(), encoding="utf-8")
+        (build / "fmi3.c").write_text(files(__package__).joinpath("fmi3.c").read_text(encoding="utf-8"), "utf-8")
+        for name, ir in step.texts.items():
+            (build / f"{name}.ll").write_text(ir, encoding="utf-8")
+        sources = ["fmi3.c", *(f"{name}.ll" for name in step.texts)]
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("modelDescription.xml", xml)
+            for platform in platforms:
+                report_progress(f"linking the FMU for {platform}")
+                library = f"{identifier}{PLATFORMS[platform].suffix}"
+                _link(build, sources, library, PLATFORMS[platform])
+                archive.write(build / library, f"binaries/{platform}/{library}")
+
+
+def _link(build: Path, sources: Sequence[str], library: str, platform: _Platform) -> None:
+    command = [
+        sys.executable, "-m", "ziglang", "cc", "-target", platform.target, f"-mcpu={platform.cpu}", "-O2", "-shared",
+        "-fPIC", "-w", "-s", "-o", library, *sources, *([] if "windows" in platform.target else ["-lm"]),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=build, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"the FMU cannot be linked for {platform.target}: {done.stderr.strip()[-500:]}")

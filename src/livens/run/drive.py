@@ -1,0 +1,250 @@
+"""Single motion whose inputs change between steps, in arrays that stay in place."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.newton import time_loop
+from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
+from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.observables.kernel_table import ObservableKernel
+from livens.engine.stepper import IntegratorState, WorkspaceManager
+from livens.engine.steppers.fused import FusedStepper
+from livens.errors import InputError, IntegrationError, suggestion
+from livens.models.base import Model
+from livens.models.input_entry import input_entry
+from livens.models.observable import output_expression
+from livens.run.held_parameters import wrapped_angles
+from livens.run.plan import Plan
+from livens.run.startup import compile_and_start, make_stepper, start_integration
+
+#: Largest number of steps in one native call.
+_CHUNK_STEPS = 64
+
+
+class Drive:
+    """Motion with inputs that are held in a step and may change between steps, returned by `Prepared.drive`.
+
+    `inputs` and `outputs` are arrays that stay in place: set ``drive.inputs[:]``, call `advance`, read the outputs.
+
+    Parameters
+    ----------
+    plan : Plan
+        Plan of a run, with initial values.
+    inputs : sequence of str
+        Names of scalar inputs of a mechanism (`Multibody.input`) or of scalar parameters.
+    outputs : sequence of str
+        Names of coordinates, outputs of a mechanism or observables.
+    """
+
+    def __init__(self, plan: Plan, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self._plan, (self._indices, self._numbers) = plan, input_indices(plan.model, inputs)
+        compiled, initial = compile_and_start(plan)
+        state, stepper = start_integration(plan, compiled, initial)
+        if not isinstance(stepper, FusedStepper) or plan.control is not None or plan.scheme.fictive:
+            raise InputError(f"scheme '{plan.scheme.name}' cannot be driven: a drive needs fixed implicit steps")
+        self._compiled, self._order = compiled, stepper.order
+        self._kernels = compiled.kernels(stepper.order)
+        stepper.close()
+        sizes = compiled.flat_equations.block_size_array
+        self._w = WorkspaceManager(plan.k, sizes).prepare(state, _CHUNK_STEPS)
+        time_loop.advance_fixed.compile()  # type: ignore[attr-defined]
+        self._advance_native, _ = time_loop.advance_fixed._entry  # type: ignore[attr-defined]
+        self._measure = Outputs(plan.model, outputs)
+        #: Values of the inputs.
+        self.inputs: np.ndarray = np.zeros(len(inputs))
+        self.inputs[self._numbers] = plan.k[self._indices]
+        #: Values of the outputs after the last step.
+        self.outputs: np.ndarray = np.zeros(self._measure.size)
+        self._evaluate_outputs = self._measure.bind(self._w.Z, self._w.c, self.outputs)
+        self.restart(state)
+
+    @property
+    def t(self) -> float:
+        """Time in seconds."""
+        return self._t0 + self._n_steps * self._plan.h
+
+    def reset(self, **initial_values: Any) -> np.ndarray:
+        """Start again and return the outputs.
+
+        Parameters
+        ----------
+        **initial_values
+            Initial values ``q0 v0 p0 x0 y0``. Default: those of the problem.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            Outputs of the initial state: the array `outputs`, which the next step overwrites.
+        """
+        plan = self._plan.with_inputs({**self._plan.start, **initial_values}, self._plan.parameters)
+        compiled, initial = compile_and_start(plan)
+        state, stepper = start_integration(plan, compiled, initial)
+        stepper.close()
+        return self.restart(state)
+
+    def restart(self, state: IntegratorState) -> np.ndarray:
+        """Start again from an integrator state and return the outputs."""
+        w = self._w
+        w.Z[0], w.X[:HISTORY] = state.z, state.unknown_history
+        w.newton_update.fill(0.0)
+        w.inv_roundoff.fill(np.inf)
+        self._t0, self._n_steps = state.t, 0
+        self._measure.forget()
+        return self._update_outputs()
+
+    def state(self) -> IntegratorState:
+        """Return a copy of the current integrator state."""
+        w = self._w
+        state = IntegratorState.initial(self.t, w.Z[0].copy(), w.X[HISTORY - 1].copy())
+        return replace(state, unknown_history=w.X[:HISTORY].copy())
+
+    def advance(self, n_steps: int = 1) -> np.ndarray:
+        """Take steps with the current inputs and return the outputs.
+
+        Parameters
+        ----------
+        n_steps : int, default 1
+            Number of steps.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            Outputs: the array `outputs`, which the next step overwrites.
+
+        Raises
+        ------
+        IntegrationError
+            If a step cannot be solved.
+        """
+        w, h = self._w, self._plan.h
+        w.c[2 + self._indices] = self.inputs[self._numbers]
+        self._move_branches()
+        while n_steps > 0:
+            count = min(n_steps, _CHUNK_STEPS)
+            status = self._advance_native(
+                self._kernels.address, w.address, h, self._t0, self._n_steps, -1, np.inf, 0, count, REPIVOT_AFTER
+            )
+            if status != CONVERGED:
+                count = self._advance_by_stepper(count)
+            else:
+                w.Z[0], w.X[:HISTORY] = w.Z[count], w.X[count : count + HISTORY]
+                self._n_steps += count
+            n_steps -= count
+        return self._update_outputs()
+
+    def _move_branches(self) -> None:
+        """Move the branches of continuous angles to the current angles."""
+        branches, w = self._plan.model.angle_branches, self._w
+        if branches is None:
+            return
+        k = w.c[2:].copy()
+        moved = branches.moved(wrapped_angles(self._compiled, np.array([self.t]), w.Z[:1], k)[0], k)
+        if moved is not k:
+            w.c[2:] = moved
+            w.newton_update.fill(0.0)
+            w.inv_roundoff.fill(np.inf)
+
+    def _advance_by_stepper(self, n_steps: int) -> int:
+        """Take steps by a stepper, which chooses another pivot order or the reference solver; return their number."""
+        plan = replace(self._plan)
+        plan.__dict__["k"] = self._w.c[2:].copy()
+        state = self.state()
+        stepper = make_stepper(plan, self._compiled, state)
+        policy = StepPolicy(False, plan.h, self._t0, self._n_steps)
+        steps = stepper.advance(state, n_steps, policy, initial_controller_state(plan.h))
+        if steps.failure is not None:
+            raise IntegrationError(f"the step from t = {steps.final.t:.9g} failed: {steps.failure.reason}")
+        self._w.Z[0], self._w.X[:HISTORY] = steps.final.z, steps.final.unknown_history
+        self._n_steps += n_steps
+        stepper.close()
+        return n_steps
+
+    def _update_outputs(self) -> np.ndarray:
+        self._w.c[1] = self.t
+        self._evaluate_outputs()
+        return self.outputs
+
+
+class Outputs:
+    """Compiled outputs of a model as functions of engine states; angles are continuous from call to call."""
+
+    def __init__(self, model: Model, names: Sequence[str]) -> None:
+        multipliers = ca.SX.sym("lam", len(model.constraint_names))
+        columns, is_angle = list[Any](), list[bool]()
+        for name in names:
+            column = ca.reshape(ca.densify(ca.SX(output_expression(model, name, multipliers))), -1, 1)
+            if multipliers.numel() and ca.depends_on(column, multipliers):
+                raise InputError(f"the output '{name}' depends on constraint forces: it is not a function of the state")
+            quantity = getattr(model, "quantities", {}).get(name)
+            is_angle += [quantity is not None and quantity.is_angle] * int(column.numel())
+            columns.append(column)
+        self.size = len(is_angle)
+        #: Expressions of the outputs in the symbols of `model.view`.
+        self.column: Any = ca.vertcat(*columns) if columns else ca.SX(0, 1)
+        self._kernel = ObservableKernel(model, self.column) if columns else None
+        self._angles = np.flatnonzero(is_angle)
+        self._last: np.ndarray | None = None
+
+    def forget(self, rows: Any = None) -> None:
+        """Forget the revolutions of all angles, or of those of some rows."""
+        if rows is None or self._last is None:
+            self._last = None
+        else:
+            self._last[rows] = np.nan
+
+    def __call__(self, t: np.ndarray, Z: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Return one row of outputs for each state."""
+        if self._kernel is None:
+            return np.zeros((len(t), 0))
+        values = self._kernel(t, Z, k)
+        self._unwrap(values)
+        return values
+
+    def bind(self, Z: np.ndarray, c: np.ndarray, out: np.ndarray) -> Callable[[], None]:
+        """Return a function that writes the outputs of the first row of Z, at the step inputs c, to `out`."""
+        if self._kernel is None:
+            return lambda: None
+        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self._kernel.address)
+        z, inputs, target = (array.__array_interface__["data"][0] for array in (Z, c, out))
+        rows = out[None, :]
+
+        def evaluate() -> None:
+            call(z, z, inputs, target, target)
+            self._unwrap(rows)
+
+        return evaluate
+
+    def _unwrap(self, values: np.ndarray) -> None:
+        """Make angles continuous from call to call, in place."""
+        if not self._angles.size:
+            return
+        angles = values[:, self._angles]
+        if self._last is not None:
+            revolutions = np.round((self._last - angles) / (2 * np.pi))
+            if revolutions.any():
+                angles += 2 * np.pi * np.nan_to_num(revolutions)
+                values[:, self._angles] = angles
+        self._last = angles
+
+
+def input_indices(model: Model, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices in the parameter vector, and for each of them the number of the scalar input that sets it."""
+    known, indices, numbers = (*model.inputs, *model.parameter_table.entries), list[int](), list[int]()
+    for number, name in enumerate(names):
+        if name not in known:
+            raise InputError(f"unknown input '{name}'{suggestion(str(name), known)}")
+        entry = input_entry(model, name).value
+        if entry.shape != ():
+            raise InputError(f"the input '{name}' has shape {entry.shape}: only inputs of one number can be set here")
+        indices += [slice_.start for slice_ in entry.slices]
+        numbers += [number] * len(entry.slices)
+    return np.array(indices, dtype=np.int64), np.array(numbers, dtype=np.int64)

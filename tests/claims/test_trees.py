@@ -1,0 +1,325 @@
+"""Tree tier: the trajectory of lie-em with as many unknowns as degrees of freedom, compared with the other tiers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import livens as lv
+from livens.engine.compiled_step import compiled_step
+from livens.engine.stepper import IntegratorState
+from livens.engine.trees import stepper as tree_stepper
+from livens.multibody import assembly
+
+TYPES = ("revolute", "prismatic", "spherical", "fixed", "cylindrical", "universal", "planar")
+
+
+def add_link(mb, index, joint_type, parent, start, rng, *, is_reversed=False):
+    """Add a rod from a point of its parent, with a joint of a random axis; return the body, its end and the joint."""
+    direction, axis = rng.normal(size=3), rng.normal(size=3)
+    end = start + 0.4 * direction / np.linalg.norm(direction)
+    rod = mb.rod(f"rod{index}", a=start, b=end, mass=1 + 0.3 * rng.random(), radius=0.05)
+    bodies = (rod, parent) if is_reversed else (parent, rod)
+    axes = {} if joint_type in ("spherical", "fixed") else dict(axis=axis)
+    if joint_type == "universal":
+        axes["second_axis"] = np.cross(axis, rng.normal(size=3))
+    joint = mb.joint(joint_type, f"joint{index}", *bodies, at=start, **axes)
+    if joint_type in ("revolute", "cylindrical"):
+        mb.initial(joint, rate=rng.uniform(-2, 2))
+    if joint_type in ("prismatic", "cylindrical"):
+        mb.initial(joint, velocity=rng.uniform(-1, 1))
+    return rod, end, joint
+
+
+def add_laws(mb, index, joint, joint_type):
+    """Add a spring, a damper, friction, a limit and a motor to the coordinates of a joint."""
+    if joint_type in ("revolute", "cylindrical"):
+        mb.torsion_spring(f"spring{index}", joint, stiffness=30.0 + index, rest_angle=0.2)
+        mb.torsion_damper(f"damper{index}", joint, damping=0.05)
+        mb.motor(joint, torque=lambda t, angle, rate: 0.4 + 0.3 * angle - 0.1 * rate + lv.math.sin(3 * t))
+        mb.pd(joint, kp=2.0, kd=0.1, reference=0.1)
+    if joint_type in ("prismatic", "cylindrical"):
+        mb.motor(joint, force=lambda t, x, v: -80 * x - 0.3 * v + lv.math.sin(t), name=f"actuator{index}")
+        mb.friction(f"friction{index}", joint, force=0.3)
+
+
+def tree(types, parents, seed=0, *, floating=False, laws=False, gravity=True, is_reversed=False):
+    """Return a mechanism with one rod per joint type; `parents` are indices of earlier rods, -1 for the root."""
+    rng, mb = np.random.default_rng(seed), lv.Multibody(gravity=[0, 0, -9.81] if gravity else None)
+    bodies, ends = [], []
+    if floating:
+        root = mb.box("base", at=[0, 0, 0], size=[0.3, 0.2, 0.1], mass=3.0)
+        mb.initial(root, velocity=[0.3, -0.2, 0.5], omega=[1.0, 2.0, -0.5])
+    else:
+        root = mb.ground
+    for i, (joint_type, parent) in enumerate(zip(types, parents, strict=True)):
+        before, start = (root, np.zeros(3)) if parent < 0 else (bodies[parent], ends[parent])
+        rod, end, joint = add_link(mb, i, joint_type, before, start, rng, is_reversed=is_reversed)
+        bodies.append(rod)
+        ends.append(end)
+        if laws:
+            add_laws(mb, i, joint, joint_type)
+    return mb
+
+
+def assert_equal_runs(mb, tiers=("tree", "reference"), *, h=5e-3, n_steps=20, atol=1e-11):
+    runs = [mb.simulate(t_end=n_steps * h, h=h, tier=tier) for tier in tiers]
+    assert [run.info.tier for run in runs] == list(tiers)
+    first, *others = runs
+    for run in others:
+        assert np.abs(run.q - first.q).max() < atol
+        assert np.abs(run.v - first.v).max() < 100 * atol
+        scale = 1 + np.abs(run.multipliers).max()
+        assert np.abs(run.multipliers[1:] - first.multipliers[1:]).max() < 1e4 * atol * scale
+        for name in ("supplied_energy", "dissipated_energy"):
+            assert np.abs(getattr(run, name) - getattr(first, name)).max() < 100 * atol
+        assert first.summary.max_velocity_constraint == pytest.approx(
+            run.summary.max_velocity_constraint, rel=0.2, abs=1e-10
+        )
+    return first
+
+
+@pytest.mark.parametrize("joint_type", TYPES)
+def test_every_joint_type_between_moving_bodies(joint_type):
+    """Motion, velocities, multipliers and work are those of the fused tier, with forces in the joints."""
+    run = assert_equal_runs(tree(("revolute", joint_type), (-1, 0), floating=True, laws=True))
+    assert run.summary.max_constraint < 1e-14 and run.statistics.reference_steps == 0
+
+
+@pytest.mark.parametrize("types", [("revolute", "revolute"), ("spherical", "fixed", "revolute")])
+def test_joints_that_are_defined_from_child_to_parent(types):
+    assert_equal_runs(tree(types, range(-1, len(types) - 1), laws=True, is_reversed=True))
+
+
+def test_all_tiers_agree_on_a_branching_tree():
+    mb = tree(("revolute", "spherical", "prismatic"), (-1, 0, 0), 3)
+    assert_equal_runs(mb, ("tree", "fused", "assembled"), n_steps=10)
+
+
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_random_trees(data):
+    """Random topologies of all joint types in the tree tier and in the reference tier, which compiles nothing."""
+    n = data.draw(st.integers(2, 4))
+    types = [data.draw(st.sampled_from(TYPES)) for _ in range(n)]
+    parents = [data.draw(st.integers(-1, i - 1)) for i in range(n)]
+    floating, seed = data.draw(st.booleans()), data.draw(st.integers(0, 100))
+    if all(name == "fixed" for name in types) and not floating:
+        types[-1] = "revolute"
+    assert_equal_runs(tree(types, parents, seed, floating=floating), ("tree", "reference"), n_steps=5)
+
+
+def test_conservation_and_closed_joints_in_a_long_run():
+    """Energy and momenta of a free tree of all joints, and its joints, over 20000 steps."""
+    types = ("revolute", "universal", "spherical", "cylindrical", "prismatic", "fixed")
+    mb = tree(types, (-1, 0, 0, -1, 3, 1), 3, floating=True, gravity=False)
+    mb.motor(mb.joints["joint4"], force=lambda t, x, v: -200.0 * x)
+    mb.motor(mb.joints["joint3"], force=lambda t, x, v: -200.0 * x, name="centring")
+    run = mb.simulate(t_end=200.0, h=0.01, every=1000)
+    assert run.info.tier == "tree" and run.statistics.steps == 20000
+    # the tree moves by 120 m: positions there have a resolution of 1.4e-14
+    assert run.summary.max_energy_drift < 1e-11 and run.summary.max_constraint < 5e-14
+    assert all(drift < 1e-10 for drift in run.summary.momentum_drift.values())
+    assert set(run.summary.momentum_drift) == {"linear_momentum", "angular_momentum"}
+
+
+def test_order_two_and_symmetry():
+    """The slope of the error over four step sizes is two; a motion that is reversed returns to its start."""
+    mb = tree(("revolute", "prismatic", "spherical"), (-1, 0, 1), 5)
+    q, v = mb.initial_state
+    step = lv.prepare(mb.system, "lie-em", tier="tree")
+    reference = step.run(q, v, h=2.5e-5, t_end=0.2, every=10**6).q[-1]
+    sizes = np.array([8e-3, 4e-3, 2e-3, 1e-3])
+    errors = [np.abs(step.run(q, v, h=h, t_end=0.2, every=10**6).q[-1] - reference).max() for h in sizes]
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(2.0, abs=0.1)
+    state = step.start(q, v, h=0.01)
+    for _ in range(20):
+        state = step.step(state, h=0.01)
+    compiled = compiled_step(mb.system, step.scheme)
+    z, layout = state._state.z.copy(), compiled.layout
+    for name in ("v", "p", "body_spins"):
+        z[layout[name]] *= -1
+    x = compiled.initial_unknowns(z, np.concatenate([[0.01, 0.0], mb.system.parameter_vector()]), "tree")
+    state = dataclasses.replace(state, _state=IntegratorState.initial(0.0, z, x), _step_index=0)
+    for _ in range(20):
+        state = step.step(state, h=0.01)
+    assert np.abs(state.q - q).max() < 1e-13
+
+
+def test_restart_bit_for_bit_and_across_tiers(tmp_path):
+    mb = tree(("revolute", "cylindrical", "spherical"), (-1, 0, 1), 2, laws=True)
+    whole = mb.simulate(t_end=0.4, h=0.01, tier="tree")
+    mb.simulate(t_end=0.2, h=0.01, tier="tree", out=tmp_path / "half.h5")
+    resumed = lv.resume(tmp_path / "half.h5", t_end=0.4, system=mb.system)
+    assert np.array_equal(resumed.q, whole.q) and np.array_equal(resumed.multipliers, whole.multipliers)
+    state = lv.prepare(mb.system, "lie-em", h=0.01, tier="fused")
+    assert np.abs(state.run(*mb.initial_state, t_end=0.4).q - whole.q).max() < 1e-11
+
+
+def test_steps_that_the_tree_does_not_solve_are_taken_in_absolute_unknowns(monkeypatch):
+    """A failed Newton iteration falls back to the assembled tier; the steps are counted and the motion is the same."""
+    mb = tree(("revolute", "revolute", "spherical"), (-1, 0, 1), 2, laws=True)
+    expected = mb.simulate(t_end=0.1, h=0.01, tier="fused")
+    advance, calls = tree_stepper.advance_tree, []
+
+    def failing(*arguments):
+        """Stop the compiled loop after three steps of every call."""
+        *head, done, n_steps, n_history = arguments
+        calls.append(done)
+        return advance(*head, done, min(n_steps, done + 3), n_history)
+
+    monkeypatch.setattr(tree_stepper, "advance_tree", failing)
+    run = mb.simulate(t_end=0.1, h=0.01, tier="tree")
+    assert run.statistics.reference_steps == len(calls) - 1 > 1
+    assert np.abs(run.q - expected.q).max() < 1e-12
+    assert np.abs(run.multipliers[1:] - expected.multipliers[1:]).max() < 1e-7
+    assert run.summary.max_energy_drift < 1e-12
+
+
+def test_long_steps_of_a_chain_are_solved():
+    """Joints that rotate by up to a radian in a step: the tree or its fallback solves all that lie-em solves."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    before = mb.ground
+    for i in range(12):
+        rod = mb.rod(f"rod{i}", a=[0.1 * i, 0, 0], b=[0.1 * (i + 1), 0, 0], mass=0.1, radius=0.01)
+        mb.revolute(f"joint{i}", before, rod, at=rod.a, axis="yz"[i % 2])
+        before = rod
+    run = mb.simulate(t_end=1.5, h=0.02)
+    assert run.info.tier == "tree" and run.summary.max_energy_drift < 1e-10
+
+
+def test_sampled_controllers_act_without_compilation():
+    def controlled():
+        mb = tree(("revolute", "revolute", "revolute"), (-1, 0, 1), 2)
+        joint = mb.joints["joint1"]
+        measured = ["joint1.angle", "joint1.rate"]
+        mb.sampled_controller("hold", joint, period=0.02, law=lambda t, x: [-4.0 * x[0] - 0.3 * x[1]], inputs=measured)
+        return mb
+
+    runs = [controlled().simulate(t_end=0.2, h=0.005, tier=tier) for tier in ("tree", "fused")]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-10
+    assert np.abs(runs[0]["hold.command"] - runs[1]["hold.command"]).max() < 1e-8
+
+
+def test_events_of_a_tree():
+    mb = tree(("revolute", "revolute", "revolute"), (-1, 0, 1), 2)
+    height = lv.Event(lambda q: q[2] + 0.05, terminal=True)
+    runs = [mb.simulate(t_end=1.0, h=0.005, tier=tier, events=[height]) for tier in ("tree", "fused")]
+    assert runs[0].events[0].t == pytest.approx(runs[1].events[0].t, abs=1e-10)
+    assert np.abs(runs[0].q[-1] - runs[1].q[-1]).max() < 1e-10
+
+
+def test_forces_on_single_bodies():
+    """Springs and dampers to the ground, and applied forces and torques."""
+    mb = tree(("revolute", "spherical", "revolute"), (-1, 0, 1), 2, laws=True)
+    mb.spring("spring", [1.0, 0.2, 0.3], mb.bodies["rod2"].b, stiffness=50.0)
+    mb.damper("damper", [1.0, 0.2, -0.3], mb.bodies["rod1"].b, damping=2.0)
+    mb.wrench("load", mb.bodies["rod0"], force=lambda t: [lv.math.sin(9 * t), 0, 1.0], torque=[0.1, 0.2, 0.3])
+    assert assert_equal_runs(mb).summary.max_energy_drift < 1e-12
+
+
+def legged_robot():
+    """Return a floating box with four legs on springs that falls on the ground."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    base = mb.box("base", at=[0, 0, 0.5], size=[0.4, 0.3, 0.1], mass=3.0)
+    for i, (x, y) in enumerate(((0.2, 0.15), (-0.2, 0.15), (0.2, -0.15), (-0.2, -0.15))):
+        leg = mb.rod(f"leg{i}", a=[x, y, 0.5], b=[x, y, 0.06], mass=0.4, radius=0.02)
+        hip = mb.revolute(f"hip{i}", base, leg, at=leg.a, axis="y")
+        mb.pd(hip, kp=30.0, kd=0.2, reference=0.05 * i)
+        foot = mb.sphere(f"foot{i}", at=[x, y, 0.06], radius=0.05, mass=0.1)
+        mb.fixed(f"ankle{i}", leg, foot, at=[x, y, 0.06])
+        mb.contact(foot, mb.ground, stiffness=2e4, dissipation=0.5, friction=0.6)
+    return mb
+
+
+def test_contact_with_the_ground():
+    """Feet with friction and damping: energy balance and motion as in the reference tier."""
+    runs = [legged_robot().simulate(t_end=0.12, h=2e-3, tier=tier) for tier in ("tree", "reference")]
+    assert runs[0].summary.max_energy_drift < 1e-10 and runs[0].dissipated_energy[-1] > 0.1
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-9  # contact amplifies round-off
+    assert runs[0].dissipated_energy[-1] == pytest.approx(runs[1].dissipated_energy[-1], rel=1e-8)
+    force = sum(runs[0][f"foot{i}-ground.normal_force"] for i in range(4))
+    assert force.max() > 50.0
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_armature_as_a_number_of_the_joint(is_reversed):
+    """Rotors that are coupled to revolute joints have no unknowns; motion and multipliers are those of rotor bodies."""
+    mb = tree(("revolute", "revolute", "revolute"), (-1, 0, 1), 4, laws=True, is_reversed=is_reversed)
+    for joint in list(mb.joints.values()):
+        rotor = mb.body(f"{joint.name} rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
+        bearing = mb.revolute(f"{joint.name} bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
+        mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+    run = assert_equal_runs(mb)
+    assert "6 bodies form a tree with 3 degrees of freedom" in run.info.tier_reason
+
+
+def test_parameters_of_a_prepared_step():
+    """Masses, inertias, joint positions and stiffnesses are parameters of the tree as well."""
+    mb = tree(("revolute", "revolute", "prismatic"), (-1, 0, 1), 2, laws=True)
+    q, v = mb.initial_state
+    changes = {"rod1.mass": 2.5, "spring0.stiffness": 80.0, "gravity": [0.0, 1.0, -3.0]}
+    runs = [
+        lv.prepare(mb.system, "lie-em", h=0.005, tier=tier).run(q, v, t_end=0.1, parameters=changes)
+        for tier in ("tree", "fused")
+    ]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("types", "options"),
+    [
+        (TYPES, {}),
+        (TYPES, dict(floating=True)),
+        (("revolute", "spherical", "fixed", "revolute"), dict(is_reversed=True)),
+    ],
+)
+def test_initial_velocities_from_joint_rates(monkeypatch, types, options):
+    """Least kinetic energy in joint coordinates is that in all coordinates with constraints."""
+    parents = range(-1, len(types) - 1)
+    q, v = tree(types, parents, 3, **options).initial_state
+    monkeypatch.setattr(assembly, "tree_of", lambda system: None)
+    dense_q, dense_v = tree(types, parents, 3, **options).initial_state
+    assert np.abs(v).max() > 0.5 and np.array_equal(q, dense_q) and np.abs(v - dense_v).max() < 1e-11
+
+
+def test_inputs_between_single_steps():
+    """Parameters of laws and of bodies that change between steps act in the tree tier as in the fused tier."""
+    mb = tree(("revolute", "revolute", "prismatic"), (-1, 0, 1), 2, laws=True)
+    q, v = mb.initial_state
+    ends = []
+    for tier in ("tree", "fused"):
+        step = lv.prepare(mb.system, "lie-em", h=0.005, tier=tier)
+        state = step.start(q, v)
+        for i in range(20):
+            state = step.step(state, inputs={"spring0.stiffness": 30.0 + 20.0 * (i % 3), "rod2.mass": 1.0 + 0.01 * i})
+        ends.append(state.q)
+    assert np.abs(ends[0] - ends[1]).max() < 1e-11
+
+
+def test_choice_of_the_tier_is_explained():
+    mb = tree(("spherical",) * 4, (-1, 0, 1, 2))
+    info = mb.simulate(t_end=0.01, h=0.005).info
+    assert info.tier == "tree" and "12 degrees of freedom" in info.tier_reason
+    mb.spherical("closure", mb.ground, mb.bodies["rod3"], at=mb.bodies["rod3"].b)
+    info = mb.simulate(t_end=0.01, h=0.005).info
+    assert info.tier != "tree" and "'closure' closes a loop" in info.tier_reason
+    with pytest.raises(lv.InputError, match="'closure' closes a loop"):
+        mb.simulate(t_end=0.01, h=0.005, tier="tree")
+
+
+def test_joint_forces_against_newton_and_euler():
+    """The force in the first joint of a floating-free chain carries the weight and the acceleration of all bodies."""
+    mb = tree(("revolute", "revolute", "spherical"), (-1, 0, 1), 7)
+    h = 1e-4
+    run = mb.simulate(t_end=20 * h, h=h, tier="tree")
+    masses = np.array([mb.system.parameters[f"rod{i}.mass"] for i in range(3)])
+    momentum = np.array([run.p[:, list(frame.position)] for frame in mb.system.frames]).sum(axis=0)
+    weight = np.array([0, 0, -9.81]) * masses.sum()
+    rows = [i for i, name in enumerate(mb.system.constraint_names) if name.startswith("joint0: along")]
+    force = -run.multipliers[1:, rows]
+    assert np.abs(np.diff(momentum, axis=0) / h - weight - force).max() < 1e-6 * np.abs(force).max()

@@ -1,0 +1,225 @@
+"""Inputs: torques, forces and motions that are set from outside during a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import math as m
+
+H = 0.01
+
+
+def _arm(torque, planar=False):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+    mb.motor(hinge, torque=torque(mb), name="shoulder")
+    return mb
+
+
+def _torque(i):
+    return 3.0 * np.cos(0.7 * i) - 1.0
+
+
+def _commanded_arm():
+    """Return the arm with the same torques as a function of time, held between samples."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+    law = lambda t, measured: _torque(round(t / H))  # noqa: E731
+    mb.sampled_controller("shoulder", hinge, period=H, law=law, inputs="hinge.angle")
+    return mb
+
+
+@pytest.mark.parametrize("tier", ["fused", "tree", "assembled", "reference"])
+def test_steps_with_inputs_equal_the_same_torques_as_a_function_bit_for_bit(tier):
+    driven = _arm(lambda mb: mb.input("torque"))
+    step = lv.prepare(driven.problem("arm", h=H, t_end=0.5), tier=tier)
+    state, states = step.start(), []
+    for i in range(50):
+        state = step.step(state, inputs={"torque": _torque(i)})
+        states.append(state.q)
+    law = lv.simulate(_commanded_arm().problem("arm", h=H, t_end=0.5), tier=tier)
+    assert np.array_equal(np.array(states), law.q[1:])
+
+
+@pytest.mark.parametrize("tier", ["fused", "tree", "assembled", "reference"])
+def test_a_run_with_inputs_equals_single_steps_bit_for_bit(tier):
+    torques = [_torque(i) for i in range(50)]
+    step = lv.prepare(_arm(lambda mb: mb.input("torque")).problem("arm", h=H, t_end=0.5), tier=tier)
+    run = step.run(inputs={"torque": torques})
+    state = step.start(parameters={"torque": torques[0]})
+    for i, torque in enumerate(torques):
+        state = step.step(state, inputs={"torque": torque})
+        assert np.array_equal(state.q, run.q[i + 1])
+    assert np.allclose(run["shoulder.torque"][:-1], torques, atol=1e-14)
+    assert abs(run.summary.max_energy_drift) < 1e-11
+
+
+def test_a_torque_as_a_function_of_time_gives_the_same_motion():
+    def torque(t):
+        value = 0.0
+        for i in range(50):
+            value = m.where(t > (i - 0.25) * H, float(_torque(i)), value)
+        return value
+
+    law = lv.simulate(_arm(lambda mb: torque).problem("arm", h=H, t_end=0.5))
+    problem = _arm(lambda mb: mb.input("torque")).problem("arm", h=H, t_end=0.5)
+    run = lv.simulate(problem, inputs={"torque": [_torque(i) for i in range(50)]})
+    assert np.abs(run.q - law.q).max() < 1e-14
+
+
+def test_states_are_independent_of_each_other():
+    step = lv.prepare(_arm(lambda mb: mb.input("torque")).problem("arm", h=H, t_end=0.5))
+    start = step.start()
+    pushed = step.step(start, inputs={"torque": 5.0})
+    free = step.step(start)
+    again = step.step(start, inputs={"torque": 5.0})
+    assert np.array_equal(pushed.q, again.q) and not np.array_equal(pushed.q, free.q)
+    twice = step.step(step.step(pushed))  # inputs are held
+    assert np.array_equal(twice.q, step.step(pushed, n_steps=2).q)
+
+
+@pytest.mark.parametrize("scheme", ["livens-em", "gauss-2", "variational:1"])
+def test_any_parameter_of_a_system_is_an_input(scheme):
+    cart = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda q, v, k: [k.u], parameters=dict(u=0.0))
+    step = lv.prepare(cart, scheme=scheme, h=0.1)
+    state = step.start([0.0], [0.0])
+    for u in (1.0, -1.0, 3.0):
+        state = step.step(state, inputs={"u": u})
+    assert state.v[0] == pytest.approx(0.3, abs=1e-14)
+    run = lv.simulate(cart, [0.0], [0.0], scheme=scheme, h=0.1, t_end=0.3, inputs={"u": [1.0, -1.0, 3.0]})
+    assert np.array_equal(run.q[-1], state.q)
+
+
+def test_inputs_of_a_port_hamiltonian():
+    oscillator = lv.PortHamiltonian(
+        "q p",
+        H=lambda x: x[1] ** 2 / 2 + 2 * x[0] ** 2,
+        J=[[0, 1], [-1, 0]],
+        B=[[0], [1]],
+        u=lambda k: [k.force],
+        parameters=dict(force=0.0),
+    )
+    step = lv.prepare(oscillator, scheme="gauss-2", h=0.01)
+    state = step.start(x0=[1.0, 0.0], parameters={"force": _torque(0)})
+    for i in range(20):
+        state = step.step(state, inputs={"force": _torque(i)})
+    run = step.run(x0=[1.0, 0.0], t_end=0.2, inputs={"force": [_torque(i) for i in range(20)]})
+    assert np.array_equal(run.x[-1], state.x)
+    # exact solution of q'' = u - 4 q over steps with constant u
+    q, p, c, s = 1.0, 0.0, np.cos(0.02), np.sin(0.02)
+    for i in range(20):
+        rest = _torque(i) / 4
+        q, p = rest + (q - rest) * c + p / 2 * s, -2 * (q - rest) * s + p * c
+    assert state.x == pytest.approx([q, p], abs=1e-9)
+
+
+def test_first_order_hold_is_linear_between_samples():
+    # a constant force rate: the exact motion of a unit mass is t^3/6
+    mb = lv.Multibody()
+    ball = mb.particle("ball", at=[0, 0, 0], mass=1.0)
+    mb.wrench("push", ball, force=mb.input("force", [0.0, 0.0, 0.0]))
+    values = np.array([[0.0, 0, 0], [1.0, 0, 0]])
+    ends = []
+    for h in (0.1, 0.05):
+        run = mb.simulate(h=h, t_end=1.0, inputs=lv.Schedule({"force": values}, t=[0.0, 1.0], hold="linear"))
+        ends.append(run.q[-1, 0] - 1 / 6)
+        assert run.v[-1, 0] == pytest.approx(0.5, abs=1e-13)  # the midpoint rule is exact for linear forces
+    assert ends[0] / ends[1] == pytest.approx(4.0, abs=1e-6)
+
+
+def test_a_driven_joint_follows_its_input():
+    mb = lv.Multibody()
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="z")
+    mb.drive(hinge, rate=mb.input("rate", 1.0))
+    run = mb.simulate(h=H, t_end=1.0, inputs=lv.Schedule({"rate": [1.0, 2.0]}, t=[0.0, 0.5]))
+    assert run["hinge.angle"][-1] == pytest.approx(1.5, abs=1e-12)
+
+
+def test_a_servo_takes_its_reference_from_an_input():
+    mb = lv.Multibody()
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="z")
+    mb.pd(hinge, kp=50.0, kd=8.0, reference=mb.input("target"))
+    step = lv.prepare(mb.problem("servo", h=H, t_end=1.0))
+    angle = step.measurement("hinge.angle")
+    state = step.start()
+    for _ in range(600):
+        state = step.step(state, inputs={"target": 9.0})  # more than one turn
+        value = angle(state)
+    assert value[0] == pytest.approx(9.0, abs=1e-6)
+
+
+def test_inputs_are_parameters_of_ensembles_and_gradients():
+    mb = _arm(lambda mb: mb.input("torque"))
+    problem = mb.problem("arm", h=H, t_end=0.2)
+    members = lv.ensemble(problem, parameters={"torque": [0.0, 2.0]})
+    single = lv.simulate(problem, parameters={"torque": 2.0})
+    assert np.allclose(np.asarray(members.q)[1, -1], single.q[-1], atol=1e-13)
+    step = lv.prepare(problem)
+    _, by = step.value_and_gradient(lambda q: q[2])(parameters={"torque": 2.0})
+    eps = 1e-6
+    ends = [lv.simulate(problem, parameters={"torque": 2.0 + s * eps}).q[-1, 2] for s in (-1, 1)]
+    assert by.parameters["torque"] == pytest.approx((ends[1] - ends[0]) / (2 * eps), rel=1e-6)
+
+
+def test_events_see_the_inputs():
+    cart = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda q, v, k: [k.u], parameters=dict(u=0.0))
+    run = lv.simulate(
+        cart, [0.0], [0.0], h=0.01, t_end=2.0, inputs=lv.Schedule({"u": [1.0, -1.0]}, t=[0.0, 1.0]),
+        events=[lv.Event(lambda v, k: v[0] * (k.u < 0) - 0.5, name="slow", direction=-1, terminal=True)],
+    )  # fmt: skip
+    assert run.t[-1] == pytest.approx(1.5, abs=1e-9)
+
+
+def test_a_run_with_inputs_is_resumed_from_its_file(tmp_path):
+    problem = _arm(lambda mb: mb.input("torque")).problem("arm", h=H, t_end=0.5)
+    schedule = lv.Schedule({"torque": [_torque(i) for i in range(100)]}, t=np.arange(100) * H)
+    whole = lv.simulate(problem, t_end=1.0, inputs=schedule)
+    lv.simulate(problem, t_end=0.5, inputs=schedule, out=tmp_path / "run.h5")
+    with pytest.raises(lv.InputError, match="inputs"):
+        lv.resume(tmp_path / "run.h5", t_end=1.0, system=problem.model)
+    resumed = lv.resume(tmp_path / "run.h5", t_end=1.0, system=problem.model, inputs=schedule)
+    assert np.array_equal(resumed.q, whole.q)
+    assert np.array_equal(resumed["shoulder.torque"], whole["shoulder.torque"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda mb, hinge: mb.motor(hinge, torque=lambda a, b, c, d, e: 0.0), "5 arguments"),
+        (lambda mb, hinge: mb.motor(hinge, torque=lambda t: [1.0, 2.0]), "one number"),
+        (lambda mb, hinge: mb.motor(hinge, torque=lambda t: 1 / missing), "NameError"),  # noqa: F821
+        (lambda mb, hinge: mb.motor(hinge, torque=mb.input("u", [0.0, 0.0])), "shape"),
+        (lambda mb, hinge: mb.drive(hinge, angle=lambda t, q: 0.0), "2 arguments"),
+        (lambda mb, hinge: mb.wrench("w", mb.bodies["arm"], force=lambda t: [1.0, 0.0]), "shape"),
+    ],
+)
+def test_wrong_laws_are_refused_where_they_are_given(make, message):
+    mb = lv.Multibody()
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="z")
+    with pytest.raises(lv.InputError, match=message):
+        make(mb, hinge)
+
+
+def test_wrong_inputs_are_refused():
+    mb = _arm(lambda mb: mb.input("torque"))
+    step = lv.prepare(mb.problem("arm", h=H, t_end=0.5))
+    state = step.start()
+    with pytest.raises(lv.InputError, match="did you mean 'torque'"):
+        step.step(state, inputs={"torqe": 1.0})
+    for value in (np.nan, [1.0, 2.0], "x"):
+        with pytest.raises(lv.InputError):
+            step.step(state, inputs={"torque": value})
+    with pytest.raises(lv.InputError, match="50 steps"):
+        step.run(inputs={"torque": np.zeros(7)})
+    with pytest.raises(lv.InputError, match="same number"):
+        lv.Schedule({"a": [1.0, 2.0], "b": [1.0]})
+    mb.input("unused")
+    with pytest.raises(lv.InputError, match="'unused' is not used"):
+        mb.system  # noqa: B018
