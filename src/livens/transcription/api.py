@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def optimal_control(
     start: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
     along: Mapping[str, Any] | None = None,
-    periodic: bool | Callable[..., Any] | None = None,
+    periodic: bool | ModelFunction | None = None,
     minimise: Any = "effort",
     final: ModelFunction | None = None,
     free: Mapping[str, Any] | None = None,
@@ -173,7 +173,7 @@ def _relaxed_solve(
     w: np.ndarray,
     problem: ControlProblem,
     factors: Sequence[float],
-    ipopt: Mapping[str, Any] | None,
+    ipopt: Mapping[str, object] | None,
     progress: bool | None,
 ) -> Solution:
     """Solve with widened input bounds in turn, then with the given bounds."""

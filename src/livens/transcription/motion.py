@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from livens.transcription.compiled_replay import CompiledMap
 from livens.transcription.ipopt_solver import Solution
 from livens.transcription.motion_points import MotionPoint, quantity
 from livens.transcription.transcription import Transcription
+from livens.types import ModelFunction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -246,7 +247,7 @@ class OptimalMotion:
     def __getitem__(self, name: str) -> np.ndarray:
         return self.observe(name)
 
-    def observe(self, what: str | Callable[..., Any]) -> np.ndarray:
+    def observe(self, what: str | ModelFunction) -> np.ndarray:
         """Return a quantity at every node.
 
         Parameters
@@ -455,7 +456,7 @@ class OptimalMotion:
         return refined(self, tolerance, max_steps, max_rounds)
 
     # -- pictures -----------------------------------------------------------------------------------------------------
-    def plot(self, *quantities: str | Callable[..., Any]) -> Figure:
+    def plot(self, *quantities: str | ModelFunction) -> Figure:
         """Plot quantities and inputs over time.
 
         Parameters
