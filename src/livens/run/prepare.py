@@ -74,7 +74,7 @@ class Prepared:
         if not isinstance(self._model, Problem) and "h" not in self._defaults and "control" not in self._defaults:
             options["h"] = REFERENCE_H
         if not isinstance(self._model, Problem) and "t_end" not in self._defaults:
-            options["t_end"] = (self._defaults.get("t0") or 0.0) + 2 * self._defaults.get("h", REFERENCE_H)
+            options["t_end"] = self._defaults.get("t0", 0.0) + 2 * self._defaults.get("h", REFERENCE_H)
         try:
             plan = self._make_plan(self._initial, **options)
         except InputError:  # options of a run are missing or invalid
@@ -491,7 +491,7 @@ def prepare(
     Raises
     ------
     InputError
-        If `model` is not a model, or the scheme cannot integrate it.
+        If `model` is not a model, the scheme cannot integrate it, or a time or step size is not a finite number.
 
     Examples
     --------
@@ -530,9 +530,9 @@ def prepare(
         chosen_scheme = chosen_scheme.with_scaling(scaling)
     defaults = dict(
         scheme=chosen_scheme,
-        h=h,
-        t_end=t_end,
-        t0=t0,
+        h=None if h is None else check_positive("h", h),
+        t_end=None if t_end is None else check_number("t_end", t_end),
+        t0=None if t0 is None else check_number("t0", t0),
         parameters=parameters,
         every=every,
         project=project,
