@@ -34,7 +34,7 @@ from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.workspace_layout import newton_offsets
 from livens.engine.steppers.fused import FusedStepper
-from livens.errors import InputError, MissingExtraError, suggestion
+from livens.errors import InputError, MissingExtraError, explain_call_errors, suggestion
 from livens.models.base import Model
 from livens.models.observable import output_expression
 from livens.models.problem import Problem
@@ -65,6 +65,7 @@ PLATFORMS = {
 _UNUSED_DECLARATIONS = ("declare i32 @sched_yield()\n", "declare void @llvm.x86.sse2.pause()\n")
 
 
+@explain_call_errors
 def fmu(
     model: Model | Problem,
     path: str | Path,
@@ -119,7 +120,7 @@ def fmu(
         If `ziglang` is not installed: ``pip install 'livens[fmu]'``.
     """
     for platform in platforms:
-        if platform not in PLATFORMS:
+        if not isinstance(platform, str) or platform not in PLATFORMS:
             raise InputError(f"unknown platform '{platform}'{suggestion(str(platform), PLATFORMS)}")
     plan = Plan.from_arguments(
         model, start, scheme=scheme, h=h, t_end=_end_time(model), parameters=parameters, redundant="remove"
