@@ -69,7 +69,8 @@ def from_sympy(
     ModelError
         If a symbol has no value, or an expression cannot be translated.
     InputError
-        If `source` is not a model of SymPy, or `coordinates` are missing.
+        If `source` or another argument is not an expression of SymPy, or `coordinates` are missing or not functions of
+        time.
 
     Examples
     --------
@@ -109,6 +110,12 @@ def from_sympy(
             "from_sympy needs coordinates with a Lagrangian or energies (T, V), or a LagrangesMethod, KanesMethod or "
             f"System of sympy.physics.mechanics, got {type(source).__name__}"
         )
+    for coordinate in coordinates:
+        if not isinstance(coordinate, sympy_module().core.function.AppliedUndef):
+            raise InputError(
+                "coordinates must be functions of time, such as sympy.physics.mechanics.dynamicsymbols('theta'), got "
+                f"{coordinate!r}"
+            )
     return _from_energies(
         source, list(coordinates), constraints, velocity_constraints, forces, dissipation, parameters, specified
     )
@@ -116,6 +123,18 @@ def from_sympy(
 
 def _time() -> Any:
     return sympy_module().physics.mechanics.dynamicsymbols._t
+
+
+def _expression(name: str, value: Any) -> Any:
+    """Return a scalar expression of SymPy, evaluated; `name` is its label in the error message."""
+    sp = sympy_module()
+    try:
+        expression = sp.sympify(value)
+    except (sp.SympifyError, TypeError, AttributeError):
+        expression = None
+    if not isinstance(expression, sp.Expr):
+        raise InputError(f"{name} must be a scalar expression of SymPy, got {value!r}")
+    return expression.doit()
 
 
 def _name(symbol: Any) -> str:
@@ -168,15 +187,17 @@ def _from_energies(
     if isinstance(energies, (tuple, list)):
         if len(energies) != 2:
             raise InputError(f"energies must be (T, V), got {len(energies)} expressions")
-        T, V = (sp.sympify(energy).doit() for energy in energies)
+        T, V = (_expression("an energy", energy) for energy in energies)
     else:
-        lagrangian = sp.sympify(energies).doit()
+        lagrangian = _expression("the Lagrangian", energies)
         V = -lagrangian.subs(dict.fromkeys(rates, 0))
         T = sp.expand(lagrangian + V)
     if _is_time_dependent(T, coordinates):
         raise ModelError("kinetic: the kinetic energy depends on time explicitly, which a System does not allow")
-    g, h, F = ([sp.sympify(e).doit() for e in items] for items in (constraints, velocity_constraints, forces or ()))
-    R = None if dissipation is None else sp.sympify(dissipation).doit()
+    g = [_expression("a constraint", e) for e in constraints]
+    h = [_expression("a velocity constraint", e) for e in velocity_constraints]
+    F = [_expression("a force", e) for e in (() if forces is None else forces)]
+    R = None if dissipation is None else _expression("the dissipation function", dissipation)
     values = _SymbolValues([T, V, *g, *h, *F, *([] if R is None else [R])], coordinates, rates, parameters, specified)
     functions: dict[str, Any] = {
         "kinetic": lambda q, v, k: from_sympy_expressions([T], values(q, v, k=k))[0],
