@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from livens import schemes
-from livens.errors import IntegrationError, LivensError, LivensWarning, explain_call_errors
+from livens.errors import CallError, InputError, IntegrationError, LivensError, LivensWarning, explain_call_errors
 from livens.expressions.numpy_tracing import TracingError
 from livens.results.result import Result
 from livens.run.bridges.ode_result import OdeResult, make_result
@@ -106,8 +107,8 @@ def solve_ivp(
 
     Raises
     ------
-    ValueError
-        If an argument is invalid, as in SciPy.
+    InputError
+        If an argument is invalid. It is a `ValueError`, as in SciPy, and also a `TypeError` if the type is wrong.
     TracingError
         If the function cannot be traced and `fallback` is "error". The message contains the reason and the line.
 
@@ -134,7 +135,7 @@ def solve_ivp(
     """
     problem = _checked_problem(fun, t_span, y0, method, t_eval, args, rtol, atol, first_step, max_step, events)
     if fallback not in ("scipy", "error"):
-        raise ValueError(f"`fallback` must be 'scipy' or 'error', got {fallback!r}.")
+        raise InputError(f"`fallback` must be 'scipy' or 'error', got {fallback!r}.")
     try:
         return problem.solve(bool(dense_output))
     except TracingError as error:
@@ -341,32 +342,39 @@ def _checked_problem(
     events: Any,
 ) -> _Problem:
     name = method.__name__ if inspect.isclass(method) else method
+    if not isinstance(name, str):
+        raise InputError(f"`method` must be one of {_SCIPY_METHODS}, 'auto' or the name of a scheme, got {name!r}.")
     if name not in (*_SCIPY_METHODS, *_SWITCHING):
-        if not isinstance(name, str):
-            raise ValueError(f"`method` must be one of {_SCIPY_METHODS}, 'auto' or the name of a scheme.")
         schemes.get(name)
-    t0, tf = map(float, t_span)
+    try:
+        t0, tf = map(float, t_span)
+    except (TypeError, ValueError, OverflowError):
+        raise CallError(f"`t_span` must be two numbers, the initial and the final time, got {t_span!r}.") from None
     if args is not None:
         try:
             args = tuple(args)
         except TypeError as error:
-            raise TypeError(
+            raise CallError(
                 "Supplied 'args' cannot be unpacked. Please supply `args` as a tuple (e.g. `args=(1,)`)"
             ) from error
-    state = np.asarray(y0)
+    state = _as_array("y0", y0)
     if state.ndim != 1:
-        raise ValueError("`y0` must be 1-dimensional.")
+        raise InputError("`y0` must be 1-dimensional.")
     if not np.isfinite(state).all():
-        raise ValueError("All components of the initial state `y0` must be finite.")
+        raise InputError("All components of the initial state `y0` must be finite.")
+    max_step = _as_number("max_step", max_step)
+    first_step = None if first_step is None else _as_number("first_step", first_step)
     if max_step <= 0:
-        raise ValueError("`max_step` must be positive.")
+        raise InputError("`max_step` must be positive.")
     if first_step is not None and first_step <= 0:
-        raise ValueError("`first_step` must be positive.")
+        raise InputError("`first_step` must be positive.")
     if first_step is not None and first_step > abs(tf - t0):
-        raise ValueError("`first_step` exceeds bounds.")
+        raise InputError("`first_step` exceeds bounds.")
     default_rtol, default_atol = _SCIPY_TOLERANCES if name in _SCIPY_METHODS else _TOLERANCES
-    relative = np.asarray(default_rtol if rtol is None else rtol, dtype=float)
-    absolute = np.asarray(default_atol if atol is None else atol, dtype=float)
+    relative = _as_real_array("rtol", default_rtol if rtol is None else rtol)
+    absolute = _as_real_array("atol", default_atol if atol is None else atol)
+    if relative.ndim and relative.shape != state.shape:
+        raise InputError("`rtol` has wrong shape.")
     if np.any(relative < _MIN_RTOL):
         warnings.warn(
             f"At least one element of `rtol` is too small. Setting `rtol = np.maximum(rtol, {_MIN_RTOL})`.",
@@ -374,10 +382,10 @@ def _checked_problem(
         )
         relative = np.maximum(relative, _MIN_RTOL)
     if absolute.ndim and absolute.shape != state.shape:
-        raise ValueError("`atol` has wrong shape.")
+        raise InputError("`atol` has wrong shape.")
     if np.any(absolute < 0):
-        raise ValueError("`atol` must be positive.")
-    event_functions = None if events is None else (events,) if callable(events) else tuple(events)
+        raise InputError("`atol` must be positive.")
+    event_functions = _checked_events(events)
     return _Problem(
         fun,
         t0,
@@ -388,29 +396,61 @@ def _checked_problem(
         args or (),
         relative,
         absolute,
-        None if first_step is None else float(first_step),
-        float(max_step),
+        first_step,
+        max_step,
         event_functions,
         tuple(_event_rule(event) for event in event_functions or ()),
     )
 
 
+def _as_array(name: str, value: Any) -> np.ndarray:
+    """Return an array of real or complex numbers."""
+    try:
+        numbers = np.asarray(value)
+        return numbers if numbers.dtype.kind in "biufc" else numbers.astype(float)
+    except (TypeError, ValueError, OverflowError):
+        raise CallError(f"`{name}` must be an array of numbers, got {value!r}.") from None
+
+
+def _as_real_array(name: str, value: Any) -> np.ndarray:
+    numbers = _as_array(name, value)
+    if np.iscomplexobj(numbers):
+        raise CallError(f"`{name}` must be real, got {value!r}.")
+    return numbers.astype(float)
+
+
+def _as_number(name: str, value: Any) -> float:
+    number = _as_real_array(name, value)
+    if number.size != 1:
+        raise CallError(f"`{name}` must be a number, got {value!r}.")
+    return float(number.item())
+
+
+def _checked_events(events: Any) -> tuple[ModelFunction, ...] | None:
+    if events is None:
+        return None
+    functions = (events,) if callable(events) else tuple(events) if isinstance(events, Iterable) else (None,)
+    if not all(map(callable, functions)):
+        raise CallError(f"`events` must be a function or a sequence of functions, got {events!r}.")
+    return functions
+
+
 def _checked_output_times(t_eval: Any, t0: float, tf: float) -> np.ndarray | None:
     if t_eval is None:
         return None
-    times = np.asarray(t_eval, dtype=float)
+    times = _as_real_array("t_eval", t_eval)
     if times.ndim != 1:
-        raise ValueError("`t_eval` must be 1-dimensional.")
+        raise InputError("`t_eval` must be 1-dimensional.")
     if np.any(times < min(t0, tf)) or np.any(times > max(t0, tf)):
-        raise ValueError("Values in `t_eval` are not within `t_span`.")
+        raise InputError("Values in `t_eval` are not within `t_span`.")
     if np.any(np.diff(times) * (1 if tf > t0 else -1) <= 0):
-        raise ValueError("Values in `t_eval` are not properly sorted.")
+        raise InputError("Values in `t_eval` are not properly sorted.")
     return times
 
 
 def _event_rule(event: Any) -> tuple[int, int]:
     """Return the number of occurrences after which an event is terminal (0: never), and its direction."""
-    terminal = getattr(event, "terminal", None) or 0
-    if int(terminal) != terminal or terminal < 0:
-        raise ValueError("The `terminal` attribute of each event must be a boolean or positive integer.")
-    return int(terminal), int(np.sign(getattr(event, "direction", 0) or 0))
+    terminal = _as_number("terminal", getattr(event, "terminal", None) or 0)
+    if not terminal.is_integer() or terminal < 0:
+        raise InputError("The `terminal` attribute of each event must be a boolean or positive integer.")
+    return int(terminal), int(np.sign(_as_number("direction", getattr(event, "direction", 0) or 0)))
