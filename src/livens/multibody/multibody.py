@@ -29,6 +29,7 @@ from livens.multibody.builder.joints import JointMethods
 from livens.multibody.builder.plates import PlateMethods
 from livens.multibody.inputs import register_angle_branches, register_inputs, set_initial_branches
 from livens.multibody.joint import Joint
+from livens.multibody.joint_space_dynamics import JointSpaceMethods
 from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
@@ -60,7 +61,7 @@ _MAX_LOAD_STEPS = 1_000_000
 
 
 @explain_call_errors
-class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
+class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, JointSpaceMethods):
     """Multibody model: bodies, joints, force elements and contacts, added by methods.
 
     Points and axes are given in the reference configuration, in global coordinates. The reference configuration need
