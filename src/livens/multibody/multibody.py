@@ -25,11 +25,11 @@ from livens.multibody.body import Body, Marker
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, coordinates
 from livens.multibody.builder.contacts import ContactMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.joint_space import JointSpaceMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.builder.plates import PlateMethods
 from livens.multibody.inputs import register_angle_branches, register_inputs, set_initial_branches
 from livens.multibody.joint import Joint
-from livens.multibody.joint_space_dynamics import JointSpaceMethods
 from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
