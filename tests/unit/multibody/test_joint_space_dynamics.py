@@ -1,12 +1,10 @@
 """Mass matrices, bias forces, Jacobians and kinematics in joint coordinates, against closed forms and Pinocchio."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import livens as lv
+from benchmarks.robot_steps import robot_folder
 
 G = 9.81
 
@@ -184,11 +182,10 @@ def test_mechanisms_that_are_no_trees_are_refused():
 # -- robots of example-robot-data against Pinocchio -------------------------------------------------------------------
 def robot_file(name):
     """Return a file of the package example-robot-data, which has no Python module."""
-    found = importlib.util.find_spec("pinocchio")
-    root = Path(found.origin).parents[4] / "share" / "example-robot-data" / "robots"
-    if not (root / name).is_file():
+    folder = robot_folder()
+    if folder is None or not (folder / name).is_file():
         pytest.skip(f"example-robot-data has no {name}")
-    return root / name
+    return folder / name
 
 
 ROBOTS = {
