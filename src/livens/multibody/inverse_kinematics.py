@@ -11,6 +11,7 @@ from livens.errors import InputError, suggestion
 from livens.multibody.body import Marker
 from livens.multibody.imports.robot_description import RigidTransform
 from livens.multibody.joint_space_dynamics import JointSpaceDynamics
+from livens.progress import report_item
 from livens.types import FloatArray
 from livens.validation import check_array
 
@@ -73,6 +74,7 @@ def inverse_kinematics(
     low, high = np.where(is_limited, lower, start - reach), np.where(is_limited, upper, start + reach)
     nearest, theta = np.inf, np.clip(start, lower, upper)
     for _ in range(max_starts):
+        report_item("solving the inverse kinematics", "start")
         solution = least_squares(
             lambda x: rows @ model.kinematics(x)[0] - required,
             theta,
