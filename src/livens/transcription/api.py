@@ -14,19 +14,22 @@ from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.run.progress import show_preparation
 from livens.schemes.core.scheme import Scheme
-from livens.transcription.control_problem import ControlProblem, control_problem, mesh_fractions
+from livens.transcription.control_problem import control_problem, mesh_fractions
 from livens.transcription.guess import initial_guess
-from livens.transcription.ipopt_solver import Solution, ipopt_options, solve
+from livens.transcription.ipopt_solver import ipopt_options
 from livens.transcription.motion import OptimalMotion
-from livens.transcription.multistart import random_guess, relaxed_inputs
+from livens.transcription.multistart import random_guess
 from livens.transcription.problem_checks import check_end_conditions, check_problem
+from livens.transcription.search import relaxation_factors, search
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
 from livens.types import ModelFunction
-from livens.validation import check_integer, check_positive
+from livens.validation import check_integer
 
 #: Largest number of initial guesses of a multi-start.
 MAX_STARTS = 10_000
+#: Largest number of processes of a multi-start.
+MAX_WORKERS = 1024
 
 
 def optimal_control(
@@ -48,7 +51,8 @@ def optimal_control(
     shape: str | None = None,
     guess: Any = None,
     starts: int = 1,
-    relaxation: Sequence[float] = (),
+    n_workers: int = 1,
+    relaxation: Sequence[float] | Mapping[str, Sequence[float]] = (),
     t0: float = 0.0,
     ipopt: Mapping[str, Any] | None = None,
     progress: bool | None = None,
@@ -101,8 +105,13 @@ def optimal_control(
     starts : int, default 1
         Number of initial guesses: the guess, then random perturbations. The best converged motion is returned, with all
         motions in `OptimalMotion.alternatives`.
-    relaxation : sequence of float, default ()
-        Factors of the input bounds (homotopy): the problem is first solved with bounds widened by each factor in turn.
+    n_workers : int, default 1
+        Number of processes that solve from the initial guesses of a multi-start. It does not change the result. In a
+        script, call `optimal_control` below ``if __name__ == "__main__":`` if `n_workers` exceeds 1.
+    relaxation : sequence of float or mapping, default ()
+        Homotopy: the problem is first solved with bounds relaxed by each factor in turn. A sequence has factors of the
+        input bounds. A mapping has factors of ``inputs`` and of ``t_end``: a fixed duration is multiplied by the
+        factor, and of a pair the longest duration is.
     t0 : float, default 0.0
         Start time in seconds.
     ipopt : mapping, optional
@@ -145,7 +154,8 @@ def optimal_control(
     steps, mesh, guess = arguments.pop("steps"), arguments.pop("mesh"), arguments.pop("guess")
     arguments["inputs"] = {} if arguments["inputs"] is None else arguments["inputs"]
     check_integer("starts", starts, 1, MAX_STARTS)
-    factors = [check_positive("a factor in relaxation", factor) for factor in relaxation]
+    check_integer("n_workers", n_workers, 1, MAX_WORKERS)
+    factors = relaxation_factors(relaxation)
     ipopt_options(ipopt)
     fractions, t_begin = mesh_fractions(50 if steps is None else steps, mesh), time.perf_counter()
     with show_preparation("optimal control", progress):
@@ -155,33 +165,13 @@ def optimal_control(
         w = initial_guess(transcription, _same_program(transcription, guess))
         check_end_conditions(transcription, w)
     setup = time.perf_counter() - t_begin
-    motions = []
-    for number in range(starts):
-        guessed = w if number == 0 else random_guess(transcription, w, number)
-        solution = _relaxed_solve(transcription, guessed, problem, factors, ipopt, progress)
-        solution.statistics["setup_s"] += setup if number == 0 else 0.0
-        motions.append(OptimalMotion(transcription, solution, ipopt, progress))
-        if solution.status == "Interrupted":
-            break
+    guesses = [w, *(random_guess(transcription, w, number) for number in range(1, starts))]
+    solutions = search(transcription, guesses, factors, n_workers, ipopt, progress)
+    solutions[0].statistics["setup_s"] += setup
+    motions = [OptimalMotion(transcription, solution, ipopt, progress) for solution in solutions]
     motions.sort(key=lambda motion: (not motion.converged, motion.cost if motion.converged else _violation(motion)))
     motions[0].alternatives = tuple(motions)
     return motions[0]
-
-
-def _relaxed_solve(
-    transcription: Transcription,
-    w: np.ndarray,
-    problem: ControlProblem,
-    factors: Sequence[float],
-    ipopt: Mapping[str, Any] | None,
-    progress: bool | None,
-) -> Solution:
-    """Solve with widened input bounds in turn, then with the given bounds."""
-    for factor in factors:
-        transcription.set_input_bounds(relaxed_inputs(problem.inputs, factor))
-        w = solve(transcription, w, ipopt, progress).w
-    transcription.set_input_bounds(problem.inputs)
-    return solve(transcription, np.clip(w, transcription.lower, transcription.upper), ipopt, progress)
 
 
 def _violation(motion: OptimalMotion) -> float:

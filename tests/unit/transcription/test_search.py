@@ -29,7 +29,7 @@ def test_derivatives_of_the_program():
     transcription = Transcription(StageModel(parsed), mesh_fractions(4, [1, 2, 1, 3]))
     w = initial_guess(transcription, None)
     w = w + 0.1 * np.random.default_rng(1).standard_normal(w.size)
-    program = transcription.program(w)
+    program = transcription.program.scaled(w)
     x, f, g = program._x, program._f, program._g
     lam = np.random.default_rng(2).standard_normal(program.n_constraints)
     scaled = w / program.scale
@@ -110,6 +110,40 @@ def test_several_starts():
     assert len(motion.alternatives) == 4
     assert motion.cost == min(costs)
     assert motion.cost <= 59.9480
+
+
+def test_several_starts_in_processes_have_the_same_solutions():
+    serial = lv.optimal_control(cart_pole(), steps=20, starts=3)
+    parallel = lv.optimal_control(cart_pole(), steps=20, starts=3, n_workers=2)
+    assert len(parallel.alternatives) == 3
+    for one, other in zip(serial.alternatives, parallel.alternatives, strict=True):
+        np.testing.assert_array_equal(one.solution.w, other.solution.w)
+    assert parallel.replay().defect < 1e-11
+
+
+def test_an_interrupted_multi_start_returns_the_guess(monkeypatch):
+    """Ctrl-C before the first solution: the guess is returned as a motion that did not converge."""
+
+    def interrupt(pool, tasks):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("livens.transcription.search.ProcessPool.map_unordered", interrupt)
+    motion = lv.optimal_control(cart_pole(), steps=10, starts=3, n_workers=2)
+    assert not motion.converged
+    assert "interrupted" in motion.message
+
+
+@pytest.mark.parametrize("t_end", [2.0, (1.0, 2.0)])
+def test_homotopy_in_the_end_time(t_end):
+    """Solved first with longer end times, the motion keeps the given end time and is an optimum."""
+    relaxed = lv.optimal_control(
+        cart_pole(), steps=20, t_end=t_end, relaxation={"t_end": (1.5, 1.2), "inputs": (2.0, 1.0)}
+    )
+    plain = lv.optimal_control(cart_pole(), steps=20, t_end=t_end, guess=relaxed)
+    assert relaxed.converged
+    assert relaxed.t_end == pytest.approx(2.0, abs=1e-6)
+    assert np.abs(relaxed.u).max() <= 20 * (1 + 1e-7)
+    assert plain.cost == pytest.approx(relaxed.cost, rel=1e-7)
 
 
 def test_relaxed_bounds_lead_to_the_same_optimum():
