@@ -52,6 +52,8 @@ GIVEN = dict(inputs={"force": (-9, 9)}, t_end=1.0, steps=4, start=dict(q0=[0.0],
         (dict(guess=dict(q=[[0.0, 1.0]])), "1 columns"),
         (dict(guess=dict(position=[[0.0]])), "unknown name 'position' in guess"),
         (dict(guess=dict(q=[[0.0], [np.inf]])), "finite"),
+        (dict(guess="enrgy"), "guess"),
+        (dict(guess="energy", end={"v_x": 0.0}), "needs the position at the end"),
         (dict(ipopt=dict(linear_solver="spral")), "linear_solver"),
         (dict(ipopt=dict(max_itr=3)), "option"),
         (dict(starts=0), "starts"),
@@ -79,6 +81,14 @@ def test_a_start_off_the_constraints():
     )  # fmt: skip
     with pytest.raises(lv.InputError, match="constraint"):
         lv.optimal_control(pendulum, inputs={"u": None}, t_end=1.0, start=dict(q0=[1.0, 1.0], v0=[0, 0]))
+
+
+def test_energy_shaping_needs_linear_inputs_and_no_constraints():
+    with pytest.raises(lv.InputError, match="without constraints"):
+        lv.optimal_control(lv.problems.load("five-bar-point-to-point"), guess="energy")
+    squared = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda k: [k.u**2], parameters=dict(u=1.0))
+    with pytest.raises(lv.InputError, match="linearly"):
+        lv.optimal_control(squared, **{**GIVEN, "inputs": {"u": None}}, guess="energy")
 
 
 def test_models_that_cannot_be_transcribed():

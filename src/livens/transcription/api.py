@@ -100,8 +100,9 @@ def optimal_control(
     shape : {"constant", "linear", "stages"}, optional
         Inputs within a step: constant, linear and continuous, or one value per stage. Default: the shape with which the
         scheme has its full order.
-    guess : OptimalMotion, Result or mapping, optional
-        Initial guess: a motion, a run, or rows ``q``, ``v``, ``x`` and ``u`` over time, with ``t_end``.
+    guess : OptimalMotion, Result, mapping or "energy", optional
+        Initial guess: a motion, a run, or rows ``q``, ``v``, ``x`` and ``u`` over time, with ``t_end``. "energy": a
+        simulation with energy-shaping control, for swing-ups of a System without constraints.
     starts : int, default 1
         Number of initial guesses: the guess, then random perturbations. The best converged motion is returned, with all
         motions in `OptimalMotion.alternatives`.

@@ -27,16 +27,16 @@ def relaxation_factors(relaxation: Any) -> list[tuple[float, float]]:
     relaxation : sequence of float or mapping
         Factors of the input bounds, or sequences of factors of ``inputs`` and ``t_end``, of equal lengths.
     """
-    given = relaxation if isinstance(relaxation, Mapping) else {"inputs": relaxation}
-    for name, factors in given.items():
+    sequences = relaxation if isinstance(relaxation, Mapping) else {"inputs": relaxation}
+    for name, factors in sequences.items():
         if name not in _RELAXED:
             raise InputError(f"relaxation applies to {' and '.join(_RELAXED)}, got '{name}'")
         if isinstance(factors, str) or not isinstance(factors, (Sequence, np.ndarray)):
             raise InputError(f"relaxation of {name} must be a sequence of factors, got {factors!r}")
-    count = max((len(factors) for factors in given.values()), default=0)
+    count = max((len(factors) for factors in sequences.values()), default=0)
     columns = []
     for name in _RELAXED:
-        factors = given.get(name, (1.0,) * count)
+        factors = sequences.get(name, (1.0,) * count)
         if len(factors) != count:
             raise InputError(f"relaxation of inputs and t_end needs as many factors of each, got {relaxation!r}")
         columns.append([check_positive("a factor in relaxation", factor) for factor in factors])

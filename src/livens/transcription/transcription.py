@@ -200,5 +200,5 @@ def _relaxed_bound(parameter: DecisionParameter, sign: float, factor: float) -> 
     """Return the lower (sign -1) or upper (sign 1) bound of an input, moved by a factor away from the middle."""
     is_open = (parameter.lower <= -INFINITE_BOUND) | (parameter.upper >= INFINITE_BOUND)
     middle, half = (parameter.lower + parameter.upper) / 2, (parameter.upper - parameter.lower) / 2
-    given = parameter.lower if sign < 0 else parameter.upper
-    return np.where(is_open, given, middle + sign * factor * half)
+    bound = parameter.lower if sign < 0 else parameter.upper
+    return np.where(is_open, bound, middle + sign * factor * half)

@@ -10,6 +10,7 @@ import livens as lv
 from livens import math as m
 from livens.run.progress import Progress
 from livens.transcription.control_problem import control_problem, mesh_fractions
+from livens.transcription.energy_guess import _FeedbackModel
 from livens.transcription.guess import initial_guess
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
@@ -144,6 +145,39 @@ def test_homotopy_in_the_end_time(t_end):
     assert relaxed.t_end == pytest.approx(2.0, abs=1e-6)
     assert np.abs(relaxed.u).max() <= 20 * (1 + 1e-7)
     assert plain.cost == pytest.approx(relaxed.cost, rel=1e-7)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("cart-pole-swing-up", 8.0), ("acrobot-swing-up", 6.0)])
+@pytest.mark.parametrize("scheme", ["livens-variational", "livens-em"])
+def test_energy_shaping_guess(name, bound, scheme):
+    """Swing-ups with tight bounds of the input converge from a simulation with energy-shaping control."""
+    problem = lv.problems.load(name, bound=bound)
+    motion = lv.optimal_control(problem, guess="energy", scheme=scheme, steps=40)
+    assert motion.converged
+    assert np.abs(motion.u).max() <= bound * (1 + 1e-7)
+    assert motion.replay().one_step_defect < 1e-10  # tolerance of the constraints
+
+
+@pytest.mark.parametrize("name", ["cart-pole-swing-up", "acrobot-swing-up"])
+def test_energy_shaping_raises_the_energy(name):
+    """The feedback law of the guess brings the energy from that of the start to that of the end."""
+    problem = lv.problems.load(name)
+    motion = lv.optimal_control(problem, steps=4, ipopt=dict(max_iter=0))
+    feedback = _FeedbackModel(motion.transcription.problem, problem.model)
+    target = motion.transcription.problem.end_values("q")
+    gap, direction = feedback.start(np.zeros(2), np.zeros(2), target, np.zeros(2))
+    energy = ca.Function("energy", [feedback._q, feedback._v, feedback._t, feedback._u], [feedback._energy])
+    step = feedback.step(0.01)
+    gaps = []
+    for frequency in (2.0, 4.0):
+        gains = [1 / gap, 1.1 / feedback.mobility, 0.2 * frequency, frequency**2]
+        state = np.concatenate([np.zeros(2), direction])
+        for i in range(1500):
+            state = np.array(step(state, 0.01 * i, np.concatenate([gains, target, np.zeros(2)]))[0]).ravel()
+            difference = energy(state[:2], state[2:], 0.0, 0.0) - energy(target, np.zeros(2), 0.0, 0.0)
+            gaps.append(abs(float(difference)) / gap)
+    assert gaps[0] > 0.9
+    assert min(gaps) < 0.05
 
 
 def test_relaxed_bounds_lead_to_the_same_optimum():
