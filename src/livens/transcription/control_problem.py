@@ -82,10 +82,13 @@ class ControlProblem:
         """Return the entries of ``q``, ``v`` or ``x`` that conditions at the end prescribe; NaN for other entries."""
         coordinates = self.model.coordinates
         values = np.full(len(coordinates), np.nan)
-        items = self.end.get(name)
+        items: Any = self.end.get(name)
+        is_vector = items is not None and np.ndim(items) == 1
+        if name in coordinates and isinstance(items, tuple):  # bounds of a coordinate with this name
+            is_vector = False
         for i, coordinate in enumerate(coordinates):
             own_name = f"v_{coordinate}" if name == "v" else coordinate
-            target = items[i] if np.ndim(items) == 1 and i < len(items) else self.end.get(own_name)
+            target = items[i] if is_vector and i < len(items) else self.end.get(own_name)
             if isinstance(target, (int, float, np.number)):
                 values[i] = float(target)
         return values
