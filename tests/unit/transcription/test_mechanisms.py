@@ -246,3 +246,20 @@ def test_declared_inputs_of_a_mechanism():
     run = mb.simulate(t_end=1.0, h=0.1, inputs=motion.inputs)
     np.testing.assert_allclose(run.q, motion.q, atol=1e-10)
     assert run["hinge.angle"][-1] == pytest.approx(1.0)
+
+
+def test_inputs_of_a_motion_in_ensembles_and_gradients_are_refused():
+    """Ensembles and derivatives need constant parameters; both state so, and `livens.simulate` takes the inputs."""
+    problem = lv.problems.load("cart-pole-swing-up")
+    motion = lv.optimal_control(problem, steps=20)
+    step = lv.prepare(problem.model, scheme="livens-variational", h=0.1)
+    start = np.zeros(2), np.zeros(2)
+    with pytest.raises(lv.InputError, match=r"constant in time.*livens.simulate\(inputs="):
+        lv.ensemble(problem.model, *start, h=0.1, t_end=2.0, inputs=motion.inputs)
+    with pytest.raises(lv.InputError, match="inputs over time cannot be differentiated"):
+        lv.value_and_gradient(lambda q: q @ q)(step, *start, t_end=2.0, inputs=motion.inputs)
+    run = step.run(*start, t_end=2.0, inputs=motion.inputs)
+    np.testing.assert_allclose(run.q, motion.q, atol=1e-9)
+    for result in (run, motion.replay().result):
+        with pytest.raises(lv.InputError, match=r"inputs.* changed during the run"):
+            result.jvp("q0")
