@@ -1,5 +1,6 @@
 """Bad input of optimal control: every error names the argument, the value and the remedy."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -56,6 +57,7 @@ GIVEN = dict(inputs={"force": (-9, 9)}, t_end=1.0, steps=4, start=dict(q0=[0.0],
         (dict(guess="energy", end={"v_x": 0.0}), "needs the position at the end"),
         (dict(ipopt=dict(linear_solver="spral")), "linear_solver"),
         (dict(ipopt=dict(max_itr=3)), "option"),
+        (dict(solver="snopt"), "solver"),
         (dict(starts=0), "starts"),
         (dict(n_workers=0), "n_workers"),
         (dict(relaxation=(-1,)), "relaxation"),
@@ -72,6 +74,27 @@ GIVEN = dict(inputs={"force": (-9, 9)}, t_end=1.0, steps=4, start=dict(q0=[0.0],
 def test_messages(changes, message):
     with pytest.raises(lv.InputError, match=message.replace("(", r"\(")):
         lv.optimal_control(cart(), **{**GIVEN, **changes})
+
+
+@pytest.mark.skipif(not ca.has_nlpsol("fatrop"), reason="CasADi without fatrop")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(t_end=(0.5, 2.0)), "end time and parameters must be fixed"),
+        (dict(start=dict(q0=[0.0])), "the start must be fixed"),
+        (dict(shape="linear"), "inputs must be constant"),
+        (dict(ipopt=dict(linear_solver="mumps")), "'linear_solver' is not available with solver='fatrop'"),
+    ],
+)
+def test_problems_that_fatrop_cannot_solve(changes, message):
+    with pytest.raises(lv.InputError, match=message):
+        lv.optimal_control(cart(), **{**GIVEN, **changes}, solver="fatrop")
+
+
+def test_casadi_without_fatrop(monkeypatch):
+    monkeypatch.setattr("livens.transcription.fatrop_solver.ca.has_nlpsol", lambda name: False)
+    with pytest.raises(lv.InputError, match="installed without fatrop: use solver='ipopt'"):
+        lv.optimal_control(cart(), **GIVEN, solver="fatrop")
 
 
 def test_a_start_off_the_constraints():

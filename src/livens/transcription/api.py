@@ -15,6 +15,7 @@ from livens.multibody.multibody import Multibody
 from livens.run.progress import show_preparation
 from livens.schemes.core.scheme import Scheme
 from livens.transcription.control_problem import control_problem, mesh_fractions
+from livens.transcription.fatrop_solver import fatrop_options
 from livens.transcription.guess import initial_guess
 from livens.transcription.ipopt_solver import ipopt_options
 from livens.transcription.motion import OptimalMotion
@@ -24,12 +25,14 @@ from livens.transcription.search import relaxation_factors, search
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
 from livens.types import ModelFunction
-from livens.validation import check_integer
+from livens.validation import check_choice, check_integer
 
 #: Largest number of initial guesses of a multi-start.
 MAX_STARTS = 10_000
 #: Largest number of processes of a multi-start.
 MAX_WORKERS = 1024
+#: Solvers of the nonlinear program.
+SOLVERS = ("ipopt", "fatrop")
 
 
 def optimal_control(
@@ -54,6 +57,7 @@ def optimal_control(
     n_workers: int = 1,
     relaxation: Sequence[float] | Mapping[str, Sequence[float]] = (),
     t0: float = 0.0,
+    solver: str = "ipopt",
     ipopt: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> OptimalMotion:
@@ -115,8 +119,12 @@ def optimal_control(
         factor, and of a pair the longest duration is.
     t0 : float, default 0.0
         Start time in seconds.
+    solver : {"ipopt", "fatrop"}, default "ipopt"
+        Solver of the nonlinear program. fatrop needs fixed end time, start and parameters, and inputs that are not
+        continuous from step to step. It shows no progress, and Ctrl-C does not keep its iterate.
+        `OptimalMotion.refined` uses IPOPT.
     ipopt : mapping, optional
-        Options of IPOPT, such as ``max_iter``.
+        Options of IPOPT, such as ``max_iter``; of fatrop, ``max_iter`` and ``tol``.
     progress : bool, optional
         Show iterations. Default: on a terminal or in a notebook, after two seconds.
 
@@ -157,7 +165,8 @@ def optimal_control(
     check_integer("starts", starts, 1, MAX_STARTS)
     check_integer("n_workers", n_workers, 1, MAX_WORKERS)
     factors = relaxation_factors(relaxation)
-    ipopt_options(ipopt)
+    check_choice("solver", solver, SOLVERS)
+    (fatrop_options if solver == "fatrop" else ipopt_options)(ipopt)
     fractions, t_begin = mesh_fractions(50 if steps is None else steps, mesh), time.perf_counter()
     with show_preparation("optimal control", progress):
         problem = control_problem(model, minimise=minimise, guess=guess, t0=t0, **arguments)
@@ -167,7 +176,7 @@ def optimal_control(
         check_end_conditions(transcription, w)
     setup = time.perf_counter() - t_begin
     guesses = [w, *(random_guess(transcription, w, number) for number in range(1, starts))]
-    solutions = search(transcription, guesses, factors, n_workers, ipopt, progress)
+    solutions = search(transcription, guesses, factors, n_workers, ipopt, progress, solver)
     solutions[0].statistics["setup_s"] += setup
     motions = [OptimalMotion(transcription, solution, ipopt, progress) for solution in solutions]
     motions.sort(key=lambda motion: (not motion.converged, motion.cost if motion.converged else _violation(motion)))

@@ -34,7 +34,7 @@ _LARGE_IMBALANCE = 1e-2
 def explain(motion: OptimalMotion) -> str:
     """Return the explanation of a motion that did not converge."""
     status = str(motion.statistics["status"])
-    lines = [f"{status}: {_STATUS.get(status, 'IPOPT stopped')}"]
+    lines = [f"{status}: {_STATUS.get(status, 'the solver stopped')}"]
     worst = motion.worst_conditions()
     if worst:
         lines.append("largest violations: " + "; ".join(f"{name} ({size:.2g})" for name, size in worst))

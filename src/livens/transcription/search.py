@@ -10,6 +10,7 @@ import numpy as np
 from livens.analysis.study.process_pool import ProcessPool
 from livens.errors import InputError
 from livens.run.progress import Progress
+from livens.transcription.fatrop_solver import solve_by_fatrop
 from livens.transcription.ipopt_solver import Solution, interrupted, solve
 from livens.transcription.nlp_blocks import BoundedProgram
 from livens.transcription.transcription import Transcription
@@ -44,11 +45,19 @@ def relaxation_factors(relaxation: Any) -> list[tuple[float, float]]:
 
 
 def homotopy(
-    programs: Sequence[BoundedProgram], w: np.ndarray, ipopt: Mapping[str, Any] | None, progress: bool | None
+    programs: Sequence[BoundedProgram],
+    w: np.ndarray,
+    ipopt: Mapping[str, Any] | None,
+    progress: bool | None,
+    solver: str = "ipopt",
 ) -> Solution:
     """Solve the programs in turn, each from the solution of the one before, and return the last solution."""
     for program in programs:
-        solution = solve(program, np.clip(w, program.lower, program.upper), ipopt, progress)
+        guess = np.clip(w, program.lower, program.upper)
+        if solver == "fatrop":
+            solution = solve_by_fatrop(program, guess, ipopt)
+        else:
+            solution = solve(program, guess, ipopt, progress)
         w = solution.w
         if solution.status == "Interrupted":
             break
@@ -62,6 +71,7 @@ def search(
     n_workers: int,
     ipopt: Mapping[str, Any] | None,
     progress: bool | None,
+    solver: str,
 ) -> list[Solution]:
     """Return the solutions from all guesses, in the order of the guesses; after Ctrl-C, those that are available.
 
@@ -69,10 +79,10 @@ def search(
     """
     programs = [*(transcription.relaxed_program(*pair) for pair in factors), transcription.program]
     if n_workers > 1 and len(guesses) > 1:
-        return _parallel_search(programs, guesses, n_workers, ipopt, progress)
+        return _parallel_search(programs, guesses, n_workers, ipopt, progress, solver)
     solutions: list[Solution] = []
     for guess in guesses:
-        solutions.append(homotopy(programs, guess, ipopt, progress))
+        solutions.append(homotopy(programs, guess, ipopt, progress, solver))
         if solutions[-1].status == "Interrupted":
             break
     return solutions
@@ -84,9 +94,10 @@ def _parallel_search(
     n_workers: int,
     ipopt: Mapping[str, Any] | None,
     progress: bool | None,
+    solver: str,
 ) -> list[Solution]:
     solutions: dict[int, Solution] = {}
-    tasks = [(programs, guess, ipopt, False) for guess in guesses]
+    tasks = [(programs, guess, ipopt, False, solver) for guess in guesses]
     title = f"{programs[-1].title}: multi-start"
     try:
         with (

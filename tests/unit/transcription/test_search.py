@@ -180,6 +180,23 @@ def test_energy_shaping_raises_the_energy(name):
     assert min(gaps) < 0.05
 
 
+@pytest.mark.skipif(not ca.has_nlpsol("fatrop"), reason="CasADi without fatrop")
+@pytest.mark.parametrize("scheme", ["livens-variational", "livens-em", "gauss-3"])
+def test_fatrop_finds_the_optimum_and_the_duals_of_ipopt(scheme):
+    """The path condition on x is active, and the running cost depends on the nodes."""
+    problem, cost = cart_pole(), (lambda q, u: u @ u + 5 * q[0] ** 2)
+    options = dict(scheme=scheme, steps=20, minimise=cost, along={"x": (-0.1, 1.1)})
+    by_ipopt, by_fatrop = (lv.optimal_control(problem, solver=solver, **options) for solver in ("ipopt", "fatrop"))
+    assert by_ipopt.converged
+    assert by_fatrop.converged
+    assert np.abs(by_ipopt.duals["x"]).max() > 1e-3
+    assert by_fatrop.cost == pytest.approx(by_ipopt.cost, rel=1e-8)
+    np.testing.assert_allclose(by_fatrop.q, by_ipopt.q, atol=1e-6)
+    assert by_fatrop.replay().one_step_defect < 1e-10
+    for name, duals in by_ipopt.duals.items():
+        np.testing.assert_allclose(by_fatrop.duals[name], duals, atol=1e-5 * max(1.0, np.abs(duals).max()))
+
+
 def test_relaxed_bounds_lead_to_the_same_optimum():
     plain = lv.optimal_control(cart_pole())
     relaxed = lv.optimal_control(cart_pole(), relaxation=(4, 2))
