@@ -315,3 +315,13 @@ def test_increments_above_round_off_are_not_added_up_like_roundings():
         20_000
     )  # as much as roundings may add up to
     assert step.verdict == "not conserved" and "round-off" not in energy.verdict
+
+
+# -- terms that cancel ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("speed", [1.0, 0.999999999999])
+def test_deviations_of_an_indefinite_energy_are_relative_to_its_terms(speed):
+    """T = (vx^2 - vy^2)/2 of nearly equal speeds: T + V is round-off of its terms, and so is its deviation."""
+    system = lv.System("x y", mass=lambda q: [[1.0, 0.0], [0.0, -1.0]], potential=lambda q: (q[0] ** 2 - q[1] ** 2) / 2)
+    run = lv.simulate(system, q0=[0.3, 0.3], v0=[1.0, speed], h=0.01, t_end=20.0)
+    for row in conservation.conservation_rows(run):
+        assert row.verdict == conservation.AS_GUARANTEED and row.deviation < 1e-12, row
