@@ -372,7 +372,7 @@ def test_limits_are_as_documented():
         "10 000 characters",
         "100 levels",
         "up to 1000",
-        "1000 operations",
+        "1000 products",
     ):
         assert words in limits
 
