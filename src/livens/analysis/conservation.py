@@ -11,6 +11,7 @@ import numpy as np
 from livens import schemes
 from livens.analysis.accuracy import estimate_within_budget
 from livens.analysis.observables import MAGNITUDE, expression, iterate_blocks, reduce
+from livens.analysis.passivity import passivity
 from livens.analysis.round_off import RoundOffBound
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.trend import BinnedSeries, Trend
@@ -374,7 +375,7 @@ def _drift_and_uncertainty(trend: Trend | None) -> tuple[float | None, float | N
 def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str | None] | dict[str, float | str]:
     """Return the report as a dict for JSON; values that are not finite become None."""
     table = conservation_rows(result)
-    info = result.info
+    info, verdict = result.info, passivity(result)
     return {
         "file": str(result.path) if result.path is not None else None,
         "problem": info.problem,
@@ -386,6 +387,7 @@ def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str
         "steps": result.statistics.steps,
         "step_sizes": step_sizes(result),
         **(estimate_within_budget(result).as_object() if accuracy else {}),
+        **({} if verdict is None else {"passive": verdict.passive}),
         "as_promised": all(row.holds for row in table),
         "rows": [row.as_object() | {"holds": row.holds} for row in table],
     }

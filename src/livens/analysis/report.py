@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from livens.analysis.accuracy import estimate_within_budget
 from livens.analysis.accuracy.estimate import NOT_RESOLVED, RESOLVED_UNTIL, Estimate
 from livens.analysis.conservation import NOT_AS_GUARANTEED, ConservationRow, conservation_rows
+from livens.analysis.passivity import passivity
 from livens.analysis.singular_configurations import singular_messages
 from livens.analysis.step_sizes import step_sizes, uses_fictive_time
 from livens.results.result import Result
@@ -146,6 +147,8 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
     if len(result.events) > _MAX_EVENTS:
         lines.append(f"... and {len(result.events) - _MAX_EVENTS} more events")
     lines += singular_messages(result)
+    verdict = passivity(result)
+    lines += [] if verdict is None else [str(verdict)]
     estimate = accuracy if isinstance(accuracy, Estimate) else estimate_within_budget(result) if accuracy else None
     return Report(lines, estimate, conservation_rows(result))
 
