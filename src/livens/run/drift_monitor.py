@@ -65,12 +65,12 @@ def momentum_bounds(
         return {}
     v, p = view.symbols["v"], view.symbols.get("p", ca.SX(0, 1))
     mass_matrix, _ = ca.hessian(view.observable("kinetic_energy"), v)
-    derivatives = [mass_matrix]
+    derivatives: list[Expr] = [mass_matrix]
     for value in map(view.observable, momenta):
         conjugate = ca.jacobian(value, p) @ mass_matrix if p.numel() else 0  # p = M v
         derivatives.append(ca.jacobian(value, v) + conjugate)
     state = [z[layout[name]] for name in view.symbols]
-    mass, *gradients = (np.array(view.function(ca.densify(entry))(*state, t, k)) for entry in derivatives)
+    mass, *gradients = (np.array(view.function(entry)(*state, t, k)) for entry in derivatives)
     inverse = np.linalg.pinv(mass, hermitian=True)
     squares = (np.linalg.norm(G @ inverse @ G.T, 2) for G in gradients)
     return {name: float(np.sqrt(2 * kinetic * square)) for name, square in zip(momenta, squares, strict=True)}
