@@ -152,7 +152,7 @@ def _explain_method_errors(decorated: type) -> None:
 _WRAPPED_ERRORS = (TypeError, AttributeError, ValueError, LookupError, OverflowError, NotImplementedError)
 
 
-def _type_mismatch(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+def _type_mismatch(function: Callable[..., Any], arguments: tuple[object, ...], named: dict[str, object]) -> str:
     """Return a message about the first argument that does not match its annotation, or an empty string."""
     import inspect
 
@@ -183,7 +183,7 @@ def _annotation(function: Callable[..., Any], name: str) -> Any:
         return Any
 
 
-def _matches_type(value: Any, annotation: Any) -> bool:
+def _matches_type(value: object, annotation: Any) -> bool:
     import typing
     from types import UnionType
 
@@ -225,7 +225,7 @@ def _describe_type(annotation: Any) -> str:
 
 
 def _explain_bad_call(
-    function: Callable[..., Any], name: str, arguments: tuple[Any, ...], named: dict[str, Any]
+    function: Callable[..., Any], name: str, arguments: tuple[object, ...], named: dict[str, object]
 ) -> str:
     import inspect
 

@@ -41,40 +41,40 @@ class Scalar:
         self.sx = sx
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_ADD)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_ADD)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_SUB)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_SUB)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_MUL)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_MUL)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_DIV)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_DIV)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_POW)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_POW)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> Any:
         return _modulo(self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         return _modulo(other, self)
 
     def __neg__(self) -> Scalar:
@@ -83,7 +83,7 @@ class Scalar:
     def __pos__(self) -> Scalar:
         return self
 
-    def clip(self, low: Any = None, high: Any = None, out: Any = None) -> Any:
+    def clip(self, low: object = None, high: object = None, out: object = None) -> Any:
         """Clip the value to an interval. ``np.clip(x, low, high)`` calls this method.
 
         Parameters
@@ -104,16 +104,16 @@ class Scalar:
         return Scalar(_unary_op(ca.OP_FABS, self.sx))
 
     # -- comparisons return 0 or 1, to be used in `where` -------------------------------------------------------------
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_LT)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_LE)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_LT)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         return _apply_binary(other, self, ca.OP_LE)
 
     def __eq__(self, other: object) -> Any:
@@ -122,10 +122,10 @@ class Scalar:
     def __ne__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_NE)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_AND)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: object) -> Any:
         return _apply_binary(self, other, ca.OP_OR)
 
     __rand__, __ror__ = __and__, __or__
@@ -155,7 +155,7 @@ class Scalar:
         return str(self.sx)
 
 
-def _unwrap(value: Any) -> Any:
+def _unwrap(value: object) -> Any:
     return value.sx if isinstance(value, Scalar) else value
 
 
@@ -163,7 +163,7 @@ def _unwrap(value: Any) -> Any:
 _unary_op, _binary_op = ca.SX.unary, ca.SX.binary
 
 
-def _apply_binary(a: Any, b: Any, operation: int) -> Any:
+def _apply_binary(a: object, b: object, operation: int) -> Any:
     lhs = a.sx if isinstance(a, Scalar) else _as_operand(a)
     rhs = b.sx if isinstance(b, Scalar) else _as_operand(b)
     if lhs is None or rhs is None:
@@ -171,7 +171,7 @@ def _apply_binary(a: Any, b: Any, operation: int) -> Any:
     return Scalar(_binary_op(operation, lhs, rhs))
 
 
-def _as_operand(value: Any) -> Any:
+def _as_operand(value: object) -> Any:
     """Return a number as an SX operand, or None if the value is not a number."""
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         return None
@@ -187,7 +187,7 @@ def _sx(value: Any) -> Any:
     return value.sx if isinstance(value, Scalar) else ca.SX(float(value))
 
 
-def _modulo(a: Any, b: Any) -> Any:
+def _modulo(a: object, b: object) -> Any:
     """Return Python's modulo: the result has the sign of the divisor."""
     quotient = _apply_binary(a, b, ca.OP_DIV)
     return quotient if quotient is NotImplemented else a - b * Scalar(_unary_op(ca.OP_FLOOR, quotient.sx))
@@ -266,7 +266,7 @@ where = _elementwise(
 )
 
 
-def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+def clip(x: object, low: object = None, high: object = None) -> Any:
     """Clip values to an interval.
 
     Parameters
@@ -290,7 +290,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     return bounded_below if high is None else minimum(bounded_below, high)
 
 
-def sum(items: Any, axis: int | None = None) -> Any:
+def sum(items: object, axis: int | None = None) -> Any:
     """Return the sum of all items, or the sums along one axis of an array.
 
     Parameters
@@ -315,7 +315,7 @@ def sum(items: Any, axis: int | None = None) -> Any:
     return np.sum(array(list(items) if isinstance(items, Iterator) else items), axis=axis)
 
 
-def dot(a: Any, b: Any) -> Any:
+def dot(a: object, b: object) -> Any:
     """Return the inner product of two vectors.
 
     Parameters
@@ -344,7 +344,7 @@ def dot(a: Any, b: Any) -> Any:
     return np.dot(lhs, rhs)
 
 
-def norm(a: Any) -> Any:
+def norm(a: object) -> Any:
     """Return the Euclidean norm of a vector.
 
     Parameters
@@ -365,7 +365,7 @@ def norm(a: Any) -> Any:
     return sqrt(dot(a, a))
 
 
-def cross(a: Any, b: Any) -> Any:
+def cross(a: object, b: object) -> Any:
     """Return the cross product of two vectors in space, or its scalar value in the plane.
 
     Parameters
@@ -397,7 +397,7 @@ def cross(a: Any, b: Any) -> Any:
     raise ValueError(f"cross needs two vectors of length 2 or 3, got shapes {lhs.shape} and {rhs.shape}")
 
 
-def outer(a: Any, b: Any) -> np.ndarray:
+def outer(a: object, b: object) -> np.ndarray:
     """Return the outer product of two vectors: the matrix of all products ``a_i b_j``.
 
     Parameters
@@ -419,7 +419,7 @@ def outer(a: Any, b: Any) -> np.ndarray:
     return np.outer(array(a), array(b))
 
 
-def diag(items: Any) -> np.ndarray:
+def diag(items: object) -> np.ndarray:
     """Return the diagonal matrix of a vector, or the diagonal of a matrix.
 
     Parameters
@@ -565,7 +565,7 @@ def concatenate(items: Any, axis: int = 0) -> np.ndarray:
     return np.concatenate([array(item) for item in items], axis=axis)
 
 
-def array(items: Any) -> np.ndarray:
+def array(items: object) -> np.ndarray:
     """Return an array of numbers, symbols or nested lists of them.
 
     Parameters
@@ -587,7 +587,7 @@ def array(items: Any) -> np.ndarray:
     return np.array(items, dtype=object) if _has_symbol(items) else np.asarray(items, dtype=float)
 
 
-def _has_symbol(items: Any) -> bool:
+def _has_symbol(items: object) -> bool:
     if isinstance(items, np.ndarray):
         return items.dtype == object
     if isinstance(items, (list, tuple)):
@@ -620,7 +620,7 @@ def from_casadi(vector: Any) -> np.ndarray:
     return result
 
 
-def to_casadi(value: Any) -> Any:
+def to_casadi(value: object) -> Any:
     """Return a Scalar, a number, or an array of them as a CasADi matrix.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.models.system import System
-from livens.types import ArrayLike, FloatArray
+from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_number, check_vector
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def linearise(
     t: float = 0.0,
     find: bool = True,
     inputs: Sequence[str] = (),
-    outputs: Sequence[str | Callable[..., Any]] = (),
+    outputs: Sequence[str | ModelFunction] = (),
 ) -> Linearisation:
     """Linearise a model about an equilibrium and return its eigenvalues, modes and state space.
 

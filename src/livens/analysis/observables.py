@@ -16,7 +16,7 @@ True
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import casadi as ca
@@ -31,6 +31,7 @@ from livens.models.base import Model
 from livens.models.element_sums import MAX_VELOCITY
 from livens.models.equations_of_motion import OBSERVABLES
 from livens.results.result import MissingVariableError, Result
+from livens.types import ModelFunction
 
 #: Variables that the run itself stores.
 RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
@@ -45,9 +46,9 @@ _COLUMNS = ("constraint", "velocity_constraint", "constraint_forces")
 _BLOCK = 1_000_000
 
 #: A name of NAMES or of the system's symmetries, or a function of some of q, v, p, t, k.
-Observable = str | Callable[..., Any]
+Observable = str | ModelFunction
 
-_REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+_REDUCTIONS: dict[str, tuple[ModelFunction, ModelFunction]] = {
     "largest": (lambda block: np.abs(block).max(axis=0), np.maximum),  # np.maximum propagates NaN
     "max": (lambda block: block.max(axis=0), np.maximum),
     "min": (lambda block: block.min(axis=0), np.minimum),

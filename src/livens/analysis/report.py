@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from livens.analysis.accuracy import estimate_within_budget
 from livens.analysis.accuracy.estimate import NOT_RESOLVED, RESOLVED_UNTIL, Estimate
@@ -156,7 +156,7 @@ def step_description(result: Result) -> str:
     return f"{symbol} = {result.info.h:g}"
 
 
-def step_size_summary(sizes: dict[str, Any]) -> str:
+def step_size_summary(sizes: dict[str, object]) -> str:
     """Return the range and mean of varying step sizes as text."""
     parts = []
     if sizes["smallest"] is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from livens import schemes
@@ -27,7 +25,7 @@ def uses_fictive_time(result: Result) -> bool:
         return False
 
 
-def step_sizes(result: Result) -> dict[str, Any] | None:
+def step_sizes(result: Result) -> dict[str, object] | None:
     """Return smallest, largest and mean step size and the number of rejected steps; None if all steps are equal.
 
     The mean is over all steps. Smallest and largest are over the stored steps without the last one, which is shortened

@@ -51,7 +51,7 @@ def function_key(functions: Mapping[str, Any]) -> Hashable | None:
     return tuple((role, function.__code__) for role, function in functions.items())
 
 
-def _is_pure(function: Any) -> bool:
+def _is_pure(function: object) -> bool:
     if type(function) is not FunctionType or function.__closure__ or function.__defaults__ or function.__kwdefaults__:
         return False
     if function.__dict__:
@@ -96,7 +96,7 @@ class _NoKeyError(Exception):
     """Value whose state is not accessible, such as an object of an extension module."""
 
 
-def value_key(*values: Any) -> Hashable | None:
+def value_key(*values: object) -> Hashable | None:
     """Return a cache key of functions and the values on which they depend; None if a value is not accessible.
 
     >>> def scaled(factor):

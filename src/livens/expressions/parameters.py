@@ -105,11 +105,11 @@ class Parameters:
         parts = [value.ravel() for value in self.values.values()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def unpack_symbols(self, vector: Expr) -> dict[str, Any]:
+    def unpack_symbols(self, vector: Expr) -> dict[str, object]:
         """Return name -> Scalar or array of Scalars, unpacked from a CasADi vector laid out as `vector()`."""
         return self.unpack(m.from_casadi(vector))
 
-    def unpack(self, items: np.ndarray) -> dict[str, Any]:
+    def unpack(self, items: np.ndarray) -> dict[str, object]:
         """Return name -> item or array of items, unpacked from an array laid out as `vector()`."""
         offset, unpacked = 0, dict[str, Any]()
         for name, shape in self.shapes:
@@ -222,14 +222,14 @@ class ParameterTable:
                 raise InputError(f"parameter '{name}' is shared with '{tie_target}': change that parameter instead")
         raise InputError(f"unknown parameter '{name}'{suggestion(str(name), {*self.entries, *self.aliases})}")
 
-    def to_python(self, values: np.ndarray | None = None, only: Collection[str] | None = None) -> dict[str, Any]:
+    def to_python(self, values: np.ndarray | None = None, only: Collection[str] | None = None) -> dict[str, object]:
         """Return parameter values by name as Python numbers and lists; `only` selects names."""
         values = self._values if values is None else values
         selected = {name: entry for name, entry in self.entries.items() if only is None or name in only}
         selected |= {name: entry for name, entry in self.aliases.items() if only is not None and name in only}
         return {name: values[e.slices[0]].reshape(e.shape).tolist() for name, e in selected.items()}
 
-    def changed_values(self, changed: Collection[str], values: np.ndarray) -> dict[str, Any]:
+    def changed_values(self, changed: Collection[str], values: np.ndarray) -> dict[str, object]:
         """Return the model parameters and all changed parameters."""
         return self.to_python(values, {*self.model_parameters.values, *changed})
 

@@ -12,6 +12,7 @@ import casadi as ca
 from livens import math as m
 from livens.errors import MissingExtraError, ModelError
 from livens.expressions.graph.interpreter import interpret
+from livens.types import ModelFunction
 
 #: Largest denominator of fractions that are shown instead of decimal numbers.
 _MAX_DENOMINATOR = 1000
@@ -48,7 +49,7 @@ def from_sympy_expressions(expressions: Sequence[Any], values: Mapping[Any, Any]
 
 
 @functools.cache
-def _functions() -> dict[Any, Callable[..., Any]]:
+def _functions() -> dict[Any, ModelFunction]:
     """Return functions of `livens.math` by SymPy class."""
     sp = sympy_module()
     common: dict[Any, Callable[..., Any]] = {getattr(sp, name): getattr(m, name) for name in _COMMON_FUNCTIONS}
@@ -137,7 +138,7 @@ def _constant(value: float) -> Any:
 
 
 @functools.cache
-def _operations() -> dict[str, Callable[..., Any]]:
+def _operations() -> dict[str, ModelFunction]:
     """Return SymPy functions by the name of the CasADi operation."""
     sp = sympy_module()
     return {
@@ -170,6 +171,6 @@ def _operations() -> dict[str, Callable[..., Any]]:
     }
 
 
-def _apply(name: str, *operands: Any) -> Any:
+def _apply(name: str, *operands: object) -> Any:
     operation = _operations().get(name) or getattr(sympy_module(), name.lower())
     return operation(*operands)

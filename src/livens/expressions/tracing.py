@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ import numpy as np
 from livens import math as m
 from livens.errors import ModelError
 from livens.types import Expr, ScalarLike, Vector
+from livens.types import ModelFunction as ModelFunction
 
 if TYPE_CHECKING:
     pass
 
 
 #: User-defined function of a model, such as an energy or a force.
-ModelFunction = Callable[..., Any]
 
 
 class FunctionTracer:
@@ -51,7 +51,7 @@ class FunctionTracer:
         """Return numbers, or a function of some of `allowed`, as an expression. None in `shape` is any size."""
         return self.check_shape(role, self.trace(role, value, allowed), shape)
 
-    def trace(self, role: str, value: Any, allowed: Collection[str] | None = None, **extra_symbols: Any) -> Any:
+    def trace(self, role: str, value: Any, allowed: Collection[str] | None = None, **extra_symbols: object) -> Any:
         """Return the value of a traced function, or numbers unchanged. Keyword arguments are additional symbols."""
         if not callable(value):
             return value
@@ -71,7 +71,7 @@ class FunctionTracer:
         except Exception as error:  # a user function may raise anything: name the function
             raise ModelError(f"{role}{self._context}: {type(error).__name__}: {error}") from error
 
-    def check_shape(self, role: str, value: Any, shape: tuple[int | None, ...]) -> Expr:
+    def check_shape(self, role: str, value: object, shape: tuple[int | None, ...]) -> Expr:
         """Return a value as an expression, or raise `ModelError` if its shape differs."""
         try:
             items = m.array(value)

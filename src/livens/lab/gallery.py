@@ -9,7 +9,7 @@ import base64
 import functools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _UNIT_CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 25)), np.sin(np.linspa
 _RIGHT, _UP = np.array([0.866, 0.5, 0.0]), np.array([-0.2, 0.346, 0.917])
 
 
-def thumbnail(result: Result) -> dict[str, Any]:
+def thumbnail(result: Result) -> dict[str, object]:
     """Return the lines of all frames, quantised to 8 bits per component; curves of the states without a scene."""
     sampled = with_rows(result, select_rows(np.asarray(result.t), 1, _FRAMES))
     lines = _with_trajectory(_scene_lines(sampled)) or _state_lines(sampled)
@@ -153,7 +153,7 @@ def short_run(name: str) -> Result:
 
 
 @functools.lru_cache(maxsize=64)
-def cached_thumbnail(name: str) -> dict[str, Any]:
+def cached_thumbnail(name: str) -> dict[str, object]:
     """Return the thumbnail of a problem, computed once."""
     return thumbnail(short_run(name))
 

@@ -40,7 +40,7 @@ class Job:
     files: list[str] = field(default_factory=list)
     started: float = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the status as JSON data for the page."""
         return {
             "run": self.number,

@@ -36,11 +36,11 @@ class RunRequest:
     h: float | None = None
     t_end: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod
-    def parse(cls, payload: Any, folder: Path) -> RunRequest:
+    def parse(cls, payload: object, folder: Path) -> RunRequest:
         """Parse the JSON payload of the page; raise an InputError with a message for the page."""
         if not isinstance(payload, Mapping):
             raise InputError("a run request must be an object with a problem, a scheme and numbers")
@@ -118,7 +118,7 @@ class RunRequest:
             return (
                 "" if self.file.endswith(RESULTS) else resolve_in_folder(folder, self.file).read_text(encoding="utf-8")
             )
-        content: dict[str, Any] = {"problem": self.problem}
+        content: dict[str, object] = {"problem": self.problem}
         if self.options:
             content["options"] = {n: list(v) if isinstance(v, tuple) else v for n, v in self.options.items()}
         content |= {"scheme": self.schemes[0]} if self.schemes else {}
@@ -166,7 +166,7 @@ def list_files(folder: Path, max_files: int = 200) -> list[str]:
     return names
 
 
-def describe_problem(name: str) -> dict[str, Any]:
+def describe_problem(name: str) -> dict[str, object]:
     """Describe a problem for the page: options with their ranges, and applicable schemes."""
     entry = problems.entry(name)
     problem = problems.load(name)
@@ -188,7 +188,7 @@ def describe_problem(name: str) -> dict[str, Any]:
     }
 
 
-def slider(name: str, default: Any) -> dict[str, Any]:
+def slider(name: str, default: Any) -> dict[str, object]:
     """Return the slider ranges of an option; a list of numbers has one slider per entry.
 
     >>> slider("m", 2.0)["ranges"], slider("N", 4)["ranges"]

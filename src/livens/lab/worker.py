@@ -136,7 +136,7 @@ class Worker:
         return self._stopped
 
     @staticmethod
-    def _frame(result: Any, frames: int | None = None) -> dict[str, Any]:
+    def _frame(result: Any, frames: int | None = None) -> dict[str, object]:
         from livens.viewer.payload import run_payload, scene_or_empty
 
         return run_payload(result, frames, scene=scene_or_empty(result), include_optional=frames is None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from livens.types import ModelFunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,8 @@ class Controller:
 
     name: str
     sample_time: float
-    law: Callable[..., Any]
-    measurement: Callable[..., Any]
+    law: ModelFunction
+    measurement: ModelFunction
     control_indices: tuple[int, ...]
     state: np.ndarray
     #: Entries of the measurement that are angles, continuous over revolutions.

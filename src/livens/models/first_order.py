@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -76,7 +76,7 @@ class FirstOrder(DescriptorModel):
         algebraic: Names = 0,
         constraints: ModelFunction | None = None,
         mass: Any = None,
-        invariants: Mapping[str, Callable[..., Any]] | None = None,
+        invariants: Mapping[str, ModelFunction] | None = None,
         parameters: Mapping[str, Any] | None = None,
         visual: ModelFunction | None = None,
         partition: Names = (),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from livens.types import ModelFunction
+
 #: Shortest flight between two impacts, relative to the step size h. A contact with a closing acceleration a rises to
 #: a tau^2 / 8 in a flight of duration tau. Without such flights the gap changes by at most 1.25e-7 a h^2, a small part
 #: of the local error of a step, which is of order a h^2. Impacts accumulate (Zeno behaviour): one flight is the last.
@@ -31,7 +33,7 @@ class GuardedEvent:
     """
 
     name: str
-    guard: Callable[..., Any]
+    guard: ModelFunction
     direction: int
     action: Callable[..., Mapping[str, Any]]
     may_accumulate: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import keyword
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.sympy_translation import from_sympy_expressions, sympy_module, to_sympy_expressions
 from livens.models.first_order import FirstOrder
+from livens.types import ModelFunction
 
 if TYPE_CHECKING:
     from livens.models.system import System
@@ -33,7 +34,7 @@ def from_sympy(
     forces: Sequence[Any] | None = None,
     dissipation: Any = None,
     parameters: Mapping[Any, float] | None = None,
-    specified: Mapping[Any, Callable[..., Any]] | None = None,
+    specified: Mapping[Any, ModelFunction] | None = None,
     invariants: Mapping[str, Any] | None = None,
 ) -> System | FirstOrder:
     """Return a model of SymPy as a model of livens.
@@ -133,7 +134,7 @@ class _SymbolValues:
         coordinates: Sequence[Any],
         rates: Sequence[Any],
         parameters: Mapping[Any, float] | None,
-        specified: Mapping[Any, Callable[..., Any]] | None,
+        specified: Mapping[Any, ModelFunction] | None,
     ) -> None:
         sp = sympy_module()
         free = {s.name: s for e in expressions for s in sp.sympify(e).free_symbols if s != _time()}
@@ -158,7 +159,7 @@ def _from_energies(
     forces: Sequence[Any] | None,
     dissipation: Any,
     parameters: Mapping[Any, float] | None,
-    specified: Mapping[Any, Callable[..., Any]] | None,
+    specified: Mapping[Any, ModelFunction] | None,
 ) -> System:
     from livens.models.system import System
 
@@ -215,7 +216,7 @@ def _generalized_forces(method: Any) -> list[Any]:
 def _from_kanes_method(
     method: Any,
     parameters: Mapping[Any, float] | None,
-    specified: Mapping[Any, Callable[..., Any]] | None,
+    specified: Mapping[Any, ModelFunction] | None,
     invariants: Mapping[str, Any] | None,
 ) -> FirstOrder:
     """Return ``M(x, t) x' = f(x, t)`` of coordinates and speeds; the equations of the method are formed already."""
@@ -226,7 +227,7 @@ def _from_kanes_method(
     states = [*method.q, *method.u]
     values = _SymbolValues([*mass, *forcing, *watched.values()], states, (), parameters, specified)
 
-    def function(expressions: Sequence[Any]) -> Callable[..., Any]:
+    def function(expressions: Sequence[Any]) -> ModelFunction:
         return lambda x, t, k: from_sympy_expressions(expressions, values(x, (), t, k))
 
     n, mass_entries = len(states), function(list(mass))

@@ -95,7 +95,7 @@ class Body:
         return f"<{'ground' if self.element is None else 'body'} {self.name}>"
 
 
-def parse_point(context: str, value: Any, dimension: int) -> np.ndarray:
+def parse_point(context: str, value: object, dimension: int) -> np.ndarray:
     """Return the position of a point argument in the reference configuration: numbers or a marker."""
     if isinstance(value, Marker):
         return value.reference_position
@@ -107,7 +107,7 @@ def parse_point(context: str, value: Any, dimension: int) -> np.ndarray:
     return point
 
 
-def parse_direction(context: str, value: Any, dimension: int = 3) -> np.ndarray:
+def parse_direction(context: str, value: object, dimension: int = 3) -> np.ndarray:
     """Return a unit vector from "x", "y", "z" or a vector."""
     if isinstance(value, str):
         if value not in _AXES:

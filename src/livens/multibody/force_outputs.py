@@ -6,7 +6,7 @@ All outputs are computed from the generalised force of the element, ``-grad V - 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -120,8 +120,8 @@ class CableOutputs:
     """Outputs of a cable: length and tension as functions of its coordinates, velocities and parameters."""
 
     element: Element
-    length: Callable[..., Any]
-    tension: Callable[..., Any]
+    length: ModelFunction
+    tension: ModelFunction
 
     def outputs(self, name: str, index: ElementIndex) -> dict[str, Quantity]:
         def output(function: ModelFunction) -> ModelFunction:

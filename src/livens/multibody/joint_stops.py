@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -102,7 +101,7 @@ class JointStopImpact:
         ]
         return ca.Function("impact", [d.q, d.v, d.t, d.k], [ca.densify(term) for term in terms])
 
-    def apply_impact(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, Any]:
+    def apply_impact(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, object]:
         """Apply the impact law; the contact becomes persistent if the next flight would be too short."""
         rate_jacobian, mass, G, matrix, right, velocity_term = (
             np.array(term) for term in self._impact_terms(q, v, t, k)
@@ -121,7 +120,7 @@ class JointStopImpact:
         change = {"v": v + N @ min_energy_velocity_jump(np.vstack([G, rate_jacobian]) @ N, target, N.T @ mass @ N)}
         return {**change, "parameters": self._active_parameter(1.0)} if closes else change
 
-    def release(self, q: np.ndarray) -> Mapping[str, Any]:
+    def release(self, q: np.ndarray) -> Mapping[str, object]:
         return {"parameters": self._active_parameter(0.0)}
 
     def _active_parameter(self, value: float) -> dict[str, float]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -17,7 +17,7 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.joint_forces import motor
 from livens.multibody.parametrisation import Parametrisation
-from livens.types import ScalarLike
+from livens.types import ModelFunction, ScalarLike
 
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
@@ -30,7 +30,7 @@ class SampledController:
 
     name: str
     period: float
-    law: Callable[..., Any]
+    law: ModelFunction
     elements: tuple[Element, ...]
     units: tuple[str, ...]
     inputs: tuple[str, ...]

@@ -96,7 +96,7 @@ def sphere_sphere(
         law=law,
         damping=dissipation,
         name=name,
-        parameters=local_positions | dict(reach=radius_sum),
+        parameters=local_positions | {"reach": radius_sum},
         visual=visuals.sphere_pair_visual(a.parametrisation, b.parametrisation, float(radius), float(other_radius)),
     )
 

@@ -389,7 +389,7 @@ class Plots:
         """
         return self._render(snapshots, path, ax, times)
 
-    def _render(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: Any) -> Figure:
+    def _render(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: object) -> Figure:
         with style.windows(path is None), use_axes(ax):
             figure = draw(self._result, *options)
         if ax is not None:

@@ -89,7 +89,7 @@ def curve(axes: Axes, t: np.ndarray, y: np.ndarray, **style: Any) -> None:
     axes.plot(*thin(t, y), **style)
 
 
-def path(axes: Any, points: np.ndarray, **style: Any) -> None:
+def path(axes: Any, points: np.ndarray, **style: object) -> None:
     """Draw a path in the plane or in space."""
     thinned = thin_path(points)
     axes.plot(*thinned.T, rasterized=len(thinned) > _VECTOR_POINTS, **style)

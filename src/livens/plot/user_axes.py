@@ -27,7 +27,7 @@ class AxesAdapter:
     def __init__(self, axes: Axes) -> None:
         self._axes = axes
 
-    def add_subplot(self, *position: Any, projection: str | None = None) -> Any:
+    def add_subplot(self, *position: object, projection: str | None = None) -> Any:
         if projection is None:
             return self._axes
         self._axes.set_axis_off()
@@ -57,12 +57,12 @@ class AxesAdapter:
                     panels[i, j].tick_params(labelbottom=False)
         return panels if not squeeze else panels[:, 0] if columns == 1 else panels[0] if rows == 1 else panels
 
-    def suptitle(self, text: str, color: Any = None, **_: Any) -> None:
+    def suptitle(self, text: str, color: Any = None, **_: object) -> None:
         legend = self._axes.get_legend()
         rows = 0 if legend is None else -(-len(legend.get_texts()) // _ENTRIES)
         self._axes.set_title(text, loc="left", color=color, pad=6 + 12 * rows)
 
-    def legend(self, **options: Any) -> None:
+    def legend(self, **options: object) -> None:
         panel: Any = self._axes.child_axes[-1] if self._axes.child_axes else self._axes
         panel.legend(loc="upper left", ncols=options.get("ncols", 1))
 

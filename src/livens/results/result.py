@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, overload
@@ -16,6 +16,7 @@ from livens.expressions.result_variables import variable_dims
 from livens.models.base import Model
 from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics, Summary
 from livens.schemes.core.scheme import Scheme
+from livens.types import ModelFunction
 from livens.validation import check_path
 
 if TYPE_CHECKING:
@@ -108,13 +109,9 @@ class Result:
         def named(self, name: str) -> Any: ...
         def report(self, *, accuracy: bool | Estimate = True) -> Report: ...
         @overload
-        def observe(
-            self, what: str | Callable[..., Any], *, increments: bool = False, by: None = None
-        ) -> np.ndarray: ...
+        def observe(self, what: str | ModelFunction, *, increments: bool = False, by: None = None) -> np.ndarray: ...
         @overload
-        def observe(
-            self, what: str | Callable[..., Any], *, increments: bool = False, by: str
-        ) -> dict[str, np.ndarray]: ...
+        def observe(self, what: str | ModelFunction, *, increments: bool = False, by: str) -> dict[str, np.ndarray]: ...
         def observe(self, what: Any, *, increments: bool = False, by: str | None = None) -> Any: ...
         def vjp(self, cotangents: Mapping[str, Any]) -> Any: ...
         def jvp(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from livens import math as m
 from livens.scenario.grammar import FUNCTIONS, Call, Chain, Comparison, Name, Negative, Node, Number, Power
 from livens.scenario.tokens import ExpressionError
-from livens.types import ScalarLike
+from livens.types import ModelFunction, ScalarLike
 
 MAX_EXPONENT = 1000.0
 
@@ -24,7 +24,7 @@ MAX_EXPONENT = 1000.0
 CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e}
 
 #: NumPy functions for two numbers (inf or nan where Python raises or returns complex numbers), Python for symbols.
-_OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+_OPERATORS: dict[str, tuple[ModelFunction, ModelFunction]] = {
     "+": (np.add, operator.add),
     "-": (np.subtract, operator.sub),
     "*": (np.multiply, operator.mul),
@@ -37,7 +37,7 @@ _OPERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "==": (np.equal, operator.eq),
     "!=": (np.not_equal, operator.ne),
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, ModelFunction] = {
     **{name: getattr(m, name) for name in FUNCTIONS if hasattr(m, name)},
     "abs": abs,
     "min": lambda *values: functools.reduce(m.minimum, values),

@@ -150,7 +150,7 @@ class Mechanism:
         mb.redundant = fields.redundant or "auto"
         return mb
 
-    def _type(self, definition: Mapping[str, Any], path: YamlPath, field: str, allowed: tuple[str, ...]) -> str:
+    def _type(self, definition: Mapping[str, object], path: YamlPath, field: str, allowed: tuple[str, ...]) -> str:
         type_name = definition.get(field)
         if not isinstance(type_name, str) or type_name not in allowed:
             got = "nothing" if type_name is None else f"'{quoted(type_name)}'"
@@ -162,7 +162,7 @@ class Mechanism:
             raise self._document.error((*path, field), f"unknown type {got}{hint}")
         return type_name
 
-    def _body(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+    def _body(self, name: str, definition: Mapping[str, object], path: YamlPath) -> None:
         shape = self._type({"shape": "body", **definition}, path, "shape", BODIES)
         points = definition.get("points") or {}
         if not isinstance(points, Mapping):
@@ -196,7 +196,9 @@ class Mechanism:
             raise self._document.error(path, f"'{quoted(shape_type)}' is not a shape with {len(values)} sizes: {sizes}")
         return (shape_type, *values)
 
-    def _add_element(self, name: str, definition: Mapping[str, Any], path: YamlPath, allowed: tuple[str, ...]) -> None:
+    def _add_element(
+        self, name: str, definition: Mapping[str, object], path: YamlPath, allowed: tuple[str, ...]
+    ) -> None:
         element_type = self._type(definition, path, "type", allowed)
         method = getattr(self._mb, element_type)
         structural_fields = {
@@ -240,7 +242,7 @@ class Mechanism:
 
     def _parse_list(
         self,
-        definition: Mapping[str, Any],
+        definition: Mapping[str, object],
         path: YamlPath,
         field: str,
         count: int | None,
@@ -359,7 +361,7 @@ class Mechanism:
         """Return a function of the allowed variables; with x, y, z a function of one point."""
         if isinstance(value, (list, tuple)):
             parts = [self._expression(entry, allowed, (*path, i)) for i, entry in enumerate(value)]
-            function: Callable[..., Any] = lambda *args: [part(*args) for part in parts]  # noqa: E731
+            function: ModelFunction = lambda *args: [part(*args) for part in parts]  # noqa: E731
         else:
             function = self._expression(value, allowed, path)
         if allowed == ("x", "y", "z"):
@@ -381,7 +383,7 @@ class Mechanism:
                     reason = f"unknown name '{quoted(name.name)}'{suggestion(name.name[:60], known)}"
                     raise ExpressionError(reason, text, name.column)
 
-        def law(*arguments: Any) -> Any:
+        def law(*arguments: object) -> Any:
             values = {**self._values, **dict(zip(allowed, arguments, strict=True))}
             with self._located_errors(path):
                 return evaluate(tree, values, text)

@@ -169,8 +169,8 @@ class _Reader:
             items.append(self._value(event, events, (*path, len(items))))
         return items
 
-    def _mapping(self, events: Iterator[Any], path: YamlPath) -> dict[str, Any]:
-        items: dict[str, Any] = {}
+    def _mapping(self, events: Iterator[Any], path: YamlPath) -> dict[str, object]:
+        items: dict[str, object] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             line = _line(event)
             if not isinstance(event, yaml.ScalarEvent):

@@ -75,7 +75,7 @@ def parse(text: str, source: str = "scenario") -> Scenario:
     return Scenario(document(text, str(source)))
 
 
-def described(description: Any) -> Scenario:
+def described(description: object) -> Scenario:
     """Build a scenario from nested dicts and lists, such as the description in result files.
 
     Parameters
@@ -198,7 +198,7 @@ class Scenario:
         return dataclasses.replace(built_in, **{name: value for name, value in changes.items() if value is not None})
 
     @property
-    def _description(self) -> dict[str, Any]:
+    def _description(self) -> dict[str, object]:
         """Fields that are needed to rebuild the problem, as plain data."""
         description = {name: value for name, value in self._document.tree.items() if name not in _RUN_FIELDS}
         if isinstance(self.fields, RobotScenario):  # absolute path, independent of the working folder
@@ -206,7 +206,7 @@ class Scenario:
         return description
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Arguments of `livens.simulate` other than the problem."""
         return self.settings_except(())
 
@@ -236,7 +236,7 @@ class Scenario:
             raise self._document.error(("out",), f"{message}, got '{quoted(values['out'])}'")
         return {name: value for name, value in values.items() if value is not None}
 
-    def run(self, **options: Any) -> Result:
+    def run(self, **options: object) -> Result:
         """Simulate the scenario.
 
         Parameters
@@ -252,7 +252,7 @@ class Scenario:
         specified = {name: value for name, value in options.items() if value is not None}
         return simulate(self.problem(), **{**self.settings_except(specified), **specified})
 
-    def changed(self, values: Mapping[str, Any]) -> Scenario:
+    def changed(self, values: Mapping[str, object]) -> Scenario:
         """Return a copy with other options of the problem, or other parameters of the system.
 
         Parameters

@@ -31,7 +31,7 @@ _MAX_ERRORS = 10
 _MAX_COUNT = 2**53
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def _describe(value: Any) -> str:
     return "a list" if isinstance(value, list) else f"'{quoted(value)}'"
 
 
-def _parse_text(value: Any) -> str:
+def _parse_text(value: object) -> str:
     """Return a string; numbers from Python become strings with the same value."""
     if isinstance(value, str) and value.strip():
         return value
@@ -50,13 +50,13 @@ def _parse_text(value: Any) -> str:
     raise ValueError(f"must be a string, got {_describe(value)}")
 
 
-def _parse_expression(value: Any) -> str:
+def _parse_expression(value: object) -> str:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
         return _parse_text(value)
     raise ValueError(f"must be a number or an expression, got {_describe(value)}")
 
 
-def constant(value: Any) -> float:
+def constant(value: object) -> float:
     """Return the value of a number or of a constant expression."""
     text = _parse_expression(value)
     tree = parse(text)
@@ -67,14 +67,14 @@ def constant(value: Any) -> float:
     return float(evaluate(tree, {}, text))
 
 
-def _parse_positive(value: Any) -> float:
+def _parse_positive(value: object) -> float:
     number = constant(value)
     if number <= 0:
         raise ValueError(f"must be greater than 0, got {number:g}")
     return number
 
 
-def _parse_count(value: Any) -> int:
+def _parse_count(value: object) -> int:
     number = constant(value)
     if number < 1 or number != math.floor(number):
         raise ValueError(f"must be a whole number of at least 1, got {number:g}")
@@ -83,14 +83,14 @@ def _parse_count(value: Any) -> int:
     return int(number)
 
 
-def _parse_bool(value: Any) -> bool:
+def _parse_bool(value: object) -> bool:
     if value in ("true", "false", True, False):
         return value in ("true", True)
     raise ValueError(f"must be true or false, got {_describe(value)}")
 
 
 def _one_of(*allowed: str) -> BeforeValidator:
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if value not in allowed:
             raise ValueError(
                 f"must be {' or '.join(allowed)}, got {_describe(value)}{suggestion(str(value)[:60], allowed)}"
@@ -100,14 +100,14 @@ def _one_of(*allowed: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _parse_file_name(value: Any) -> str:
+def _parse_file_name(value: object) -> str:
     name = _parse_text(value)
     if not name.isprintable():
         raise ValueError(f"must be the name of a file, got {_describe(value)}")
     return name
 
 
-def _parse_names(value: Any) -> list[str]:
+def _parse_names(value: object) -> list[str]:
     if isinstance(value, str):
         return value.replace(",", " ").split()
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
@@ -115,13 +115,13 @@ def _parse_names(value: Any) -> list[str]:
     raise ValueError(f"must be names such as: x y, got {_describe(value)}")
 
 
-def _parse_table(value: Any) -> dict[str, Any]:
+def _parse_table(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"must be names with values (name: value), got {_describe(value)}")
     return {str(name): item for name, item in value.items()}
 
 
-def _parse_table_or_list(value: Any) -> dict[str, Any] | list[Any]:
+def _parse_table_or_list(value: object) -> dict[str, Any] | list[Any]:
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, Mapping):
@@ -131,7 +131,7 @@ def _parse_table_or_list(value: Any) -> dict[str, Any] | list[Any]:
     )
 
 
-def _parse_option(value: Any) -> float | list[float]:
+def _parse_option(value: object) -> float | list[float]:
     return [constant(item) for item in value] if isinstance(value, (list, tuple)) else constant(value)
 
 
@@ -154,7 +154,7 @@ class _Fields(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_empty_fields(cls, values: Any) -> Any:
+    def _drop_empty_fields(cls, values: object) -> Any:
         """Drop fields without a value, such as those with a commented-out value."""
         if not isinstance(values, Mapping):
             raise ValueError(f"must be fields with values ({', '.join(cls.model_fields)}), got {_describe(values)}")
@@ -206,7 +206,7 @@ class SystemScenario(RunFields):
     t_end: Number = Field(description="the end time")
 
 
-def _parse_elements(value: Any) -> dict[str, dict[str, Any]]:
+def _parse_elements(value: object) -> dict[str, dict[str, Any]]:
     """Return a table of elements, each with its fields."""
     table = _parse_table(value)
     for name, fields in table.items():

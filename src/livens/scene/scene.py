@@ -69,7 +69,7 @@ class Scene:
         return ScenePose(len(t), evaluate(self.tape, np.atleast_2d(q), np.asarray(t, dtype=float)))
 
     # -- JSON ---------------------------------------------------------------------------------------------------------
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the scene as lists, strings and numbers for JSON."""
         if not self.shapes:
             return {}

@@ -6,7 +6,7 @@ entries, such as ``["ADD", 3, 5]``. Evaluation of a tape from an untrusted file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
@@ -14,10 +14,10 @@ import numpy as np
 
 from livens.errors import ModelError
 from livens.expressions.graph.interpreter import interpret
-from livens.types import Expr
+from livens.types import Expr, ModelFunction
 
 #: Elementary operations by their CasADi names.
-OPERATIONS: dict[str, Callable[..., Any]] = {
+OPERATIONS: dict[str, ModelFunction] = {
     "ADD": np.add,
     "SUB": np.subtract,
     "MUL": np.multiply,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def optimal_control(
     start: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
     along: Mapping[str, Any] | None = None,
-    periodic: bool | Callable[..., Any] | None = None,
+    periodic: bool | ModelFunction | None = None,
     minimise: Any = "effort",
     final: ModelFunction | None = None,
     free: Mapping[str, Any] | None = None,

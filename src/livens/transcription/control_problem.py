@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +45,10 @@ class ControlProblem:
     duration: tuple[float, float]  # shortest and longest duration
     start: Mapping[str, Any]  # conditions at the start, with q0, v0 or x0
     end: Mapping[str, Any]
-    along: Mapping[str, Any]
-    periodic: bool | Callable[..., Any]
-    objectives: tuple[tuple[str | Callable[..., Any], float], ...]
-    final: Callable[..., Any] | None
+    along: Mapping[str, object]
+    periodic: bool | ModelFunction
+    objectives: tuple[tuple[str | ModelFunction, float], ...]
+    final: ModelFunction | None
     parameters: Mapping[str, Any]
     k: np.ndarray  # parameter vector of the original model
     reference: InitialState  # consistent state at or near the start
@@ -109,7 +109,7 @@ def control_problem(
     start: Mapping[str, Any] | None,
     end: Mapping[str, Any] | None,
     along: Mapping[str, Any] | None,
-    periodic: bool | Callable[..., Any] | None,
+    periodic: bool | ModelFunction | None,
     minimise: Any,
     final: ModelFunction | None,
     free: Mapping[str, Any] | None,
@@ -211,7 +211,7 @@ def _duration(t_end: float | tuple[float, float], t0: float) -> tuple[float, flo
     return low, high
 
 
-def _objectives(minimise: Any) -> tuple[tuple[str | Callable[..., Any], float], ...]:
+def _objectives(minimise: Any) -> tuple[tuple[str | ModelFunction, float], ...]:
     if minimise is None:
         return ()
     if isinstance(minimise, Mapping):
@@ -229,11 +229,11 @@ def _objectives(minimise: Any) -> tuple[tuple[str | Callable[..., Any], float], 
     return tuple((objective, check_number("a weight in minimise", weight)) for objective, weight in pairs)
 
 
-def _only_initial(start: Mapping[str, Any]) -> dict[str, Any]:
+def _only_initial(start: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in start.items() if name in ("q0", "v0", "x0", "y0") and value is not None}
 
 
-def _reference_values(model: Model, values: Mapping[str, Any], guess: Any) -> dict[str, Any]:
+def _reference_values(model: Model, values: Mapping[str, object], guess: Any) -> dict[str, object]:
     """Return initial values at or near the start; of a guess, if the start has none."""
     initial_values = {name: value for name, value in values.items() if value is not None}
     part = "q" if isinstance(model, System) else "x"

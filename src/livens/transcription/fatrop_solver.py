@@ -24,7 +24,7 @@ FATROP_OPTIONS = {"tol": 1e-9, "max_iter": 1000}
 def fatrop_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return all options of fatrop; raise InputError if fatrop is not installed or an option is unknown."""
     if not ca.has_nlpsol("fatrop"):
-        raise InputError(f"CasADi {ca.__version__} is installed without fatrop: use solver='ipopt'")
+        raise InputError("CasADi is installed without fatrop: use solver='ipopt'")
     unknown = [name for name in options or {} if name not in FATROP_OPTIONS]
     if unknown:
         raise InputError(
@@ -55,8 +55,8 @@ class _Stages:
             self._refuse("end time and parameters must be fixed")
         if not fixed[self.nodes[0]].all():
             self._refuse("the start must be fixed")
-        own = np.concatenate([self.nodes.ravel(), self.controls.ravel()])
-        if len(np.unique(own)) < own.size or own.size + self.shared.size < program.size:
+        variables = np.concatenate([self.nodes.ravel(), self.controls.ravel()])
+        if len(np.unique(variables)) < variables.size or variables.size + self.shared.size < program.size:
             self._refuse("inputs must be constant or have values at the stages, and conditions must not use velocities")
         allowed = {*self.nodes[-1].tolist(), *self.shared.tolist()}
         value = self.ends.functions.value

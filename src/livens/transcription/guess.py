@@ -102,7 +102,7 @@ class _Path:
         t = np.asarray(guess.t, dtype=float)
         return rows, (t - t[0]) / (t[-1] - t[0]), float(t[-1] - t[0]), guess if hasattr(guess, "input_at") else None
 
-    def _checked(self, name: str, value: Any) -> np.ndarray:
+    def _checked(self, name: str, value: object) -> np.ndarray:
         problem = self.transcription.problem
         rows = np.asarray(value, dtype=float)
         rows = rows.reshape(len(rows), -1)

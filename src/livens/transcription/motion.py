@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -16,6 +16,7 @@ from livens.transcription.compiled_replay import CompiledMap
 from livens.transcription.ipopt_solver import Solution
 from livens.transcription.motion_points import MotionPoint, quantity
 from livens.transcription.transcription import Transcription
+from livens.types import ModelFunction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,7 +220,7 @@ class OptimalMotion:
     def __getitem__(self, name: str) -> np.ndarray:
         return self.observe(name)
 
-    def observe(self, what: str | Callable[..., Any]) -> np.ndarray:
+    def observe(self, what: str | ModelFunction) -> np.ndarray:
         """Return a quantity at every node.
 
         Parameters
@@ -348,13 +349,9 @@ class OptimalMotion:
         float
             Maximum of ``|E - E_0 - supplied + dissipated|`` over the range of E; 0 for models without energy.
         """
-        layout = self.transcription.stage.layout
-        if "supplied_energy" not in layout:
-            return 0.0
-        energy = self.observe("generalized_energy" if "q" in layout else "hamiltonian")
-        balance = energy - energy[0] - self.supplied_energy + self.dissipated_energy
-        span = max(float(np.ptp(energy)), float(np.abs(self.supplied_energy).max()))
-        return float(np.abs(balance).max() / span) if span > 0 else 0.0
+        from livens.transcription.diagnosis import energy_imbalance
+
+        return energy_imbalance(self)
 
     def refined(self, tolerance: float, *, max_steps: int = 2000, max_rounds: int = 8) -> OptimalMotion:
         """Solve the problem on finer meshes until every step has a local error below a tolerance.
@@ -378,7 +375,7 @@ class OptimalMotion:
         return refined(self, tolerance, max_steps, max_rounds)
 
     # -- pictures -----------------------------------------------------------------------------------------------------
-    def plot(self, *quantities: str | Callable[..., Any]) -> Figure:
+    def plot(self, *quantities: str | ModelFunction) -> Figure:
         """Plot quantities and inputs over time.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class Condition:
     upper: np.ndarray
 
 
-def quantity(model: Model, what: str | Callable[..., Any], point: MotionPoint) -> tuple[ca.SX, bool]:
+def quantity(model: Model, what: str | ModelFunction, point: MotionPoint) -> tuple[ca.SX, bool]:
     """Return a quantity at a point as a column, and whether it is an angle.
 
     Parameters

@@ -40,7 +40,7 @@ def has_model(sampled: Result) -> bool:
     return set(sampled.system.view.symbols) <= set(sampled.stored)
 
 
-def curves_of(sampled: Result, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
+def curves_of(sampled: Result, requested: Sequence[str] = ()) -> list[dict[str, object]]:
     """Return curves over the frames of a run by panel; none if the model is unknown or variables are not stored.
 
     The `requested` signals come first, one panel each.
@@ -83,7 +83,7 @@ def curves_of(sampled: Result, requested: Sequence[str] = ()) -> list[dict[str, 
     return curves
 
 
-def optional_curves(sampled: Result, forces: Sequence[PointForce] = ()) -> list[dict[str, Any]]:
+def optional_curves(sampled: Result, forces: Sequence[PointForce] = ()) -> list[dict[str, object]]:
     """Return the optional curves of the page: joint forces, outputs of a mechanism, coordinates."""
     max_panels = min(_MAX_OPTIONAL_PANELS, _MAX_VALUES // max(1, len(sampled.t)))
     curves: list[dict[str, Any]] = []

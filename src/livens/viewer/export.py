@@ -28,7 +28,7 @@ def _html(runs: list[Result], path: Path, frames: int | None, options: dict[str,
     return write(path, page(runs, frames=frames, **options))
 
 
-def _strip(runs: list[Result], path: Path, frames: int | None, options: dict[str, Any]) -> Path:
+def _strip(runs: list[Result], path: Path, frames: int | None, options: dict[str, object]) -> Path:
     from livens.viewer.render import strip
 
     return strip(runs[0], path, frames or 6, **options)
@@ -46,7 +46,7 @@ def _mp4(runs: list[Result], path: Path, frames: int | None, options: dict[str, 
     return mp4(runs[0], path, frames or 240, **options)
 
 
-def _glb(runs: list[Result], path: Path, frames: int | None, options: dict[str, Any]) -> Path:
+def _glb(runs: list[Result], path: Path, frames: int | None, options: dict[str, object]) -> Path:
     from livens.viewer.gltf import glb
 
     return write(path, glb(runs[0], frames or 240, **options))
@@ -65,7 +65,7 @@ EXPORTERS: dict[str, Callable[[list[Result], Path, int | None, dict[str, Any]], 
 _OPTIONS = {"html": ("play", "theme", "curves"), "png": (), "gif": ("fps",), "mp4": ("fps",), "glb": ()}
 
 
-def animate(run: Result, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path:
+def animate(run: Result, path: str | Path, *others: Result, frames: int | None = None, **options: object) -> Path:
     """Write an animation of a run: html, png (a strip), gif, mp4 or glb, by the suffix of the file.
 
     Parameters

@@ -81,10 +81,10 @@ def glb(result: Result, frames: int) -> bytes:
         for colour in colours
     ]
     times = binary.add(sampled.t - sampled.t[0])
-    meshes: list[dict[str, Any]] = []
-    nodes: list[dict[str, Any]] = []
-    samplers: list[dict[str, Any]] = []
-    channels: list[dict[str, Any]] = []
+    meshes: list[dict[str, object]] = []
+    nodes: list[dict[str, object]] = []
+    samplers: list[dict[str, object]] = []
+    channels: list[dict[str, object]] = []
     traced = scene.traced
     for shape in scene.shapes:
         material = traced.index(shape) % 6 if shape in traced else 6
@@ -99,7 +99,7 @@ def glb(result: Result, frames: int) -> bytes:
                 )
             primitive = {"attributes": {"POSITION": position, "NORMAL": normal}, "indices": index, "material": material}
             meshes.append({"primitives": [primitive]})
-            node: dict[str, Any] = {"name": shape.name or shape.shape_type, "mesh": len(meshes) - 1}
+            node: dict[str, object] = {"name": shape.name or shape.shape_type, "mesh": len(meshes) - 1}
             for target_path, values in transforms.items():
                 node[target_path] = values[0].tolist()
                 if len(values) > 1 and np.ptp(values, axis=0).any():
@@ -107,10 +107,10 @@ def glb(result: Result, frames: int) -> bytes:
                     channels.append({"sampler": len(samplers) - 1, "target": {"node": len(nodes), "path": target_path}})
             nodes.append(node)
     # glTF has y upwards; a 3-D scene has z upwards
-    root: dict[str, Any] = {"name": "livens", "children": list(range(len(nodes)))}
+    root: dict[str, object] = {"name": "livens", "children": list(range(len(nodes)))}
     if scene.dimension == 3:
         root["rotation"] = [-float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "asset": {"version": "2.0", "generator": "livens"},
         "scene": 0,
         "scenes": [{"nodes": [len(nodes)]}],
@@ -246,7 +246,7 @@ def _scalar_last(quaternions: np.ndarray) -> np.ndarray:
     return np.asarray(quaternions[:, [1, 2, 3, 0]])
 
 
-def _pack_glb(content: dict[str, Any], binary: bytes) -> bytes:
+def _pack_glb(content: dict[str, object], binary: bytes) -> bytes:
     text = json.dumps(content, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
     binary += b"\0" * (-len(binary) % 4)

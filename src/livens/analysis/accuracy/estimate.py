@@ -82,7 +82,7 @@ class Estimate:
     at_end: dict[str, float] = field(default_factory=dict)
     t: np.ndarray = field(default_factory=lambda: np.zeros(0))
     over_time: dict[str, np.ndarray] = field(default_factory=dict)
-    size: dict[str, Any] = field(default_factory=dict)
+    size: dict[str, object] = field(default_factory=dict)
     ratio: dict[str, float] = field(default_factory=dict)
     order: int = 0
     level: int = 1

@@ -50,7 +50,7 @@ def energy_error(run: Result, model: Model) -> float | None:
     return error if math.isfinite(error) else math.inf
 
 
-def algebraic_defect(run: Result, model: Any, size: dict[str, Any]) -> dict[str, tuple[float, float]]:
+def algebraic_defect(run: Result, model: Any, size: dict[str, object]) -> dict[str, tuple[float, float]]:
     """Return the defect of states without a derivative, in x and in y, and the uncertainty of the defect.
 
     The derivatives of the other states are difference quotients of five rows; five rows of twice the spacing give their

@@ -47,9 +47,9 @@ def run_members(
 def run_block(
     build: str | Callable[..., Problem],
     options: Mapping[str, object],
-    members: Sequence[Mapping[str, Any]],
+    members: Sequence[Mapping[str, object]],
     final: bool,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Run the members of one block of a sweep in a worker process."""
     return list(run_members(build, options, members, final))
 

@@ -31,7 +31,7 @@ def run_on_cluster(
     client: Any,
     build: str | Callable[..., Problem],
     options: Mapping[str, object],
-    members: Sequence[Mapping[str, Any]],
+    members: Sequence[Mapping[str, object]],
     final: bool,
 ) -> Iterator[list[tuple[int, Any]]]:
     """Iterate over indices and rows of members as blocks complete; the rows of a failed block are its exception."""

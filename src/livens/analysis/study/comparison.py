@@ -112,7 +112,7 @@ class Comparison:
         return head + html.table(heads, rows, highlighted=marked)
 
 
-def _entry_object(entry: SchemeRun) -> dict[str, Any]:
+def _entry_object(entry: SchemeRun) -> dict[str, object]:
     statistics = entry.result.statistics if entry.result else None
     steps = max(statistics.steps, 1) if statistics else 1
     return {
@@ -127,7 +127,7 @@ def _entry_object(entry: SchemeRun) -> dict[str, Any]:
     }
 
 
-def _members_object(ensemble: Ensemble, worst: Mapping[str, float]) -> dict[str, Any]:
+def _members_object(ensemble: Ensemble, worst: Mapping[str, float]) -> dict[str, object]:
     reasons = {str(member): reason for member, reason in ensemble.failures.items()}
     return {
         "count": len(ensemble),
@@ -148,7 +148,7 @@ def compare(
     h: float | None = None,
     t_end: float | None = None,
     *,
-    members: Mapping[str, Any] | None = None,
+    members: Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Run a problem with several schemes and report conservation and cost of each.

@@ -132,7 +132,7 @@ def converge(
     t_end: float | None = None,
     *,
     repeats: int = 1,
-    members: Mapping[str, Any] | None = None,
+    members: Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> Convergence:
     """Run a problem with several schemes and step sizes, and fit the order of the errors at `t_end`.
@@ -214,7 +214,7 @@ def _point(
     reference: Reference,
     names: Sequence[str],
     repeats: int,
-    members: Mapping[str, Any] | None,
+    members: Mapping[str, object] | None,
 ) -> Point:
     wall = math.inf
     for _ in range(max(1, repeats)):
@@ -237,7 +237,7 @@ def work_precision(
     t_end: float | None = None,
     *,
     repeats: int = 3,
-    members: Mapping[str, Any] | None = None,
+    members: Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> Convergence:
     """Run a convergence study with every run timed several times, for work-precision diagrams.

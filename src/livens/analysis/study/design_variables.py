@@ -106,7 +106,7 @@ class DesignVariables:
             raise InputError(f"there is no parameter or initial value '{name}'{suggestion(name, known)}")
         return k[entries[stem].slices[0]].reshape(entries[stem].shape)
 
-    def to_inputs(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def to_inputs(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Return initial values and parameters of a run from the vector of design variables."""
         initial = {name: value.copy() for name, value in self._initial.items()}
         parameters = dict(self._fixed)

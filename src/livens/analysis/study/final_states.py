@@ -31,7 +31,7 @@ class FinalState:
     corrections: int
 
 
-def check_members(members: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def check_members(members: Mapping[str, object] | None) -> dict[str, object] | None:
     """Check initial values and parameters of members, in the form of `livens.ensemble`."""
     if members is None:
         return None
@@ -44,7 +44,7 @@ def check_members(members: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def final_state(
-    problem: Problem, scheme: Scheme, h: float, t_end: float, members: Mapping[str, Any] | None = None
+    problem: Problem, scheme: Scheme, h: float, t_end: float, members: Mapping[str, object] | None = None
 ) -> FinalState:
     """Run a problem, or all members of a study, and return the final state."""
     names = problem.model.error_norm_variables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,18 +116,18 @@ class ParameterFit:
 
 def fit(
     model: Model | Problem | Prepared,
-    observe: str | Callable[..., Any],
+    observe: str | ModelFunction,
     data: FloatArray,
-    by: str | Sequence[str] | Mapping[str, Any],
+    by: str | Sequence[str] | Mapping[str, object],
     *,
     t: FloatArray,
     sigma: float | None = None,
-    bounds: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, object] | None = None,
     q0: Any = None,
     v0: Any = None,
     p0: Any = None,
     x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t0: float | None = None,

@@ -71,10 +71,10 @@ class Optimum:
 def optimise(
     model: Model | Problem | Prepared,
     loss: ModelFunction,
-    by: str | Sequence[str] | Mapping[str, Any],
+    by: str | Sequence[str] | Mapping[str, object],
     *,
-    constraints: Mapping[str, Any] | None = None,
-    bounds: Mapping[str, Any] | None = None,
+    constraints: Mapping[str, object] | None = None,
+    bounds: Mapping[str, object] | None = None,
     every: int | None = None,
     data: Any = None,
     method: str | None = None,
@@ -82,7 +82,7 @@ def optimise(
     v0: Any = None,
     p0: Any = None,
     x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -261,7 +261,7 @@ def _scipy(
         values, gradients = task(x)
         return float(values[0]), gradients[0]
 
-    options: dict[str, Any] = {"maxfun": limit} if method in METHODS[:2] else {"maxiter": limit}
+    options: dict[str, object] = {"maxfun": limit} if method in METHODS[:2] else {"maxiter": limit}
     limits: Any = ()
     if constraint_functions:
         lower, upper = (

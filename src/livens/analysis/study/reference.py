@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ def reference_at(
     schemes: Sequence[Scheme],
     finest: float,
     tick: Callable[[], None] = lambda: None,
-    members: Mapping[str, Any] | None = None,
+    members: Mapping[str, object] | None = None,
 ) -> Reference:
     """Return the exact solution of a problem, or a Taylor series where applicable, or a Richardson extrapolation.
 
@@ -96,7 +95,7 @@ def _richardson_reference(
     scheme: Scheme,
     finest: float,
     tick: Callable[[], None],
-    members: Mapping[str, Any] | None,
+    members: Mapping[str, object] | None,
 ) -> Reference:
     """Return the Richardson extrapolation: errors in powers of h (even powers for a symmetric scheme) are eliminated.
 

@@ -110,7 +110,7 @@ def lyapunov(
     v0: ArrayLike | None = None,
     p0: Any = None,
     x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -313,7 +313,7 @@ def periodic_orbit(
     v0: Any = None,
     p0: Any = None,
     x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t0: float | None = None,
@@ -369,10 +369,10 @@ def periodic_orbit(
     """
     step = as_prepared(model, scheme=scheme, h=h)
     span = check_positive("period", period)
-    initial_values: dict[str, Any] = dict(q0=q0, v0=v0, p0=p0, x0=x0)
+    initial_values: dict[str, object] = dict(q0=q0, v0=v0, p0=p0, x0=x0)
     limit = check_integer("most", most, minimum=1)
 
-    def make_plan(initial: Mapping[str, Any], span: float, size: float | None) -> Plan:
+    def make_plan(initial: Mapping[str, object], span: float, size: float | None) -> Plan:
         default_plan = step._make_plan(
             initial, parameters=parameters, h=size, t0=t0, t_end=_end(step, t0, span), project=True
         )

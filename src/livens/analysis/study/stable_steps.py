@@ -52,7 +52,7 @@ def longest_step(
     v0: ArrayLike | None = None,
     *,
     t0: float | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> LongestStep:
     """Return the longest stable step size at a state.
 
@@ -91,7 +91,7 @@ def longest_step(
     >>> print(lv.study.longest_step(mass, "semi-explicit:0.5,0.8", q0=[0.1], v0=[0.0]))
     with semi-explicit:0.5,0.8 steps of up to 0.2 s are stable here: stiffness over mass 100 1/s^2, damping 0 1/s
     """
-    initial_values: dict[str, Any] = {"q0": q0, "v0": v0}
+    initial_values: dict[str, object] = {"q0": q0, "v0": v0}
     if isinstance(model, Problem):
         initial_values |= {
             name: value for name, value in model.start_values.items() if initial_values.get(name) is None

@@ -20,7 +20,7 @@ from livens.run.simulate import execute
 RUN_OPTIONS = ("scheme", "h", "t_end")
 
 
-def from_scenario(path: str, **changes: Any) -> Problem:
+def from_scenario(path: str, **changes: object) -> Problem:
     """Load the problem of a scenario file with changed options or parameters."""
     from livens.scenario import load
 
@@ -78,7 +78,7 @@ def result_row(
 ) -> dict[str, Any]:
     """Return the row of a completed run; `final_state` is given by variable."""
     n_steps = max(steps, 1)
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "status": "complete",
         "reason": "",
         "steps": steps,

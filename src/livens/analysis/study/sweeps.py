@@ -179,12 +179,12 @@ def sweep(
 def _run_serial(
     name: str,
     problem: str | Callable[..., Problem],
-    members: list[dict[str, Any]],
-    fixed: dict[str, Any],
+    members: list[dict[str, object]],
+    fixed: dict[str, object],
     final: bool,
     bar: Progress,
 ) -> Sweep:
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     try:
         for start in range(0, len(members), _SERIAL_BLOCK):
             for row in run_members(problem, fixed, members[start : start + _SERIAL_BLOCK], final):
@@ -200,8 +200,8 @@ def _run_serial(
 def _run_parallel(
     name: str,
     problem: str | Callable[..., Problem],
-    members: list[dict[str, Any]],
-    fixed: dict[str, Any],
+    members: list[dict[str, object]],
+    fixed: dict[str, object],
     final: bool,
     bar: Progress,
     count: int,
@@ -213,8 +213,8 @@ def _run_parallel(
 def _block_results(
     pool: ProcessPool,
     problem: str | Callable[..., Problem],
-    members: list[dict[str, Any]],
-    fixed: dict[str, Any],
+    members: list[dict[str, object]],
+    fixed: dict[str, object],
     final: bool,
     count: int,
 ) -> Iterator[list[tuple[int, Any]]]:

@@ -30,7 +30,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
 
 
 @explain_call_errors
-def write_table(rows: Sequence[Mapping[str, Any]], path: str | Path, *, force: bool = False) -> Path:
+def write_table(rows: Sequence[Mapping[str, object]], path: str | Path, *, force: bool = False) -> Path:
     """Write rows with named columns to a file, atomically.
 
     Parameters

@@ -8,7 +8,7 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -17,7 +17,7 @@ from livens.engine.codegen.jit import NativeCode, load_or_compile_module
 from livens.engine.lowering.types import BOOL, FLOAT, INT, VOID, NativeType, signature_of, to_slot
 from livens.types import ModelFunction
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=ModelFunction)
 _CTYPES: dict[NativeType, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool, VOID: None}
 
 
@@ -76,7 +76,7 @@ class NativeFunction:
         """Compile the function."""
         _ = self._entry
 
-    def __call__(self, *arguments: Any) -> bool | int | None:
+    def __call__(self, *arguments: object) -> bool | int | None:
         entry, by_address = self._entry
         args = list(arguments)
         for i, native_type in by_address:

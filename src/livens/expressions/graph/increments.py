@@ -83,7 +83,7 @@ def _generic(name: str, *arguments: Any) -> Expr:
     return ca.if_else(ca.fabs(a.delta) < _SERIES_THRESHOLD, a.delta * (d1 + d3 * a.delta**2 / 24), difference)
 
 
-def _product(_: str, a: Increment, b: Increment, *__: Any) -> Expr:
+def _product(_: str, a: Increment, b: Increment, *__: object) -> Expr:
     return a.mean * b.delta + b.mean * a.delta
 
 
@@ -103,11 +103,11 @@ def _hypotenuse(_: str, a: Increment, b: Increment, start: Expr, end: Expr) -> E
     return 2 * (a.mean / safe * a.delta + b.mean / safe * b.delta)
 
 
-def _logarithm(_: str, a: Increment, *__: Any) -> Expr:
+def _logarithm(_: str, a: Increment, *__: object) -> Expr:
     return ca.if_else(a.delta > 0, ca.log1p(a.delta / a.start), -ca.log1p(-a.delta / a.end))
 
 
-def _logarithm_of_one_plus(_: str, a: Increment, *__: Any) -> Expr:
+def _logarithm_of_one_plus(_: str, a: Increment, *__: object) -> Expr:
     return _logarithm("LOG", Increment(1 + a.start, 1 + a.end, a.delta))
 
 
@@ -115,7 +115,7 @@ def _exponential(_: str, a: Increment, start: Expr, end: Expr) -> Expr:
     return _exponential_change(a.delta, start, end)
 
 
-def _exponential_minus_one(_: str, a: Increment, *__: Any) -> Expr:
+def _exponential_minus_one(_: str, a: Increment, *__: object) -> Expr:
     return _exponential_change(a.delta, ca.exp(a.start), ca.exp(a.end))  # `1 + value` would cancel near -1
 
 
@@ -124,7 +124,7 @@ def _exponential_change(change: Expr, start: Expr, end: Expr) -> Expr:
     return ca.if_else(change > 0, -end * ca.expm1(-change), start * ca.expm1(change))
 
 
-def _tangent(_: str, a: Increment, *__: Any) -> Expr:
+def _tangent(_: str, a: Increment, *__: object) -> Expr:
     return ca.sin(a.delta) / (ca.cos(a.start) * ca.cos(a.end))
 
 

@@ -132,7 +132,7 @@ class FunctionCopier:
     # -- functions ---------------------------------------------------------------------------------------------------
     def _copy_function(self, function: types.FunctionType) -> types.FunctionType:
         _check_no_assignment_outside(function)
-        names: dict[str, Any] = {"__builtins__": self._builtins(), "__name__": function.__module__}
+        names: dict[str, object] = {"__builtins__": self._builtins(), "__name__": function.__module__}
         defaults = function.__defaults__ and tuple(self.copy(value) for value in function.__defaults__)
         cells = function.__closure__ and tuple(types.CellType() for _ in function.__closure__)
         copied = types.FunctionType(function.__code__, names, function.__name__, defaults, cells)
@@ -154,7 +154,7 @@ class FunctionCopier:
             cell.cell_contents = self.copy(content, name)
         return copied
 
-    def _builtins(self) -> dict[str, Any]:
+    def _builtins(self) -> dict[str, object]:
         def import_view(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
             module = builtins.__import__(name, globals_, locals_, names, level)
             if not names:

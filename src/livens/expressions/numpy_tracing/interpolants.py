@@ -68,7 +68,7 @@ def _symbolic(interpolant: Any, polynomial: Any, outside: tuple[Any, Any] | None
             lambda value, coefficient: value * (u - starts[i]) + coefficient, coefficients[1:, i], coefficients[0, i]
         )
 
-    def evaluate(x: Any, nu: int = 0, *arguments: Any, **named: Any) -> Any:
+    def evaluate(x: Any, nu: int = 0, *arguments: object, **named: object) -> Any:
         if not has_symbol(x):
             return interpolant(as_numbers(x), *((nu, *arguments) if nu or arguments else ()), **named)
         if nu:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 from livens import math as m
 from livens.expressions.numpy_tracing.branches import TracingError
 from livens.math import Scalar
+from livens.types import ModelFunction
 
 #: Largest number of intervals of an interpolation table: all intervals are evaluated at every call.
 MAX_TABLE = 256
-Function = Callable[..., Any]
+Function = ModelFunction
 
 
 class _FloatType(type):
@@ -84,7 +85,7 @@ class ModuleView:
 def _numeric_only(function: Function) -> Function:
     """Return a function that receives numbers as arrays of floats."""
 
-    def called(*arguments: Any, **named: Any) -> Any:
+    def called(*arguments: object, **named: object) -> Any:
         return function(*map(as_numbers, arguments), **{name: as_numbers(value) for name, value in named.items()})
 
     return called
@@ -111,7 +112,7 @@ def _elementwise(function: Function, n_arguments: int) -> Function:
 
 
 # -- selection -------------------------------------------------------------------------------------------------------
-def where(condition: Any, *values: Any) -> Any:
+def where(condition: Any, *values: object) -> Any:
     """Return values selected by a condition, element by element."""
     if len(values) != 2:
         raise TracingError("np.where with one argument returns indices, which depend on values of symbols")
@@ -153,7 +154,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     return _elementwise(lambda u: select_interval(u, list(abscissae), pieces), 1)(x)
 
 
-def _piecewise(x: Any, conditions: Any, functions: Any, *arguments: Any, **named: Any) -> Any:
+def _piecewise(x: Any, conditions: Any, functions: Any, *arguments: object, **named: object) -> Any:
     condition_list = list(conditions) if isinstance(conditions, (list, tuple)) else [conditions]
 
     def value(function: Any) -> Any:
@@ -173,7 +174,7 @@ def _select(conditions: Any, choices: Any, default: Any = 0) -> Any:
 
 
 def _reduction(pick: Function, numeric: Function) -> Function:
-    def reduced(a: Any, axis: Any = None, **named: Any) -> Any:
+    def reduced(a: Any, axis: Any = None, **named: object) -> Any:
         numbers = as_numbers(a)
         if not has_symbol(numbers):
             return numeric(numbers, axis=axis, **named)
@@ -192,7 +193,7 @@ def _comparison(name: str) -> Function:
 
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
-def _solve(A: Any, b: Any, *_: Any) -> Any:
+def _solve(A: Any, b: Any, *_: object) -> Any:
     rhs = as_objects(b)
     solution = ca.solve(m.to_casadi(as_objects(A)), m.to_casadi(rhs))
     columns = np.array([[Scalar(solution[i, j]) for j in range(solution.shape[1])] for i in range(solution.shape[0])])
@@ -221,12 +222,12 @@ def _matrix_exponential(A: Any) -> Any:
 
 
 # -- creation of arrays: they hold objects, because symbols may be assigned to their entries -----------------------
-def _is_float_type(dtype: Any) -> bool:
+def _is_float_type(dtype: object) -> bool:
     return dtype is SymbolicFloat or dtype in (None, float, np.float64, "float", "float64", "d", "f8", object)
 
 
 def _filled(numeric: Function, value: float) -> Function:
-    def create(shape: Any, dtype: Any = None, *arguments: Any, **named: Any) -> Any:
+    def create(shape: Any, dtype: Any = None, *arguments: object, **named: object) -> Any:
         if not _is_float_type(dtype):
             return numeric(shape, dtype, *arguments, **named)
         return np.full(shape, value, dtype=object)
@@ -235,7 +236,7 @@ def _filled(numeric: Function, value: float) -> Function:
 
 
 def _filled_like(numeric: Function, value: float) -> Function:
-    def create(a: Any, dtype: Any = None, *_: Any, shape: Any = None, **named: Any) -> Any:
+    def create(a: Any, dtype: Any = None, *_: object, shape: Any = None, **named: object) -> Any:
         if dtype is not None and not _is_float_type(dtype):
             return numeric(a, dtype, shape=shape)
         return np.full(np.shape(a) if shape is None else shape, value, dtype=object)
@@ -243,14 +244,14 @@ def _filled_like(numeric: Function, value: float) -> Function:
     return create
 
 
-def _array(value: Any, dtype: Any = None, **named: Any) -> Any:
+def _array(value: Any, dtype: Any = None, **named: object) -> Any:
     if has_symbol(value):
         return np.array(value, dtype=object)
     numbers = np.array(as_numbers(value), dtype=float if dtype is SymbolicFloat else dtype)
     return numbers.astype(object) if numbers.dtype == float and numbers.ndim else numbers
 
 
-def _as_array(value: Any, dtype: Any = None, **named: Any) -> np.ndarray:
+def _as_array(value: Any, dtype: Any = None, **named: object) -> np.ndarray:
     return value if isinstance(value, np.ndarray) and value.dtype == object else _array(value, dtype)
 
 
@@ -258,7 +259,7 @@ def _any_or_all(operation: Function, numeric: Function) -> Function:
     def combine(a: Any, b: Any) -> Any:
         return Scalar(operation(m.to_casadi(a), m.to_casadi(b)))
 
-    def called(a: Any, *arguments: Any, **named: Any) -> Any:
+    def called(a: Any, *arguments: object, **named: object) -> Any:
         if not has_symbol(a):
             return numeric(as_numbers(a), *arguments, **named)
         return functools.reduce(combine, list(as_objects(a).ravel()))

@@ -32,7 +32,7 @@ class TracedValue:
         return ca.densify(m.to_casadi(self.value.ravel())) if self.value.size else ca.SX(0, 1)
 
 
-def trace_numpy(function: ModelFunction, *arguments: Any, **named: Any) -> TracedValue:
+def trace_numpy(function: ModelFunction, *arguments: object, **named: object) -> TracedValue:
     """Trace a function written for numbers: call a copy of it with symbols.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
@@ -19,10 +19,10 @@ from livens.models.initialization.dense import initial_state
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHStructure
 from livens.models.system import System
-from livens.types import ArrayLike
+from livens.types import ArrayLike, ModelFunction
 
 #: Names of coordinates, or a function of q, t, k that returns a matrix with directions as columns.
-Directions = str | Sequence[str] | Callable[..., Any]
+Directions = str | Sequence[str] | ModelFunction
 
 
 @explain_call_errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from livens.types import Expr, FloatArray, ModelFunction
 from livens.validation import check_vector
 
 #: Numbers, or a function of some of x, t, k that returns numbers.
-MatrixLike = Callable[..., Any] | Sequence[Any] | np.ndarray
+MatrixLike = ModelFunction | Sequence[Any] | np.ndarray
 
 
 class PortHamiltonian(DescriptorModel):

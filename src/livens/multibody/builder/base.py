@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_stops import JointStop
 from livens.multibody.penalty_joint import PenaltyJoint
 from livens.multibody.sampled_controller import SampledController
-from livens.types import ArrayLike, FloatArray
+from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_array
 
 if TYPE_CHECKING:  # contact modules are imported on demand
@@ -70,7 +69,7 @@ class ModelBase:
         self._initial_conditions: list[InitialCondition] = []
         self._distance_constraints: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force
-        self._user_outputs: dict[str, Callable[..., Any]] = {}
+        self._user_outputs: dict[str, ModelFunction] = {}
         self._sampled_controllers: dict[str, SampledController] = {}
         self._joint_stops: list[JointStop] = []
         self._integrator_states: dict[str, tuple[BodyElement, str]] = {}  # by controller name, with the unit
@@ -122,7 +121,7 @@ class ModelBase:
             raise InputError(f"there is a '{name}' already")
         self.__dict__.pop("_built", None)
 
-    def _add_force_element(self, name: str, element: Element, method: str = "", *arguments: Any) -> Element:
+    def _add_force_element(self, name: str, element: Element, method: str = "", *arguments: object) -> Element:
         self._claim_name(name)
         element.name = name
         self._force_elements[name], self._definitions[name] = element, (method, arguments)
@@ -163,7 +162,7 @@ class ModelBase:
         a, b = (parse_point("a spring", x, self.dimension) for x in ends)
         return float(np.linalg.norm(a - b))
 
-    def _check_body(self, name: str, body: Any) -> None:
+    def _check_body(self, name: str, body: object) -> None:
         if not isinstance(body, Body) or (body is not self.ground and self.bodies.get(body.name) is not body):
             raise InputError(f"{name}: {body!r} is not a body of this mechanism, nor its ground")
 

@@ -29,7 +29,7 @@ class BodyMethods(ModelBase):
         centre: Any = None,
         position: Any = None,
         rotation: Any = None,
-        points: Mapping[str, Any] | None = None,
+        points: Mapping[str, object] | None = None,
         shape: tuple[Any, ...] = (),
         rotor: bool = False,
     ) -> Body:

@@ -224,7 +224,7 @@ class ContactMethods(ModelBase):
         return shape
 
 
-def _parse_law(name: str, law: Any, stiffness: Any) -> NormalLaw:
+def _parse_law(name: str, law: object, stiffness: Any) -> NormalLaw:
     from livens.multibody.contacts.normal_laws import Hertz, Linear, NormalLaw
 
     if isinstance(law, NormalLaw):

@@ -608,7 +608,7 @@ class ForceMethods(ModelBase):
         return element
 
     def cable(
-        self, name: str, *points: Any, stiffness: float, free_length: float | None = None, damping: float = 0.0
+        self, name: str, *points: object, stiffness: float, free_length: float | None = None, damping: float = 0.0
     ) -> Element:
         """Add a cable from the first point to the last; it slides over the points between without friction.
 

@@ -214,7 +214,7 @@ class _Builder:
         self.parser.StartDoctypeDeclHandler = self.refuse
         self.parser.EntityDeclHandler = self.refuse
 
-    def refuse(self, *_: Any) -> None:
+    def refuse(self, *_: object) -> None:
         raise InputError(
             f"{self.path.name}, line {self.parser.CurrentLineNumber}: type and entity declarations are not read"
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -88,7 +86,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two_panels()
     names = ["$L_1$", "$L_2$", "$L_3$"]
     for i, name in enumerate(names):
-        style: dict[str, Any] = dict(linestyle=("-", "-", (0, (3, 2)))[i], linewidth=(2.0, 1.0, 1.0)[i])
+        style: dict[str, object] = dict(linestyle=("-", "-", (0, (3, 2)))[i], linewidth=(2.0, 1.0, 1.0)[i])
         curve(left, result.t, result.observe("angular_momentum")[:, i], label=name, color=PALETTE[i], **style)
     left.set_ylim(0, 190)
     left.set_ylabel("angular momentum (kg m$^2$/s)")
@@ -113,7 +111,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 def cost() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two_panels()
     for i, (scheme, name) in enumerate(_VARIANTS.items()):
-        style: dict[str, Any] = dict(marker="osD"[i], markersize=4, linewidth=0.8, color=PALETTE[i], label=name)
+        style: dict[str, object] = dict(marker="osD"[i], markersize=4, linewidth=0.8, color=PALETTE[i], label=name)
         wall_times, corrections = zip(*(_cost(scheme, h) for h in _STEPS), strict=True)
         left.loglog(_STEPS, wall_times, **style)
         right.semilogx(_STEPS, corrections, **style)

@@ -40,7 +40,7 @@ def adaptive(
     return simulate(problem, scheme=scheme, h=eps, t_end=t_end, scaling=scaling, every=every, progress=False)
 
 
-def until_failure(*arguments: Any, **options: Any) -> Result:
+def until_failure(*arguments: object, **options: object) -> Result:
     """Return the run of `adaptive`, or the part before its failure."""
     try:
         return adaptive(*arguments, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -37,7 +36,7 @@ def _oscillators() -> Hamiltonian:
     )
 
 
-def step_eigenvalues(alpha: float, beta: float, **values: Any) -> np.ndarray:
+def step_eigenvalues(alpha: float, beta: float, **values: object) -> np.ndarray:
     """Return the eigenvalues of a step of size 1 of `semi-explicit:alpha,beta`, for arrays k_A, c_A, k_B, c_B.
 
     The step matrix is computed by the scheme from the initial states (1, 0) and (0, 1).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -84,7 +83,7 @@ def _plot_against_mass(axes: Axes, curves: Mapping[str, np.ndarray], masses: tup
     x = np.array([m if m > 0 else 1e-44 for m in masses])
     for i, (name, values) in enumerate(curves.items()):
         shown = np.isfinite(values) & (values > 0)
-        style: dict[str, Any] = dict(marker="osD^v"[i], markersize=3, linewidth=0.8, color=PALETTE[i])
+        style: dict[str, object] = dict(marker="osD^v"[i], markersize=3, linewidth=0.8, color=PALETTE[i])
         axes.loglog(x[shown], values[shown], label=name, **style)
     axes.set_xlim(3.0, 1e-45)
     ticks = [10.0**-k for k in range(0, 41, 10)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -203,6 +201,6 @@ def power_difference() -> tuple[Figure, list[Claim]]:
 
 
 def _with_title(picture: Figure, label: str) -> Figure:
-    style: dict[str, Any] = dict(x=0.01, ha="left", color=GREY)
+    style: dict[str, object] = dict(x=0.01, ha="left", color=GREY)
     picture.suptitle(label, **style)
     return picture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +151,7 @@ def solve_ivp(
 class _Problem:
     """Checked arguments of `solve_ivp`."""
 
-    fun: Callable[..., Any]
+    fun: ModelFunction
     t0: float
     tf: float
     y0: np.ndarray
@@ -164,7 +163,7 @@ class _Problem:
     first_step: float | None
     max_step: float
     #: Event functions, and (terminal count, direction) of each; None without events.
-    events: tuple[Callable[..., Any], ...] | None
+    events: tuple[ModelFunction, ...] | None
     event_rules: tuple[tuple[int, int], ...]
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import casadi as ca
@@ -32,7 +32,7 @@ _models: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_MODELS)
 
 
 def traced_ode(
-    fun: ModelFunction, n: int, args: Sequence[Any], events: Sequence[Callable[..., Any]], sign: float
+    fun: ModelFunction, n: int, args: Sequence[Any], events: Sequence[ModelFunction], sign: float
 ) -> TracedOde:
     """Return the traced right-hand side, from a cache if the function and all values it depends on are equal."""
     key = value_key(fun, *events)
@@ -68,7 +68,7 @@ class TracedOde:
         fun: ModelFunction,
         n: int,
         args: Sequence[Any],
-        events: Sequence[Callable[..., Any]],
+        events: Sequence[ModelFunction],
         sign: float,
     ) -> None:
         self.n, self._sign = n, sign
@@ -83,7 +83,7 @@ class TracedOde:
         assert first_error is not None
         raise first_error
 
-    def _trace(self, fun: ModelFunction, args: Sequence[Any], events: Sequence[Callable[..., Any]]) -> None:
+    def _trace(self, fun: ModelFunction, args: Sequence[Any], events: Sequence[ModelFunction]) -> None:
         values = self.parameter_values(args)
         t, x, k = ca.SX.sym("t"), ca.SX.sym("x", self.n), ca.SX.sym("args", len(values))
         symbols = iter(m.from_casadi(k))

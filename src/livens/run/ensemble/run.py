@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,10 @@ from livens.run.plan import Plan
 from livens.run.progress import Progress
 from livens.run.startup import REFERENCE_H
 from livens.run.stepping import split_interval
+from livens.types import ModelFunction
 from livens.validation import check_integer
 
-Reductions = Mapping[str, Callable[..., Any]]
+Reductions = Mapping[str, ModelFunction]
 
 
 def unsupported_reason(plan: Plan) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from livens.errors import InputError, explain_call_errors
+from livens.types import ModelFunction
 
 #: Gap tolerance in metres: contacts with a smaller absolute gap are closed.
 GAP_TOLERANCE = 1e-9
@@ -64,7 +65,7 @@ class Event:
     [0.451524, 1.173961, 1.751912]
     """
 
-    function: Callable[..., Any]
+    function: ModelFunction
     name: str = ""
     direction: int = 0
     terminal: bool | int = False

@@ -42,7 +42,7 @@ class FactoredTangent:
 
     factors: DerivativeFunction
 
-    def __call__(self, *arguments: Any) -> tuple[list[tuple[Any, Any, Any]], Any]:
+    def __call__(self, *arguments: object) -> tuple[list[tuple[Any, Any, Any]], Any]:
         """Return the products as (U, H, V) and the remainder S."""
         *factors, remainder = self.factors.function(*arguments)
         return [(factors[i], factors[i + 1], factors[i + 2]) for i in range(0, len(factors), 3)], remainder

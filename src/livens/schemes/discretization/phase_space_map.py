@@ -126,7 +126,9 @@ class MapScheme(Scheme):
         """Return names and sizes of the unknowns."""
         return {}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         """Return the initial guess of Newton's method."""
         return {}
 

@@ -466,7 +466,7 @@ class RigidBodyEquations(StepEquations):
         return scattered
 
 
-def _serialize_kernels(*kernels: Any) -> list[str]:
+def _serialize_kernels(*kernels: object) -> list[str]:
     """Serialize the functions of kernels."""
     functions = [f for k in kernels for f in ([k] if isinstance(k, ca.Function) else vars(k).values())]
     return [f.serialize() for f in functions if isinstance(f, ca.Function)]

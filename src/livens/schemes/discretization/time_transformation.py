@@ -80,7 +80,9 @@ class TimeTransformedMap(TimeTransformed, MapScheme):
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:
         return {"t": 1, "start_energy": 1}
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, object], k: Any, t: float, h: float
+    ) -> dict[str, Any]:
         phase = HamiltonianFunctions(as_hamiltonian(model), k)
         q, p = values["q"], values["p"]
         self.initial_scaling(phase.model, k, q, p)

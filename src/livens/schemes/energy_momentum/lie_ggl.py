@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from livens.schemes.discretization.element_scheme import ElementFunctions
 from livens.schemes.discretization.rigid_body_step import GGLStep
 from livens.schemes.energy_momentum.lie_em import DIRECTOR_BODIES, REGULAR_INERTIA, LieEM
 from livens.schemes.symplectic.ggl import constraint_hessian_force, hidden_constraints
-from livens.types import Expr
+from livens.types import Expr, ModelFunction
 
 
 class LieGGL(LieEM):
@@ -75,8 +74,8 @@ def _is_rheonomic(e: ElementFunctions) -> bool:
 class RheonomicConstraints:
     """Hidden constraints ``S = G(q, t) v + g_t(q, t)`` of an element, and the gradient of ``gam.S`` in q."""
 
-    value: Callable[..., Any]
-    gradient: Callable[..., Any]
+    value: ModelFunction
+    gradient: ModelFunction
 
 
 def rheonomic_constraints(e: ElementFunctions) -> RheonomicConstraints:

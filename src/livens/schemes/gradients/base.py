@@ -37,7 +37,7 @@ class DiscreteGradient:
 
     registry: ClassVar[dict[str, type[DiscreteGradient]]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
             DiscreteGradient.registry[cls.name] = cls
@@ -51,7 +51,7 @@ class DiscreteGradient:
     def __repr__(self) -> str:
         return f"<discrete gradient {self.name}>"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Any:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Any:
         """Return ``DG f(x, x + w)`` of a scalar function f(x, *others) in its first argument.
 
         The increment w is an argument instead of the end point y, as ``y - x`` loses digits for close points.

@@ -36,7 +36,7 @@ class ItohAbe(DiscreteGradient):
     summary = "difference quotients, coordinate by coordinate"
     source = "Itoh and Abe 1988"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Expr:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Expr:
         difference_quotient = Gonzalez()
         initial_values, steps = ca.vertsplit(ca.densify(x)), ca.vertsplit(ca.densify(w))
         current = list(initial_values)  # current values of the coordinates

@@ -35,7 +35,7 @@ class MeanValue(DiscreteGradient):
     summary = "the mean of the gradient along the step"
     source = "Harten, Lax and van Leer 1983; McLachlan, Quispel and Robidoux 1999"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: Any) -> Expr:
+    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Expr:
         z = x + w / 2
         gradient = GradientFunction(function)
         if gradient.is_affine:

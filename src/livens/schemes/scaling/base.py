@@ -139,7 +139,7 @@ class Scaling:
                 f"the scaling {self} is one of {listed}"
             )
 
-    def evaluate_checked(self, model: Model, parameters: Mapping[str, Any] | None = None, **state: Any) -> float:
+    def evaluate_checked(self, model: Model, parameters: Mapping[str, object] | None = None, **state: object) -> float:
         """Return g in the initial state, after checking that it is finite and positive.
 
         Parameters

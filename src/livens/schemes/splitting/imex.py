@@ -93,7 +93,9 @@ class Imex(MapScheme):
         is_implicit = ca.depends_on(model.implicit_force, ca.vertcat(model.q, model.v))
         return {"mean_velocity": model.n} if is_implicit else {}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         return {"mean_velocity": old.v}
 
     def step(self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Any) -> MapResult:
@@ -145,7 +147,7 @@ class Imex(MapScheme):
         phase = HamiltonianFunctions(as_hamiltonian(model), k)
         return {"A": np.array(self._explicit_force(phase, ca.DM(values["q"]), ca.DM(values["p"]), t)).ravel()}
 
-    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: float) -> dict[str, Any]:
+    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: float) -> dict[str, object]:
         if uses_element_path(model):
             return {"A": explicit_force_of_momenta(model, EXPLICIT_POINT, q, p, t, h, k)}
         return {"A": self._explicit_force(HamiltonianFunctions(as_hamiltonian(model), k), q, p, t)}

@@ -144,7 +144,9 @@ class TimeTransformedNambu(TimeTransformed, NambuSplitting):
         m = self.power
         return -ca.log(g) if m == 0.0 else g ** (m / (m - 1)) / m
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, object], k: Any, t: float, h: float
+    ) -> dict[str, Any]:
         return {"t": t, "step_density": self.initial_scaling(model, k, values["x"]) ** (1 / (self.power - 1))}
 
     def equations(self, model: Nambu, removed_constraints: Collection[int] = ()) -> StepEquations:

@@ -303,7 +303,7 @@ class SemiExplicit(MapScheme):
             return state.A
         return ca.vertcat(state.A[:n] + state.box, state.A[n : 2 * n] + state.box, state.A[2 * n])
 
-    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, Any]:
+    def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, object]:
         """Return the expensive forces for equal steps; with a scaling, the step size depends on the previous step."""
         if self.fictive or not self.caches_explicit_force or isinstance(model, GranularBox):
             return {}
@@ -324,7 +324,9 @@ class SemiExplicit(MapScheme):
         )
         return {"mean_velocity": model.n} if is_implicit else {}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         return {"mean_velocity": old.v}
 
     def step(

@@ -47,7 +47,9 @@ class Variational(MapScheme):
             names = ("v", "f")
         return dict.fromkeys(names, model.n)
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         return {"v": old.v, "f": phase.F(old.q, old.v, t) - phase.H_q(old.q, old.p, t)}
 
     def step(
@@ -132,7 +134,9 @@ class SymmetricVariational(MapScheme):
             return {} if explicit else {"v": model.n}
         return {"v": model.n, "p_A": model.n, "p_B": model.n}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         return {**Variational(0.5).initial_guess(phase, old, h, t), "p_A": old.p, "p_B": old.p}
 
     def step(

@@ -50,7 +50,9 @@ class StepDensity(TimeTransformed, MapScheme):
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:
         return {"t": 1, "step_density": 1, "rate": 1, "force": model.n}
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, object], k: Any, t: float, h: float
+    ) -> dict[str, Any]:
         phase = HamiltonianFunctions(as_hamiltonian(model), k)
         q, p = values["q"], values["p"]
         scale = self.initial_scaling(phase.model, k, q, p)

@@ -39,7 +39,9 @@ class SundmanDoubled(TimeTransformedMap):
         n = model.n
         return {**super().extra_state(model), "q_0": n, "p_0": n, "q_1": n, "p_1": n}
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, object], k: Any, t: float, h: float
+    ) -> dict[str, Any]:
         q, p = values["q"], values["p"]
         return {**super().initial_scheme_state(model, values, k, t, h), "q_0": q, "p_0": p, "q_1": q, "p_1": p}
 

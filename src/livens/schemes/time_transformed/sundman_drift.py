@@ -33,7 +33,9 @@ class SundmanDrift(Sundman):
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:
         return TimeTransformedMap.extra_state(self, model)
 
-    def initial_scheme_state(self, model: Any, values: Mapping[str, Any], k: Any, t: float, h: float) -> dict[str, Any]:
+    def initial_scheme_state(
+        self, model: Any, values: Mapping[str, object], k: Any, t: float, h: float
+    ) -> dict[str, Any]:
         return TimeTransformedMap.initial_scheme_state(self, model, values, k, t, h)
 
     def step(

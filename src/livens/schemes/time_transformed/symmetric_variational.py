@@ -56,7 +56,9 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
         names = ("w", "p_m") if self._one_point() else ("w", "p_A", "p_B")
         return dict.fromkeys(names, model.n)
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         speed = self.g(phase, old.q, old.p) * phase.H_p(old.q, old.p, t)
         return {"w": speed, "p_m": old.p, "p_A": old.p, "p_B": old.p}
 

@@ -60,7 +60,9 @@ class AdaptiveVariational(TimeTransformedMap):
     def unknowns(self, model: Hamiltonian) -> dict[str, int]:
         return {} if self._has_closed_form(model) else {"w": model.n, "p_m": model.n}
 
-    def initial_guess(self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr) -> Mapping[str, Any]:
+    def initial_guess(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, h: Expr, t: Expr
+    ) -> Mapping[str, object]:
         return {"w": self.g(phase, old.q, old.p) * phase.H_p(old.q, old.p, t), "p_m": old.p}
 
     def step(

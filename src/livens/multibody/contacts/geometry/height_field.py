@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import casadi as ca
 from livens import math as m
 from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS
 from livens.multibody.contacts.geometry.signed_distance import LocalDistance
-from livens.types import Expr, Vector
+from livens.types import Expr, ModelFunction, Vector
 
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
@@ -29,7 +28,7 @@ class HeightFieldDistance(LocalDistance):
     ``p = x`` and converges for points closer to the surface than its radius of curvature.
     """
 
-    height: Callable[..., Any]
+    height: ModelFunction
 
     def distance(self, w: Vector, k: ParameterNamespace) -> Any:
         d = len(w) - 1

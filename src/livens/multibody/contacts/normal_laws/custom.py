@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ class CustomLaw(NormalLaw):
     0.2
     """
 
-    function: Callable[..., Any]
+    function: ModelFunction
     parameters_: tuple[tuple[str, float], ...] = ()
     max_depth: float = 1e-3
 
