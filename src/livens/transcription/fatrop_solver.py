@@ -24,7 +24,7 @@ FATROP_OPTIONS = {"tol": 1e-9, "max_iter": 1000}
 def fatrop_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return all options of fatrop; raise InputError if fatrop is not installed or an option is unknown."""
     if not ca.has_nlpsol("fatrop"):
-        raise InputError("CasADi is installed without fatrop: use solver='ipopt'")
+        raise InputError(f"CasADi {ca.CasadiMeta.version()} is installed without fatrop: use solver='ipopt'")
     unknown = [name for name in options or {} if name not in FATROP_OPTIONS]
     if unknown:
         raise InputError(
