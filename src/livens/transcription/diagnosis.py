@@ -75,6 +75,17 @@ def worst_conditions(motion: OptimalMotion, count: int) -> list[tuple[str, float
     return [(labels[i], float(motion.solution.violations[i])) for i in order if motion.solution.violations[i] > 0]
 
 
+def energy_imbalance(motion: OptimalMotion) -> float:
+    """Return the largest energy that is neither stored before nor supplied, relative to the range of the energy."""
+    layout = motion.transcription.stage.layout
+    if "supplied_energy" not in layout:
+        return 0.0
+    energy = motion.observe("generalized_energy" if "q" in layout else "hamiltonian")
+    balance = energy - energy[0] - motion.supplied_energy + motion.dissipated_energy
+    span = max(float(np.ptp(energy)), float(np.abs(motion.supplied_energy).max()))
+    return float(np.abs(balance).max() / span) if span > 0 else 0.0
+
+
 def saturated_inputs(motion: OptimalMotion) -> list[str]:
     """Return the inputs that are at their bounds almost everywhere."""
     names, offset = [], 0

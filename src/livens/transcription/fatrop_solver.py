@@ -55,8 +55,8 @@ class _Stages:
             self._refuse("end time and parameters must be fixed")
         if not fixed[self.nodes[0]].all():
             self._refuse("the start must be fixed")
-        stage_indices = np.concatenate([self.nodes.ravel(), self.controls.ravel()])
-        if len(np.unique(stage_indices)) < stage_indices.size or stage_indices.size + self.shared.size < program.size:
+        variables = np.concatenate([self.nodes.ravel(), self.controls.ravel()])
+        if len(np.unique(variables)) < variables.size or variables.size + self.shared.size < program.size:
             self._refuse("inputs must be constant or have values at the stages, and conditions must not use velocities")
         allowed = {*self.nodes[-1].tolist(), *self.shared.tolist()}
         value = self.ends.functions.value

@@ -349,13 +349,9 @@ class OptimalMotion:
         float
             Maximum of ``|E - E_0 - supplied + dissipated|`` over the range of E; 0 for models without energy.
         """
-        layout = self.transcription.stage.layout
-        if "supplied_energy" not in layout:
-            return 0.0
-        energy = self.observe("generalized_energy" if "q" in layout else "hamiltonian")
-        balance = energy - energy[0] - self.supplied_energy + self.dissipated_energy
-        span = max(float(np.ptp(energy)), float(np.abs(self.supplied_energy).max()))
-        return float(np.abs(balance).max() / span) if span > 0 else 0.0
+        from livens.transcription.diagnosis import energy_imbalance
+
+        return energy_imbalance(self)
 
     def refined(self, tolerance: float, *, max_steps: int = 2000, max_rounds: int = 8) -> OptimalMotion:
         """Solve the problem on finer meshes until every step has a local error below a tolerance.

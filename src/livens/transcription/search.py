@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from livens.validation import check_positive
 _RELAXED = ("inputs", "t_end")
 
 
-def relaxation_factors(relaxation: Any) -> list[tuple[float, float]]:
+def relaxation_factors(relaxation: object) -> list[tuple[float, float]]:
     """Return the factors of input bounds and end time of every program of a homotopy before the last.
 
     Parameters
@@ -28,26 +27,25 @@ def relaxation_factors(relaxation: Any) -> list[tuple[float, float]]:
     relaxation : sequence of float or mapping
         Factors of the input bounds, or sequences of factors of ``inputs`` and ``t_end``, of equal lengths.
     """
-    sequences = relaxation if isinstance(relaxation, Mapping) else {"inputs": relaxation}
-    for name, factors in sequences.items():
+    requested = relaxation if isinstance(relaxation, Mapping) else {"inputs": relaxation}
+    sequences: dict[str, list[float]] = {}
+    for name, factors in requested.items():
         if name not in _RELAXED:
             raise InputError(f"relaxation applies to {' and '.join(_RELAXED)}, got '{name}'")
         if isinstance(factors, str) or not isinstance(factors, (Sequence, np.ndarray)):
             raise InputError(f"relaxation of {name} must be a sequence of factors, got {factors!r}")
-    count = max((len(factors) for factors in sequences.values()), default=0)
-    columns = []
-    for name in _RELAXED:
-        factors = sequences.get(name, (1.0,) * count)
-        if len(factors) != count:
-            raise InputError(f"relaxation of inputs and t_end needs as many factors of each, got {relaxation!r}")
-        columns.append([check_positive("a factor in relaxation", factor) for factor in factors])
+        sequences[name] = [check_positive("a factor in relaxation", factor) for factor in factors]
+    count = max(map(len, sequences.values()), default=0)
+    if any(len(factors) != count for factors in sequences.values()):
+        raise InputError(f"relaxation of inputs and t_end needs as many factors of each, got {relaxation!r}")
+    columns = [sequences.get(name, [1.0] * count) for name in _RELAXED]
     return list(zip(*columns, strict=True))
 
 
 def homotopy(
     programs: Sequence[BoundedProgram],
     w: np.ndarray,
-    ipopt: Mapping[str, Any] | None,
+    ipopt: Mapping[str, object] | None,
     progress: bool | None,
     solver: str = "ipopt",
 ) -> Solution:
@@ -69,7 +67,7 @@ def search(
     guesses: Sequence[np.ndarray],
     factors: Sequence[tuple[float, float]],
     n_workers: int,
-    ipopt: Mapping[str, Any] | None,
+    ipopt: Mapping[str, object] | None,
     progress: bool | None,
     solver: str,
 ) -> list[Solution]:
@@ -92,7 +90,7 @@ def _parallel_search(
     programs: Sequence[BoundedProgram],
     guesses: Sequence[np.ndarray],
     n_workers: int,
-    ipopt: Mapping[str, Any] | None,
+    ipopt: Mapping[str, object] | None,
     progress: bool | None,
     solver: str,
 ) -> list[Solution]:

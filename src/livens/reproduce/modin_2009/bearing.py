@@ -111,7 +111,7 @@ def _force_claims(exact: Curves) -> list[Claim]:
 
 
 #: Cases in the order of the source, with elastic parts; the last three have an oval inner race (amplitude in m).
-_OVALITY = ("oval", 2e-6)
+_OVALITY = ("ovality", 2e-6)
 #: Tolerance of the cage speed, relative to its range, for equal curves; tolerances of CVODE.
 _CURVE_TOLERANCE, _TOLERANCES = 1e-2, (1e-2, 3e-3, 1e-3, 1e-4)
 _CASES: dict[str, tuple[str, Options]] = {
