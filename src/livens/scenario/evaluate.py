@@ -89,9 +89,7 @@ class _Evaluation:
         both_numeric = isinstance(left, float) and isinstance(right, float)
         self._n_products += sign in ("*", "/", "**") and not both_numeric
         if self._n_products > MAX_PRODUCTS:
-            reason = (
-                f"an expression may have at most {MAX_PRODUCTS} products, quotients and powers; use `let`"
-            )
+            reason = f"an expression may have at most {MAX_PRODUCTS} products, quotients and powers; use `let`"
             raise ExpressionError(reason, self._text, column)
         return self._require_finite((numeric if both_numeric else symbolic)(left, right), column)
 

@@ -121,7 +121,7 @@ CASES = {
     ("the same as H(q, p) with a constraint", "3"): (constrained_energy, ["lobatto-iiia-iiib-4", "radau-iia-3"]),
 }
 #: Rows whose steps and errors depend on rounding: Gauss methods damp no stiff component, so that changes of the
-#: tolerance by 1e-3 change the error between 8e-9 and 3.3e-8, and the steps between 272 and 332. The page shows a bound.
+#: tolerance by 1e-3 change the error between 8e-9 and 3.3e-8, and the steps between 272 and 332.
 ROUNDING_DEPENDENT = {("stiff, `x' = -1e6 (x - cos t) - sin t`", "-", "gauss-3")}
 ROWS = [(problem, index, scheme) for (problem, index), (_, schemes) in CASES.items() for scheme in schemes]
 
