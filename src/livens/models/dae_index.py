@@ -47,6 +47,9 @@ class Pencil:
     #: Whether ker E depends on time, so that the pencil does not determine the index.
     has_moving_kernel: bool = False
 
+    #: Whether the equations at one time determine derivatives and algebraic variables, as in the index-1 formulation.
+    is_index_one_with_derivatives: bool = False
+
     @property
     def determines_index(self) -> bool:
         """Whether the pencil at a fixed time determines the index of the equations."""
@@ -87,19 +90,30 @@ def matrix_pencil(model: DescriptorModel) -> Pencil:
         projector,
         is_time_dependent and _is_singular_pencil(E_sample, F_sample),
         rank < n and projector is None and bool(ca.depends_on(E, d.t)),
+        _determines_derivatives(E_sample, F_sample, columns),
     )
+
+
+def _determines_derivatives(E: np.ndarray, F: np.ndarray, columns: tuple[int, ...]) -> bool:
+    """Return whether the equations determine the derivatives of differential variables and the algebraic variables."""
+    if not columns:
+        return False
+    matrix = E.copy()
+    matrix[:, list(columns)] = F[:, list(columns)]
+    return _equilibrated_rank(matrix) == len(E)
+
+
+def _equilibrated_rank(matrix: np.ndarray) -> int:
+    """Return the rank of a matrix after scaling of its rows and columns."""
+    for axis in (1, 0):
+        size = np.abs(matrix).max(axis=axis, keepdims=True)
+        matrix = matrix / np.where(size > 0, size, 1.0)
+    return numerical_rank(np.linalg.svd(matrix, compute_uv=False), EXACT_RTOL)
 
 
 def _is_singular_pencil(E: np.ndarray, F: np.ndarray) -> bool:
     """Return whether ``a E + F`` is singular for all numbers a: here for two of them."""
-    ranks = []
-    for a in (1.2345, -0.6789):
-        matrix = a * E + F
-        for axis in (1, 0):  # equilibration
-            size = np.abs(matrix).max(axis=axis, keepdims=True)
-            matrix = matrix / np.where(size > 0, size, 1.0)
-        ranks.append(numerical_rank(np.linalg.svd(matrix, compute_uv=False), EXACT_RTOL))
-    return max(ranks) < len(E)
+    return max(_equilibrated_rank(a * E + F) for a in (1.2345, -0.6789)) < len(E)
 
 
 def _sample_with_random_fill(probe: Probe, E: Expr, F: Expr, d: Descriptor) -> list[np.ndarray]:

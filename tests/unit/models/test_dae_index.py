@@ -1,6 +1,7 @@
 """Index of DAEs: time-dependent pencils, and indices above three."""
 
 import pytest
+from conftest import measured_order
 
 import livens as lv
 from livens import math as m
@@ -45,3 +46,18 @@ def test_time_dependent_coefficients_alone_leave_the_index_known():
         "x", algebraic="y", rhs=lambda x, y, t: [-t * y[0]], constraints=lambda x, y, t: [y[0] - (1 + t) * x[0]]
     )
     assert model.index == 1
+
+
+@pytest.mark.parametrize(("stages", "steps"), [(1, (20, 40, 80, 160)), (2, (10, 20, 40, 80)), (3, (8, 12, 18, 27))])
+def test_multipliers_of_the_index_one_formulation_have_the_order_of_gauss_methods(stages, steps):
+    """They are solved for at the end of the step, together with the accelerations."""
+    q0, v0 = [0.6, -0.8], [1.6, 1.2]
+    equations = lv.MultibodyEquations(
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
+    ).formulate("index-1")
+    exact = lv.simulate(equations, q0=q0, v0=v0, scheme="radau-iia-6", h=0.005, t_end=1.0).y[-1, 0]
+    errors = [
+        abs(lv.simulate(equations, q0=q0, v0=v0, scheme=f"gauss-{stages}", h=1 / n, t_end=1.0).y[-1, 0] - exact)
+        for n in steps
+    ]
+    assert abs(measured_order([1 / n for n in steps], errors) - 2 * stages) < 0.1

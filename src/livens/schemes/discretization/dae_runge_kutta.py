@@ -26,13 +26,17 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
     matrix nor E is inverted. Energies supplied and dissipated are summed with the weights of the method.
 
     Algebraic variables are not integrated: with a method that is not stiffly accurate, an error of y0 would persist,
-    ``y1 = R(inf) y0 + ...``. At t + h they are solved for if the algebraic equations determine them there; otherwise
-    they are taken from the polynomial through the stages.
+    ``y1 = R(inf) y0 + ...``. At t + h they are solved for if the algebraic equations determine them there, or if all
+    equations determine them together with the derivatives (index-1 formulation). Otherwise they are taken from the
+    polynomial through the stages.
     """
     d, layout, s = model.descriptor, model.layout, tableau.s
     n = int(d.x.numel())
     solved = _algebraic_solved_at_end(model, tableau)
-    x = ca.SX.sym("x", s * n + len(solved))
+    # derivatives of the other variables are unknowns as well if the equations of the algebraic variables contain them
+    derivatives = [] if model.pencil.is_index_one or not solved else [j for j in range(n) if j not in solved]
+    n_end = len(solved) + len(derivatives)
+    x = ca.SX.sym("x", s * n + n_end)
     z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", 2 + model.parameter_count)
     h, t, k = c[0], c[1], c[2:]
     x0 = z[:n]
@@ -55,11 +59,14 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
     equation_labels = [f"equation {i} of stage {j + 1}" for j in range(s) for i in range(n)]
     if solved:
         x1_consistent = ca.SX(ca.densify(x1_consistent))
-        x1_consistent[solved] = x[s * n :]
-        final_residual = terms(x1_consistent, ca.SX.zeros(n), t + h, k)[0]
-        residuals.append(final_residual[list(model.pencil.algebraic_equations)])
-        initial_guess.append(x0[solved])
-        equation_labels += [f"equation {i} at the end of the step" for i in model.pencil.algebraic_equations]
+        x1_consistent[solved] = x[s * n : s * n + len(solved)]
+        final_derivative = ca.SX.zeros(n)
+        final_derivative[derivatives] = x[s * n + len(solved) :]
+        final_residual = terms(x1_consistent, final_derivative, t + h, k)[0]
+        equations = list(range(n)) if derivatives else list(model.pencil.algebraic_equations)
+        residuals.append(ca.densify(final_residual[equations]))
+        initial_guess += [x0[solved], ca.SX.zeros(len(derivatives))]
+        equation_labels += [f"equation {i} at the end of the step" for i in equations]
     theta = ca.SX.sym("theta")
     dense = x0 + h * linear_combination(lagrange_integrals(tableau.c, theta), stage_derivatives)
     if not tableau.stiffly_accurate:
@@ -84,7 +91,7 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
         residual=ca.vertcat(*residuals),
         final_state=ca.densify(state),
         initial_guess=ca.densify(ca.vertcat(*initial_guess)),
-        block_sizes=(n,) * s + ((len(solved),) if solved else ()),
+        block_sizes=(n,) * s + ((n_end,) if solved else ()),
         layout=layout,
         equation_labels=tuple(equation_labels),
         dense_output=(theta, dense_parts),
@@ -102,7 +109,8 @@ def stage_values(**parts: list[Any]) -> dict[str, Expr]:
 def _algebraic_solved_at_end(model: DescriptorModel, tableau: Tableau) -> list[int]:
     """Return the indices of the algebraic variables that are solved for at t + h."""
     pencil = model.pencil
-    return [] if tableau.stiffly_accurate or not pencil.is_index_one else list(pencil.algebraic_variables)
+    solvable = pencil.is_index_one or pencil.is_index_one_with_derivatives
+    return list(pencil.algebraic_variables) if solvable and not tableau.stiffly_accurate else []
 
 
 def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Expr, states: list[Any], x: Expr) -> Expr:

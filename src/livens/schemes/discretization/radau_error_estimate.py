@@ -91,7 +91,8 @@ def _order_reduction(model: DescriptorModel, tableau: Tableau) -> int:
         return 1
     # initial algebraic variables are taken from the stage polynomial, not from the equations
     has_index_one = any(pencil.indices[j] == 1 for j in pencil.algebraic_variables)
-    return int(has_index_one and not tableau.stiffly_accurate and not pencil.is_index_one)
+    solved = pencil.is_index_one or pencil.is_index_one_with_derivatives
+    return int(has_index_one and not tableau.stiffly_accurate and not solved)
 
 
 def real_eigenvalue(tableau: Tableau) -> float:
