@@ -1,6 +1,7 @@
 """Names and prose of the source follow the rules of CONTRIBUTING.md; the glossary lists existing identifiers."""
 
 import ast
+import contextlib
 import importlib
 import inspect
 import re
@@ -9,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import livens
+from livens.errors import MissingExtraError
 
 SOURCE = Path(livens.__file__).parent
 TESTS = Path(__file__).parents[1]
@@ -81,24 +83,25 @@ def test_exceptions_are_few_and_have_reasons():
 def test_public_classes_have_different_names():
     """A public name stands for one class; the classes behind two public paths are the same object."""
     homes = defaultdict(set)
-    for name in livens.__all__:
-        value = getattr(livens, name)
-        names = getattr(value, "__all__", ()) if type(value).__name__ == "module" else ()
-        for inner in names:
-            part = getattr(value, inner, None)
-            if isinstance(part, type) and part.__module__.startswith("livens"):
-                homes[part.__name__].add(f"{part.__module__}.{part.__qualname__}")
-        if isinstance(value, type):
-            homes[value.__name__].add(f"{value.__module__}.{value.__qualname__}")
+    for _, part in public_objects():
+        if inspect.isclass(part):
+            homes[part.__name__].add(f"{part.__module__}.{part.__qualname__}")
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
 
 
+def installed_members(label, module, names):
+    """Yield (label, object) of the public names of a module whose optional dependencies are installed."""
+    for name in names:
+        with contextlib.suppress(MissingExtraError):
+            yield f"{label}.{name}", getattr(module, name)
+
+
 def public_objects():
-    """Yield (label, object) of all public functions and classes."""
+    """Yield (label, object) of all public functions and classes, except those of extras that are not installed."""
     for name in livens.__all__:
         value = getattr(livens, name)
         inner = getattr(value, "__all__", ()) if inspect.ismodule(value) else None
-        for label, part in [(name, value)] if inner is None else [(f"{name}.{i}", getattr(value, i)) for i in inner]:
+        for label, part in [(name, value)] if inner is None else installed_members(name, value, inner):
             if inspect.isfunction(part) or (inspect.isclass(part) and part.__module__.startswith("livens")):
                 yield label, part
 

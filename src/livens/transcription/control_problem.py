@@ -78,6 +78,21 @@ class ControlProblem:
         names = ("q0", "v0") if isinstance(self.model, System) else ("x0", "y0")
         return {name: np.asarray(self.start[name], dtype=float) for name in names if name in self.start}
 
+    def end_values(self, name: str) -> np.ndarray:
+        """Return the entries of ``q``, ``v`` or ``x`` that conditions at the end prescribe; NaN for other entries."""
+        coordinates = self.model.coordinates
+        values = np.full(len(coordinates), np.nan)
+        items: Any = self.end.get(name)
+        is_vector = items is not None and np.ndim(items) == 1
+        if name in coordinates and isinstance(items, tuple):  # bounds of a coordinate with this name
+            is_vector = False
+        for i, coordinate in enumerate(coordinates):
+            own_name = f"v_{coordinate}" if name == "v" else coordinate
+            target = items[i] if is_vector and i < len(items) else self.end.get(own_name)
+            if isinstance(target, (int, float, np.number)):
+                values[i] = float(target)
+        return values
+
     @property
     def has_fixed_start(self) -> bool:
         """True if the initial state is a constant of the program."""

@@ -541,7 +541,11 @@ def test_lists_show_families(capsys):
     assert printed.startswith("lobatto-iiia-iiib-3\n") and "also called   J-PRK-3, J-PRK\n" in printed
     list_("problems", "kepler")
     printed = capsys.readouterr().out
-    assert printed.startswith("kepler\n") and "default       livens-em" in printed and "stormer-verlet" in printed
+    assert (
+        printed.startswith("kepler\n")
+        and "default run   scheme livens-em, h = 0.002 s" in printed
+        and "stormer-verlet" in printed
+    )
     list_("", as_json=True)
     facts = json.loads(capsys.readouterr().out)
     families = {scheme["name"]: scheme["family"] for scheme in facts["schemes"]}

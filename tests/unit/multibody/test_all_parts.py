@@ -66,6 +66,9 @@ CASES = {
         lambda t, y: 2 * np.sin(3 * t) - y[0] - 0.3 * y[1],
         "motor",
     ),
+    "input": in_hinge(
+        lambda mb, hinge: mb.motor(hinge, torque=mb.input("torque", 1.5), name="motor"), lambda t, y: 1.5, "motor"
+    ),
     "motor in the plane": in_hinge(
         lambda mb, hinge: mb.motor(hinge, torque=lambda t, a, r: 2 * m.sin(3 * t) - a - 0.3 * r, name="motor"),
         lambda t, y: 2 * np.sin(3 * t) - y[0] - 0.3 * y[1],

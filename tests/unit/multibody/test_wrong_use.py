@@ -71,6 +71,7 @@ GOOD = {
     "torsion_spring": lambda w: (("new", w.axles[0]), dict(stiffness=1.0, rest_angle=0.1)),
     "torsion_damper": lambda w: (("new", w.axles[0]), dict(damping=1.0)),
     "motor": lambda w: ((w.axles[0],), dict(torque=1.0, name="new")),
+    "input": lambda w: (("new",), dict(value=1.0)),
     "drive": lambda w: ((w.axles[0],), dict(angle=1.0, name="new")),
     "pd": lambda w: (
         (w.axles[0],),
@@ -115,7 +116,7 @@ SIGNED = {
     "force",
     "at",
 }
-SIGNED |= {"position", "centre", "a", "b", "axis", "second_axis", "normal", "lateral", "origin", "state"}
+SIGNED |= {"position", "centre", "a", "b", "axis", "second_axis", "normal", "lateral", "origin", "state", "value"}
 #: Directions, which must not be zero, and numbers that must not.
 NOT_ZERO = {"axis", "second_axis", "normal", "lateral", "ratio", "mass", "size", "period", "frequency", "radii"}
 NOT_ZERO |= {"stribeck", "rate_tolerance"}
@@ -183,7 +184,9 @@ def test_wrong_use_gets_its_sentence(method):
         count += 1
     assert count > 3
     args, options = good(world)
-    getattr(world.mb, method)(*args, **options)
+    added = getattr(world.mb, method)(*args, **options)
+    if method == "input":  # an input that no element uses is refused
+        world.mb.motor(world.axles[0], torque=added)
     world.mb.check()
 
 

@@ -208,7 +208,10 @@ class _Reader:
 
     def _note_ignored(self, root: XmlNode) -> None:
         if self.not_drawn:
-            self.notes.append(f"{len(self.not_drawn)} visuals are not drawn, such as {self.not_drawn[0]}")
+            count, first = len(self.not_drawn), self.not_drawn[0]
+            self.notes.append(
+                f"a visual is not drawn: {first}" if count == 1 else f"{count} visuals are not drawn, such as {first}"
+            )
         if self.collisions:
             self.notes.append(f"{self.collisions} <collision>: contacts are not imported, links do not collide")
         for (tag, inner), count in root.document.unread().items():
