@@ -6,6 +6,9 @@ import pytest
 import livens as lv
 from livens.models.port_hamiltonian import examples
 from livens.run.derivatives import tape
+from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
+from livens.run.derivatives.member_map import make_plan
+from livens.run.startup import compile_and_start
 
 
 def weightless():
@@ -32,6 +35,12 @@ def driven():
         parameters=dict(m=1.0, eta=0.2, a=0.1),
     )
     return model, dict(q0=[0.0, -1.0], v0=[1.0, 0.0]), "livens-midpoint"
+
+
+def old_multipliers():
+    """The multipliers at the end of a step of Murua's method depend on those at its beginning."""
+    model, start, _ = driven()
+    return model, start, "murua-2"
 
 
 def circuit():
@@ -84,6 +93,7 @@ def both_levels():
 CASES = dict(
     weightless=weightless,
     driven=driven,
+    old_multipliers=old_multipliers,
     circuit=circuit,
     algebraic=predator,
     phase_space=phase_space,
@@ -129,6 +139,49 @@ def test_forth_back_and_differences(case):
         check(run.jvp(parameters={name: moved}), back, (ends[0] - ends[1]) / (2 * eps))
     ends = [value(h=0.01 + sign * 1e-6) for sign in (1, -1)]
     check(run.jvp(h=1.0), by.h, (ends[0] - ends[1]) / 2e-6)
+
+
+@pytest.mark.parametrize("redundant", [False, True])
+def test_initial_multipliers_have_derivatives(redundant):
+    """Forth, back and second derivatives against differences of the initial state; a removed multiplier stays zero."""
+    model = lv.System(
+        "x y z",
+        kinetic=lambda q, v, k: k.m * (v @ v) / 2 + q[0] ** 2 * v[1] ** 2,
+        potential=lambda q, k: 9.81 * k.m * q[2],
+        constraints=lambda q: [(q @ q - 1) / 2, *([2 * (q @ q) - 2] if redundant else [])],
+        parameters=dict(m=1.3),
+    )
+    start = dict(q0=np.array([0.6, 0.0, -0.8]), v0=np.array([0.4, 0.5, 0.3]))
+
+    step = lv.prepare(model, "murua-1", h=0.01, t_end=0.1, redundant="remove")
+
+    def begin(**changed):
+        plan = make_plan(step, {**start, **changed}, project=True)
+        compiled, initial = compile_and_start(plan)
+        return InitialStateDerivatives(plan, compiled, initial), compiled.layout, initial["multipliers"]
+
+    def tangent(**moved):
+        return InputTangent(moved, np.zeros(1))
+
+    derivatives, layout, values = begin()
+    part, eps = layout["multipliers"], 1e-5
+    assert values.size == 1 + redundant and np.count_nonzero(values) == 1
+    for name in start:
+        for i, unit in enumerate(np.eye(3)):
+            ahead, behind = (begin(**{name: start[name] + sign * eps * unit}) for sign in (1, -1))
+            difference = (ahead[2] - behind[2]) / (2 * eps)
+            np.testing.assert_allclose(derivatives.jvp(tangent(**{name: unit}))[part], difference, rtol=1e-8, atol=1e-8)
+            weights = np.zeros(layout.size)
+            weights[part] = 1.0
+            back = derivatives.vjp(weights, np.zeros(1)).initial[name][i]
+            assert back == pytest.approx(difference.sum(), rel=1e-8, abs=1e-8)
+            gradients = [one.vjp(weights, np.zeros(1)).initial["v0"] for one in (ahead[0], behind[0])]
+            _, second = derivatives.vjp_jvp(
+                weights, 0 * weights, np.zeros(1), np.zeros(1), (0.0, 0.0), tangent(**{name: unit})
+            )
+            np.testing.assert_allclose(
+                second.initial["v0"], (gradients[0] - gradients[1]) / (2 * eps), rtol=1e-7, atol=1e-6
+            )
 
 
 def test_momenta_follow_given_velocities():

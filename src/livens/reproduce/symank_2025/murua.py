@@ -33,11 +33,12 @@ def _pendulum() -> Result:
 def predicted(result: Result) -> np.ndarray:
     """Return the energy defect ``-h lam (X U + Y V)`` of each step, (6.15) for one stage and the force ``-G^T lam``.
 
-    With one stage, Q = (q0 + q1)/2, V = (q1 - q0)/h, and the multiplier of the step is that of the stage.
+    With one stage, Q = (q0 + q1)/2 and V = (q1 - q0)/h. The multiplier of the stage is (z0 + z1)/2, as
+    ``z1 = -z0 + 2 Z`` (def. 6.5).
     """
-    h = result.step_size[1:]
+    h, lam = result.step_size[1:], result.multipliers[:, 0]
     Q, V = (result.q[1:] + result.q[:-1]) / 2, np.diff(result.q, axis=0) / h[:, None]
-    return -h * result.multipliers[1:, 0] * np.sum(Q * V, axis=1)
+    return -h * (lam[1:] + lam[:-1]) / 2 * np.sum(Q * V, axis=1)
 
 
 @figure(

@@ -45,6 +45,7 @@ class ImplicitMap:
         residual = ca.SX(0, 1) if residual is None else ca.densify(residual)
         self.n_unknowns = int(x.numel())
         output = ca.densify(output)
+        self._residual = Evaluator([x, w], [residual])
         self._jacobians = Evaluator([x, w], [ca.jacobian(part, wrt) for part in (residual, output) for wrt in (x, w)])
         a, mu = ca.SX.sym("a", output.numel()), ca.SX.sym("mu", residual.numel())
         dx, dw, da, dmu = (ca.SX.sym(f"d{i}", part.numel()) for i, part in enumerate((x, w, a, mu)))
@@ -58,6 +59,11 @@ class ImplicitMap:
 
     def linearize(self, x: np.ndarray, w: np.ndarray) -> Linearization:
         return Linearization(self, x, w, *self._jacobians(x, w))
+
+    def solve_affine(self, w: np.ndarray) -> np.ndarray:
+        """Return the unknowns of a residual that is affine in them."""
+        zero = np.zeros(self.n_unknowns)
+        return np.asarray(-(_inverse(self._jacobians(zero, w)[0]) @ self._residual(zero, w)[0].ravel()))
 
     def vjp_jvp(self, linearization: Linearization, a: np.ndarray, da: np.ndarray, dw: np.ndarray) -> np.ndarray:
         """Return the derivative of the vector-Jacobian product along dw; the cotangent a changes by da."""
@@ -162,7 +168,9 @@ class InitialStateDerivatives:
         for stage, unknown in zip(maps.maps, maps.unknown_names, strict=True):
             w = np.concatenate([*(current[f"{name}0"] for name in maps.parts), tail])
             x = np.zeros(stage.n_unknowns)
-            if unknown:
+            if unknown == "multipliers":
+                x = stage.solve_affine(w)
+            elif unknown:
                 size = initial[unknown].size
                 x[:size] = initial[unknown]
                 if maps.project:  # the projection distance is a combination of the constraint gradients
@@ -263,10 +271,19 @@ def _build_maps(compiled: CompiledStep, names: tuple[str, ...], t0: float) -> In
         if isinstance(model, FirstOrder) and model.m:
             return _algebraic_map(compiled, model, symbols["x"], k, h, t0)
     state |= _scheme_state(compiled, state, k, h, t0)
-    _check_complete(compiled, state)
+    missing = _missing_parts(compiled, state)
+    unknown, x, residual = "", None, None
+    if isinstance(model, System) and "multipliers" in missing:
+        unknown = missing.pop(missing.index("multipliers"))
+        x, residual = _multiplier_equations(compiled, model, state["q"], state["v"], k, t0)
+        state[unknown] = x[model.n :]
+    if missing:
+        raise InputError(
+            f"scheme '{compiled.scheme.name}' starts from '{missing[0]}', which has no derivatives by the inputs"
+        )
     full_state = [state.get(name, ca.SX.zeros(size)) for name, size in layout.sizes.items()]
-    maps.append(ImplicitMap(w, ca.vertcat(*full_state, k, h)))
-    return InitializationMaps(parts, maps, [*unknown_names, ""], project)
+    maps.append(ImplicitMap(w, ca.vertcat(*full_state, k, h), x, residual))
+    return InitializationMaps(parts, maps, [*unknown_names, unknown], project)
 
 
 def _projection_maps(
@@ -299,16 +316,28 @@ def _scheme_state(compiled: CompiledStep, state: Mapping[str, Expr], k: Any, h: 
     }
 
 
-def _check_complete(compiled: CompiledStep, state: Mapping[str, Expr]) -> None:
-    """Raise an error if the steps depend on a part of the state without derivatives."""
+def _missing_parts(compiled: CompiledStep, state: Mapping[str, Expr]) -> list[str]:
+    """Return the parts of the state that the steps depend on and that have no expression."""
     e = compiled.flat_equations
-    for name in compiled.layout.sizes:
-        if name in state or name in _ENERGY_TERMS or not compiled.layout.sizes[name]:
-            continue
-        if ca.depends_on(ca.vertcat(e.residual, e.final_state), e.z[compiled.layout[name]]):
-            raise InputError(
-                f"scheme '{compiled.scheme.name}' starts from '{name}', which has no derivatives by the inputs"
-            )
+    step = ca.vertcat(e.residual, e.final_state)
+    return [
+        name
+        for name, size in compiled.layout.sizes.items()
+        if size and name not in state and name not in _ENERGY_TERMS and ca.depends_on(step, e.z[compiled.layout[name]])
+    ]
+
+
+def _multiplier_equations(
+    compiled: CompiledStep, system: System, q: Expr, v: Expr, k: Expr, t0: float
+) -> tuple[Expr, Expr]:
+    """Return accelerations and multipliers as unknowns, and the residual of the KKT system; zero if removed."""
+    d, n = equations_of_motion(system), system.n
+    x = ca.SX.sym("a", n + system.m)
+    matrix, rhs = ca.Function("kkt", [d.q, d.v, d.t, d.k], list(d.kkt_system))(q, v, t0, k)
+    residual = ca.densify(matrix @ x - rhs)
+    for i in compiled.removed_constraints:
+        residual[n + i] = x[n + i]
+    return x, residual
 
 
 def _algebraic_map(
