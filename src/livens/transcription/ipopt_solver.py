@@ -105,7 +105,7 @@ def constraint_violations(values: np.ndarray, lower: np.ndarray, upper: np.ndarr
     return np.where(np.isnan(outside), np.inf, outside)
 
 
-def ipopt_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+def ipopt_options(options: Mapping[str, object] | None) -> dict[str, Any]:
     """Return all options of IPOPT; raise InputError for linear solvers that end the process."""
     chosen = {**IPOPT_OPTIONS, **(options or {})}
     linear_solver = chosen.get("linear_solver", "mumps")
@@ -117,7 +117,7 @@ def ipopt_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
 def solve(
     transcription: Transcription,
     w: np.ndarray,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     progress: bool | None = None,
     program: BlockProgram | None = None,
 ) -> Solution:
