@@ -38,27 +38,31 @@ SOLVERS = ("ipopt", "fatrop")
 def optimal_control(
     model: Model | Multibody | Problem,
     *,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
     t_end: float | tuple[float, float] | None = None,
     steps: int | None = None,
     scheme: str | Scheme | None = None,
     mesh: Sequence[float] | None = None,
-    start: Mapping[str, Any] | None = None,
-    end: Mapping[str, Any] | None = None,
-    along: Mapping[str, Any] | None = None,
+    start: Mapping[str, object] | None = None,
+    end: Mapping[str, object] | None = None,
+    along: Mapping[str, object] | None = None,
     periodic: bool | ModelFunction | None = None,
-    minimise: Any = "effort",
+    minimise: object = "effort",
     final: ModelFunction | None = None,
-    free: Mapping[str, Any] | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    free: Mapping[str, object] | None = None,
+    parameters: Mapping[str, object] | None = None,
     shape: str | None = None,
-    guess: Any = None,
+    guess: object = None,
     starts: int = 1,
     n_workers: int = 1,
     relaxation: Sequence[float] | Mapping[str, Sequence[float]] = (),
     t0: float = 0.0,
+<<<<<<< HEAD
     solver: str = "ipopt",
     ipopt: Mapping[str, Any] | None = None,
+=======
+    ipopt: Mapping[str, object] | None = None,
+>>>>>>> fix3
     progress: bool | None = None,
 ) -> OptimalMotion:
     """Solve an optimal control problem by direct transcription with the step equations of a scheme.
@@ -188,14 +192,14 @@ def _violation(motion: OptimalMotion) -> float:
     return float(motion.statistics["violation"])
 
 
-def _with_problem_defaults(problem: Problem, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _with_problem_defaults(problem: Problem, arguments: Mapping[str, object]) -> dict[str, Any]:
     """Return the arguments, with those of the control problem of a built-in problem where none are given."""
     if not problem.control and arguments["inputs"] is None:
         raise InputError(f"problem '{problem.name}' has no control problem: give inputs and conditions")
     return {name: problem.control.get(name) if value is None else value for name, value in arguments.items()}
 
 
-def _same_program(transcription: Transcription, guess: Any) -> Any:
+def _same_program(transcription: Transcription, guess: object) -> object:
     """Return the variables of a motion of the same program, which continue its search; other guesses unchanged."""
     if not isinstance(guess, OptimalMotion):
         return guess

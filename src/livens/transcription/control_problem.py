@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -43,13 +42,13 @@ class ControlProblem:
     free: tuple[DecisionParameter, ...]
     t0: float
     duration: tuple[float, float]  # shortest and longest duration
-    start: Mapping[str, Any]  # conditions at the start, with q0, v0 or x0
-    end: Mapping[str, Any]
+    start: Mapping[str, object]  # conditions at the start, with q0, v0 or x0
+    end: Mapping[str, object]
     along: Mapping[str, object]
     periodic: bool | ModelFunction
     objectives: tuple[tuple[str | ModelFunction, float], ...]
     final: ModelFunction | None
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     k: np.ndarray  # parameter vector of the original model
     reference: InitialState  # consistent state at or near the start
     problem: Problem | None = None
@@ -103,24 +102,24 @@ class ControlProblem:
 def control_problem(
     model: Model | Multibody | Problem,
     *,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     t_end: float | tuple[float, float],
     scheme: str | Scheme | None,
-    start: Mapping[str, Any] | None,
-    end: Mapping[str, Any] | None,
-    along: Mapping[str, Any] | None,
+    start: Mapping[str, object] | None,
+    end: Mapping[str, object] | None,
+    along: Mapping[str, object] | None,
     periodic: bool | ModelFunction | None,
-    minimise: Any,
+    minimise: object,
     final: ModelFunction | None,
-    free: Mapping[str, Any] | None,
-    parameters: Mapping[str, Any] | None,
+    free: Mapping[str, object] | None,
+    parameters: Mapping[str, object] | None,
     shape: str | None,
-    guess: Any,
+    guess: object,
     t0: float,
 ) -> ControlProblem:
     """Return the validated problem; arguments as of `optimal_control`."""
     problem = model if isinstance(model, Problem) else None
-    start_values, changes = dict[str, Any](), dict(parameters or {})
+    start_values, changes = dict[str, object](), dict(parameters or {})
     if isinstance(model, Multibody):
         mechanism = model
         model = mechanism.system
@@ -211,7 +210,7 @@ def _duration(t_end: float | tuple[float, float], t0: float) -> tuple[float, flo
     return low, high
 
 
-def _objectives(minimise: Any) -> tuple[tuple[str | ModelFunction, float], ...]:
+def _objectives(minimise: object) -> tuple[tuple[str | ModelFunction, float], ...]:
     if minimise is None:
         return ()
     if isinstance(minimise, Mapping):
@@ -233,7 +232,7 @@ def _only_initial(start: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in start.items() if name in ("q0", "v0", "x0", "y0") and value is not None}
 
 
-def _reference_values(model: Model, values: Mapping[str, object], guess: Any) -> dict[str, object]:
+def _reference_values(model: Model, values: Mapping[str, object], guess: object) -> dict[str, object]:
     """Return initial values at or near the start; of a guess, if the start has none."""
     initial_values = {name: value for name, value in values.items() if value is not None}
     part = "q" if isinstance(model, System) else "x"

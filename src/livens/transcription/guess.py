@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ _NAMES = ("q", "v", "x", "u", "t", "t_end", "multipliers")
 _SHORTEST_FRACTION = 1e-3
 
 
-def initial_guess(transcription: Transcription, guess: Any) -> np.ndarray:
+def initial_guess(transcription: Transcription, guess: object) -> np.ndarray:
     """Return the variables from which the solver starts.
 
     Parameters
@@ -62,7 +62,7 @@ def initial_guess(transcription: Transcription, guess: Any) -> np.ndarray:
 class _Path:
     """State and inputs of a guess as functions of the relative time."""
 
-    def __init__(self, transcription: Transcription, guess: Any) -> None:
+    def __init__(self, transcription: Transcription, guess: object) -> None:
         self.transcription, problem = transcription, transcription.problem
         self.is_mechanical = isinstance(problem.model, System)
         self.position = "q" if self.is_mechanical else "x"
@@ -117,10 +117,21 @@ class _Path:
         """Return the straight path from start to end, where the end is known, or the start."""
         problem, name = self.transcription.problem, self.position
         first = problem.reference[name]
+<<<<<<< HEAD
         last = first.copy()
         if not len(problem.model.constraint_names):
             target = problem.end_values(name)
             last = np.where(np.isnan(target), first, target)
+=======
+        last, n_constraints = first.copy(), len(problem.model.constraint_names)
+        if not n_constraints:
+            requested = problem.end.get(name)
+            items = requested if isinstance(requested, (Sequence, np.ndarray)) else ()
+            for i, coordinate in enumerate(problem.model.coordinates):
+                target = items[i] if i < len(items) else problem.end.get(coordinate)
+                if isinstance(target, (int, float, np.number)):
+                    last[i] = float(target)
+>>>>>>> fix3
         rows = {name: np.array([first, last])}
         if name == "q" and not np.any(last != first):
             rows["v"] = np.array([problem.reference["v"]] * 2)
@@ -169,7 +180,7 @@ class _Path:
         return np.stack([np.interp(tau, row_tau, column) for column in rows.T], axis=-1)
 
 
-def _has(guess: Any, name: str) -> bool:
+def _has(guess: object, name: str) -> bool:
     try:
         return getattr(guess, name, None) is not None
     except InputError:

@@ -104,7 +104,7 @@ def constraint_violations(values: np.ndarray, lower: np.ndarray, upper: np.ndarr
     return np.where(np.isnan(outside), np.inf, outside)
 
 
-def ipopt_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+def ipopt_options(options: Mapping[str, object] | None) -> dict[str, Any]:
     """Return all options of IPOPT; raise InputError for linear solvers that end the process."""
     chosen = {**IPOPT_OPTIONS, **(options or {})}
     linear_solver = chosen.get("linear_solver", "mumps")
@@ -114,7 +114,15 @@ def ipopt_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def solve(
+<<<<<<< HEAD
     bounded: BoundedProgram, w: np.ndarray, options: Mapping[str, Any] | None = None, progress: bool | None = None
+=======
+    transcription: Transcription,
+    w: np.ndarray,
+    options: Mapping[str, object] | None = None,
+    progress: bool | None = None,
+    program: BlockProgram | None = None,
+>>>>>>> fix3
 ) -> Solution:
     """Solve a program from the guess w; Ctrl-C stops after the current iteration and keeps the best iterate."""
     chosen, t_start = ipopt_options(options), time.perf_counter()

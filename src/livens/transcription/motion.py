@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.base import Model
@@ -44,7 +45,7 @@ class OptimalMotion:
         self,
         transcription: Transcription,
         solution: Solution,
-        ipopt: Mapping[str, Any] | None = None,
+        ipopt: Mapping[str, object] | None = None,
         progress: bool | None = None,
     ) -> None:
         self.transcription, self.solution, self.ipopt, self.progress = transcription, solution, ipopt, progress
@@ -164,7 +165,7 @@ class OptimalMotion:
             return self.t
         return np.asarray((self.t[:-1, None] + self.h[:, None] * shape.nodes[None, :]).ravel())
 
-    def input_at(self, name: str, t: Any) -> np.ndarray:
+    def input_at(self, name: str, t: ArrayLike) -> np.ndarray:
         """Return an input at any time.
 
         Parameters

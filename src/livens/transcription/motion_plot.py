@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _PANEL_HEIGHT, _POINTS_PER_STEP = 1.3, 8
 
 
 @house_style()
-def plot_motion(motion: OptimalMotion, quantities: Sequence[str | Callable[..., Any]]) -> Figure:
+def plot_motion(motion: OptimalMotion, quantities: Sequence[str | Callable[..., object]]) -> Figure:
     """Return the figure of `OptimalMotion.plot`: one panel per quantity, then one per input."""
     inputs = motion.transcription.problem.inputs
     names = list(quantities) or list(motion.system.coordinates)

@@ -289,7 +289,7 @@ class StageModel:
             conditions.append(_equation("v", basis.T @ self._momentum_gap(point, ca.SX(velocity))))
         return conditions
 
-    def _entries(self, argument: str, name: str, value: Any, state: ca.SX) -> list[Condition]:
+    def _entries(self, argument: str, name: str, value: object, state: ca.SX) -> list[Condition]:
         """Return conditions on the entries of a vector that are not None."""
         names = self.model.coordinates
         items = np.atleast_1d(np.asarray(value, dtype=object)).ravel()
@@ -299,7 +299,7 @@ class StageModel:
         target = check_vector(f"{name} in {argument}", [items[i] for i in indices], [names[i] for i in indices])
         return [Condition(name, state[indices], target, target)] if indices else []
 
-    def _velocity_entries(self, argument: str, value: Any, point: MotionPoint) -> list[Condition]:
+    def _velocity_entries(self, argument: str, value: object, point: MotionPoint) -> list[Condition]:
         items = np.atleast_1d(np.asarray(value, dtype=object)).ravel()
         if items.size == len(self.model.coordinates) and all(item is not None for item in items):
             velocity = check_vector(f"v in {argument}", list(items), self.model.coordinates)

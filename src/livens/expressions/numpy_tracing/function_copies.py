@@ -34,7 +34,7 @@ class FunctionCopier:
         self._originals: list[Any] = []  # keeps the ids of `_copies` valid
         self._containers: list[tuple[str, Any, Any]] = []  # name, copy, snapshot of the copy
 
-    def copy(self, value: Any, name: str = "") -> Any:
+    def copy(self, value: object, name: str = "") -> Any:
         """Return the copy of a value, or the value itself if it needs none."""
         if id(value) in self._copies:
             return self._copies[id(value)]
@@ -54,7 +54,7 @@ class FunctionCopier:
             if not _equals_snapshot(copied, snapshot):
                 raise TracingError(f"it changes '{name}', which is defined outside of it")
 
-    def _copy(self, value: Any, name: str) -> Any:
+    def _copy(self, value: object, name: str) -> Any:
         if isinstance(value, types.ModuleType):
             return _module_view(value)
         if value is float:
@@ -89,7 +89,7 @@ class FunctionCopier:
         return self._copy_object(value, name)
 
     # -- containers and objects --------------------------------------------------------------------------------------
-    def _watched(self, name: str, copied: Any) -> Any:
+    def _watched(self, name: str, copied: object) -> Any:
         self._containers.append((name, copied, _snapshot(copied)))
         return copied
 
@@ -106,7 +106,7 @@ class FunctionCopier:
         methods = dict(self._methods(cls, with_instance_methods=False))
         return type(cls.__name__, (cls,), methods) if methods else cls
 
-    def _copy_object(self, value: Any, name: str) -> Any:
+    def _copy_object(self, value: object, name: str) -> Any:
         """Return an object with the same attributes whose methods are copies."""
         cls = type(value)
         copied = object.__new__(cls)
@@ -194,7 +194,7 @@ def _module_view(module: types.ModuleType) -> Any:
     return views[name]() if name in views else module
 
 
-def _library_counterpart(value: Any) -> Any | None:
+def _library_counterpart(value: object) -> Any | None:
     """Return the counterpart of a function that was imported by name from `math`, NumPy or SciPy; None if unknown."""
     module, name = str(getattr(value, "__module__", "") or ""), getattr(value, "__name__", "")
     if isinstance(value, types.BuiltinFunctionType) and module == "math":
@@ -227,7 +227,7 @@ def _check_no_assignment_outside(function: types.FunctionType) -> None:
             raise TracingError(f"it assigns to '{instruction.argval}', which is defined outside of it (line {line})")
 
 
-def _snapshot(value: Any) -> Any:
+def _snapshot(value: object) -> Any:
     """Return the items of a container, the bytes of an array or the attributes of an object."""
     if isinstance(value, np.ndarray):
         return list(value.flat) if value.dtype == object else value.tobytes()

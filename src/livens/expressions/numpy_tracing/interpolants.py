@@ -21,7 +21,7 @@ from livens.expressions.numpy_tracing.numpy_functions import (
 _NOT_SPLINES = ("nearest", "nearest-up", "previous", "next", "linear", "zero")
 
 
-def piecewise_polynomial(interpolant: Any) -> Any:
+def piecewise_polynomial(interpolant: object) -> Any:
     """Return a function of symbols for an interpolant of `scipy.interpolate`, or the value itself for other objects."""
     from scipy import interpolate
 
@@ -45,7 +45,7 @@ def piecewise_polynomial(interpolant: Any) -> Any:
     return _symbolic(interpolant, polynomial, _outside_values(interpolant))
 
 
-def _outside_values(interpolant: Any) -> tuple[Any, Any] | None:
+def _outside_values(interpolant: object) -> tuple[Any, Any] | None:
     """Return the values below and above the table, or None for extrapolation."""
     from scipy import interpolate
 

@@ -34,7 +34,7 @@ class SymbolicFloat(float, metaclass=_FloatType):
         return item if isinstance(item, Scalar) else float(item)
 
 
-def has_symbol(value: Any) -> bool:
+def has_symbol(value: object) -> bool:
     """Return True if a value is a Scalar, or a container of Scalars."""
     if isinstance(value, Scalar):
         return True
@@ -56,7 +56,7 @@ def as_numbers(value: Any) -> Any:
     return value
 
 
-def as_objects(value: Any) -> np.ndarray:
+def as_objects(value: object) -> np.ndarray:
     """Return an array of objects."""
     if isinstance(value, Scalar):
         array = np.empty((), dtype=object)
@@ -68,7 +68,7 @@ def as_objects(value: Any) -> np.ndarray:
 class ModuleView:
     """View of a module in which some functions have counterparts for symbols."""
 
-    def __init__(self, module: ModuleType, counterparts: dict[str, Any], refused: Sequence[str] = ()) -> None:
+    def __init__(self, module: ModuleType, counterparts: dict[str, object], refused: Sequence[str] = ()) -> None:
         self._module, self._counterparts, self._refused = module, counterparts, refused
 
     def __getattr__(self, name: str) -> Any:
@@ -112,12 +112,12 @@ def _elementwise(function: Function, n_arguments: int) -> Function:
 
 
 # -- selection -------------------------------------------------------------------------------------------------------
-def where(condition: Any, *values: object) -> Any:
+def where(condition: object, *values: object) -> Any:
     """Return values selected by a condition, element by element."""
     if len(values) != 2:
         raise TracingError("np.where with one argument returns indices, which depend on values of symbols")
 
-    def select(c: Any, a: Any, b: Any) -> Any:
+    def select(c: object, a: object, b: object) -> Any:
         if isinstance(c, Scalar):
             return Scalar(ca.if_else(c.sx, m.to_casadi(a), m.to_casadi(b)))
         return a if c else b
@@ -138,7 +138,7 @@ def select_interval(u: Any, breaks: Sequence[float], pieces: Sequence[Function])
     return tree(0, len(pieces) - 1)
 
 
-def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def _interp(x: object, xp: object, fp: object, left: object = None, right: object = None, period: object = None) -> Any:
     if has_symbol(xp) or period is not None:
         raise TracingError("np.interp with symbolic abscissae, or with a period, cannot be traced")
     abscissae, ordinates = np.asarray(xp, dtype=float), np.asarray(fp)
@@ -157,7 +157,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 def _piecewise(x: Any, conditions: Any, functions: Any, *arguments: object, **named: object) -> Any:
     condition_list = list(conditions) if isinstance(conditions, (list, tuple)) else [conditions]
 
-    def value(function: Any) -> Any:
+    def value(function: object) -> Any:
         return function(x, *arguments, **named) if callable(function) else function
 
     result = value(functions[len(condition_list)]) if len(functions) > len(condition_list) else 0.0
@@ -193,7 +193,7 @@ def _comparison(name: str) -> Function:
 
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
-def _solve(A: Any, b: Any, *_: object) -> Any:
+def _solve(A: object, b: object, *_: object) -> Any:
     rhs = as_objects(b)
     solution = ca.solve(m.to_casadi(as_objects(A)), m.to_casadi(rhs))
     columns = np.array([[Scalar(solution[i, j]) for j in range(solution.shape[1])] for i in range(solution.shape[0])])
@@ -204,7 +204,7 @@ def _inverse(A: Any) -> Any:
     return _solve(A, np.eye(len(A)))
 
 
-def _determinant(A: Any) -> Any:
+def _determinant(A: object) -> Any:
     return Scalar(ca.det(m.to_casadi(as_objects(A))))
 
 
@@ -217,7 +217,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     raise TracingError(f"np.linalg.norm with ord={ord!r} cannot be traced")
 
 
-def _matrix_exponential(A: Any) -> Any:
+def _matrix_exponential(A: object) -> Any:
     raise TracingError("scipy.linalg.expm of symbols cannot be traced")
 
 
@@ -227,7 +227,7 @@ def _is_float_type(dtype: object) -> bool:
 
 
 def _filled(numeric: Function, value: float) -> Function:
-    def create(shape: Any, dtype: Any = None, *arguments: object, **named: object) -> Any:
+    def create(shape: object, dtype: object = None, *arguments: object, **named: object) -> Any:
         if not _is_float_type(dtype):
             return numeric(shape, dtype, *arguments, **named)
         return np.full(shape, value, dtype=object)
@@ -251,15 +251,15 @@ def _array(value: Any, dtype: Any = None, **named: object) -> Any:
     return numbers.astype(object) if numbers.dtype == float and numbers.ndim else numbers
 
 
-def _as_array(value: Any, dtype: Any = None, **named: object) -> np.ndarray:
+def _as_array(value: object, dtype: object = None, **named: object) -> np.ndarray:
     return value if isinstance(value, np.ndarray) and value.dtype == object else _array(value, dtype)
 
 
 def _any_or_all(operation: Function, numeric: Function) -> Function:
-    def combine(a: Any, b: Any) -> Any:
+    def combine(a: object, b: object) -> Any:
         return Scalar(operation(m.to_casadi(a), m.to_casadi(b)))
 
-    def called(a: Any, *arguments: object, **named: object) -> Any:
+    def called(a: object, *arguments: object, **named: object) -> Any:
         if not has_symbol(a):
             return numeric(as_numbers(a), *arguments, **named)
         return functools.reduce(combine, list(as_objects(a).ravel()))
@@ -271,11 +271,11 @@ def _trunc(x: Any) -> Any:
     return where(x < 0, m.ceil(x), m.floor(x))
 
 
-def _real_power(a: Any, b: Any) -> Any:
+def _real_power(a: object, b: object) -> Any:
     return a**b if isinstance(a, Scalar) else as_objects(a) ** b
 
 
-def _erf(x: Any) -> Any:
+def _erf(x: object) -> Any:
     return _elementwise(lambda u: Scalar(ca.erf(m.to_casadi(u))), 1)(x)
 
 

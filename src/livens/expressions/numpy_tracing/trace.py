@@ -83,7 +83,7 @@ def trace_numpy(function: ModelFunction, *arguments: object, **named: object) ->
         raise TracingError(f"{text}{_user_line(error, function)}") from error
 
 
-def _as_array(value: Any) -> np.ndarray:
+def _as_array(value: object) -> np.ndarray:
     """Return the value of a function as an array of objects; arrays of size 1 within lists are numbers."""
     if value is None:
         raise TracingError("it returns None")
@@ -96,7 +96,7 @@ def _as_array(value: Any) -> np.ndarray:
     return np.asarray(value).astype(object)
 
 
-def _unwrapped(item: Any) -> Any:
+def _unwrapped(item: object) -> Any:
     if isinstance(item, np.ndarray) and item.ndim and item.size == 1:
         return item.ravel()[0]
     return item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item

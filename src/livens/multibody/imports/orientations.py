@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from livens import rotations as rot
 
@@ -16,20 +17,20 @@ def from_axis_angle(axis: np.ndarray, angle: float) -> np.ndarray:
     return np.asarray(np.eye(3) + np.sin(angle) * hat + (1 - np.cos(angle)) * hat @ hat)
 
 
-def from_quaternion(q: Any) -> np.ndarray:
+def from_quaternion(q: ArrayLike) -> np.ndarray:
     """Return the rotation matrix of a quaternion, scalar first, which is normalised."""
     q = np.asarray(q, dtype=float)
     return np.asarray(rot.to_matrix(q / np.linalg.norm(q)), dtype=float)
 
 
-def from_rpy(angles: Any) -> np.ndarray:
+def from_rpy(angles: Iterable[float]) -> np.ndarray:
     """Return the rotation matrix of roll, pitch and yaw about the fixed axes x, y, z in this order."""
     x, y, z = np.eye(3)
     roll, pitch, yaw = angles
     return from_axis_angle(z, yaw) @ from_axis_angle(y, pitch) @ from_axis_angle(x, roll)
 
 
-def from_euler(angles: Any, sequence: str) -> np.ndarray:
+def from_euler(angles: Iterable[float], sequence: str) -> np.ndarray:
     """Return the rotation matrix of Euler angles: lower-case letters are intrinsic, capitals extrinsic rotations."""
     R = np.eye(3)
     for letter, angle in zip(sequence, angles, strict=True):

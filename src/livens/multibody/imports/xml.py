@@ -94,7 +94,9 @@ class XmlNode:
             raise self.error(f"{name} must be one of {', '.join(allowed)}, got '{value[:40]}'")
         return value
 
-    def numbers(self, name: str, count: int | Sequence[int] | None, default: Any = None, infinite: bool = False) -> Any:
+    def numbers(
+        self, name: str, count: int | Sequence[int] | None, default: object = None, infinite: bool = False
+    ) -> Any:
         """Return an attribute as an array of finite numbers of the allowed length, or the default."""
         value = self.get(name)
         if value is None:
@@ -131,7 +133,7 @@ class XmlNode:
             raise self.error(f"{name} must not be negative, got {value:g}")
         return value
 
-    def direction(self, name: str, default: Any = None) -> np.ndarray:
+    def direction(self, name: str, default: object = None) -> np.ndarray:
         """Return an attribute as a unit vector."""
         vector = self.numbers(name, 3, default)
         if vector is None:

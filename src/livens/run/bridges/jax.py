@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from livens.errors import InputError, MissingExtraError
 from livens.run.bridges.layer import SimulationLayer
 from livens.run.prepare import Prepared
 from livens.types import ModelFunction
+
+if TYPE_CHECKING:
+    from jax import Array, ShapeDtypeStruct
+    from jax.typing import ArrayLike, DTypeLike
 
 
 def layer(
@@ -22,7 +26,7 @@ def layer(
     h: float | None = None,
     t_end: float | None = None,
     t0: float | None = None,
-    parameters: Any = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> ModelFunction:
     """Return a differentiable JAX function from initial values and parameters to the states of a run.
 
@@ -66,36 +70,34 @@ def layer(
         import jax.numpy as jnp
     except ImportError:
         raise MissingExtraError("a JAX function", "jax") from None
-    options = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
-    core = SimulationLayer(
-        step, inputs, outputs, every=every, **{name: value for name, value in options.items() if value is not None}
-    )
+    times = {name: value for name, value in dict(h=h, t_end=t_end, t0=t0).items() if value is not None}
+    core = SimulationLayer(step, inputs, outputs, every=every, parameters=parameters, **times)
 
-    def shapes(shape_list: Sequence[tuple[int, ...]]) -> list[Any]:
+    def shapes(shape_list: Sequence[tuple[int, ...]]) -> list[ShapeDtypeStruct]:
         return [jax.ShapeDtypeStruct(shape, jnp.result_type(float)) for shape in shape_list]
 
-    def forward(*values: Any) -> Any:
+    def forward(*values: Array) -> list[np.ndarray]:
         return _cast(core.forward(*(np.asarray(value, dtype=float) for value in values)), jnp.result_type(float))
 
-    def backward(values: Any, cotangents: Any) -> Any:
+    def backward(values: Sequence[Array], cotangents: Sequence[Array]) -> list[np.ndarray]:
         arrays = [np.asarray(value, dtype=float) for value in values]
         return _cast(core.backward(arrays, [np.asarray(cotangent) for cotangent in cotangents]), jnp.result_type(float))
 
-    def simulated_by_callback(*values: Any) -> Any:
+    def simulated_by_callback(*values: Array) -> list[Array]:
         return jax.pure_callback(forward, shapes(core.output_shapes), *values, vmap_method="sequential")
 
     simulated = jax.custom_vjp(simulated_by_callback)
 
-    def simulated_forward(*values: Any) -> Any:
+    def simulated_forward(*values: Array) -> tuple[list[Array], tuple[Array, ...]]:
         return simulated(*values), values
 
-    def simulated_backward(values: Any, cotangents: Any) -> Any:
+    def simulated_backward(values: tuple[Array, ...], cotangents: Sequence[Array]) -> tuple[Array, ...]:
         gradients = jax.pure_callback(backward, shapes(core.input_shapes), values, cotangents, vmap_method="sequential")
         return tuple(part.astype(jnp.result_type(value)) for part, value in zip(gradients, values, strict=True))
 
     simulated.defvjp(simulated_forward, simulated_backward)
 
-    def call(*values: Any) -> Any:
+    def call(*values: ArrayLike) -> Array | tuple[Array, ...]:
         if len(values) != len(core.inputs):
             raise InputError(f"the simulation takes {len(core.inputs)} inputs ({', '.join(core.inputs)})")
         results = simulated(*(jnp.asarray(value, dtype=jnp.result_type(float)) for value in values))
@@ -104,5 +106,5 @@ def layer(
     return call
 
 
-def _cast(arrays: Sequence[np.ndarray], dtype: Any) -> list[np.ndarray]:
+def _cast(arrays: Sequence[np.ndarray], dtype: DTypeLike) -> list[np.ndarray]:
     return [np.asarray(part, dtype=dtype) for part in arrays]

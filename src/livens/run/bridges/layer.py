@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -36,8 +35,10 @@ class SimulationLayer:
         Names of variables (``q v p x``).
     every : int, optional
         Return every `every`-th state and the last one. Default: the last state only.
+    parameters : mapping of str to array_like, optional
+        Values of parameters that are not inputs.
     **run
-        Further arguments of `Prepared.run`: `h`, `t_end`, `t0`, `parameters`.
+        Further arguments of `Prepared.run`: `h`, `t_end`, `t0`.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class SimulationLayer:
         outputs: Sequence[str],
         *,
         every: int | None = None,
-        **run: Any,
+        parameters: Mapping[str, object] | None = None,
+        **run: float,
     ) -> None:
-        plan = make_plan(step, {}, **run)
-        self._step, self._run, model = step, run, step.model
+        plan = make_plan(step, {}, parameters=parameters, **run)
+        self._step, self._run, self._parameters, model = step, run, dict(parameters or {}), step.model
         self._every = None if every is None else check_integer("every", every, minimum=1)
         self.inputs, self.outputs = _parse_names("inputs", inputs), _parse_names("outputs", outputs)
         table, n = model.parameter_table, len(model.coordinates)
@@ -68,13 +70,13 @@ class SimulationLayer:
         self.output_shapes = [(len(observed), int(symbols[name].numel())) for name in self.outputs]
         self._cache: LruCache[bytes, tuple[Tape, InitialStateDerivatives]] = LruCache(_MAX_CACHED_RUNS)
 
-    def forward(self, *values: Any) -> list[np.ndarray]:
+    def forward(self, *values: object) -> list[np.ndarray]:
         """Return the outputs of a run."""
         tape, _ = self._recorded(values)
         layout = tape.compiled.layout
         return [tape.states[:, layout[name]].copy() for name in self.outputs]
 
-    def backward(self, values: Sequence[Any], cotangents: Sequence[Any]) -> list[np.ndarray]:
+    def backward(self, values: Sequence[object], cotangents: Sequence[object]) -> list[np.ndarray]:
         """Return the cotangents of the inputs, given those of the outputs."""
         tape, initial_sensitivity = self._recorded(values)
         layout = tape.compiled.layout
@@ -89,7 +91,7 @@ class SimulationLayer:
             raise InputError(f"this model has no initial values {', '.join(missing)}")
         return [np.asarray(derivatives[name], dtype=float) for name in self.inputs]
 
-    def _recorded(self, values: Sequence[Any]) -> tuple[Tape, InitialStateDerivatives]:
+    def _recorded(self, values: Sequence[object]) -> tuple[Tape, InitialStateDerivatives]:
         if len(values) != len(self.inputs):
             raise InputError(f"the simulation takes {len(self.inputs)} inputs ({', '.join(self.inputs)})")
         arrays = [
@@ -105,9 +107,7 @@ class SimulationLayer:
         values = dict(zip(self.inputs, arrays, strict=True))
         initial = {name: value for name, value in values.items() if name in _INITIAL_VALUES}
         parameters = {name: value for name, value in values.items() if name not in _INITIAL_VALUES}
-        fixed = dict(self._run.get("parameters") or {})
-        run = {name: value for name, value in self._run.items() if name != "parameters"}
-        plan = make_plan(self._step, initial, parameters={**fixed, **parameters}, project=True, **run)
+        plan = make_plan(self._step, initial, parameters={**self._parameters, **parameters}, project=True, **self._run)
         _, tape, initial_sensitivity = record_run(plan, self._every, keep=False)
         return tape, initial_sensitivity
 

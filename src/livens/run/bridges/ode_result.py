@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from livens.results.result import Result
 
@@ -31,7 +32,7 @@ class OdeResult(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"an OdeResult has no '{name}', only {', '.join(self)}") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
 
     def __dir__(self) -> list[str]:
@@ -54,7 +55,7 @@ class DenseOutput:
         self.t_min, self.t_max = float(np.min(self.ts)), float(np.max(self.ts))
         self.n_segments = len(self.ts) - 1
 
-    def __call__(self, t: Any) -> np.ndarray:
+    def __call__(self, t: ArrayLike) -> np.ndarray:
         """Return the state at a time, shape (n,), or at k times, shape (n, k)."""
         times = np.asarray(t, dtype=float)
         if times.ndim > 1:
@@ -83,8 +84,8 @@ def make_result(
     """Return the fields of SciPy from the runs of livens; events of the runs have the names "0", "1", ..."""
     sol = DenseOutput(runs, sign) if dense_output or t_eval is not None else None
     ts = sign * (runs[0].t if len(runs) == 1 else np.concatenate([runs[0].t, *(run.t[1:] for run in runs[1:])]))
-    t: Any
-    y: Any
+    t: np.ndarray | list[float]
+    y: np.ndarray | list[np.ndarray]
     if t_eval is None:
         t, y = ts, np.concatenate([runs[0].x, *(run.x[1:] for run in runs[1:])]).T.copy()
     else:

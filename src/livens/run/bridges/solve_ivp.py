@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 import warnings
+<<<<<<< HEAD
 from collections.abc import Iterable
+=======
+from collections.abc import Sequence
+>>>>>>> fix3
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from livens import schemes
 from livens.errors import CallError, InputError, IntegrationError, LivensError, LivensWarning, explain_call_errors
@@ -40,22 +44,22 @@ MAX_OPERATIONS, MAX_STATES = 4000, 200
 @explain_call_errors
 def solve_ivp(
     fun: ModelFunction,
-    t_span: Any,
-    y0: Any,
-    method: Any = "auto",
-    t_eval: Any = None,
+    t_span: Sequence[float],
+    y0: ArrayLike,
+    method: str | type = "auto",
+    t_eval: ArrayLike | None = None,
     dense_output: bool = False,
-    events: Any = None,
+    events: ModelFunction | Sequence[ModelFunction] | None = None,
     vectorized: bool = False,
-    args: Any = None,
+    args: Sequence[object] | None = None,
     *,
-    rtol: Any = None,
-    atol: Any = None,
-    first_step: Any = None,
-    max_step: Any = np.inf,
-    jac: Any = None,
+    rtol: ArrayLike | None = None,
+    atol: ArrayLike | None = None,
+    first_step: float | None = None,
+    max_step: float = np.inf,
+    jac: object = None,
     fallback: str = "scipy",
-    **options: Any,
+    **options: object,
 ) -> OdeResult:
     """Solve an initial value problem ``y' = fun(t, y)``, with the signature of `scipy.integrate.solve_ivp`.
 
@@ -158,7 +162,7 @@ class _Problem:
     y0: np.ndarray
     method: str
     t_eval: np.ndarray | None
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     rtol: np.ndarray
     atol: np.ndarray
     first_step: float | None
@@ -209,7 +213,7 @@ class _Problem:
             n_events=None if self.events is None else len(self.events),
         )
 
-    def solve_by_scipy(self, options: dict[str, Any]) -> OdeResult:
+    def solve_by_scipy(self, options: dict[str, object]) -> OdeResult:
         """Return the solution by SciPy."""
         from scipy import integrate
 
@@ -330,16 +334,16 @@ class _Integration:
 # -- checks of arguments, with the messages of SciPy -------------------------------------------------------------------
 def _checked_problem(
     fun: ModelFunction,
-    t_span: Any,
-    y0: Any,
-    method: Any,
-    t_eval: Any,
-    args: Any,
-    rtol: Any,
-    atol: Any,
-    first_step: Any,
-    max_step: Any,
-    events: Any,
+    t_span: Sequence[float],
+    y0: ArrayLike,
+    method: str | type,
+    t_eval: ArrayLike | None,
+    args: Sequence[object] | None,
+    rtol: ArrayLike | None,
+    atol: ArrayLike | None,
+    first_step: float | None,
+    max_step: float,
+    events: ModelFunction | Sequence[ModelFunction] | None,
 ) -> _Problem:
     name = method.__name__ if inspect.isclass(method) else method
     if not isinstance(name, str):
@@ -403,6 +407,7 @@ def _checked_problem(
     )
 
 
+<<<<<<< HEAD
 def _as_array(name: str, value: Any) -> np.ndarray:
     """Return an array of real or complex numbers."""
     try:
@@ -436,6 +441,9 @@ def _checked_events(events: Any) -> tuple[ModelFunction, ...] | None:
 
 
 def _checked_output_times(t_eval: Any, t0: float, tf: float) -> np.ndarray | None:
+=======
+def _checked_output_times(t_eval: ArrayLike | None, t0: float, tf: float) -> np.ndarray | None:
+>>>>>>> fix3
     if t_eval is None:
         return None
     times = _as_real_array("t_eval", t_eval)
@@ -448,7 +456,7 @@ def _checked_output_times(t_eval: Any, t0: float, tf: float) -> np.ndarray | Non
     return times
 
 
-def _event_rule(event: Any) -> tuple[int, int]:
+def _event_rule(event: ModelFunction) -> tuple[int, int]:
     """Return the number of occurrences after which an event is terminal (0: never), and its direction."""
     terminal = _as_number("terminal", getattr(event, "terminal", None) or 0)
     if not terminal.is_integer() or terminal < 0:

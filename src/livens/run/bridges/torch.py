@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from livens.errors import InputError, MissingExtraError
 from livens.run.bridges.layer import SimulationLayer
 from livens.run.prepare import Prepared
 from livens.types import ModelFunction
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.autograd.function import FunctionCtx
 
 
 def layer(
@@ -20,7 +27,7 @@ def layer(
     h: float | None = None,
     t_end: float | None = None,
     t0: float | None = None,
-    parameters: Any = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> ModelFunction:
     """Return a differentiable PyTorch function from initial values and parameters to the states of a run.
 
@@ -59,23 +66,21 @@ def layer(
         import torch
     except ImportError:
         raise MissingExtraError("a PyTorch function", "torch") from None
-    options = dict(h=h, t_end=t_end, t0=t0, parameters=parameters)
-    core = SimulationLayer(
-        step, inputs, outputs, every=every, **{name: value for name, value in options.items() if value is not None}
-    )
+    times = {name: value for name, value in dict(h=h, t_end=t_end, t0=t0).items() if value is not None}
+    core = SimulationLayer(step, inputs, outputs, every=every, parameters=parameters, **times)
 
-    def to_numpy(tensor: Any) -> Any:
+    def to_numpy(tensor: Tensor) -> np.ndarray:
         return tensor.detach().to("cpu", torch.float64).numpy()
 
     class Simulated(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed where it is missing
         @staticmethod
-        def forward(context: Any, *values: Any) -> Any:
+        def forward(context: FunctionCtx, *values: Tensor) -> tuple[Tensor, ...]:
             context.save_for_backward(*values)
             results = core.forward(*(to_numpy(value) for value in values))
             return tuple(torch.as_tensor(part, dtype=values[0].dtype, device=values[0].device) for part in results)
 
         @staticmethod
-        def backward(context: Any, *cotangents: Any) -> Any:
+        def backward(context: FunctionCtx, *cotangents: Tensor) -> tuple[Tensor, ...]:
             values = context.saved_tensors
             results = core.backward(
                 [to_numpy(value) for value in values], [to_numpy(cotangent) for cotangent in cotangents]
@@ -85,7 +90,7 @@ def layer(
                 for part, value in zip(results, values, strict=True)
             )
 
-    def call(*values: Any) -> Any:
+    def call(*values: Tensor | ArrayLike) -> Tensor | tuple[Tensor, ...]:
         if len(values) != len(core.inputs):
             raise InputError(f"the simulation takes {len(core.inputs)} inputs ({', '.join(core.inputs)})")
         tensors = [value if torch.is_tensor(value) else torch.tensor(value, dtype=torch.float64) for value in values]

@@ -32,7 +32,7 @@ _models: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_MODELS)
 
 
 def traced_ode(
-    fun: ModelFunction, n: int, args: Sequence[Any], events: Sequence[ModelFunction], sign: float
+    fun: ModelFunction, n: int, args: Sequence[object], events: Sequence[ModelFunction], sign: float
 ) -> TracedOde:
     """Return the traced right-hand side, from a cache if the function and all values it depends on are equal."""
     key = value_key(fun, *events)
@@ -67,7 +67,7 @@ class TracedOde:
         self,
         fun: ModelFunction,
         n: int,
-        args: Sequence[Any],
+        args: Sequence[object],
         events: Sequence[ModelFunction],
         sign: float,
     ) -> None:
@@ -83,7 +83,7 @@ class TracedOde:
         assert first_error is not None
         raise first_error
 
-    def _trace(self, fun: ModelFunction, args: Sequence[Any], events: Sequence[ModelFunction]) -> None:
+    def _trace(self, fun: ModelFunction, args: Sequence[object], events: Sequence[ModelFunction]) -> None:
         values = self.parameter_values(args)
         t, x, k = ca.SX.sym("t"), ca.SX.sym("x", self.n), ca.SX.sym("args", len(values))
         symbols = iter(m.from_casadi(k))
@@ -112,7 +112,7 @@ class TracedOde:
         self.is_parametric = all(self._is_parameter(item) for item in _leaves(args))
         self._prepared: dict[str, Prepared] = {}
 
-    def _is_parameter(self, argument: Any) -> bool:
+    def _is_parameter(self, argument: object) -> bool:
         if self._rule == "none" or isinstance(argument, (bool, np.bool_)):
             return False
         if isinstance(argument, np.ndarray):
@@ -135,7 +135,7 @@ class TracedOde:
             bound[index] = next(symbols)
         return bound
 
-    def parameter_values(self, args: Sequence[Any]) -> list[float]:
+    def parameter_values(self, args: Sequence[object]) -> list[float]:
         """Return the numbers of arguments that are parameters."""
         parameters = [argument for argument in _leaves(args) if self._is_parameter(argument)]
         return [float(value) for argument in parameters for value in np.ravel(argument)]

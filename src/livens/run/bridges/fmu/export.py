@@ -75,8 +75,8 @@ def fmu(
     tunable: Sequence[str] = (),
     scheme: str | Scheme | None = None,
     h: float | None = None,
-    start: Mapping[str, Any] | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    start: Mapping[str, object] | None = None,
+    parameters: Mapping[str, object] | None = None,
     platforms: Sequence[str] = ("x86_64-linux",),
 ) -> Path:
     """Export a model and a scheme as a Functional Mock-up Unit (FMI 3.0, co-simulation).
