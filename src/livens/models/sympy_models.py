@@ -18,7 +18,7 @@ from livens.models.first_order import FirstOrder
 from livens.types import ModelFunction
 
 if TYPE_CHECKING:
-    from sympy import Basic, Expr, Symbol
+    from sympy import Expr, Symbol
     from sympy.physics.mechanics import KanesMethod, LagrangesMethod
 
     from livens.models.system import System
@@ -128,7 +128,6 @@ def _time() -> Symbol:
     return sympy_module().physics.mechanics.dynamicsymbols._t
 
 
-<<<<<<< HEAD
 def _expression(name: str, value: Any) -> Any:
     """Return a scalar expression of SymPy, evaluated; `name` is its label in the error message."""
     sp = sympy_module()
@@ -142,9 +141,6 @@ def _expression(name: str, value: Any) -> Any:
 
 
 def _name(symbol: Any) -> str:
-=======
-def _name(symbol: Basic | str) -> str:
->>>>>>> fix3
     """Return the name of a symbol or function as a Python identifier."""
     text = str(symbol.func if isinstance(symbol, sympy_module().core.function.AppliedUndef) else symbol)
     name = re.sub(r"\W+", "_", re.sub(r"[{}\\^]", "", text)).strip("_")

@@ -57,12 +57,8 @@ def optimal_control(
     n_workers: int = 1,
     relaxation: Sequence[float] | Mapping[str, Sequence[float]] = (),
     t0: float = 0.0,
-<<<<<<< HEAD
     solver: str = "ipopt",
     ipopt: Mapping[str, Any] | None = None,
-=======
-    ipopt: Mapping[str, object] | None = None,
->>>>>>> fix3
     progress: bool | None = None,
 ) -> OptimalMotion:
     """Solve an optimal control problem by direct transcription with the step equations of a scheme.

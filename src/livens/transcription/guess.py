@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,21 +117,10 @@ class _Path:
         """Return the straight path from start to end, where the end is known, or the start."""
         problem, name = self.transcription.problem, self.position
         first = problem.reference[name]
-<<<<<<< HEAD
         last = first.copy()
         if not len(problem.model.constraint_names):
             target = problem.end_values(name)
             last = np.where(np.isnan(target), first, target)
-=======
-        last, n_constraints = first.copy(), len(problem.model.constraint_names)
-        if not n_constraints:
-            requested = problem.end.get(name)
-            items = requested if isinstance(requested, (Sequence, np.ndarray)) else ()
-            for i, coordinate in enumerate(problem.model.coordinates):
-                target = items[i] if i < len(items) else problem.end.get(coordinate)
-                if isinstance(target, (int, float, np.number)):
-                    last[i] = float(target)
->>>>>>> fix3
         rows = {name: np.array([first, last])}
         if name == "q" and not np.any(last != first):
             rows["v"] = np.array([problem.reference["v"]] * 2)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
-<<<<<<< HEAD
-from collections.abc import Iterable
-=======
-from collections.abc import Sequence
->>>>>>> fix3
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -407,7 +404,6 @@ def _checked_problem(
     )
 
 
-<<<<<<< HEAD
 def _as_array(name: str, value: Any) -> np.ndarray:
     """Return an array of real or complex numbers."""
     try:
@@ -441,9 +437,6 @@ def _checked_events(events: Any) -> tuple[ModelFunction, ...] | None:
 
 
 def _checked_output_times(t_eval: Any, t0: float, tf: float) -> np.ndarray | None:
-=======
-def _checked_output_times(t_eval: ArrayLike | None, t0: float, tf: float) -> np.ndarray | None:
->>>>>>> fix3
     if t_eval is None:
         return None
     times = _as_real_array("t_eval", t_eval)
