@@ -28,6 +28,7 @@ from benchmarks.memory import LongRun
 from benchmarks.pendulum import Pendulum
 from benchmarks.prepared import Prepared
 from benchmarks.report import BenchReport
+from benchmarks.robots.control_loop import ControlLoop
 from benchmarks.scaling import Scaling
 from benchmarks.series import Series
 from benchmarks.slider_crank import SliderCrank
@@ -66,7 +67,7 @@ CASES: tuple[type[Case], ...] = (
         SliderCrank,
         IFToMM,
     ),
-    *(BallBearing, Balls, SimdSteps, Animations),
+    *(BallBearing, Balls, SimdSteps, Animations, ControlLoop),
 )
 
 

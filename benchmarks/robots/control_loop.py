@@ -1,19 +1,22 @@
 """Processor time of a step in a user-written loop: compiled run, single steps, single steps with new inputs.
 
-python benchmarks/robots/control_loop.py
+``python -m benchmarks.robots.control_loop`` prints the times of all three.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 import livens as lv
+from benchmarks.case import Log
+from benchmarks.ours import Minimum
+from benchmarks.report import BenchReport, ComparisonRow, Goal
 
-#: Number of repetitions; the best one counts.
-REPETITIONS = 5
+#: Steps per measurement, and measurements per round; the shortest time counts.
+_STEPS, _REPETITIONS = 1000, 5
 
 
 def cart_and_pole() -> tuple[lv.Multibody, float]:
@@ -41,35 +44,68 @@ def arm_of_six_joints() -> tuple[lv.Multibody, float]:
     return mb, 0.001
 
 
-def microseconds(action: Any, n_steps: int) -> float:
+class LoopTiming:
+    """Shortest processor times per step in microseconds: compiled run, single steps, single steps with new inputs."""
+
+    def __init__(self, model: tuple[lv.Multibody, float]) -> None:
+        mb, h = model
+        self._step = lv.prepare(mb.problem("control loop", h=h, t_end=_STEPS * h))
+        self._inputs = dict.fromkeys(mb.system.inputs, 0.1)
+        self.tier = self._step.run().info.tier
+        self.run, self.single, self.with_inputs = Minimum(), Minimum(), Minimum()
+
+    def run_round(self) -> None:
+        """Measure the three loops in turns."""
+        for _ in range(_REPETITIONS):
+            self.run.add(_microseconds(self._step.run))
+            self.single.add(_microseconds(lambda: self._loop(None)))
+            self.with_inputs.add(_microseconds(lambda: self._loop(self._inputs)))
+
+    def _loop(self, inputs: dict[str, float] | None) -> None:
+        state = self._step.start()
+        for _ in range(_STEPS):
+            state = self._step.step(state, inputs=inputs)
+
+
+def _microseconds(action: Callable[[], object]) -> float:
     """Return the processor time per step in microseconds."""
     started = time.process_time()
     action()
-    return (time.process_time() - started) / n_steps * 1e6
+    return (time.process_time() - started) / _STEPS * 1e6
+
+
+class ControlLoop:
+    """Loops that set the torques of the motors before every step."""
+
+    name = "control in the loop"
+
+    def __init__(self) -> None:
+        self.timings = {
+            "cart and pole": LoopTiming(cart_and_pole()),
+            "arm of six joints": LoopTiming(arm_of_six_joints()),
+        }
+
+    def run_round(self, first: bool, log: Log) -> None:
+        for label, timing in self.timings.items():
+            log(label)
+            timing.run_round()
+
+    def add_to_report(self, report: BenchReport) -> None:
+        for label, timing in self.timings.items():
+            overhead = timing.with_inputs.value - timing.run.value
+            report.lines.append(ComparisonRow(f"{label}, new inputs at every step", timing.with_inputs.value))
+            row = ComparisonRow(f"{label}, new inputs: beyond the compiled run", overhead, goal=Goal("<=", 10.0))
+            report.lines.append(row)
 
 
 def main() -> None:
+    """Print the times per step."""
     print(f"{'model':20} {'tier':10} {'run':>8} {'step':>8} {'inputs':>8}  us per step")
-    for name, (mb, h) in dict(cart_and_pole=cart_and_pole(), arm=arm_of_six_joints()).items():
-        step, n_steps = lv.prepare(mb.problem(name, h=h, t_end=1000 * h)), 1000
-        inputs = dict.fromkeys(mb.system.inputs, 0.1)
-
-        def loop(values: dict[str, float] | None, step: Any = step, n_steps: int = n_steps) -> None:
-            state = step.start()
-            for _ in range(n_steps):
-                state = step.step(state, inputs=values)
-
-        tier = step.run().info.tier
-        times = [
-            (
-                microseconds(step.run, n_steps),
-                microseconds(lambda: loop(None), n_steps),  # called at once
-                microseconds(lambda: loop(inputs), n_steps),  # called at once
-            )
-            for _ in range(REPETITIONS)
-        ]
-        best = np.min(times, axis=0)
-        print(f"{name:20} {tier:10} {best[0]:8.1f} {best[1]:8.1f} {best[2]:8.1f}")
+    case = ControlLoop()
+    case.run_round(True, lambda _: None)
+    for label, timing in case.timings.items():
+        times = timing.run, timing.single, timing.with_inputs
+        print(f"{label:20} {timing.tier:10} " + " ".join(f"{best.value:8.1f}" for best in times))
 
 
 if __name__ == "__main__":

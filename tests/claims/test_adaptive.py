@@ -770,13 +770,17 @@ def billiard_bdf(tolerance):
 
 
 def test_billiard():
-    """S003 paper II, Figs. 6, 7: smooth steps, errors fall; at no more steps more accurate than BDF of order 2."""
+    """S003 paper II, Figs. 6, 7: smooth steps, errors fall; at no more steps more accurate than BDF of order 2.
+
+    The paper does not give c_smooth of the billiard. Explicit steps (met2) need c_smooth = 0.05 eps for smooth steps:
+    with 0.04 eps, that of two walls, the largest ratio of steps increases from 2.5 (eps = 0.1) to 4.4 (eps = 0.01).
+    """
     found = {}
-    for scheme, smooth in ((MET1, 0.033), (MET2, 0.04)):
-        found[scheme] = [balls(scheme, eps, smooth) for eps in (0.1, 0.05, 0.03, 0.01)]
+    for scheme, smooth in ((MET1, 0.033), (MET2, 0.05)):
+        found[scheme] = [balls(scheme, eps, smooth) for eps in (0.1, 0.06, 0.03, 0.01)]
         density, errors, energy = (np.array([row[i] for row in found[scheme]]) for i in range(3))
         assert errors[-1] < 0.01 * errors[0]
-        assert -measured_order(density, errors) > 1.5
+        assert -measured_order(density, errors) > 3
         for *_, run in found[scheme]:
             ratio = run.step_size[2:-1] / run.step_size[1:-2]
             assert max(ratio.max(), 1 / ratio.min()) < 2.8
@@ -789,7 +793,7 @@ def test_billiard():
             assert fewer[-1][1] < 0.1 * error and fewer[-1][2] < 0.1 * energy
     # errors of BDF do not fall with its tolerance: that of 1e-4 is its best, and better than met1 and met2 as coarse
     t, error, _ = billiard_bdf(1e-4)
-    assert error < min(balls(MET1, 0.2, 0.033)[1], balls(MET2, 0.2, 0.04)[1]) and len(t) / 2 < 200
+    assert error < min(balls(MET1, 0.2, 0.033)[1], balls(MET2, 0.2, 0.05)[1]) and len(t) / 2 < 200
 
 
 # -- a light cart -----------------------------------------------------------------------------------------------------

@@ -22,26 +22,36 @@ def test_beams():
     assert of_q < 1e-13 and of_v < 1e-11
 
 
-def sliding_balls(count):
-    """On a table, as deep in it as their weight presses them."""
-    mb = lv.Multibody(gravity=[0, 0, -9.81])
+def sliding_balls(count, contacts_of_neighbours=False):
+    """On a table, as deep in it as their weight presses them; neighbours keep their distance and do not touch."""
+    mb, balls = lv.Multibody(gravity=[0, 0, -9.81]), []
     for i in range(count):
         ball = mb.sphere(f"ball{i}", at=[i, 0, 0.1 - 9.81e-7], radius=0.1, mass=1.0)
         mb.contact(ball, mb.ground, stiffness=1e7, friction=0.2)
         mb.initial(ball, velocity=[2.0, 0, 0])
+        if contacts_of_neighbours and balls:
+            mb.contact(balls[-1], ball, stiffness=1e3, friction=0.2)
+        balls.append(ball)
     return mb
 
 
 def test_contacts():
-    """With friction, whose work is the same; many balls are assembled by themselves, and slide as one does."""
+    """With friction, whose work is the same; many balls slide as one does in the assembled tier and in the tree tier.
+
+    The automatic choice is the tree tier. Contacts between bodies exclude it; the choice is then the assembled tier.
+    """
     one = [sliding_balls(1).simulate(t_end=0.03, h=1e-3, tier=tier) for tier in ("assembled", "fused")]
     of_q, of_v, of_work = differences(*one)
     assert of_q < 1e-13 and of_v < 1e-10 and of_work < 1e-11
     assert one[0].dissipated_energy[-1] > 0.1
-    many = sliding_balls(18).simulate(t_end=0.03, h=1e-3)
-    assert many.info.tier == "assembled"
-    for name in ("ball0", "ball7", "ball17"):
-        assert np.abs(many[f"{name}.velocity"] - one[1]["ball0.velocity"]).max() < 1e-10
+    assembled = sliding_balls(18).simulate(t_end=0.03, h=1e-3, tier="assembled")
+    tree = sliding_balls(18).simulate(t_end=0.03, h=1e-3)
+    pairs = sliding_balls(18, contacts_of_neighbours=True).simulate(t_end=0.03, h=1e-3)
+    assert [run.info.tier for run in (assembled, tree, pairs)] == ["assembled", "tree", "assembled"]
+    for many in (assembled, tree, pairs):
+        for name in ("ball0", "ball7", "ball17"):
+            assert np.abs(many[f"{name}.velocity"] - one[1]["ball0.velocity"]).max() < 1e-10
+        assert np.abs(many.dissipated_energy - 18 * one[1].dissipated_energy).max() < 1e-10
 
 
 @pytest.mark.parametrize("frames", [0, 1])

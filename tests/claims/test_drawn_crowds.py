@@ -64,7 +64,7 @@ def test_the_same_as_contacts_of_all_pairs(kind):
     assert np.abs(run.dissipated_energy - every.dissipated_energy).max() < 1e-12
     names = [f"{a.name}-{b.name}" for a, b in itertools.combinations(same, 2)] + [f"{b.name}-ground" for b in same]
     for name in names:
-        for word in ("force", "normal", "depth", "friction", "point"):
+        for word in ("force", "normal_force", "depth", "friction", "point"):
             assert np.abs(run[f"{name}.{word}"] - every[f"{name}.{word}"]).max() < 1e-7, (name, word)
     lost, apart = (one.observe("dissipated_energy", by="element") for one in (run, every))
     for word in ("damping", "sliding", "pivoting", "rolling"):

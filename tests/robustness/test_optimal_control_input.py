@@ -1,5 +1,6 @@
 """Bad input of optimal control: every error names the argument, the value and the remedy."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -52,10 +53,17 @@ GIVEN = dict(inputs={"force": (-9, 9)}, t_end=1.0, steps=4, start=dict(q0=[0.0],
         (dict(guess=dict(q=[[0.0, 1.0]])), "1 columns"),
         (dict(guess=dict(position=[[0.0]])), "unknown name 'position' in guess"),
         (dict(guess=dict(q=[[0.0], [np.inf]])), "finite"),
+        (dict(guess="enrgy"), "guess"),
+        (dict(guess="energy", end={"v_x": 0.0}), "needs the position at the end"),
         (dict(ipopt=dict(linear_solver="spral")), "linear_solver"),
         (dict(ipopt=dict(max_itr=3)), "option"),
+        (dict(solver="snopt"), "solver"),
         (dict(starts=0), "starts"),
+        (dict(n_workers=0), "n_workers"),
         (dict(relaxation=(-1,)), "relaxation"),
+        (dict(relaxation={"steps": (2,)}), "relaxation applies to inputs and t_end, got 'steps'"),
+        (dict(relaxation={"t_end": 2.0}), "relaxation of t_end must be a sequence"),
+        (dict(relaxation={"t_end": (2.0,), "inputs": (3.0, 2.0)}), "as many factors of each"),
         (dict(periodic="yes"), "periodic must be"),
         (dict(end={"x": 1.0, "double": (lambda q: 2 * q[0], 2.0, 2.0)}), "'double' in end follows"),
         (dict(end={"x": 1.0, "time": (lambda t: 0 * t, 0.0, 0.0)}), "'time' in end follows"),
@@ -68,6 +76,27 @@ def test_messages(changes, message):
         lv.optimal_control(cart(), **{**GIVEN, **changes})
 
 
+@pytest.mark.skipif(not ca.has_nlpsol("fatrop"), reason="CasADi without fatrop")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(t_end=(0.5, 2.0)), "end time and parameters must be fixed"),
+        (dict(start=dict(q0=[0.0])), "the start must be fixed"),
+        (dict(shape="linear"), "inputs must be constant"),
+        (dict(ipopt=dict(linear_solver="mumps")), "'linear_solver' is not available with solver='fatrop'"),
+    ],
+)
+def test_problems_that_fatrop_cannot_solve(changes, message):
+    with pytest.raises(lv.InputError, match=message):
+        lv.optimal_control(cart(), **{**GIVEN, **changes}, solver="fatrop")
+
+
+def test_casadi_without_fatrop(monkeypatch):
+    monkeypatch.setattr("livens.transcription.fatrop_solver.ca.has_nlpsol", lambda name: False)
+    with pytest.raises(lv.InputError, match="installed without fatrop: use solver='ipopt'"):
+        lv.optimal_control(cart(), **GIVEN, solver="fatrop")
+
+
 def test_a_start_off_the_constraints():
     pendulum = lv.System(
         "x y", kinetic=lambda v: (v @ v) / 2, constraints=lambda q: [(q @ q - 1) / 2], forces=lambda k: [k.u, 0],
@@ -75,6 +104,14 @@ def test_a_start_off_the_constraints():
     )  # fmt: skip
     with pytest.raises(lv.InputError, match="constraint"):
         lv.optimal_control(pendulum, inputs={"u": None}, t_end=1.0, start=dict(q0=[1.0, 1.0], v0=[0, 0]))
+
+
+def test_energy_shaping_needs_linear_inputs_and_no_constraints():
+    with pytest.raises(lv.InputError, match="without constraints"):
+        lv.optimal_control(lv.problems.load("five-bar-point-to-point"), guess="energy")
+    squared = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda k: [k.u**2], parameters=dict(u=1.0))
+    with pytest.raises(lv.InputError, match="linearly"):
+        lv.optimal_control(squared, **{**GIVEN, "inputs": {"u": None}}, guess="energy")
 
 
 def test_models_that_cannot_be_transcribed():

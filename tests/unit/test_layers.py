@@ -135,5 +135,8 @@ def test_no_cycle_at_module_level():
 def test_public_modules_have_the_names_of_their_homes(name):
     public, inner = importlib.import_module(f"livens.{name}"), importlib.import_module(home(f"livens.{name}"))
     assert getattr(livens, name) is public
+    assert getattr(public, "__all__", None) == getattr(inner, "__all__", None)
+    if name == "gym":  # names of an optional dependency, imported on first use
+        pytest.importorskip("gymnasium")
     for each in getattr(inner, "__all__", ["reduce", "observe"]):
         assert getattr(public, each) is getattr(inner, each)

@@ -11,6 +11,7 @@ import numpy as np
 from livens import schemes
 from livens.analysis.accuracy import estimate_within_budget
 from livens.analysis.observables import MAGNITUDE, expression, iterate_blocks, reduce
+from livens.analysis.passivity import passivity
 from livens.analysis.round_off import RoundOffBound
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.trend import BinnedSeries, Trend
@@ -36,6 +37,8 @@ NOT_CONSERVED, TOO_SHORT, NO_STEPS, NOT_FINITE = (
 _ROUND_OFF_FACTOR = 100
 #: Relative deviation that counts as round-off if the model, and with it the round-off bound, is not available.
 _ASSUMED_ROUND_OFF = 1e-11
+#: Energy relative to the magnitude of its terms below which the terms cancel: the energy itself is no scale.
+_CANCELLED = 1e-9
 #: Smallest fraction of the deviation that a trend must explain to be reported as a drift.
 _MIN_DRIFT_FRACTION = 0.1
 
@@ -203,17 +206,24 @@ def _max_with_nan(old: float, values: np.ndarray) -> float:
 def _energy_rows(
     result: Result, monitored: _MonitoredQuantity, scales: _Scales, rounding: float
 ) -> list[ConservationRow]:
-    """Return the energy rows, relative to the initial energy, or to the largest kinetic energy if that is zero."""
+    """Return the energy rows, relative to the initial energy, or to the largest kinetic energy if that is zero.
+
+    Terms of an indefinite kinetic energy cancel; deviations are then relative to the magnitude of the terms.
+    """
     name, summary = result.summary.energy, result.summary
     initial, scale = float(monitored.initial[0]), scales.energy
+    monitored_scale = scale or 1.0  # of the summary
+    if scale < _CANCELLED * _term_magnitude(rounding):
+        scale = _term_magnitude(rounding)
     relative, scale = scale > 0, scale or 1.0
     guaranteed = is_guaranteed(result, name)
     label = name.replace("_", " ") + (
         " (balance)" if _has_energy_balance(result) and not result.system.conservative else ""
     )
-    worst = _worst_over_steps(monitored.deviation / scale, summary.max_energy_drift)
+    worst = _worst_over_steps(monitored.deviation / scale, summary.max_energy_drift * monitored_scale / scale)
     step = _worst_over_steps(
-        monitored.increment / scale if result.info.every == 1 else 0.0, summary.max_energy_increment
+        monitored.increment / scale if result.info.every == 1 else 0.0,
+        summary.max_energy_increment * monitored_scale / scale,
     )
     single_round_off = _ROUND_OFF_FACTOR * rounding / scale
     trend = _scaled(monitored.trend(), scale)
@@ -252,7 +262,7 @@ def _constraint_row(
 
 def _momentum_row(result: Result, name: str, monitored: _MonitoredQuantity, rounding: float) -> ConservationRow:
     """Return the row of a momentum, relative to its largest norm, or to that of its terms where the terms cancel."""
-    terms = rounding / float(np.finfo(float).eps)
+    terms = _term_magnitude(rounding)
     scale = monitored.size if monitored.size > 1e-3 * terms else terms
     relative, scale = scale > 0, scale or 1.0
     guaranteed, trend, steps = is_guaranteed(result, name), _scaled(monitored.trend(), scale), _steps(result, monitored)
@@ -265,6 +275,11 @@ def _momentum_row(result: Result, name: str, monitored: _MonitoredQuantity, roun
     return ConservationRow(
         name.replace("_", " "), name, initial, worst, relative, *_drift_and_uncertainty(trend), guaranteed, verdict
     )
+
+
+def _term_magnitude(rounding: float) -> float:
+    """Return the magnitude of the terms of a quantity with this round-off bound."""
+    return rounding / float(np.finfo(float).eps)
 
 
 def _rows_from_summary(result: Result) -> list[ConservationRow]:
@@ -360,7 +375,7 @@ def _drift_and_uncertainty(trend: Trend | None) -> tuple[float | None, float | N
 def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str | None] | dict[str, float | str]:
     """Return the report as a dict for JSON; values that are not finite become None."""
     table = conservation_rows(result)
-    info = result.info
+    info, verdict = result.info, passivity(result)
     return {
         "file": str(result.path) if result.path is not None else None,
         "problem": info.problem,
@@ -372,6 +387,7 @@ def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str
         "steps": result.statistics.steps,
         "step_sizes": step_sizes(result),
         **(estimate_within_budget(result).as_object() if accuracy else {}),
+        **({} if verdict is None else {"passive": verdict.passive}),
         "as_promised": all(row.holds for row in table),
         "rows": [row.as_object() | {"holds": row.holds} for row in table],
     }

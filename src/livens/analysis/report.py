@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from livens.analysis.accuracy import estimate_within_budget
 from livens.analysis.accuracy.estimate import NOT_RESOLVED, RESOLVED_UNTIL, Estimate
 from livens.analysis.conservation import NOT_AS_GUARANTEED, ConservationRow, conservation_rows
+from livens.analysis.passivity import passivity
 from livens.analysis.singular_configurations import singular_messages
 from livens.analysis.step_sizes import step_sizes, uses_fictive_time
+from livens.errors import InputError
+from livens.models.descriptor import DescriptorModel
 from livens.results.result import Result
 from livens.scene import html
 
@@ -146,8 +149,22 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
     if len(result.events) > _MAX_EVENTS:
         lines.append(f"... and {len(result.events) - _MAX_EVENTS} more events")
     lines += singular_messages(result)
+    lines += _index_lines(result)
+    verdict = passivity(result)
+    lines += [] if verdict is None else [str(verdict)]
     estimate = accuracy if isinstance(accuracy, Estimate) else estimate_within_budget(result) if accuracy else None
     return Report(lines, estimate, conservation_rows(result))
+
+
+def _index_lines(result: Result) -> list[str]:
+    """Return a line if the index of the equations is not known."""
+    try:
+        model = result.system
+    except InputError:  # file of a user-defined system
+        return []
+    if not isinstance(model, DescriptorModel) or model.index is not None:
+        return []
+    return ["the index of the equations is not known: the kernel of E depends on time"]
 
 
 def step_description(result: Result) -> str:

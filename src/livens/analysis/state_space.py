@@ -101,7 +101,7 @@ def _input_indices(model: Model, inputs: Sequence[str]) -> tuple[tuple[str, ...]
     indices: list[int] = []
     entries = model.parameter_table.entries
     for name in (inputs,) if isinstance(inputs, str) else inputs:
-        if name not in entries:
+        if not isinstance(name, str) or name not in entries:
             raise InputError(f"unknown input '{name}'{suggestion(str(name), entries)}")
         first, *tied = entries[name].slices
         if tied:

@@ -64,7 +64,7 @@ class RunRequest:
         t_end = None if payload.get("t_end") is None else check_number("t_end", payload["t_end"])
         chosen = tuple(dict.fromkeys(name for name in (names["scheme"], names["other"]) if name))
         request = cls(names["problem"], names["file"], _check_options(names["problem"], options), chosen, h, t_end)
-        if not names["file"].endswith(RESULTS):
+        if not names["file"]:  # models of scenario files are built in the worker process, which can be killed
             request.plans(folder)
         return request
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import signal
 import socket
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -119,14 +121,27 @@ class Lab:
             self._jobs.close()
 
     def serve(self) -> None:
-        """Serve requests until Ctrl-C or `stop`."""
+        """Serve requests until Ctrl-C, SIGTERM, SIGHUP (the terminal is closed) or `stop`."""
         import uvicorn
 
         config = uvicorn.Config(
             self.application(), log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1
         )
         self._server = uvicorn.Server(config)
-        self._server.run(sockets=[self._socket])
+        with self._stopped_by_hangup():
+            self._server.run(sockets=[self._socket])
+
+    @contextlib.contextmanager
+    def _stopped_by_hangup(self) -> Iterator[None]:
+        """Stop the server at SIGHUP, as uvicorn does at SIGINT and SIGTERM, so that temporary files are removed."""
+        if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = signal.signal(signal.SIGHUP, lambda number, frame: self.stop())
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGHUP, previous)
 
     def stop(self) -> None:
         """Stop a lab that serves in another thread."""

@@ -5,6 +5,9 @@ changes the solution of ``(E/h + F) dx = delta`` by h delta in differential vari
 1. The change is delta in variables of index 2 (multipliers of velocity-level constraints, velocities with position
 constraints) and delta/h in variables of index 3. The index of a variable is measured by this exponent. Error norms of
 step size control weight variables of index 2 and 3 by h and h^2 (Hairer and Wanner, sect. VII.4).
+
+The pencil at a fixed time does not determine the index where it is singular, or where ker E depends on time (Kunkel and
+Mehrmann 2006, sect. 3.1). The index of such equations is not known.
 """
 
 from __future__ import annotations
@@ -32,13 +35,22 @@ _ZERO_TOLERANCE = 1e-13
 class Pencil:
     """Matrix pencil (E, F) of a DAE at a generic state: index and type of its variables and equations."""
 
-    #: Index of every variable: 1 for differential and index-1 algebraic variables, 2 or 3 otherwise.
+    #: Index of every variable: 1 for differential and index-1 algebraic variables, 2 or more otherwise.
     indices: tuple[int, ...]
     #: Variables whose derivative occurs in no equation, and equations without derivatives.
     algebraic_variables: tuple[int, ...]
     algebraic_equations: tuple[int, ...]
     #: Projector onto ker E; None if ker E depends on the state.
     projector: np.ndarray | None
+    #: Whether E or F depends on time, and the pencil is singular: the indices have no meaning.
+    is_singular: bool = False
+    #: Whether ker E depends on time, so that the pencil does not determine the index.
+    has_moving_kernel: bool = False
+
+    @property
+    def determines_index(self) -> bool:
+        """Whether the pencil at a fixed time determines the index of the equations."""
+        return not (self.is_singular or self.has_moving_kernel)
 
     @property
     def is_ode(self) -> bool:
@@ -67,7 +79,27 @@ def matrix_pencil(model: DescriptorModel) -> Pencil:
         projector = _coordinate_projector(n, columns)
     elif not any(ca.depends_on(E, symbol) for symbol in (d.x, d.xdot, d.t)):
         projector = V[:, rank:] @ V[:, rank:].T
-    return Pencil(_variable_indices(E_sample, F_sample, U, V, rank), columns, rows, projector)
+    is_time_dependent = ca.depends_on(ca.vertcat(ca.vec(E), ca.vec(F)), d.t)
+    return Pencil(
+        _variable_indices(E_sample, F_sample, U, V, rank),
+        columns,
+        rows,
+        projector,
+        is_time_dependent and _is_singular_pencil(E_sample, F_sample),
+        rank < n and projector is None and bool(ca.depends_on(E, d.t)),
+    )
+
+
+def _is_singular_pencil(E: np.ndarray, F: np.ndarray) -> bool:
+    """Return whether ``a E + F`` is singular for all numbers a: here for two of them."""
+    ranks = []
+    for a in (1.2345, -0.6789):
+        matrix = a * E + F
+        for axis in (1, 0):  # equilibration
+            size = np.abs(matrix).max(axis=axis, keepdims=True)
+            matrix = matrix / np.where(size > 0, size, 1.0)
+        ranks.append(numerical_rank(np.linalg.svd(matrix, compute_uv=False), EXACT_RTOL))
+    return max(ranks) < len(E)
 
 
 def _sample_with_random_fill(probe: Probe, E: Expr, F: Expr, d: Descriptor) -> list[np.ndarray]:
@@ -122,4 +154,4 @@ def _variable_indices(E: np.ndarray, F: np.ndarray, U: np.ndarray, V: np.ndarray
         return (1,) * n
     norms = np.abs(response).max(axis=1, initial=0.0)
     degrees = np.log10(np.where(norms > 0, norms, 1.0)) / -np.log10(_PERTURBATION_STEP)
-    return tuple(int(index) for index in 1 + np.clip(np.round(degrees), 0, 2))
+    return tuple(int(index) for index in 1 + np.maximum(np.round(degrees), 0))

@@ -92,9 +92,14 @@ class DescriptorModel(Model):
     velocities_from_state = True
 
     @property
-    def index(self) -> int:
-        """Differentiation index of the equations: 0 for an ODE, otherwise the largest index of a variable."""
-        return 0 if self.is_ode else max(self.pencil.indices, default=0)
+    def index(self) -> int | None:
+        """Differentiation index of the equations: 0 for an ODE, otherwise the largest index of a variable.
+
+        None if it is not known: the pencil of time-dependent equations is singular, or the kernel of E moves.
+        """
+        if self.is_ode:
+            return 0
+        return max(self.pencil.indices, default=0) if self.pencil.determines_index else None
 
     @functools.cached_property
     def vector_field(self) -> Expr:

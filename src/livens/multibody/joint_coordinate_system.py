@@ -7,7 +7,7 @@ Energies and forces of the elements are composed with these functions: ``T(q(the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -40,11 +40,12 @@ def joint_coordinate_system(
     ground : Body
         Ground.
     joints : sequence of Joint
-        Revolute and prismatic joints; every body is moved by exactly one joint.
+        Revolute, prismatic and fixed joints; every body is connected to its parent by exactly one joint.
     """
-    path = _spanning_tree(bodies, ground, joints)
+    tree = tree_joints(bodies, ground, joints)
+    path = [joint for joint in tree if joint.type_name != "fixed"]
     theta, rates = ca.SX.sym("theta", len(path)), ca.SX.sym("rates", len(path))
-    q = _body_coordinates(system, ground, path, theta)
+    q = body_coordinates(system, ground, tree, {joint.name: theta[i] for i, joint in enumerate(path)})
     v = ca.jtimes(q, theta, rates)
     names = [f"{joint.name}.{_COORDINATES[joint.type_name][0]}" for joint in path]
     elements: dict[int, Element] = {}
@@ -58,23 +59,30 @@ def joint_coordinate_system(
     return reduced, to_bodies
 
 
-def _spanning_tree(bodies: Sequence[Body], ground: Body, joints: Sequence[Joint]) -> list[Joint]:
+def tree_joints(bodies: Sequence[Body], ground: Body, joints: Sequence[Joint]) -> list[Joint]:
     """Return the joints from the ground outwards; raise InputError for loops, free bodies and other joints."""
     for joint in joints:
-        if joint.type_name not in _COORDINATES:
+        if joint.a.dimension != 3:
+            raise InputError("joint coordinates are available for bodies in space, not for planar mechanisms")
+        if joint.type_name not in (*_COORDINATES, "fixed"):
             raise InputError(
                 f"joint '{joint.name}' is {joint.type_name}: joint coordinates need revolute and prismatic joints"
             )
-        if joint.a.dimension != 3:
-            raise InputError("joint coordinates are available for bodies in space, not for planar mechanisms")
     ordered, reached, remaining = list[Joint](), {id(ground)}, list(joints)
     while remaining:
-        outward = [joint for joint in remaining if (id(joint.body_a) in reached) != (id(joint.body_b) in reached)]
-        if not outward:
+        joint = next((x for x in remaining if id(x.body_a) in reached or id(x.body_b) in reached), remaining[0])
+        ends = id(joint.body_a) in reached, id(joint.body_b) in reached
+        if all(ends):
+            raise InputError(
+                f"joint '{joint.name}' closes a loop: joint coordinates need a tree, in which one path leads from the "
+                "ground to every body"
+            )
+        if not any(ends):
             names = ", ".join(f"'{joint.name}'" for joint in remaining)
-            raise InputError(f"the mechanism has closed loops or bodies without a path to the ground: {names}")
-        joint = outward[0]
-        if id(joint.body_a) not in reached:
+            raise InputError(
+                f"no path of joints leads from the ground to the bodies of {names}: fix a body to mb.ground"
+            )
+        if not ends[0]:
             raise InputError(f"joint '{joint.name}' must name the body nearer to the ground first")
         ordered.append(joint)
         reached.add(id(joint.body_b))
@@ -85,21 +93,22 @@ def _spanning_tree(bodies: Sequence[Body], ground: Body, joints: Sequence[Joint]
     return ordered
 
 
-def _body_coordinates(system: System, ground: Body, path: Sequence[Joint], theta: ca.SX) -> ca.SX:
-    """Return centres and directors of all bodies as functions of the joint coordinates."""
+def body_coordinates(system: System, ground: Body, tree: Sequence[Joint], values: Mapping[str, ca.SX]) -> ca.SX:
+    """Return centres and directors of all bodies as functions of the joint coordinates, given by joint name."""
     q, index = ca.SX.zeros(system.n), {name: i for i, name in enumerate(system.coordinates)}
     poses: dict[int, tuple[ca.SX, ca.SX]] = {id(ground): (ca.SX.zeros(3), ca.SX.eye(3))}
-    for i, joint in enumerate(path):
+    for joint in tree:
         position, rotation = poses[id(joint.body_a)]
         A, B = ca.DM(np.asarray(joint.parameters["A"])), ca.DM(np.asarray(joint.parameters["B"]))
         origin = position + rotation @ ca.DM(np.asarray(joint.parameters["X"]))
         if joint.type_name == "revolute":
-            c, s = ca.cos(theta[i]), ca.sin(theta[i])
+            c, s = ca.cos(values[joint.name]), ca.sin(values[joint.name])
             turn = ca.blockcat([[c, -s, 0], [s, c, 0], [0, 0, 1]])
             new_rotation = rotation @ A @ turn @ B.T
         else:
             new_rotation = rotation @ A @ B.T
-            origin = origin + rotation @ ca.DM(np.asarray(joint.axis)) * theta[i]
+        if joint.type_name == "prismatic":
+            origin = origin + rotation @ ca.DM(np.asarray(joint.axis)) * values[joint.name]
         new_position = origin - new_rotation @ ca.DM(np.asarray(joint.parameters["Y"]))
         poses[id(joint.body_b)] = new_position, new_rotation
         dofs = [index[name] if isinstance(name, str) else int(name) for name in joint.body_b.coordinates]

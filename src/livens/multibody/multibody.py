@@ -25,6 +25,7 @@ from livens.multibody.body import Body, Marker
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, coordinates
 from livens.multibody.builder.contacts import ContactMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.joint_space import JointSpaceMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.builder.plates import PlateMethods
 from livens.multibody.inputs import register_angle_branches, register_inputs, set_initial_branches
@@ -60,7 +61,7 @@ _MAX_LOAD_STEPS = 1_000_000
 
 
 @explain_call_errors
-class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods):
+class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, JointSpaceMethods):
     """Multibody model: bodies, joints, force elements and contacts, added by methods.
 
     Points and axes are given in the reference configuration, in global coordinates. The reference configuration need

@@ -23,6 +23,9 @@ from livens.validation import all_finite
 if TYPE_CHECKING:
     from livens.engine.trees.observables import TreeObservables
 
+#: Largest norm of a momentum at round-off level, relative to the largest momentum with the same kinetic energy, and the
+#: relative drift from which on this comparison is made.
+_MOMENTUM_ROUND_OFF, _SUSPICIOUS_DRIFT = 1e-12, 1e-10
 #: Growth factor of an unsupplied energy above which the integration has blown up.
 _BLOW_UP_FACTOR = 1e6
 
@@ -47,6 +50,30 @@ def energy_scale(initial_energy: float, reference_energy: float, max_magnitude: 
 def _model_cache(fingerprint: str) -> dict[Any, Any]:
     """Return the cache of compiled tables of models with this fingerprint."""
     return {}
+
+
+def momentum_bounds(
+    compiled: CompiledStep, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
+) -> dict[str, float]:
+    """Return the largest norm of each momentum ``p = G v`` with a kinetic energy, by the Cauchy-Schwarz inequality.
+
+    It is ``sqrt(2 T |G M^-1 G^T|)`` at the state z; empty for models without velocities, and for large models.
+    """
+    model, layout, view = compiled.model, compiled.layout, compiled.model.view
+    has_velocities = "v" in view.symbols and "kinetic_energy" in view.observable_names
+    if not has_velocities or model.uses_sparse_path or any(name not in layout for name in view.symbols):
+        return {}
+    v, p = view.symbols["v"], view.symbols.get("p", ca.SX(0, 1))
+    mass_matrix, _ = ca.hessian(view.observable("kinetic_energy"), v)
+    derivatives: list[Expr] = [mass_matrix]
+    for value in map(view.observable, momenta):
+        conjugate = ca.jacobian(value, p) @ mass_matrix if p.numel() else 0  # p = M v
+        derivatives.append(ca.jacobian(value, v) + conjugate)
+    state = [z[layout[name]] for name in view.symbols]
+    mass, *gradients = (np.array(view.function(entry)(*state, t, k)) for entry in derivatives)
+    inverse = np.linalg.pinv(mass, hermitian=True)
+    squares = (np.linalg.norm(G @ inverse @ G.T, 2) for G in gradients)
+    return {name: float(np.sqrt(2 * kinetic * square)) for name, square in zip(momenta, squares, strict=True)}
 
 
 def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Expr, IndexTable]:
@@ -158,7 +185,8 @@ class DriftMonitor:
     name = "extremes"
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
-        self.k, self._spec = k, monitor_spec(compiled, k, tier)
+        self.k, self._spec, self._compiled = k, monitor_spec(compiled, k, tier), compiled
+        self._momentum_bounds: Callable[[float], dict[str, float]] | None = None  # at the initial state
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
@@ -169,6 +197,10 @@ class DriftMonitor:
 
     def start(self, state: IntegratorState) -> None:
         self._initial = state.t, state.z  # evaluated together with the first steps: one call instead of two
+        if self._spec.momenta:
+            self._momentum_bounds = functools.partial(
+                momentum_bounds, self._compiled, self._spec.momenta, self.k, state.t, state.z.copy()
+            )
         drift_monitor.precompile()  # compile before the run starts
 
     def observe(self, steps: StepChunk, regular: bool = True) -> None:
@@ -257,7 +289,13 @@ class DriftMonitor:
         self._observe_initial_state()
         energy, momenta, start = self._spec.energy, self._spec.momenta, self._initial_energy
         return functools.partial(
-            summary_from_maxima, energy, momenta, start, self._reference_energy.item(0), self._maxima.copy()
+            summary_from_maxima,
+            energy,
+            momenta,
+            start,
+            self._reference_energy.item(0),
+            self._maxima.copy(),
+            self._momentum_bounds,
         )
 
     def checkpoint(self) -> dict[str, FloatArray | float]:
@@ -275,12 +313,27 @@ class DriftMonitor:
 
 
 def summary_from_maxima(
-    energy: str, momenta: tuple[str, ...], initial_energy: float, reference_energy: float, maxima: np.ndarray
+    energy: str,
+    momenta: tuple[str, ...],
+    initial_energy: float,
+    reference_energy: float,
+    maxima: np.ndarray,
+    bounds: Callable[[float], dict[str, float]] | None = None,
 ) -> Summary:
-    """Return the summary of the largest deviations of a run with this initial energy."""
-    return scaled_summary(
-        energy, momenta, energy_scale(initial_energy, reference_energy, float(maxima[2])) or 1.0, maxima
-    )
+    """Return the summary of the largest deviations of a run with this initial energy.
+
+    `bounds` returns the largest momenta with a kinetic energy. Drifts of a momentum at round-off level are relative to
+    its bound.
+    """
+    scale = energy_scale(initial_energy, reference_energy, float(maxima[2])) or 1.0
+    drifts, sizes = maxima[5::2], maxima[6::2]
+    if bounds is not None and np.isfinite(maxima).all() and (drifts > _SUSPICIOUS_DRIFT * sizes).any():
+        largest = bounds(float(maxima[2]))
+        maxima = maxima.copy()
+        for i, name in enumerate(momenta):
+            if drifts[i] > 0 and sizes[i] < _MOMENTUM_ROUND_OFF * largest.get(name, 0.0):
+                maxima[6 + 2 * i] = largest[name]
+    return scaled_summary(energy, momenta, scale, maxima)
 
 
 def scaled_summary(energy: str, momenta: Sequence[str], scale: float, maxima: np.ndarray) -> Summary:

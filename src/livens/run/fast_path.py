@@ -26,7 +26,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.record import RunRecord, Statistics
 from livens.results.recorder import packed_layout
 from livens.results.result import Result
-from livens.run.drift_monitor import describe_blow_up, monitor_spec, summary_from_maxima
+from livens.run.drift_monitor import describe_blow_up, momentum_bounds, monitor_spec, summary_from_maxima
 from livens.run.held_parameters import wrapped_angles
 from livens.run.plan import Plan
 from livens.run.startup import REFERENCE_H, chunk_size, initial_unknowns
@@ -126,6 +126,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
+                functools.partial(momentum_bounds, compiled, spec.momenta, k, plan.t0, z) if spec.momenta else None,
             ),
             statistics,
             "complete",

@@ -19,6 +19,9 @@ from livens.scenario.tokens import ExpressionError
 from livens.types import ModelFunction, ScalarLike
 
 MAX_EXPONENT = 1000.0
+#: Largest number of products, quotients and powers of symbols in an expression: their derivatives take most of the time
+#: of compilation.
+MAX_PRODUCTS = 1000
 
 #: Names available in every expression.
 CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e}
@@ -54,6 +57,7 @@ def evaluate(node: Node, values: Mapping[str, Any], text: str) -> ScalarLike:
 class _Evaluation:
     def __init__(self, values: Mapping[str, ScalarLike] | Mapping[str, float], text: str) -> None:
         self._values, self._text = values, text
+        self._n_products = 0
 
     def value(self, node: Node) -> Any:
         match node:
@@ -83,6 +87,10 @@ class _Evaluation:
     def _binary(self, sign: str, left: ScalarLike, right: ScalarLike, column: int) -> ScalarLike:
         numeric, symbolic = _OPERATORS[sign]
         both_numeric = isinstance(left, float) and isinstance(right, float)
+        self._n_products += sign in ("*", "/", "**") and not both_numeric
+        if self._n_products > MAX_PRODUCTS:
+            reason = f"an expression may have at most {MAX_PRODUCTS} products, quotients and powers; use `let`"
+            raise ExpressionError(reason, self._text, column)
         return self._require_finite((numeric if both_numeric else symbolic)(left, right), column)
 
     def _require_finite(self, value: ScalarLike, column: int) -> ScalarLike:

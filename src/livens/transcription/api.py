@@ -14,19 +14,25 @@ from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
 from livens.run.progress import show_preparation
 from livens.schemes.core.scheme import Scheme
-from livens.transcription.control_problem import ControlProblem, control_problem, mesh_fractions
+from livens.transcription.control_problem import control_problem, mesh_fractions
+from livens.transcription.fatrop_solver import fatrop_options
 from livens.transcription.guess import initial_guess
-from livens.transcription.ipopt_solver import Solution, ipopt_options, solve
+from livens.transcription.ipopt_solver import ipopt_options
 from livens.transcription.motion import OptimalMotion
-from livens.transcription.multistart import random_guess, relaxed_inputs
+from livens.transcription.multistart import random_guess
 from livens.transcription.problem_checks import check_end_conditions, check_problem
+from livens.transcription.search import relaxation_factors, search
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
 from livens.types import ModelFunction
-from livens.validation import check_integer, check_positive
+from livens.validation import check_choice, check_integer
 
 #: Largest number of initial guesses of a multi-start.
 MAX_STARTS = 10_000
+#: Largest number of processes of a multi-start.
+MAX_WORKERS = 1024
+#: Solvers of the nonlinear program.
+SOLVERS = ("ipopt", "fatrop")
 
 
 def optimal_control(
@@ -48,8 +54,10 @@ def optimal_control(
     shape: str | None = None,
     guess: object = None,
     starts: int = 1,
-    relaxation: Sequence[float] = (),
+    n_workers: int = 1,
+    relaxation: Sequence[float] | Mapping[str, Sequence[float]] = (),
     t0: float = 0.0,
+    solver: str = "ipopt",
     ipopt: Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> OptimalMotion:
@@ -96,17 +104,27 @@ def optimal_control(
     shape : {"constant", "linear", "stages"}, optional
         Inputs within a step: constant, linear and continuous, or one value per stage. Default: the shape with which the
         scheme has its full order.
-    guess : OptimalMotion, Result or mapping, optional
-        Initial guess: a motion, a run, or rows ``q``, ``v``, ``x`` and ``u`` over time, with ``t_end``.
+    guess : OptimalMotion, Result, mapping or "energy", optional
+        Initial guess: a motion, a run, or rows ``q``, ``v``, ``x`` and ``u`` over time, with ``t_end``. "energy": a
+        simulation with energy-shaping control, for swing-ups of a System without constraints.
     starts : int, default 1
         Number of initial guesses: the guess, then random perturbations. The best converged motion is returned, with all
         motions in `OptimalMotion.alternatives`.
-    relaxation : sequence of float, default ()
-        Factors of the input bounds (homotopy): the problem is first solved with bounds widened by each factor in turn.
+    n_workers : int, default 1
+        Number of processes that solve from the initial guesses of a multi-start. It does not change the result. In a
+        script, call `optimal_control` below ``if __name__ == "__main__":`` if `n_workers` exceeds 1.
+    relaxation : sequence of float or mapping, default ()
+        Homotopy: the problem is first solved with bounds relaxed by each factor in turn. A sequence has factors of the
+        input bounds. A mapping has factors of ``inputs`` and of ``t_end``: a fixed duration is multiplied by the
+        factor, and of a pair the longest duration is.
     t0 : float, default 0.0
         Start time in seconds.
+    solver : {"ipopt", "fatrop"}, default "ipopt"
+        Solver of the nonlinear program. fatrop needs fixed end time, start and parameters, and inputs that are not
+        continuous from step to step. It shows no progress, and Ctrl-C does not keep its iterate.
+        `OptimalMotion.refined` uses IPOPT.
     ipopt : mapping, optional
-        Options of IPOPT, such as ``max_iter``.
+        Options of IPOPT, such as ``max_iter``; of fatrop, ``max_iter`` and ``tol``.
     progress : bool, optional
         Show iterations. Default: on a terminal or in a notebook, after two seconds.
 
@@ -145,8 +163,10 @@ def optimal_control(
     steps, mesh, guess = arguments.pop("steps"), arguments.pop("mesh"), arguments.pop("guess")
     arguments["inputs"] = {} if arguments["inputs"] is None else arguments["inputs"]
     check_integer("starts", starts, 1, MAX_STARTS)
-    factors = [check_positive("a factor in relaxation", factor) for factor in relaxation]
-    ipopt_options(ipopt)
+    check_integer("n_workers", n_workers, 1, MAX_WORKERS)
+    factors = relaxation_factors(relaxation)
+    check_choice("solver", solver, SOLVERS)
+    (fatrop_options if solver == "fatrop" else ipopt_options)(ipopt)
     fractions, t_begin = mesh_fractions(50 if steps is None else steps, mesh), time.perf_counter()
     with show_preparation("optimal control", progress):
         problem = control_problem(model, minimise=minimise, guess=guess, t0=t0, **arguments)
@@ -155,33 +175,13 @@ def optimal_control(
         w = initial_guess(transcription, _same_program(transcription, guess))
         check_end_conditions(transcription, w)
     setup = time.perf_counter() - t_begin
-    motions = []
-    for number in range(starts):
-        guessed = w if number == 0 else random_guess(transcription, w, number)
-        solution = _relaxed_solve(transcription, guessed, problem, factors, ipopt, progress)
-        solution.statistics["setup_s"] += setup if number == 0 else 0.0
-        motions.append(OptimalMotion(transcription, solution, ipopt, progress))
-        if solution.status == "Interrupted":
-            break
+    guesses = [w, *(random_guess(transcription, w, number) for number in range(1, starts))]
+    solutions = search(transcription, guesses, factors, n_workers, ipopt, progress, solver)
+    solutions[0].statistics["setup_s"] += setup
+    motions = [OptimalMotion(transcription, solution, ipopt, progress) for solution in solutions]
     motions.sort(key=lambda motion: (not motion.converged, motion.cost if motion.converged else _violation(motion)))
     motions[0].alternatives = tuple(motions)
     return motions[0]
-
-
-def _relaxed_solve(
-    transcription: Transcription,
-    w: np.ndarray,
-    problem: ControlProblem,
-    factors: Sequence[float],
-    ipopt: Mapping[str, object] | None,
-    progress: bool | None,
-) -> Solution:
-    """Solve with widened input bounds in turn, then with the given bounds."""
-    for factor in factors:
-        transcription.set_input_bounds(relaxed_inputs(problem.inputs, factor))
-        w = solve(transcription, w, ipopt, progress).w
-    transcription.set_input_bounds(problem.inputs)
-    return solve(transcription, np.clip(w, transcription.lower, transcription.upper), ipopt, progress)
 
 
 def _violation(motion: OptimalMotion) -> float:

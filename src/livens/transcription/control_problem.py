@@ -77,6 +77,21 @@ class ControlProblem:
         names = ("q0", "v0") if isinstance(self.model, System) else ("x0", "y0")
         return {name: np.asarray(self.start[name], dtype=float) for name in names if name in self.start}
 
+    def end_values(self, name: str) -> np.ndarray:
+        """Return the entries of ``q``, ``v`` or ``x`` that conditions at the end prescribe; NaN for other entries."""
+        coordinates = self.model.coordinates
+        values = np.full(len(coordinates), np.nan)
+        requested = self.end.get(name)
+        items = np.asarray(requested, dtype=object)
+        # a tuple with the name of a coordinate is a pair of bounds
+        is_vector = items.ndim == 1 and not (name in coordinates and isinstance(requested, tuple))
+        for i, coordinate in enumerate(coordinates):
+            own_name = f"v_{coordinate}" if name == "v" else coordinate
+            target = items[i] if is_vector and i < len(items) else self.end.get(own_name)
+            if isinstance(target, (int, float, np.number)):
+                values[i] = float(target)
+        return values
+
     @property
     def has_fixed_start(self) -> bool:
         """True if the initial state is a constant of the program."""

@@ -1,4 +1,4 @@
-"""Diagnosis of a search that did not converge: status, worst conditions, inputs at their bounds, hints."""
+"""Diagnosis of a motion: summary with warnings, and the reasons why a search did not converge."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ _STATUS = {
 }
 #: Fraction of input values at their bounds above which the bounds are named as a possible reason.
 _SATURATED = 0.9
+#: Local error of a step, relative to the range of the motion, above which the summary contains a warning.
+_LARGE_STEP_ERROR = 1e-2
+#: Unaccounted energy relative to the range of the energy above which the summary contains a warning.
+_LARGE_IMBALANCE = 1e-2
 
 
 def explain(motion: OptimalMotion) -> str:
     """Return the explanation of a motion that did not converge."""
     status = str(motion.statistics["status"])
-    lines = [f"{status}: {_STATUS.get(status, 'IPOPT stopped')}"]
+    lines = [f"{status}: {_STATUS.get(status, 'the solver stopped')}"]
     worst = motion.worst_conditions()
     if worst:
         lines.append("largest violations: " + "; ".join(f"{name} ({size:.2g})" for name, size in worst))
@@ -43,6 +47,32 @@ def explain(motion: OptimalMotion) -> str:
             "mechanisms of bodies need a good guess: simulate with mb.pd along a path, and give the run as guess"
         )
     return "\n".join(lines)
+
+
+def summary(motion: OptimalMotion) -> str:
+    """Return cost, size, time and accuracy of a motion as text, with warnings."""
+    lines = [str(motion)]
+    if not motion.converged:
+        return "\n".join([*lines, motion.message])
+    error, imbalance = motion.accuracy(), motion.energy_imbalance()
+    lines.append(f"local error {error:.1e} of the range of the motion; energy imbalance {imbalance:.1e}")
+    if error > _LARGE_STEP_ERROR or imbalance > _LARGE_IMBALANCE:
+        lines.append(
+            "warning: the inputs exploit errors of the steps; use more steps (motion.refined), or a scheme with an "
+            "exact energy balance such as livens-em"
+        )
+    return "\n".join(lines)
+
+
+def worst_conditions(motion: OptimalMotion, count: int) -> list[tuple[str, float]]:
+    """Return the conditions with the largest violations, by name and time."""
+    labels: list[str] = []
+    for number, block in enumerate(motion.transcription.blocks):
+        for step in range(block.count):
+            when = f" at t = {motion.t[step + 1]:.4g}" if number == 0 else ""
+            labels += [f"{label}{when}" for label in block.functions.labels]
+    order = np.argsort(-motion.solution.violations)[:count]
+    return [(labels[i], float(motion.solution.violations[i])) for i in order if motion.solution.violations[i] > 0]
 
 
 def saturated_inputs(motion: OptimalMotion) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.errors import InputError, suggestion
 from livens.models.system import System
+from livens.transcription.energy_guess import energy_guess
 from livens.transcription.transcription import Transcription
+from livens.validation import check_choice
 
 if TYPE_CHECKING:
     from livens.transcription.motion import OptimalMotion
@@ -29,12 +31,16 @@ def initial_guess(transcription: Transcription, guess: object) -> np.ndarray:
     ----------
     transcription : Transcription
         Program to solve.
-    guess : None, OptimalMotion, Result or mapping
-        Motion, simulation or rows ``q``, ``v``, ``x``, ``u`` over time, with ``t_end``. None: the straight path to the
-        end if the end is known and there are no constraints, else the start.
+    guess : None, OptimalMotion, Result, mapping or "energy"
+        Motion, simulation or rows ``q``, ``v``, ``x``, ``u`` over time, with ``t_end``; "energy": simulation with
+        energy-shaping control. None: the straight path to the end if the end is known and there are no constraints,
+        else the start.
     """
     if isinstance(guess, np.ndarray):  # variables of an earlier solution of the same program
         return np.clip(guess, transcription.lower, transcription.upper)
+    if isinstance(guess, str):
+        check_choice("guess", guess, ("energy",))
+        guess = energy_guess(transcription.problem)
     path = _Path(transcription, guess)
     w = np.zeros(transcription.size)
     w[transcription.duration_index] = path.duration
@@ -111,14 +117,10 @@ class _Path:
         """Return the straight path from start to end, where the end is known, or the start."""
         problem, name = self.transcription.problem, self.position
         first = problem.reference[name]
-        last, n_constraints = first.copy(), len(problem.model.constraint_names)
-        if not n_constraints:
-            requested = problem.end.get(name)
-            items = requested if isinstance(requested, (Sequence, np.ndarray)) else ()
-            for i, coordinate in enumerate(problem.model.coordinates):
-                target = items[i] if i < len(items) else problem.end.get(coordinate)
-                if isinstance(target, (int, float, np.number)):
-                    last[i] = float(target)
+        last = first.copy()
+        if not len(problem.model.constraint_names):
+            target = problem.end_values(name)
+            last = np.where(np.isnan(target), first, target)
         rows = {name: np.array([first, last])}
         if name == "q" and not np.any(last != first):
             rows["v"] = np.array([problem.reference["v"]] * 2)

@@ -13,8 +13,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.run.interrupt import Interrupt
 from livens.run.progress import Progress
-from livens.transcription.nlp_blocks import INFINITE_BOUND, BlockProgram
-from livens.transcription.transcription import Transcription
+from livens.transcription.nlp_blocks import INFINITE_BOUND, BlockProgram, BoundedProgram
 
 #: Default options of IPOPT. The METIS ordering of MUMPS (5) factorises the steps of a motion several times faster.
 IPOPT_OPTIONS = {
@@ -115,20 +114,15 @@ def ipopt_options(options: Mapping[str, object] | None) -> dict[str, Any]:
 
 
 def solve(
-    transcription: Transcription,
-    w: np.ndarray,
-    options: Mapping[str, object] | None = None,
-    progress: bool | None = None,
-    program: BlockProgram | None = None,
+    bounded: BoundedProgram, w: np.ndarray, options: Mapping[str, object] | None = None, progress: bool | None = None
 ) -> Solution:
-    """Solve a transcription from the guess w; Ctrl-C stops after the current iteration and keeps the best iterate."""
+    """Solve a program from the guess w; Ctrl-C stops after the current iteration and keeps the best iterate."""
     chosen, t_start = ipopt_options(options), time.perf_counter()
-    program = transcription.program(w) if program is None else program
+    program = bounded.scaled(w)
     scale = program.scale
-    lower = np.where(transcription.lower <= -INFINITE_BOUND, -np.inf, transcription.lower / scale)
-    upper = np.where(transcription.upper >= INFINITE_BOUND, np.inf, transcription.upper / scale)
-    title = f"optimal control ({transcription.problem.scheme.name}, {transcription.size:,} variables)"
-    with Interrupt() as interrupt, Progress(title, int(chosen["max_iter"]), progress, "iterations") as bar:
+    lower = np.where(bounded.lower <= -INFINITE_BOUND, -np.inf, bounded.lower / scale)
+    upper = np.where(bounded.upper >= INFINITE_BOUND, np.inf, bounded.upper / scale)
+    with Interrupt() as interrupt, Progress(bounded.title, int(chosen["max_iter"]), progress, "iterations") as bar:
         interrupt.install()
         monitor = _Monitor(program, lower, upper, interrupt, bar)
         try:
@@ -145,13 +139,13 @@ def solve(
     if status != "Solve_Succeeded" and monitor.best is not None:
         x = monitor.best
     variables = x * scale
-    values, cost = transcription.evaluate(variables)
+    values, cost = bounded.evaluate(variables)
     violations = constraint_violations(values, program.lower, program.upper)
     converged = status == "Solve_Succeeded" and float(violations.max(initial=0.0)) <= MAX_VIOLATION
     statistics = {
         "status": status,
         "iterations": int(stats["iter_count"]),
-        "variables": transcription.size,
+        "variables": bounded.size,
         "constraints": program.n_constraints,
         "jacobian_nonzeros": program.jacobian_sparsity.nnz(),
         "hessian_nonzeros": program.hessian_sparsity.nnz(),
@@ -162,6 +156,24 @@ def solve(
     }
     duals = np.array(returned["lam_g"]).ravel() / program.cost_scale
     return Solution(variables, cost, duals, converged, status, violations, statistics)
+
+
+def interrupted(bounded: BoundedProgram, w: np.ndarray) -> Solution:
+    """Return the guess w as the solution of a search that was interrupted before its first iteration."""
+    program = bounded.scaled(w)
+    values, cost = bounded.evaluate(w)
+    violations = constraint_violations(values, program.lower, program.upper)
+    statistics = {
+        "status": "Interrupted",
+        "iterations": 0,
+        "variables": bounded.size,
+        "constraints": program.n_constraints,
+        "violation": float(violations.max(initial=0.0)),
+        "setup_s": 0.0,
+        "solve_s": 0.0,
+        "history": np.zeros((0, 2)),
+    }
+    return Solution(w, cost, np.zeros(program.n_constraints), False, "Interrupted", violations, statistics)
 
 
 def _last_line(error: Exception) -> str:

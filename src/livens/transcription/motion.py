@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -13,9 +12,7 @@ from numpy.typing import ArrayLike
 
 from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.base import Model
-from livens.results.record import RunInfo, RunRecord, Statistics, Summary
 from livens.results.result import Result
-from livens.run.plan import Plan
 from livens.transcription.compiled_replay import CompiledMap
 from livens.transcription.ipopt_solver import Solution
 from livens.transcription.motion_points import MotionPoint, quantity
@@ -25,31 +22,7 @@ from livens.types import ModelFunction
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Smallest reference magnitude of a state entry relative to the largest entry, in relative defects.
-_MIN_SCALE = 1e-3
-#: Local error of a step, relative to the range of the motion, above which the summary contains a warning.
-_LARGE_STEP_ERROR = 1e-2
-#: Unaccounted energy relative to the range of the energy above which the summary contains a warning.
-_LARGE_IMBALANCE = 1e-2
-
-
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """Motion computed by the compiled simulator with the inputs of an optimal motion.
-
-    Parameters
-    ----------
-    result : Result
-        Simulated run with the inputs as parameters of the steps.
-    defect : float
-        Largest difference to the motion of the optimiser, relative to the magnitude of each state entry.
-    one_step_defect : float
-        The same for single steps, each from a node of the optimiser.
-    """
-
-    result: Result
-    defect: float
-    one_step_defect: float
+    from livens.transcription.motion_replay import Replay
 
 
 @explain_call_errors
@@ -316,13 +289,9 @@ class OptimalMotion:
         list of (str, float)
             Names with time, and violations.
         """
-        labels: list[str] = []
-        for number, block in enumerate(self.transcription.blocks):
-            for step in range(block.count):
-                when = f" at t = {self.t[step + 1]:.4g}" if number == 0 else ""
-                labels += [f"{label}{when}" for label in block.functions.labels]
-        order = np.argsort(-self.solution.violations)[:count]
-        return [(labels[i], float(self.solution.violations[i])) for i in order if self.solution.violations[i] > 0]
+        from livens.transcription.diagnosis import worst_conditions
+
+        return worst_conditions(self, count)
 
     # -- simulation ---------------------------------------------------------------------------------------------------
     def replay(self) -> Replay:
@@ -333,19 +302,9 @@ class OptimalMotion:
         Replay
             Simulated run, and its difference to the motion.
         """
-        unknowns, states = self.solution.w[self.transcription.unknown_index], self.states
-        active = self.transcription.stage.active
-        magnitudes = np.abs(states[:, active]).max(axis=0)
-        scale = np.maximum(magnitudes, max(_MIN_SCALE * magnitudes.max(initial=0.0), 1e-300))
-        rows, one_step = [states[0]], 0.0
-        for i, h in enumerate(self.h):
-            step = self.t[i], h, self.parameter_rows[i], unknowns[i]
-            rows.append(self._map(rows[-1], *step))
-            gap = np.abs(self._map(states[i], *step) - states[i + 1])[active] / scale
-            one_step = max(one_step, float(gap.max(initial=0.0)))
-        simulated = np.array(rows)
-        defect = float((np.abs(simulated - states)[:, active] / scale).max(initial=0.0))
-        return Replay(self._as_result(simulated), defect, one_step)
+        from livens.transcription.motion_replay import replay
+
+        return replay(self, self._map)
 
     def to_result(self) -> Result:
         """Return the motion as a result, for plots, animations and reports.
@@ -355,45 +314,9 @@ class OptimalMotion:
         Result
             Rows of the motion, with the inputs as parameters that change from step to step.
         """
-        return self._as_result(self.states)
+        from livens.transcription.motion_replay import as_result
 
-    def _as_result(self, states: np.ndarray) -> Result:
-        problem, layout = self.transcription.problem, self.transcription.stage.layout
-        model = problem.model
-        arrays = {
-            "t": self.t,
-            "step_size": np.concatenate([[0.0], self.h]),
-            "newton_iterations": np.zeros(len(self.t), dtype=int),
-        }
-        for name in ("q", "v", "p", "x", "y", "supplied_energy", "dissipated_energy", "multipliers"):
-            if name in layout and name in model.layout:
-                arrays[name] = states[:, layout[name]][:, 0] if name.endswith("_energy") else states[:, layout[name]]
-        parameters = (*problem.inputs, *problem.free)
-        indices = [i for parameter in parameters for slice_indices in parameter.indices for i in slice_indices]
-        held = {"times": self.t[:-1], "indices": indices, "values": self.parameter_rows[:, indices], "first": problem.k}
-        plan = Plan(
-            model,
-            problem.scheme,
-            float(self.h.mean()),
-            self.t_end,
-            problem.t0,
-            parameters=problem.parameters,
-            tier="fused",
-        )
-        info = RunInfo(
-            scheme=problem.scheme.name, h=plan.h, t0=plan.t0, t_end=plan.t_end, every=1, coordinates=model.coordinates,
-            constraint_names=model.constraint_names, parameters=model.stored_parameters(problem.parameters, problem.k),
-            problem=problem.problem.name if problem.problem else None, stored=tuple(arrays), bodies=model.bodies,
-            dropped=self.transcription.stage.removed, algebraic=model.algebraic_names,
-            scene=lambda: model.scene_for(problem.k).to_json(),  # type: ignore[arg-type]  # evaluated on first access
-        )  # fmt: skip
-        summary = Summary(model.monitored_energy(problem.scheme.conserves))
-        record = RunRecord(
-            info, summary, Statistics(steps=len(self.h)), "complete", checkpoint={"inputs": held} if indices else {}
-        )
-        result = Result(arrays, record, system=model)
-        result._scheme = problem.scheme
-        return result
+        return as_result(self, self.states)
 
     # -- accuracy -----------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -511,17 +434,9 @@ class OptimalMotion:
         str
             Several lines; `str` of the motion is the first line.
         """
-        lines = [str(self)]
-        if not self.converged:
-            return "\n".join([*lines, self.message])
-        error, imbalance = self.accuracy(), self.energy_imbalance()
-        lines.append(f"local error {error:.1e} of the range of the motion; energy imbalance {imbalance:.1e}")
-        if error > _LARGE_STEP_ERROR or imbalance > _LARGE_IMBALANCE:
-            lines.append(
-                "warning: the inputs exploit errors of the steps; use more steps (motion.refined), or a scheme with an "
-                "exact energy balance such as livens-em"
-            )
-        return "\n".join(lines)
+        from livens.transcription.diagnosis import summary
+
+        return summary(self)
 
     def __str__(self) -> str:
         s = self.statistics

@@ -1,13 +1,10 @@
-"""Robust starts of the search: random initial guesses, and relaxation of the input bounds."""
+"""Random initial guesses of a multi-start."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from livens.transcription.nlp_blocks import INFINITE_BOUND
-from livens.transcription.step_inputs import DecisionParameter
 from livens.transcription.transcription import Transcription
 
 #: Number of sine functions of a random path.
@@ -46,15 +43,3 @@ def _random_waves(generator: np.random.Generator, tau: np.ndarray, count: int) -
     numbers = np.arange(1, _N_SINES + 1)
     coefficients = generator.standard_normal((_N_SINES, count)) / numbers[:, None]
     return np.asarray(np.sin(np.pi * tau[:, None] * numbers[None, :]) @ coefficients)
-
-
-def relaxed_inputs(inputs: Sequence[DecisionParameter], factor: float) -> list[DecisionParameter]:
-    """Return inputs with bounds widened by a factor about their middle; open sides stay open."""
-    relaxed = []
-    for parameter in inputs:
-        is_open = (parameter.lower <= -INFINITE_BOUND) | (parameter.upper >= INFINITE_BOUND)
-        middle, half = (parameter.lower + parameter.upper) / 2, (parameter.upper - parameter.lower) / 2
-        lower = np.where(is_open, parameter.lower, middle - factor * half)
-        upper = np.where(is_open, parameter.upper, middle + factor * half)
-        relaxed.append(DecisionParameter(parameter.name, parameter.entry, lower, upper))
-    return relaxed

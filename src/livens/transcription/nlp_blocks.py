@@ -131,6 +131,43 @@ class BlockProgram:
         return ca.nlpsol("livens", "ipopt", problem, {**self.derivatives, **options})
 
 
+@dataclass(frozen=True, eq=False)
+class BoundedProgram:
+    """Blocks with bounds of the variables: a nonlinear program without the model, which other processes can receive."""
+
+    title: str  # of the progress bar
+    blocks: tuple[Block, ...]
+    input_index: np.ndarray  # variables that are inputs, (..., n_inputs)
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return len(self.lower)
+
+    def evaluate(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return all constraints and the cost at the variables w."""
+        evaluated = [block.evaluate(w) for block in self.blocks]
+        return np.concatenate([values.ravel() for values, _ in evaluated]), sum(cost for _, cost in evaluated)
+
+    def scaled(self, w: np.ndarray) -> BlockProgram:
+        """Return the program, scaled for a guess w: inputs by their bounds, the cost by its size."""
+        scale = np.ones(self.size)
+        if self.input_index.size:
+            first = self.input_index.reshape(-1, self.input_index.shape[-1])[0]
+            lower, upper = self.lower[first], self.upper[first]
+            bounded = (lower > -INFINITE_BOUND) & (upper < INFINITE_BOUND)
+            sizes = np.where(bounded, np.maximum(np.abs(lower), np.abs(upper)), 1.0)
+            scale[self.input_index] = np.array([power_of_two(size) for size in sizes])
+        cost = abs(self.evaluate(w)[1])
+        return BlockProgram(self.size, self.blocks, scale, 1.0 / power_of_two(cost))
+
+
+def power_of_two(size: float) -> float:
+    """Return a power of two near a size: scaling by it does not round; 1 for zero and infinite sizes."""
+    return float(2.0 ** np.round(np.log2(size))) if np.isfinite(size) and size > 0 else 1.0
+
+
 def _triplets(matrix: ca.SX) -> tuple[np.ndarray, np.ndarray]:
     """Return row and column indices of the nonzeros, in CasADi's column-major order."""
     rows, columns = matrix.sparsity().get_triplet()

@@ -58,7 +58,7 @@ def refined(motion: OptimalMotion, tolerance: float, max_steps: int, max_rounds:
             break
         fractions = np.repeat(motion.transcription.fractions / parts, parts)
         transcription = Transcription(stage, fractions / fractions.sum())
-        solution = solve(transcription, initial_guess(transcription, motion), motion.ipopt, motion.progress)
+        solution = solve(transcription.program, initial_guess(transcription, motion), motion.ipopt, motion.progress)
         motion = type(motion)(transcription, solution, motion.ipopt, motion.progress)
         if not motion.converged:
             break

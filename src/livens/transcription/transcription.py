@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Sequence
 
 import numpy as np
 
 from livens.errors import InputError
 from livens.transcription.control_problem import ControlProblem
-from livens.transcription.nlp_blocks import INFINITE_BOUND, Block, BlockProgram
+from livens.transcription.nlp_blocks import INFINITE_BOUND, Block, BoundedProgram
 from livens.transcription.stage import StageModel
 from livens.transcription.step_inputs import DecisionParameter
 
@@ -82,7 +82,9 @@ class Transcription:
     def _set_bounds(self) -> None:
         problem, stage = self.problem, self.stage
         self.lower, self.upper = np.full(self.size, -INFINITE_BOUND), np.full(self.size, INFINITE_BOUND)
-        self.set_input_bounds(problem.inputs)
+        if problem.inputs:
+            self.lower[self.value_index] = np.concatenate([parameter.lower for parameter in problem.inputs])
+            self.upper[self.value_index] = np.concatenate([parameter.upper for parameter in problem.inputs])
         self.lower[self.duration_index], self.upper[self.duration_index] = problem.duration
         if problem.free:
             self.lower[self.free_index] = np.concatenate([parameter.lower for parameter in problem.free])
@@ -104,12 +106,6 @@ class Transcription:
         if stage.has_node_velocity:
             multipliers = self.node_index[0, n_active + len(problem.model.coordinates) :]
             self._fix(multipliers, np.zeros(multipliers.size))
-
-    def set_input_bounds(self, inputs: Sequence[DecisionParameter]) -> None:
-        """Set the bounds of the inputs."""
-        if inputs:
-            self.lower[self.value_index] = np.concatenate([parameter.lower for parameter in inputs])
-            self.upper[self.value_index] = np.concatenate([parameter.upper for parameter in inputs])
 
     def _fix(self, index: np.ndarray, values: np.ndarray) -> None:
         self.lower[index] = self.upper[index] = values
@@ -143,21 +139,27 @@ class Transcription:
         )
         return [steps, ends]
 
-    def evaluate(self, w: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return all constraints and the cost at the variables w."""
-        evaluated = [block.evaluate(w) for block in self.blocks]
-        return np.concatenate([values.ravel() for values, _ in evaluated]), sum(cost for _, cost in evaluated)
+    @property
+    def program(self) -> BoundedProgram:
+        """Nonlinear program with the given bounds."""
+        title = f"optimal control ({self.problem.scheme.name}, {self.size:,} variables)"
+        return BoundedProgram(title, tuple(self.blocks), self.value_index, self.lower, self.upper)
 
-    def program(self, w: np.ndarray) -> BlockProgram:
-        """Return the program, scaled for a guess w: inputs by their bounds, the cost by its size."""
-        scale = np.ones(self.size)
-        if self.stage.n_inputs:
-            lower, upper = self.lower[self.value_index[0, 0]], self.upper[self.value_index[0, 0]]
-            bounded = (lower > -INFINITE_BOUND) & (upper < INFINITE_BOUND)
-            sizes = np.where(bounded, np.maximum(np.abs(lower), np.abs(upper)), 1.0)
-            scale[self.value_index] = np.array([power_of_two(size) for size in sizes])
-        cost = abs(self.evaluate(w)[1])
-        return BlockProgram(self.size, self.blocks, scale, 1.0 / power_of_two(cost))
+    def relaxed_program(self, input_factor: float, time_factor: float) -> BoundedProgram:
+        """Return the program with other bounds, for a homotopy.
+
+        Bounds of inputs are widened by a factor about their middle; open sides stay open. A fixed duration is
+        multiplied by a factor; of a free duration, the longest duration is.
+        """
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for side, sign in ((lower, -1.0), (upper, 1.0)):
+            bounds = [_relaxed_bound(parameter, sign, input_factor) for parameter in self.problem.inputs]
+            side[self.value_index] = np.concatenate([np.zeros(0), *bounds])
+        shortest, longest = self.problem.duration
+        last = time_factor * longest
+        first = min(shortest, last) if self.problem.has_free_duration else last
+        lower[self.duration_index], upper[self.duration_index] = first, last
+        return dataclasses.replace(self.program, lower=lower, upper=upper)
 
     # -- variables of a solution --------------------------------------------------------------------------------------
     def inputs_of(self, w: np.ndarray) -> np.ndarray:
@@ -194,6 +196,9 @@ class Transcription:
         return np.hstack([k, times, values.reshape(self.n_steps, -1)])
 
 
-def power_of_two(size: float) -> float:
-    """Return a power of two near a size: scaling by it does not round; 1 for zero and infinite sizes."""
-    return float(2.0 ** np.round(np.log2(size))) if np.isfinite(size) and size > 0 else 1.0
+def _relaxed_bound(parameter: DecisionParameter, sign: float, factor: float) -> np.ndarray:
+    """Return the lower (sign -1) or upper (sign 1) bound of an input, moved by a factor away from the middle."""
+    is_open = (parameter.lower <= -INFINITE_BOUND) | (parameter.upper >= INFINITE_BOUND)
+    middle, half = (parameter.lower + parameter.upper) / 2, (parameter.upper - parameter.lower) / 2
+    bound = parameter.lower if sign < 0 else parameter.upper
+    return np.where(is_open, bound, middle + sign * factor * half)

@@ -10,6 +10,7 @@ import pytest
 import livens as lv
 from livens import math as m
 from livens.analysis import conservation
+from livens.analysis.passivity import passivity
 from livens.analysis.round_off import round_off
 from livens.analysis.trend import Trend
 from livens.engine.observables.drift_monitor import accumulate_rows, accumulate_states
@@ -315,3 +316,56 @@ def test_increments_above_round_off_are_not_added_up_like_roundings():
         20_000
     )  # as much as roundings may add up to
     assert step.verdict == "not conserved" and "round-off" not in energy.verdict
+
+
+# -- terms that cancel ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("speed", [1.0, 0.999999999999])
+def test_deviations_of_an_indefinite_energy_are_relative_to_its_terms(speed):
+    """T = (vx^2 - vy^2)/2 of nearly equal speeds: T + V is round-off of its terms, and so is its deviation."""
+    system = lv.System("x y", mass=lambda q: [[1.0, 0.0], [0.0, -1.0]], potential=lambda q: (q[0] ** 2 - q[1] ** 2) / 2)
+    run = lv.simulate(system, q0=[0.3, 0.3], v0=[1.0, speed], h=0.01, t_end=20.0)
+    for row in conservation.conservation_rows(run):
+        assert row.verdict == conservation.AS_GUARANTEED and row.deviation < 1e-12, row
+
+
+# -- passivity --------------------------------------------------------------------------------------------------------
+def test_passivity_is_checked_along_the_run():
+    """R is positive at all random states of the construction and at the start, and negative for |q| > 3."""
+    model = lv.PortHamiltonian(
+        "q p",
+        H=lambda x: (x[0] ** 2 + x[1] ** 2) / 2,
+        J=[[0, 1], [-1, 0]],
+        R=lambda x: [[0, 0], [0, 0.02 * (9 - x[0] ** 2)]],
+    )
+    for p, passive in ((1.0, True), (5.0, False)):
+        run = lv.simulate(model, x0=[0.0, p], scheme="gauss-2", h=0.01, t_end=2.0)
+        assert bool(np.abs(run.x[:, 0]).max() < 3) is passive
+        verdict = passivity(run)
+        assert verdict.passive is passive and verdict.n_states == 201
+        assert str(verdict) in run.report(accuracy=False).lines
+        assert conservation.as_object(run, accuracy=False)["passive"] is passive
+    assert "NOT PASSIVE: R is not positive semidefinite: R[1, 1] is -" in str(run.report(accuracy=False))
+    assert passivity(lv.simulate(OSCILLATOR, q0=[1.0], v0=[0.0], h=0.1, t_end=1.0)) is None
+
+
+# -- momenta of a body at rest ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", ["lie-em", "livens-em"])
+def test_the_drift_of_a_momentum_at_round_off_level_is_not_relative_to_it(scheme):
+    """A satellite turns about its centre of mass: its linear momentum of 1e-14 consists of roundings."""
+    mb = lv.Multibody(gravity=[0, 0, 0])
+    bus = mb.box("bus", at=[0, 0, 0], size=[0.5, 0.4, 0.3], mass=100.0)
+    wheel = mb.cylinder("wheel", at=[0.15, 0, 0], axis="x", radius=0.1, length=0.1, mass=5.0)
+    spin = mb.revolute("spin", bus, wheel, at=[0.15, 0, 0], axis="x")
+    mb.initial(spin, rate=300.0)
+    mb.initial(bus, omega=[0.01, 0.02, 0.03])
+    run = mb.simulate(t_end=1.0, h=0.01, scheme=scheme, tier="fused")
+    assert run.summary.momentum_drift["linear_momentum"] < 1e-12, run.summary
+    assert run.summary.momentum_drift["angular_momentum"] < 1e-10
+
+
+def test_the_drift_of_a_small_momentum_is_relative_to_it():
+    """A momentum of 1e-6 of the largest one with the same kinetic energy is no round-off."""
+    maxima = np.array([0.0, 0.0, 0.5, 0.0, 0.0, 1e-9, 1e-6, 1e-17, 1e-16])
+    summary = summary_from_maxima("total_energy", ("a", "b"), 1.0, 1.0, maxima, lambda kinetic: {"a": 1.0, "b": 1.0})
+    assert summary.momentum_drift == pytest.approx({"a": 1e-3, "b": 1e-17})
+    assert maxima[-1] == 1e-16

@@ -128,3 +128,20 @@ def test_fronts_of_all_rounds_look_alike():
     assert order.levels >= 6
     assert max(len(found) for found in rounds.values()) >= 2  # odd and even rounds
     assert max(made.n_contributions for made in order.classes) <= 6
+
+
+@pytest.mark.parametrize("offset", ["0 0 0", "0.1 0 0"])
+def test_coaxial_hinges_at_rest_are_solved_by_the_compiled_loop(tmp_path, offset):
+    """Terms of redundant constraints vanish at rest, and with them their round-off bounds."""
+    inertial = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    links = "".join(f'<link name="l{i}"><inertial>{inertial}</inertial></link>' for i in range(6))
+    joints = "".join(
+        f'<joint name="j{i}" type="continuous"><origin xyz="{offset}"/><parent link="l{i}"/><child link="l{i + 1}"/>'
+        '<axis xyz="0 0 1"/></joint>'
+        for i in range(5)
+    )
+    file = tmp_path / "coaxial.urdf"
+    file.write_text(f'<robot name="coaxial">{links}{joints}</robot>')
+    run = lv.Multibody.from_urdf(file).simulate(t_end=0.1, h=0.01, tier="assembled")
+    assert run.statistics.reference_steps == 0
+    assert np.abs(run.q - run.q[0]).max() < 1e-15 and run.summary.max_constraint < 1e-15

@@ -4,7 +4,12 @@ import base64
 import http.client
 import json
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -321,10 +326,10 @@ def test_robots_and_meshes_outside_of_the_folder_are_not_read(folder):
     for name, robot in (("a", "../secret.urdf"), ("b", str(outside))):
         (folder / f"{name}.yaml").write_text(text.format(robot=robot))
         with pytest.raises(lv.InputError, match="outside of the folder"):
-            RunRequest.parse({"file": f"{name}.yaml"}, folder)
+            RunRequest.parse({"file": f"{name}.yaml"}, folder).plans(folder)
     (folder / "inside.urdf").write_text(ROBOT)
     (folder / "c.yaml").write_text(text.format(robot="inside.urdf"))
-    assert RunRequest.parse({"file": "c.yaml"}, folder).file == "c.yaml"
+    assert len(RunRequest.parse({"file": "c.yaml"}, folder).plans(folder)) == 1
     with readable_files_within(folder), pytest.raises(lv.InputError, match="outside of the folder"):
         MeshFiles(folder).mesh("file:///etc/hostname")
 
@@ -332,3 +337,29 @@ def test_robots_and_meshes_outside_of_the_folder_are_not_read(folder):
 def test_deep_json_and_lone_surrogates_are_bad_requests(lab):
     for body in ("[" * 5000 + "]" * 5000, '{"problem": "\\ud800"}'):
         assert request(lab, "/api/runs", "POST", body)[0] == 400
+
+
+def test_models_of_scenario_files_are_built_in_the_worker_process(folder, monkeypatch):
+    """The worker can be killed, a thread of the server cannot."""
+    monkeypatch.setattr(RunRequest, "plans", lambda self, folder: pytest.fail("the server builds a model"))
+    assert RunRequest.parse({"file": "own.yaml"}, folder).file == "own.yaml"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP on this platform")
+def test_a_closed_terminal_leaves_no_files(folder, tmp_path):
+    """SIGHUP ends the lab as Ctrl-C does: its temporary folder is removed."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    code = "from pathlib import Path; from livens.lab.server import Lab; Lab(Path.cwd()).serve()"
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    lab = subprocess.Popen([sys.executable, "-c", code], cwd=folder, env=environment)
+    try:
+        while not list(temporary.glob("livens-lab-*")):
+            assert lab.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)  # uvicorn serves after the start of the job queue
+        lab.send_signal(signal.SIGHUP)
+        lab.wait(timeout=120)
+    finally:
+        lab.kill()
+    assert not list(temporary.glob("livens-lab-*"))

@@ -71,6 +71,7 @@ GOOD = {
     "torsion_spring": lambda w: (("new", w.axles[0]), dict(stiffness=1.0, rest_angle=0.1)),
     "torsion_damper": lambda w: (("new", w.axles[0]), dict(damping=1.0)),
     "motor": lambda w: ((w.axles[0],), dict(torque=1.0, name="new")),
+    "input": lambda w: (("new",), dict(value=1.0)),
     "drive": lambda w: ((w.axles[0],), dict(angle=1.0, name="new")),
     "pd": lambda w: (
         (w.axles[0],),
@@ -88,7 +89,6 @@ GOOD = {
     "friction": lambda w: (("new", w.axles[0]), dict(torque=1.0, static=2.0, stribeck=0.2, rate_tolerance=0.01)),
     "bushing": lambda w: (("new", w.a, w.b), dict(stiffness=[1.0] * 6, damping=[1.0] * 6, at=[0.5, 0, 1])),
     "cable": lambda w: (("new", w.a, [0.5, 0, 2], w.tip), dict(stiffness=10.0, free_length=1.0, damping=1.0)),
-    "input": lambda w: (("new",), dict(value=1.0)),
     "wrench": lambda w: (("new", w.a), dict(force=[1.0, 0, 0], torque=[0, 0, 1.0], at=[0.1, 0, 1])),
     "observe": lambda w: (("new", lambda q, v: q[0]), {}),
     "sensor": lambda w: (("new", w.tip), dict(relative_to=w.a)),

@@ -330,14 +330,14 @@ def test_rows_go_to_the_file_when_they_fill_a_room(monkeypatch):
     np.testing.assert_array_equal(kept.rows_in_memory()["q"][:, 0], [22.0, 23.0, 24.0])
 
 
-@pytest.mark.parametrize("stored", ["scalar", "single precision"])
+@pytest.mark.parametrize("stored", ["scalar", "single precision", "contiguous"])
 def test_variables_of_another_shape_or_type_are_refused_with_a_message(tmp_path, stored):
     path = tmp_path / "run.h5"
     lv.simulate(lv.problems.load("simple-pendulum"), h=0.01, t_end=0.1, out=path)
     with h5py.File(path, "a") as file:
         q = file["q"][:]
         del file["q"]
-        file["q"] = 1.0 if stored == "scalar" else q.astype("f4")
+        file["q"] = {"scalar": 1.0, "single precision": q.astype("f4"), "contiguous": q}[stored]
     for read in (lv.load, lambda file: lv.resume(file, t_end=0.2)):
         with pytest.raises(lv.LivensError, match="'q'"):
             read(path)

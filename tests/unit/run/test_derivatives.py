@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.port_hamiltonian import examples
+from livens.models.port_hamiltonian import examples
 from livens.run.derivatives import tape
 
 

@@ -362,6 +362,23 @@ def test_limits_are_as_documented():
     text = DOCUMENT.read_text(encoding="utf-8")
     assert (reader.MAX_BYTES, reader.MAX_VALUES, reader.MAX_DEPTH) == (100_000, 10_000, 8)
     assert (tokens.MAX_LENGTH, grammar.MAX_DEPTH, evaluate.MAX_EXPONENT) == (10_000, 100, 1000)
+    assert evaluate.MAX_PRODUCTS == 1000
     limits = " ".join(text.split("## Limits")[1].split())
-    for words in ("100 kB", "10 000 values", "8 levels", "1000 names", "10 000 characters", "100 levels", "up to 1000"):
+    for words in (
+        "100 kB",
+        "10 000 values",
+        "8 levels",
+        "1000 names",
+        "10 000 characters",
+        "100 levels",
+        "up to 1000",
+        "1000 products",
+    ):
         assert words in limits
+
+
+def test_a_product_of_thousands_of_factors_is_refused():
+    """Derivatives of products take most of the time of compilation."""
+    text = "system:\n  coordinates: x\n  kinetic: v_x**2/2\n  potential: {}\ninitial: {{x: 1}}\nh: 1\nt_end: 2\n"
+    with pytest.raises(InputError, match="at most 1000 products"):
+        lv.scenario.parse(text.format("*".join(["x"] * 3000))).problem()

@@ -10,6 +10,7 @@ import livens as lv
 from livens import math as m
 from livens.run.progress import Progress
 from livens.transcription.control_problem import control_problem, mesh_fractions
+from livens.transcription.energy_guess import _FeedbackModel
 from livens.transcription.guess import initial_guess
 from livens.transcription.stage import StageModel
 from livens.transcription.transcription import Transcription
@@ -29,7 +30,7 @@ def test_derivatives_of_the_program():
     transcription = Transcription(StageModel(parsed), mesh_fractions(4, [1, 2, 1, 3]))
     w = initial_guess(transcription, None)
     w = w + 0.1 * np.random.default_rng(1).standard_normal(w.size)
-    program = transcription.program(w)
+    program = transcription.program.scaled(w)
     x, f, g = program._x, program._f, program._g
     lam = np.random.default_rng(2).standard_normal(program.n_constraints)
     scaled = w / program.scale
@@ -110,6 +111,90 @@ def test_several_starts():
     assert len(motion.alternatives) == 4
     assert motion.cost == min(costs)
     assert motion.cost <= 59.9480
+
+
+def test_several_starts_in_processes_have_the_same_solutions():
+    serial = lv.optimal_control(cart_pole(), steps=20, starts=3)
+    parallel = lv.optimal_control(cart_pole(), steps=20, starts=3, n_workers=2)
+    assert len(parallel.alternatives) == 3
+    for one, other in zip(serial.alternatives, parallel.alternatives, strict=True):
+        np.testing.assert_array_equal(one.solution.w, other.solution.w)
+    assert parallel.replay().defect < 1e-11
+
+
+def test_an_interrupted_multi_start_returns_the_guess(monkeypatch):
+    """Ctrl-C before the first solution: the guess is returned as a motion that did not converge."""
+
+    def interrupt(pool, tasks):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("livens.transcription.search.ProcessPool.map_unordered", interrupt)
+    motion = lv.optimal_control(cart_pole(), steps=10, starts=3, n_workers=2)
+    assert not motion.converged
+    assert "interrupted" in motion.message
+
+
+@pytest.mark.parametrize("t_end", [2.0, (1.0, 2.0)])
+def test_homotopy_in_the_end_time(t_end):
+    """Solved first with longer end times, the motion keeps the given end time and is an optimum."""
+    relaxed = lv.optimal_control(
+        cart_pole(), steps=20, t_end=t_end, relaxation={"t_end": (1.5, 1.2), "inputs": (2.0, 1.0)}
+    )
+    plain = lv.optimal_control(cart_pole(), steps=20, t_end=t_end, guess=relaxed)
+    assert relaxed.converged
+    assert relaxed.t_end == pytest.approx(2.0, abs=1e-6)
+    assert np.abs(relaxed.u).max() <= 20 * (1 + 1e-7)
+    assert plain.cost == pytest.approx(relaxed.cost, rel=1e-7)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("cart-pole-swing-up", 8.0), ("acrobot-swing-up", 6.0)])
+@pytest.mark.parametrize("scheme", ["livens-variational", "livens-em"])
+def test_energy_shaping_guess(name, bound, scheme):
+    """Swing-ups with tight bounds of the input converge from a simulation with energy-shaping control."""
+    problem = lv.problems.load(name, bound=bound)
+    motion = lv.optimal_control(problem, guess="energy", scheme=scheme, steps=40)
+    assert motion.converged
+    assert np.abs(motion.u).max() <= bound * (1 + 1e-7)
+    assert motion.replay().one_step_defect < 1e-10  # tolerance of the constraints
+
+
+@pytest.mark.parametrize("name", ["cart-pole-swing-up", "acrobot-swing-up"])
+def test_energy_shaping_raises_the_energy(name):
+    """The feedback law of the guess brings the energy from that of the start to that of the end."""
+    problem = lv.problems.load(name)
+    motion = lv.optimal_control(problem, steps=4, ipopt=dict(max_iter=0))
+    feedback = _FeedbackModel(motion.transcription.problem, problem.model)
+    target = motion.transcription.problem.end_values("q")
+    gap, direction = feedback.start(np.zeros(2), np.zeros(2), target, np.zeros(2))
+    energy = ca.Function("energy", [feedback._q, feedback._v, feedback._t, feedback._u], [feedback._energy])
+    step = feedback.step(0.01)
+    gaps = []
+    for frequency in (2.0, 4.0):
+        gains = [1 / gap, 1.1 / feedback.mobility, 0.2 * frequency, frequency**2]
+        state = np.concatenate([np.zeros(2), direction])
+        for i in range(1500):
+            state = np.array(step(state, 0.01 * i, np.concatenate([gains, target, np.zeros(2)]))[0]).ravel()
+            difference = energy(state[:2], state[2:], 0.0, 0.0) - energy(target, np.zeros(2), 0.0, 0.0)
+            gaps.append(abs(float(difference)) / gap)
+    assert gaps[0] > 0.9
+    assert min(gaps) < 0.05
+
+
+@pytest.mark.skipif(not ca.has_nlpsol("fatrop"), reason="CasADi without fatrop")
+@pytest.mark.parametrize("scheme", ["livens-variational", "livens-em", "gauss-3"])
+def test_fatrop_finds_the_optimum_and_the_duals_of_ipopt(scheme):
+    """The path condition on x is active, and the running cost depends on the nodes."""
+    problem, cost = cart_pole(), (lambda q, u: u @ u + 5 * q[0] ** 2)
+    options = dict(scheme=scheme, steps=20, minimise=cost, along={"x": (-0.1, 1.1)})
+    by_ipopt, by_fatrop = (lv.optimal_control(problem, solver=solver, **options) for solver in ("ipopt", "fatrop"))
+    assert by_ipopt.converged
+    assert by_fatrop.converged
+    assert np.abs(by_ipopt.duals["x"]).max() > 1e-3
+    assert by_fatrop.cost == pytest.approx(by_ipopt.cost, rel=1e-8)
+    np.testing.assert_allclose(by_fatrop.q, by_ipopt.q, atol=1e-6)
+    assert by_fatrop.replay().one_step_defect < 1e-10
+    for name, duals in by_ipopt.duals.items():
+        np.testing.assert_allclose(by_fatrop.duals[name], duals, atol=1e-5 * max(1.0, np.abs(duals).max()))
 
 
 def test_relaxed_bounds_lead_to_the_same_optimum():

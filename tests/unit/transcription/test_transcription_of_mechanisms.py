@@ -5,6 +5,7 @@ import pytest
 
 import livens as lv
 from livens.problems.five_bar import five_bar_mechanism
+from livens.problems.six_axis_arm import _LINKS
 
 
 @pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl"])
@@ -94,6 +95,22 @@ def test_pumped_swing_closes_in_the_mirror():
     assert motion["l"].max() <= 1.1 + 1e-8
 
 
+@pytest.mark.parametrize(("n", "amplitude"), [(20, 1.99320), (40, 1.99833), (80, 2.00131)])
+def test_pumped_swing_that_starts_at_a_turning_point(n, amplitude):
+    """The amplitude is an angle at rest; without this condition the turning point lies within a step.
+
+    The first angle is then larger by the error of a coarse mesh, 2.00173 for 40 steps. Reference: an earlier
+    implementation of the transcription with the same scheme.
+    """
+    problem = lv.problems.load("pumping-a-swing")
+    resting = lv.optimal_control(problem, steps=n, start={"v_th": 0.0})
+    moving = lv.optimal_control(problem, steps=n)
+    assert resting.q[0, 0] == pytest.approx(amplitude, abs=6e-6)
+    assert resting.v[0, 0] == pytest.approx(0.0, abs=1e-9)
+    assert moving.q[0, 0] > resting.q[0, 0]
+    assert abs(moving.v[0, 0]) > 1e-3
+
+
 def test_swing_in_redundant_coordinates_has_the_same_amplitude():
     """A massless length as coordinate with a constraint: periodicity is reduced to the degrees of freedom."""
     system = lv.System(
@@ -126,6 +143,41 @@ def test_arm_in_joint_angles():
     assert motion.converged
     assert motion.cost == pytest.approx(0.013642, rel=2e-3)  # gauss-2 with an input per stage
     assert motion.replay().one_step_defect < 1e-13
+
+
+@pytest.mark.slow
+def test_arm_in_frames_with_limits_of_angles_and_rates():
+    """With limits of angles and rates, the arm in frames converges from a tracked path; no joint skips angles."""
+    torques, target = (60.0, 200.0, 120.0, 15.0, 10.0, 2.0), (1.0, 0.8, -1.2, 0.6, 0.9, -0.5)
+    mechanisms = lv.Multibody(gravity=[0, 0, -9.81]), lv.Multibody(gravity=[0, 0, -9.81])
+    for mb, is_tracked in zip(mechanisms, (True, False), strict=True):
+        previous, height = None, 0.0
+        for i, (axis, length, mass) in enumerate(_LINKS, start=1):
+            link = mb.rod(f"link{i}", a=[0, 0, height], b=[0, 0, height + length], mass=mass, radius=0.05)
+            joint = mb.revolute(f"joint{i}", previous or mb.ground, link, at=link.a, axis=axis)
+            ratio = sum(data[2] for data in _LINKS[i - 1 :]) / _LINKS[0][2]
+            if is_tracked:
+                mb.pd(
+                    joint, kp=8000 * ratio, kd=400 * ratio, name=f"pd{i}",
+                    reference=lambda t, a=target[i - 1]: a * (3 * t**2 - 2 * t**3),
+                    reference_rate=lambda t, a=target[i - 1]: 6 * a * (t - t**2),
+                )  # fmt: skip
+            else:
+                mb.motor(joint, torque=lambda t, angle, rate, k: k.u, parameters=dict(u=0.0), name=f"motor{i}")
+            previous, height = link, height + length
+    run = mechanisms[0].simulate(t_end=1.0, h=0.01)
+    bounds = np.array(torques)
+    inputs = np.clip(np.column_stack([run[f"pd{i}.torque"] for i in range(1, 7)]), -bounds, bounds)
+    names = range(1, 7)
+    motion = lv.optimal_control(
+        mechanisms[1], inputs={f"motor{i}.u": (-torques[i - 1], torques[i - 1]) for i in names}, t_end=1.0, steps=20,
+        end={f"joint{i}.angle": target[i - 1] for i in names} | {f"joint{i}.rate": 0.0 for i in names},
+        along={f"joint{i}.angle": (-2.0, 2.0) for i in names} | {f"joint{i}.rate": (-4.0, 4.0) for i in names},
+        minimise=lambda u: sum((u[i] / torques[i]) ** 2 for i in range(6)), guess=dict(q=run.q, v=run.v, u=inputs),
+    )  # fmt: skip
+    assert motion.converged
+    assert motion.cost == pytest.approx(0.01178, rel=1e-3)  # an earlier implementation of the same transcription
+    assert all(np.abs(np.diff(motion[f"joint{i}.angle"])).max() < 0.25 for i in names)
 
 
 @pytest.mark.slow
@@ -194,3 +246,20 @@ def test_declared_inputs_of_a_mechanism():
     run = mb.simulate(t_end=1.0, h=0.1, inputs=motion.inputs)
     np.testing.assert_allclose(run.q, motion.q, atol=1e-10)
     assert run["hinge.angle"][-1] == pytest.approx(1.0)
+
+
+def test_inputs_of_a_motion_in_ensembles_and_gradients_are_refused():
+    """Ensembles and derivatives need constant parameters; both state so, and `livens.simulate` takes the inputs."""
+    problem = lv.problems.load("cart-pole-swing-up")
+    motion = lv.optimal_control(problem, steps=20)
+    step = lv.prepare(problem.model, scheme="livens-variational", h=0.1)
+    start = np.zeros(2), np.zeros(2)
+    with pytest.raises(lv.InputError, match=r"constant in time.*livens.simulate\(inputs="):
+        lv.ensemble(problem.model, *start, h=0.1, t_end=2.0, inputs=motion.inputs)
+    with pytest.raises(lv.InputError, match="inputs over time cannot be differentiated"):
+        lv.value_and_gradient(lambda q: q @ q)(step, *start, t_end=2.0, inputs=motion.inputs)
+    run = step.run(*start, t_end=2.0, inputs=motion.inputs)
+    np.testing.assert_allclose(run.q, motion.q, atol=1e-9)
+    for result in (run, motion.replay().result):
+        with pytest.raises(lv.InputError, match=r"inputs.* changed during the run"):
+            result.jvp("q0")

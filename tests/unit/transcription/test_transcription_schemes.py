@@ -40,6 +40,32 @@ def pendulum():
 SWING = dict(inputs={"u": None}, t_end=1.0, start=dict(q0=[0.0], v0=[0.0]), end=dict(q=[1.5], v=[0.0]))
 
 
+def compatible_schemes():
+    model = pendulum()
+    return [s.name for s in lv.schemes.all() if not (s.unmet_requirements(model) or s.fictive or s.selects_step_size)]
+
+
+@pytest.mark.parametrize("scheme", compatible_schemes())
+def test_replay_of_every_scheme_of_the_catalogue(scheme):
+    """Every scheme with fixed steps that can simulate the model is transcribed, and replayed by the simulator."""
+    motion = lv.optimal_control(
+        pendulum(), inputs={"u": None}, t_end=1.0, steps=6, scheme=scheme, start=dict(q0=[0.0], v0=[0.0]),
+        end=dict(q=[1.0], v=[0.0]),
+    )  # fmt: skip
+    replay = motion.replay()
+    assert motion.converged
+    assert max(replay.defect, replay.one_step_defect) < 1e-10  # tolerance of the constraints
+
+
+def test_all_other_schemes_are_refused():
+    accepted = compatible_schemes()
+    assert len(accepted) > 50
+    for scheme in lv.schemes.all():
+        if scheme.name not in accepted:
+            with pytest.raises(lv.InputError, match="scheme"):
+                lv.optimal_control(pendulum(), steps=6, scheme=scheme, **SWING)
+
+
 @pytest.fixture(scope="module")
 def reference_cost():
     return lv.optimal_control(pendulum(), steps=40, scheme="gauss-4", **SWING).cost

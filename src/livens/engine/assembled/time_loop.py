@@ -38,6 +38,7 @@ from livens.engine.newton.convergence import (
     newton_decision,
     stagnates,
 )
+from livens.engine.newton.iteration import within_rounding_of_all_equations
 from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 
@@ -193,6 +194,8 @@ def newton_solve(p: AssembledSystem, x: F64Array, z: F64Array, w: ChunkWorkspace
             stalls += iteration > 1
             update_bounds(p, x, z, w.c, dx, scale)
             norm = scaled_max_norm(p, w.r, scale)
+            if stalls > 1 and within_rounding_of_all_equations(w.r, scale, w.n_rows):
+                return CONVERGED
             if stalls > 1 and norm <= MAX_CURVATURE_RESIDUAL and _within_curvature_bound(p, x, z, w, dx, scale):
                 _residual(p, x, z, w.c, w.r, scale)  # restores the terms needed by the final state
                 return CONVERGED

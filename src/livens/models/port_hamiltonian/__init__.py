@@ -4,7 +4,7 @@
 
 `PortHamiltonian` is the model. `interconnect` couples two models by relations between their ports, `interconnect_all`
 any number by the names of the ports. `from_system` converts a mechanical system, `autonomous` makes time a state, and
-`check_initial_state` checks initial values. `livens.port_hamiltonian.examples` has example models.
+`check_initial_state` checks initial values. `livens.models.port_hamiltonian.examples` has example models.
 """
 
 from __future__ import annotations

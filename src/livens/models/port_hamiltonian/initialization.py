@@ -54,7 +54,7 @@ def check_initial_state(
 
     Examples
     --------
-    >>> from livens.port_hamiltonian import check_initial_state, examples
+    >>> from livens.models.port_hamiltonian import check_initial_state, examples
     >>> circuit, x0 = examples.circuit()
     >>> check_initial_state(circuit, [1.0, 4.0, 0.0, 0.0, 0.0])
     Traceback (most recent call last):

@@ -142,6 +142,20 @@ def check_at(
     return True
 
 
+def passivity_violation(
+    structure: PHStructure, states: Sequence[str], ports: Sequence[str], x: np.ndarray, t: float, k: np.ndarray
+) -> str | None:
+    """Return a message if the dissipation matrix W is not positive semidefinite at one point, else None."""
+    values = [np.array(value) for value in structure.conditions(x, t, k)]
+    w, tolerance = values[4], _tolerance(values[5])
+    if not np.isfinite(w).all():
+        return f"W is not finite at {_point_label(states, x, t)}"
+    if _psd_violation(w, tolerance, states, ports) is None:
+        return None
+    violation = _psd_violation(w, tolerance + np.array(structure.roundoff(x, t, k)[2]), states, ports)
+    return None if violation is None else f"{violation} at {_point_label(states, x, t)}"
+
+
 def _first_violation(
     residuals: list[np.ndarray], tolerances: list[np.ndarray], states: Sequence[str], ports: Sequence[str]
 ) -> str | None:

@@ -120,6 +120,8 @@ def _validate_dataset(data: h5py.h5o.ObjectID, name: str, size: int, content: st
             raise ValueError(f"'{name}' is not an array with one row per stored time")
         if isinstance(type_id, h5t.TypeFloatID) and width != 8:
             raise ValueError(f"'{name}' has numbers of {width} bytes, not doubles")
+        if layout != h5d.CHUNKED and name not in CONSTANT_VARIABLES:
+            raise ValueError(f"'{name}' is not stored in chunks: rows cannot be added, and it has no checksums")
     nominal, row = math.prod(shape) * width, math.prod(shape[1:]) * width
     if layout == h5d.CHUNKED and math.prod(creation.get_chunk()) * width > max(_MAX_CHUNK_BYTES, row):
         raise ValueError(f"'{name}' is stored in larger chunks than livens writes")

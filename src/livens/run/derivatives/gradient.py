@@ -154,9 +154,10 @@ class ValueAndGradient:
         t_end: float | None = None,
         t0: float | None = None,
         project: bool | None = None,
+        inputs: object = None,
     ) -> tuple[float, Gradient]:
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-        plan = make_plan(step, start, parameters=parameters, h=h, t_end=t_end, t0=t0, project=project)
+        plan = make_plan(step, start, parameters=parameters, h=h, t_end=t_end, t0=t0, project=project, inputs=inputs)
         return self._evaluate(plan)
 
     def _evaluate(self, plan: Plan) -> tuple[float, Gradient]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import explain_call_errors
+from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
@@ -46,6 +46,7 @@ def ensemble(
     force: bool = False,
     client: Any = None,
     progress: bool | None = None,
+    inputs: object = None,
 ) -> Ensemble:
     """Simulate many initial values or parameter sets at once.
 
@@ -91,6 +92,8 @@ def ensemble(
         are rescheduled.
     progress : bool, optional
         Show a progress bar if the run takes longer than two seconds. Default: on a terminal only.
+    inputs : None
+        Inputs over time are not available in ensembles, whose members have constant parameters; see `simulate`.
 
     Returns
     -------
@@ -117,6 +120,11 @@ def ensemble(
     >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
     ((3, 3, 1), [0.54, -0.416, -0.99])
     """
+    if inputs is not None:
+        raise InputError(
+            "an ensemble has parameters that are constant in time, so it has no inputs over time: simulate each member "
+            "with livens.simulate(inputs=...), with a step of livens.prepare"
+        )
     initial_values = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
     actual = model.model if isinstance(model, Problem) else model
     starts, values, count = parse_rows(actual, initial_values, parameters)

@@ -78,7 +78,12 @@ class RungeKutta(Scheme):
         if unmet:
             return unmet
         if "descriptor" in model.formulations:
-            if model.index > 2 and not self.tableau.stiffly_accurate:
+            if not model.is_ode and model.pencil.is_singular:
+                unmet.append(
+                    "a regular matrix pencil (E, F): at a fixed time the equations have no unique solution, and their "
+                    "index is not known; differentiate algebraic equations, and insert them into the others"
+                )
+            if (model.index or 0) > 2 and not self.tableau.stiffly_accurate:
                 unmet.append(
                     "equations of an index below 3 (it would be unstable on these; radau-iia-3 is not, or formulate "
                     "them with hidden constraints)"

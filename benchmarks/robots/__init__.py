@@ -1,0 +1,1 @@
+"""Benchmarks of robots: files of other projects, and control in the loop."""
