@@ -58,7 +58,7 @@ def optimal_control(
     relaxation: Sequence[float] | Mapping[str, Sequence[float]] = (),
     t0: float = 0.0,
     solver: str = "ipopt",
-    ipopt: Mapping[str, Any] | None = None,
+    ipopt: Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> OptimalMotion:
     """Solve an optimal control problem by direct transcription with the step equations of a scheme.

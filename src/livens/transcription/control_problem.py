@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -82,10 +81,10 @@ class ControlProblem:
         """Return the entries of ``q``, ``v`` or ``x`` that conditions at the end prescribe; NaN for other entries."""
         coordinates = self.model.coordinates
         values = np.full(len(coordinates), np.nan)
-        items: Any = self.end.get(name)
-        is_vector = items is not None and np.ndim(items) == 1
-        if name in coordinates and isinstance(items, tuple):  # bounds of a coordinate with this name
-            is_vector = False
+        requested = self.end.get(name)
+        items = np.asarray(requested, dtype=object)
+        # a tuple with the name of a coordinate is a pair of bounds
+        is_vector = items.ndim == 1 and not (name in coordinates and isinstance(requested, tuple))
         for i, coordinate in enumerate(coordinates):
             own_name = f"v_{coordinate}" if name == "v" else coordinate
             target = items[i] if is_vector and i < len(items) else self.end.get(own_name)

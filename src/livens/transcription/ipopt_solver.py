@@ -114,7 +114,7 @@ def ipopt_options(options: Mapping[str, object] | None) -> dict[str, Any]:
 
 
 def solve(
-    bounded: BoundedProgram, w: np.ndarray, options: Mapping[str, Any] | None = None, progress: bool | None = None
+    bounded: BoundedProgram, w: np.ndarray, options: Mapping[str, object] | None = None, progress: bool | None = None
 ) -> Solution:
     """Solve a program from the guess w; Ctrl-C stops after the current iteration and keeps the best iterate."""
     chosen, t_start = ipopt_options(options), time.perf_counter()
