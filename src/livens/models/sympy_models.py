@@ -18,9 +18,6 @@ from livens.models.first_order import FirstOrder
 from livens.types import ModelFunction
 
 if TYPE_CHECKING:
-    from sympy import Expr, Symbol
-    from sympy.physics.mechanics import KanesMethod, LagrangesMethod
-
     from livens.models.system import System
 
 #: Largest number of coordinates of systems whose equations are shown in notebooks: simplification takes long.
@@ -30,15 +27,15 @@ MAX_SHOWN_COORDINATES = 6
 @explain_call_errors
 def from_sympy(
     source: Any,
-    coordinates: Sequence[Expr] | None = None,
+    coordinates: Sequence[Any] | None = None,
     *,
-    constraints: Sequence[Expr] = (),
-    velocity_constraints: Sequence[Expr] = (),
-    forces: Sequence[Expr] | None = None,
-    dissipation: Expr | None = None,
-    parameters: Mapping[Symbol | str, float] | None = None,
-    specified: Mapping[Expr, ModelFunction] | None = None,
-    invariants: Mapping[str, Expr] | None = None,
+    constraints: Sequence[Any] = (),
+    velocity_constraints: Sequence[Any] = (),
+    forces: Sequence[Any] | None = None,
+    dissipation: Any = None,
+    parameters: Mapping[Any, float] | None = None,
+    specified: Mapping[Any, ModelFunction] | None = None,
+    invariants: Mapping[str, Any] | None = None,
 ) -> System | FirstOrder:
     """Return a model of SymPy as a model of livens.
 
@@ -124,7 +121,7 @@ def from_sympy(
     )
 
 
-def _time() -> Symbol:
+def _time() -> Any:
     return sympy_module().physics.mechanics.dynamicsymbols._t
 
 
@@ -152,11 +149,11 @@ class _SymbolValues:
 
     def __init__(
         self,
-        expressions: Sequence[Expr],
-        coordinates: Sequence[Expr],
-        rates: Sequence[Expr],
-        parameters: Mapping[Symbol | str, float] | None,
-        specified: Mapping[Expr, ModelFunction] | None,
+        expressions: Sequence[Any],
+        coordinates: Sequence[Any],
+        rates: Sequence[Any],
+        parameters: Mapping[Any, float] | None,
+        specified: Mapping[Any, ModelFunction] | None,
     ) -> None:
         sp = sympy_module()
         free = {s.name: s for e in expressions for s in sp.sympify(e).free_symbols if s != _time()}
@@ -174,14 +171,14 @@ class _SymbolValues:
 
 
 def _from_energies(
-    energies: Expr | Sequence[Expr],
-    coordinates: list[Expr],
-    constraints: Sequence[Expr],
-    velocity_constraints: Sequence[Expr],
-    forces: Sequence[Expr] | None,
-    dissipation: Expr | None,
-    parameters: Mapping[Symbol | str, float] | None,
-    specified: Mapping[Expr, ModelFunction] | None,
+    energies: Any,
+    coordinates: list[Any],
+    constraints: Sequence[Any],
+    velocity_constraints: Sequence[Any],
+    forces: Sequence[Any] | None,
+    dissipation: Any,
+    parameters: Mapping[Any, float] | None,
+    specified: Mapping[Any, ModelFunction] | None,
 ) -> System:
     from livens.models.system import System
 
@@ -217,14 +214,14 @@ def _from_energies(
     return System([_name(q) for q in coordinates], parameters=values.parameters, **functions)
 
 
-def _is_time_dependent(expression: Expr, coordinates: Sequence[Expr]) -> bool:
+def _is_time_dependent(expression: Any, coordinates: Sequence[Any]) -> bool:
     """Return True if an expression depends on time other than by the coordinates and their rates."""
     sp, t = sympy_module(), _time()
     rates = {sp.Derivative(q, t): sp.Dummy() for q in coordinates}
     return bool(expression.xreplace(rates).xreplace({q: sp.Dummy() for q in coordinates}).has(t))
 
 
-def _generalized_forces(method: LagrangesMethod) -> list[Expr]:
+def _generalized_forces(method: Any) -> list[Any]:
     """Return the generalized forces of the forces and torques of a LagrangesMethod."""
     sp, mechanics = sympy_module(), sympy_module().physics.mechanics
     forces = [sp.S.Zero] * len(method.q)
@@ -238,10 +235,10 @@ def _generalized_forces(method: LagrangesMethod) -> list[Expr]:
 
 
 def _from_kanes_method(
-    method: KanesMethod,
-    parameters: Mapping[Symbol | str, float] | None,
-    specified: Mapping[Expr, ModelFunction] | None,
-    invariants: Mapping[str, Expr] | None,
+    method: Any,
+    parameters: Mapping[Any, float] | None,
+    specified: Mapping[Any, ModelFunction] | None,
+    invariants: Mapping[str, Any] | None,
 ) -> FirstOrder:
     """Return ``M(x, t) x' = f(x, t)`` of coordinates and speeds; the equations of the method are formed already."""
     sp = sympy_module()
@@ -251,7 +248,7 @@ def _from_kanes_method(
     states = [*method.q, *method.u]
     values = _SymbolValues([*mass, *forcing, *watched.values()], states, (), parameters, specified)
 
-    def function(expressions: Sequence[Expr]) -> ModelFunction:
+    def function(expressions: Sequence[Any]) -> ModelFunction:
         return lambda x, t, k: from_sympy_expressions(expressions, values(x, (), t, k))
 
     n, mass_entries = len(states), function(list(mass))
@@ -281,21 +278,21 @@ class SympySystem:
         Generalized forces, one for each coordinate.
     """
 
-    coordinates: tuple[Expr, ...]
-    kinetic: Expr
-    potential: Expr
-    dissipation: Expr
-    constraints: tuple[Expr, ...]
-    forces: tuple[Expr, ...]
+    coordinates: tuple[Any, ...]
+    kinetic: Any
+    potential: Any
+    dissipation: Any
+    constraints: tuple[Any, ...]
+    forces: tuple[Any, ...]
 
     @functools.cached_property
-    def lagrangian(self) -> Expr:
+    def lagrangian(self) -> Any:
         """Lagrangian L = T - V, simplified."""
         sp = sympy_module()
         return sp.simplify(self.kinetic) - sp.simplify(self.potential)
 
     @functools.cached_property
-    def equations(self) -> tuple[Expr, ...]:
+    def equations(self) -> tuple[Any, ...]:
         """Equations of motion ``d/dt dL/dv - dL/dq = F - dR/dv - G^T lambda``, and constraints, simplified."""
         sp, t, L = sympy_module(), _time(), self.kinetic - self.potential
         multipliers = sp.symbols(f"lambda_1:{len(self.constraints) + 1}")
@@ -321,7 +318,7 @@ def to_sympy(system: System) -> SympySystem:
     if system.has_velocity_constraints:
         raise InputError("to_sympy: velocity-level constraints cannot be exported")
     q = [sp.physics.mechanics.dynamicsymbols(name) for name in system.coordinates]
-    parameters: list[Expr] = [sp.S.Zero] * system.parameter_count
+    parameters: list[Any] = [sp.S.Zero] * system.parameter_count
     for name, entry in system.parameter_table.entries.items():
         for part in entry.slices:
             size = part.stop - part.start
