@@ -57,7 +57,7 @@ def process(*arguments, cwd, env=None):
 
 def on_a_terminal(*arguments, cwd, patience=2.0, env=None):
     """The same as a process on a terminal of its own, which shows progress after `patience` seconds; all it wrote."""
-    program = f"import livens.run.progress as p; p._PATIENCE = {patience}; from livens.cli import main; main()"
+    program = f"import livens.run.progress as p; p._DELAY = {patience}; from livens.cli import main; main()"
     import livens
 
     source = str(Path(livens.__file__).parents[1])

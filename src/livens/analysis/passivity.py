@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from livens.errors import InputError
-from livens.models.port_hamiltonian.model import PortHamiltonian
-from livens.models.port_hamiltonian.structure import passivity_violation
 from livens.results.result import Result
 
 #: Largest number of states of a run at which a state-dependent W is checked.
@@ -58,11 +56,16 @@ def passivity(result: Result) -> Passivity | None:
     Passivity or None
         Number of checked states and the first violation.
     """
+    if "x" not in result.stored:
+        return None
+    from livens.models.port_hamiltonian.model import PortHamiltonian  # slow import, not needed for other models
+    from livens.models.port_hamiltonian.structure import passivity_violation
+
     try:
         model = result.system
     except InputError:  # file of a user-defined system
         return None
-    if not isinstance(model, PortHamiltonian) or "x" not in result.stored:
+    if not isinstance(model, PortHamiltonian):
         return None
     t, k = np.asarray(result.t), result.parameter_vector
     rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), _MAX_STATES)).astype(int))

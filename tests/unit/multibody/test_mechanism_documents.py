@@ -59,6 +59,7 @@ SHORT = [
     "howto/fmu",
     "howto/gymnasium",
     "howto/optimal-control",
+    "howto/query-a-robot",
     "howto/simulate-a-robot-fast",
     "howto/use-measured-data",
     "learn/optimal-control",

@@ -50,7 +50,9 @@ def test_names_consist_of_text(file, data):
 
 
 def test_what_is_in_order(file):
-    file["q"], file["newton_iterations"], file["coordinate"] = np.ones((4, 2)), np.arange(4), np.array([b"x", b"y"])
+    file.create_dataset("q", data=np.ones((4, 2)), chunks=(4, 2))
+    file.create_dataset("newton_iterations", data=np.arange(4), chunks=(4,))
+    file["coordinate"] = np.array([b"x", b"y"])
     file["checkpoint/z"] = np.ones(4)
     validate(file, SIZE)
     validate(file, SIZE, ["q", "checkpoint/z"])
@@ -67,11 +69,11 @@ def test_groups_are_groups_and_arrays_are_arrays(file):
 
 
 def test_nothing_is_larger_than_the_file(file):
-    file["q"] = np.ones(100)
+    file.create_dataset("q", data=np.ones(100), chunks=(100,))
     validate(file, 800)
     with pytest.raises(ValueError, match="claims to be larger than the file"):
         validate(file, 799)
-    file["p"] = np.ones(100)
+    file.create_dataset("p", data=np.ones(100), chunks=(100,))
     with pytest.raises(ValueError, match="claims to be larger than the file"):
         validate_all(file, 1599)
     validate_all(file, 1600)
