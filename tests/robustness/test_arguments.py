@@ -2,7 +2,6 @@
 
 import inspect
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -146,14 +145,6 @@ def functions():
 #: Arguments that are truth values, which anything has in Python.
 TRUTHS = {"progress", "force", "terminal", "increments", "equivariant", "find", "fixed_period", "expensive"}
 NAMES = [*functions(), "from_sympy"]
-
-
-@pytest.fixture(autouse=True)
-def clear_sympy_cache():
-    """Clear the cache of SymPy: odd values that equal its numbers would be returned instead of them later."""
-    yield
-    if "sympy" in sys.modules:
-        sys.modules["sympy"].core.cache.clear_cache()
 
 
 @pytest.mark.parametrize("name", NAMES)
