@@ -72,13 +72,6 @@ def of_contacts():
     return found | {"contact": (touch, dict(body_a=ball, body_b=mb.ground, stiffness=1.0))}
 
 
-def of_sympy():
-    sympy = pytest.importorskip("sympy.physics.mechanics")
-    x = sympy.dynamicsymbols("x")
-    v = x.diff(sympy.dynamicsymbols._t)
-    return lv.from_sympy, dict(source=(v**2 / 2, x**2 / 2), coordinates=[x])
-
-
 def functions():
     model, inertia = oscillator(), lv.bodies.Inertia(1.0, [1, 1, 1])
     prepared, run = lv.prepare(model, h=0.1), lv.simulate(model, [1.0], [0.0], h=0.1, t_end=0.3)
@@ -144,14 +137,14 @@ def functions():
 
 #: Arguments that are truth values, which anything has in Python.
 TRUTHS = {"progress", "force", "terminal", "increments", "equivariant", "find", "fixed_period", "expensive"}
-NAMES = [*functions(), "from_sympy"]
+NAMES = [*functions()]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_values_get_a_sentence(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lv.simulate(PENDULUM, t_end=0.01, out="run.h5")
-    function, good = of_sympy() if name == "from_sympy" else functions()[name]
+    function, good = functions()[name]
     raw = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in TRUTHS or parameter.kind is parameter.VAR_KEYWORD:
