@@ -39,7 +39,7 @@ def _system(result: Result) -> Any:
         if problem is None:
             raise InputError(
                 "the file does not hold the model, only its trajectory: "
-                "pass the system it was made with, lv.load(file, system=...)"
+                "pass the system it was made with, lv.load(file, system=...) or lv.resume(file, system=...)"
             )
         result._system = problem.model
     return result._system
