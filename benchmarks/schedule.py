@@ -10,6 +10,7 @@ import livens
 from benchmarks.ball_bearing import BallBearing
 from benchmarks.balls import Balls
 from benchmarks.beams import Beams
+from benchmarks.bridges import Environments, FmuSteps, SympyModels
 from benchmarks.case import Case, Log
 from benchmarks.core import single_core
 from benchmarks.ensembles import Ensembles
@@ -57,6 +58,9 @@ CASES: tuple[type[Case], ...] = (
         LongRun,
         Help,
         InitialValueProblems,
+        SympyModels,
+        Environments,
+        FmuSteps,
         Large,
         Beams,
         Series,

@@ -72,7 +72,15 @@ class LivensWarning(UserWarning):
 
 
 class WriteError(IntegrationError):
-    """Failure to write the result file, for example on a full disk; `result` contains the stored rows."""
+    """Failure to write the result file, for example on a full disk; `result` contains the stored rows.
+
+    Parameters
+    ----------
+    message : str
+        Text of the error.
+    result : Result, optional
+        Rows up to the failure.
+    """
 
 
 class Interrupted(KeyboardInterrupt):

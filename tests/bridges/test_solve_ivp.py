@@ -329,6 +329,8 @@ def test_a_path_that_raises_is_nan():
         (dict(first_step=-1), "`first_step` must be positive"),
         (dict(first_step=20), "`first_step` exceeds bounds"),
         (dict(atol=[1.0, 2.0]), "`atol` has wrong shape"),
+        (dict(rtol=np.nan), "`rtol` must not be NaN"),
+        (dict(atol=[np.nan]), "`atol` must not be NaN"),
         (dict(t_eval=[3.0]), "not within `t_span`"),
         (dict(t_eval=[0.5, 0.2]), "not properly sorted"),
         (dict(method="RK54"), "unknown scheme 'RK54'"),
@@ -338,6 +340,20 @@ def test_a_path_that_raises_is_nan():
 def test_bad_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
         lv.solve_ivp(**{**dict(fun=lambda t, y: -y, t_span=(0, 1), y0=[1.0]), **arguments})
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("metod", "did you mean 'method'"),
+        ("rtoll", "did you mean 'rtol'"),
+        ("jac_sparsty", "did you mean 'jac_sparsity'"),
+    ],
+)
+def test_mistyped_arguments_are_named(name, words):
+    with pytest.raises(TypeError, match=f"solve_ivp has no argument '{name}'.*{words}"):
+        lv.solve_ivp(lambda t, y: -y, (0, 1), [1.0], **{name: None})
+    lv.solve_ivp(lambda t, y: -y, (0, 1), [1.0], min_step=0.0, lband=0)
 
 
 # -- tracing of model functions ----------------------------------------------------------------------------------------

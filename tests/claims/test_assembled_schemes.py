@@ -18,7 +18,12 @@ from livens.run.plan import Plan
 NO_SUM = set("imex semi-explicit:0.5,0.5 semi-explicit:0.5,0.6 semi-explicit-2:0.5 taylor taylor:4 taylor:8".split())
 #: For planets alone, whose steps no tier solves.
 PLANETS = set("wisdom-holman wisdom-holman:10".split())
-ALL = [scheme.name for scheme in schemes.all() if "elements" in scheme.formulations and scheme.name not in PLANETS]
+#: Schemes with fixed steps; those with a step density are one graph, fused.
+ALL = [
+    scheme.name
+    for scheme in schemes.all()
+    if "elements" in scheme.formulations and scheme.name not in PLANETS and not scheme.fictive
+]
 #: Compositions are families without end; one of each recipe they can be made of, with steps backwards.
 COMPOSED = ["yoshida-4:livens-em", "suzuki-4:livens-midpoint", "triple-jump-4:rattle"]
 H, STEPS = 0.01, 12

@@ -54,6 +54,7 @@ FEATURES = {
             0.5 * ((1 + q[1] * q[1]) * v[0] * v[0] + 1.5 * v[1] * v[1]) + 0.3 * f.cos(q[0]) * v[0] * v[1]
         )
     ),
+    "M(q), diagonal": FREE | dict(kinetic=lambda q, v, f: 0.5 * ((1 + q[1] * q[1]) * v[0] * v[0] + 1.5 * v[1] * v[1])),
     "quartic in v": FREE | dict(kinetic=lambda q, v, f: plane(q, v, f) + 0.1 * v[0] ** 4),
     "V(t)": FREE | dict(potential=lambda q, t, f: well(q, t, f) * (1 + 0.4 * f.sin(3 * t))),
     "dissipation": FREE | dict(dissipation=lambda q, v, f: 0.1 * (v[0] ** 2 + v[1] ** 2) ** 2 * (1 + q[0] ** 2)),

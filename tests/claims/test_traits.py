@@ -23,10 +23,12 @@ NO_FORM = {
     "livens-em-nullspace": "the mass matrix of a unit quaternion is singular; the steps are those of livens-em",
     "lie-em": "angular momenta of bodies are part of the state beside (q, p)",
     "lie-ggl": "angular momenta of bodies are part of the state beside (q, p)",
+    "step-density:lie-em": "angular momenta of bodies are part of the state beside (q, p)",
     **dict.fromkeys(
         [f"nambu-{one}" for one in "m m-g mt mt-g mt-g:-1 mt-g:2 t t-g t-g:-1 t-g:2".split()],
         "the state of a Nambu system is no phase space",
     ),
+    "discrete-gradient-pair": "the state of a port-Hamiltonian system is no phase space",
     "sundman-doubled": "symplectic in the doubled phase space, which tests/claims/test_adaptive.py looks at",
 }
 
@@ -93,8 +95,12 @@ def measured(name):
             symplecticity.append(lv.study.symplecticity_defect(model, scheme, **given))
         equations.append(scheme.equations(model).to_single_graph())
     if scheme.formulations == ("nambu",):
-        equations, there_and_back = nambu_step(scheme)
-        reversibility.append(there_and_back)
+        equations, defect = nambu_step(scheme)
+        reversibility.append(defect)
+    if scheme.formulations == ("port-hamiltonian",):
+        swing = lv.PortHamiltonian("q p", H=lambda x: x[1] ** 2 - m.cos(x[0]), J=[[0, 1], [-1, 0]])
+        equations.append(scheme.equations(swing).to_single_graph())
+        reversibility.append(there_and_back(swing, scheme))
     if scheme.formulations == ("descriptor",):
         swing = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -m.sin(x[0])])
         equations.append(scheme.equations(swing).to_single_graph())
@@ -108,11 +114,11 @@ def measured(name):
         body = lv.problems.load("free-rigid-body")
         reversibility.append(lv.study.reversibility_defect(body.model, scheme, body.q0, body.v0, H))
         equations.append(scheme.equations(body.model).to_single_graph())
-    if name in ("lie-em", "lie-ggl"):
+    if name in ("lie-em", "lie-ggl", "step-density:lie-em"):
         bars = lv.problems.load("double-four-bar")
         given = dict(elements=bars.model.elements, parameters=bars.model.model_parameters.values, frames=True)
         system = lv.System(bars.model.coordinates, **given)
-        reversibility.append(lv.study.reversibility_defect(system, scheme, bars.q0, bars.v0, H))
+        reversibility.append(lv.study.reversibility_defect(system, scheme, bars.q0, bars.v0, H, scaling=scaling))
         equations.append(scheme.equations(system).to_single_graph())
     if lv.schemes.get(name) in PLANETARY:
         planets = lv.PointMasses("star a b", [1.0, 0.1, 0.2], dimension=2)
@@ -122,6 +128,14 @@ def measured(name):
         symplecticity.append(lv.study.symplecticity_defect(planets, scheme, q, v, H))
         equations.append(scheme.equations(planets).to_single_graph())
     return symplecticity, reversibility, equations
+
+
+def there_and_back(swing, scheme):
+    """How far one is from the start after a step, a reversal of the momentum, and a step."""
+    x = np.array([0.6, 0.7])
+    for _ in range(2):
+        x = lv.simulate(swing, x0=x, scheme=scheme, h=H, t_end=H).x[-1] * [1, -1]
+    return np.abs(x - [0.6, 0.7]).max()
 
 
 def nambu_step(scheme):
@@ -199,8 +213,12 @@ def test_explicit_as_declared(scheme):
 
 @all_schemes()
 def test_estimates_its_error_as_declared(scheme):
-    estimates = [equations.error_estimate is not None for equations in measured(scheme.name)[2]]
-    assert set(estimates) == {scheme.traits.error_order > 0}
+    """By an embedded formula in the equations of a step, or by a double step of a scheme of order 2."""
+    embedded = {equations.error_estimate is not None for equations in measured(scheme.name)[2]}
+    if scheme.estimates_error_by_doubling:
+        assert embedded == {False} and scheme.traits.error_order == scheme.order == 2
+    else:
+        assert embedded == {scheme.traits.error_order > 0}
 
 
 def test_reasons_are_of_schemes_that_exist():

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens.engine.compiled_step import compiled_step
+from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState
 from livens.engine.trees import stepper as tree_stepper
 from livens.multibody import assembly
@@ -299,6 +301,44 @@ def test_inputs_between_single_steps():
             state = step.step(state, inputs={"spring0.stiffness": 30.0 + 20.0 * (i % 3), "rod2.mass": 1.0 + 0.01 * i})
         ends.append(state.q)
     assert np.abs(ends[0] - ends[1]).max() < 1e-11
+
+
+@pytest.mark.parametrize("armature", [False, True])
+def test_single_steps_are_those_of_a_chunk(armature):
+    """Steps one by one are bit-equal to steps of one call: states, multipliers, predictor and energies."""
+    mb = tree(("revolute", "spherical", "prismatic"), (-1, 0, 1), 3, laws=True)
+    if armature:
+        joint = mb.joints["joint0"]
+        rotor = mb.body("rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
+        bearing = mb.revolute("bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
+        mb.couple("armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+    q, v = mb.initial_state
+    step = lv.prepare(mb.system, "lie-em", h=0.005, tier="tree")
+    state = chunk = step.start(q, v)
+    for _ in range(7):
+        state = step.step(state)
+    stepper, policy = chunk._session._stepper, StepPolicy(False, 0.005, 0.0, 0)
+    final = stepper.advance(chunk._state, 7, policy, initial_controller_state(0.005)).final
+    for name in ("t", "z", "unknown_history", "stepper_state"):
+        assert np.array_equal(getattr(final, name), getattr(state._state, name)), name
+
+
+def test_step_sizes_that_change_between_steps():
+    """A step size is an argument of the native step: no code is compiled when it changes, and both tiers agree."""
+    mb = tree(("revolute", "revolute", "prismatic", "spherical"), (-1, 0, 1, 1), 4, laws=True)
+    q, v = mb.initial_state
+    ends = []
+    for tier in ("tree", "assembled"):
+        state = lv.prepare(mb.system, "lie-em", h=0.005, tier=tier).start(q, v)
+        stepper, integrator = state._session._stepper, state._state
+        for h in (0.005, 0.003, 0.008, 0.001, 0.006) * 3:
+            policy = StepPolicy(False, h, integrator.t, 0)
+            chunk = stepper.advance(integrator, 1, policy, initial_controller_state(h))
+            assert chunk.failure is None
+            integrator = chunk.final
+        ends.append(integrator)
+    assert ends[0].t == pytest.approx(ends[1].t, abs=1e-15)
+    assert np.abs(ends[0].z - ends[1].z)[: 2 * q.size].max() < 1e-9
 
 
 def test_choice_of_the_tier_is_explained():

@@ -147,6 +147,8 @@ def test_every_scheme_that_fits_runs_the_benchmarks(name):
     problem = load(name)
     exact = problem.reference(problem.t_end)["q"]
     for name in lv.schemes.compatible(problem.model):
+        if lv.schemes.get(name).fictive:  # adaptive steps need a scaling function, which these problems do not have
+            continue
         if (problem.name, name) == ("andrews-squeezer", "livens-em:itoh-abe"):
             # its forces of constraints act along one coordinate after the other: in this mechanism that breaks down
             with pytest.raises(lv.IntegrationError):

@@ -2,6 +2,9 @@
 
 import inspect
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,11 +143,8 @@ TRUTHS = {"progress", "force", "terminal", "increments", "equivariant", "find", 
 NAMES = [*functions()]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_bad_values_get_a_sentence(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lv.simulate(PENDULUM, t_end=0.01, out="run.h5")
-    function, good = functions()[name]
+def unexpected_errors(function, good):
+    """Return the exceptions other than those of livens after bad values, one argument at a time."""
     raw = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in TRUTHS or parameter.kind is parameter.VAR_KEYWORD:
@@ -160,7 +160,37 @@ def test_bad_values_get_a_sentence(name, tmp_path, monkeypatch):
                 assert str(error)
             except Exception as error:
                 raw.append(f"{parameter.name} = {label}: {type(error).__name__}: {error}")
+    return raw
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_values_get_a_sentence(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lv.simulate(PENDULUM, t_end=0.01, out="run.h5")
+    function, good = functions()[name]
+    raw = unexpected_errors(function, good)
     assert not raw, "\n".join(raw)
+
+
+#: Program of the fuzz of `lv.from_sympy`: odd values alter the cache of SymPy, so it has a process of its own.
+SYMPY_PROGRAM = """
+import livens as lv
+from sympy.physics.mechanics import dynamicsymbols
+from test_arguments import unexpected_errors
+
+x = dynamicsymbols("x")
+v = x.diff(dynamicsymbols._t)
+print("\\n".join(unexpected_errors(lv.from_sympy, dict(source=(v**2 / 2, x**2 / 2), coordinates=[x]))), end="")
+"""
+
+
+def test_bad_values_of_sympy_models_get_a_sentence():
+    pytest.importorskip("sympy")
+    done = subprocess.run(
+        [sys.executable, "-c", SYMPY_PROGRAM], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
 
 
 def test_names_of_problems_for_studies():

@@ -40,7 +40,7 @@ def run(system=None, **changes):
         (dict(h=-0.1), "h must be greater than 0"),
         (dict(h=float("nan")), "h must be a finite number"),
         (dict(h="fast"), "h must be a number, got 'fast'"),
-        (dict(h=None), "h is missing"),
+        (dict(h=None, scheme="hamilton-midpoint"), "h is missing"),
         (dict(h=1e-300), "too small"),
         (dict(t_end=-1), "t_end must lie after t0 = 0"),
         (dict(t_end=float("inf")), "t_end must be a finite number"),

@@ -15,7 +15,18 @@ import pytest
 import livens as lv
 from livens.scenario import evaluate
 from torture import __main__ as torture
-from torture import busy, commands, dead_centres, expressions, findings, kills, long_run, result_files, scenario_files
+from torture import (
+    busy,
+    commands,
+    dead_centres,
+    expressions,
+    findings,
+    kills,
+    long_run,
+    random_mechanics,
+    result_files,
+    scenario_files,
+)
 from torture.__main__ import INPUTS, PARTS, Part, everything
 from torture.findings import Findings
 
@@ -36,6 +47,7 @@ def sound(found):
         (commands.run, 60, ("command lines", "with exit code 0", "with exit code 2")),
         (result_files.run, 80, ("damaged files", "read", "gone on with", "refused")),
         (dead_centres.run, 25, ("linkages", "dead centres passed", "that kept their branch")),
+        (random_mechanics.run, 6, ("random systems", "verdicts that agree")),
         (kills.run, 3, ("kills",)),
         (long_run.run, 200_000, ("steps",)),
     ],
@@ -49,6 +61,7 @@ def test_a_small_part(run, count, seen, monkeypatch):
 def test_at_full_size_there_are_enough():
     assert sum(PARTS[name].cases for name in INPUTS) >= 1_000_000
     assert PARTS["valid"].cases >= 100_000 and PARTS["kills"].cases >= 1000 and PARTS["dead-centres"].cases >= 300
+    assert PARTS["random-systems"].cases >= 1000
     assert PARTS["long-run"].cases >= 1_000_000_000 and PARTS["busy"].cases >= 5 and PARTS["whole"].cases >= 1
     names = {name.rpartition("/")[2] for name in busy.tests()}
     assert {

@@ -44,6 +44,7 @@ PARTS = {
     "valid": Part("scenario_files", 100_000, 4, "run_valid"),
     "long-run": Part("long_run", 1_000_000_000, 1),
     "dead-centres": Part("dead_centres", 300, 2),
+    "random-systems": Part("random_mechanics", 1000, 4),
     "files": Part("result_files", 50_000, 4),
     "scenarios": Part("scenario_files", 150_000, 4),
     "commands": Part("commands", 50_000, 4),

@@ -2,12 +2,16 @@
 
 import ast
 import contextlib
+import functools
 import importlib
 import inspect
 import re
 import tomllib
 from collections import defaultdict
 from pathlib import Path
+
+from numpydoc.docscrape import get_doc_object
+from numpydoc.validate import validate
 
 import livens
 from livens.errors import MissingExtraError
@@ -132,6 +136,49 @@ def arguments_without_description(label, part):
 def test_public_arguments_have_descriptions():
     wrong = {argument for label, part in public_objects() for argument in arguments_without_description(label, part)}
     assert not wrong, sorted(wrong)
+
+
+#: Optional sections of numpydoc: extended summary, See Also and Examples.
+OPTIONAL_SECTIONS = {"ES01", "SA01", "EX01"}
+#: Sections that an override takes over from the definition of its base class: parameters and returned values.
+INHERITED_SECTIONS = {"PR01", "RT01"}
+
+
+def public_members(part):
+    """Yield (class, name, method or property) of all public members of a class and its bases."""
+    for base in part.__mro__:
+        if base.__module__.startswith("livens"):
+            for name, member in vars(base).items():
+                method = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+                value = property(method.func) if isinstance(method, functools.cached_property) else method
+                if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                    yield base, name, value
+
+
+def validation_errors(part, documented_in_base=False):
+    """Return the errors of numpydoc; an override without a docstring has that of its base."""
+    if documented_in_base and not part.__doc__:
+        return []
+    ignored = OPTIONAL_SECTIONS | (INHERITED_SECTIONS if documented_in_base else set())
+    return [f"{code} {text}" for code, text in validate(get_doc_object(part))["errors"] if code not in ignored]
+
+
+def test_public_docstrings_are_valid_numpydoc():
+    for module in {*livens.ACCESSORS.values(), *livens.MULTIBODY_ACCESSORS.values()}:
+        importlib.import_module(f"livens.{module}")  # attaches methods to Result and Multibody
+    errors, checked = {}, set()
+    for label, part in public_objects():
+        if part not in checked:
+            checked.add(part)
+            errors[label] = validation_errors(part)
+        for base, name, member in public_members(part) if inspect.isclass(part) else ():
+            if (base, name) not in checked:
+                checked.add((base, name))
+                inherited = any(getattr(vars(above).get(name), "__doc__", None) for above in base.__mro__[1:])
+                errors[f"{label}.{name}"] = validation_errors(member, inherited)
+    assert len(checked) > 700
+    wrong = [f"{label}: {error}" for label, found in errors.items() for error in found]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_identifiers_of_the_glossary_exist():

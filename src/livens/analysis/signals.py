@@ -33,7 +33,25 @@ class Signal(np.ndarray):
 
 
 def _signal(result: Result, name: str) -> Any:
-    """Return a signal as an array over time; for a name with "*", a dict of all matching signals."""
+    """Return a signal as an array over time; for a name with "*", a dict of all matching signals.
+
+    Parameters
+    ----------
+    result : Result
+        Run.
+    name : str
+        Name of a coordinate, a quantity of the model, a stored variable or an observable.
+
+    Returns
+    -------
+    Signal or dict of str to Signal
+        Values over time with their unit.
+
+    Raises
+    ------
+    InputError
+        If the run has no signal of this name.
+    """
     if not isinstance(name, str):
         raise InputError(f"a signal is selected by its name (a string), got {name!r}")
     coordinates = list(result.info.coordinates)

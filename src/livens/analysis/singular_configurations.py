@@ -61,6 +61,21 @@ def _singular_configurations(result: Result) -> tuple[SingularConfiguration, ...
 
     In a singular configuration the constraints alone determine neither the joint forces nor the branch of the motion;
     energy and momentum do. Rows must be close enough to resolve the minimum: store every step.
+
+    Parameters
+    ----------
+    result : Result
+        Run of a mechanism.
+
+    Returns
+    -------
+    tuple of SingularConfiguration
+        Singular configurations in the order of time.
+
+    Raises
+    ------
+    InputError
+        If the model is not a mechanism.
     """
     system = result.system
     if not isinstance(system, System) or not system.frames:

@@ -30,13 +30,12 @@ from livens.engine.stepper import Stepper, StepperOptions
 from livens.engine.stepper_registry import fused_stepper_type
 from livens.engine.steppers.neighbour_list import NeighbourList
 from livens.engine.steppers.reference import ReferenceSolver, ReferenceStepper
-from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
 from livens.models.contact_detection import DetectedContacts
-from livens.models.system import System
+from livens.models.system import System, coordinate_scale_groups
 from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
@@ -46,11 +45,15 @@ from livens.schemes.taylor_equations import TaylorEquations
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
     from livens.engine.assembled.symbolic_analysis import EliminationPlan
+    from livens.engine.taylor.stepper import TaylorInterpolant, TaylorStepControl
     from livens.engine.trees.arrays import TreeModel
     from livens.multibody.spanning_tree import SpanningTree
 
 T = TypeVar("T")
 
+#: Largest growth of successive steps with an error estimate of the positions by a double step. Errors of positions
+#: vanish at turning points, where those of velocities do not: slow growth passes these points.
+_DOUBLING_MAX_GROWTH = 1.1
 #: Maximum number of released arrays of the tree tier.
 _MAX_TREE_MODELS = 2
 #: Maximum number of compiled steps in the cache, for models that are built again.
@@ -90,6 +93,10 @@ class CompiledStep:
             result: T = self._cache[key]
         return result
 
+    def find_cached(self, key: Hashable) -> Any:
+        """Return a cached object, or None if it has not been created."""
+        return self._cache.get(key)
+
     @functools.cached_property
     def flat_equations(self) -> StepGraph:
         """Equations as one expression graph."""
@@ -122,7 +129,11 @@ class CompiledStep:
     @functools.cached_property
     def taylor_interpolant(self) -> TaylorInterpolant | None:
         """Dense output of Taylor-series steps."""
-        return TaylorInterpolant(self) if self.uses_taylor_series else None
+        if not self.uses_taylor_series:
+            return None
+        from livens.engine.taylor.stepper import TaylorInterpolant
+
+        return TaylorInterpolant(self)
 
     def _report_stage(self) -> None:
         unknowns = getattr(self.equations, "unknowns", None)
@@ -216,6 +227,8 @@ class CompiledStep:
 
     def error_estimate(self, tier: str) -> ErrorEstimateInfo | None:
         """Return the description of the error estimate of a tier, or None."""
+        if self._doubling_estimate is not None:
+            return self._doubling_estimate
         if tier == "assembled":
             return self.assembly.plan.error_info
         if self.has_dedicated_code:
@@ -223,8 +236,27 @@ class CompiledStep:
         return None if self.flat_equations.error_estimate is None else self.flat_equations.error_estimate.info
 
     @functools.cached_property
+    def _doubling_estimate(self) -> ErrorEstimateInfo | None:
+        """Description of an error estimate of the coordinates by a double step, per unit of time; None without it."""
+        model, scheme = self.model, self.scheme
+        if not scheme.estimates_error_by_doubling or not isinstance(model, System):
+            return None
+        n = model.n
+        return ErrorEstimateInfo(
+            model.coordinates,
+            scheme.order - 1,
+            (-1,) * n,
+            False,
+            _DOUBLING_MAX_GROWTH,
+            scheme.order,
+            coordinate_scale_groups(model),
+        )
+
+    @functools.cached_property
     def error_estimate_size(self) -> int:
         """Number of values of an error estimate, including reference magnitudes and filter matrix."""
+        if self._doubling_estimate is not None:
+            return 2 * len(self._doubling_estimate.names)
         error = self.flat_equations.error_estimate
         return 0 if error is None else error.count * (2 if error.matrix is None else 2 + error.count)
 

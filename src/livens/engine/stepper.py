@@ -271,6 +271,12 @@ class Stepper(abc.ABC):
     ) -> StepChunk:
         """Take at most `n_steps` steps; `controller_state` is updated by adaptive steps."""
 
+    def advance_once(
+        self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
+    ) -> IntegratorState | None:
+        """Take fixed steps and return the state after the last one; None if they need `advance`."""
+        return None
+
     def set_parameters(self, k: np.ndarray) -> None:
         """Use other parameter values from the next step on."""
         self._workspaces.set_parameters(k)

@@ -50,7 +50,7 @@ class AngleBranches:
     def deviation(self, wrapped: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Return the distances of angles to their reference angles, in (-pi, pi]."""
         distance = wrapped - k[self.reference_indices]
-        return np.asarray(distance - 2 * np.pi * np.round(distance / (2 * np.pi)))
+        return np.asarray(distance - 2 * np.pi * np.rint(distance / (2 * np.pi)))
 
     def crossed(self, wrapped: np.ndarray, k: np.ndarray) -> str:
         """Return the name of a joint whose angle has left its branch in the rows of a run, or an empty string.
@@ -65,9 +65,9 @@ class AngleBranches:
     def moved(self, wrapped: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Return the parameter vector with the branches nearest to the angles that have left theirs; k if none has."""
         deviation = self.deviation(wrapped, k)
-        left = np.flatnonzero(np.abs(deviation) > MOVE_DISTANCE)
-        if not left.size:
+        if not np.abs(deviation).max(initial=0.0) > MOVE_DISTANCE:
             return k
+        left = np.flatnonzero(np.abs(deviation) > MOVE_DISTANCE)
         k = k.copy()
         for j in left:
             branch = branch_parameters(float(k[self.reference_indices[j]] + deviation[j]))

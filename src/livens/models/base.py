@@ -226,11 +226,23 @@ class Model:
         return ""
 
     def energy_scale(self) -> Any:
-        """Return the energy scale for relative errors of the monitored energy: an expression, or 0."""
+        """Return the energy scale for relative errors of the monitored energy: an expression, or 0.
+
+        Returns
+        -------
+        casadi.SX or float
+            Scale in joules; 0 if relative errors refer to the energy itself.
+        """
         return 0.0
 
     def monitored_constraints(self) -> tuple[Expr, Expr]:
-        """Return the monitored constraints at position and velocity level as expressions; empty if there are none."""
+        """Return the monitored constraints at position and velocity level as expressions; empty if there are none.
+
+        Returns
+        -------
+        tuple of casadi.SX
+            Residuals at position level and at velocity level.
+        """
         return ca.SX(0, 1), ca.SX(0, 1)
 
     def observable_element_sums(self, name: str) -> Any:
@@ -281,7 +293,13 @@ class Model:
         return None
 
     def velocity_expression(self) -> Expr:
-        """Return the velocity expression that scales constraints at velocity level; empty if there is none."""
+        """Return the velocity expression that scales constraints at velocity level; empty if there is none.
+
+        Returns
+        -------
+        casadi.SX
+            Column of velocities.
+        """
         return ca.SX(0, 1)
 
     @property
@@ -421,7 +439,13 @@ class Model:
         return sha256_of([class_name, names, self.parameter_table.rows, *data])
 
     def fingerprint_data(self) -> Sequence[Any] | None:
-        """Return the fingerprint data other than names and parameters: serialized functions, numbers, strings."""
+        """Return the fingerprint data other than names and parameters: serialized functions, numbers, strings.
+
+        Returns
+        -------
+        sequence or None
+            Data that are hashed; None if models of this type have no fingerprint.
+        """
         return None
 
 

@@ -104,10 +104,12 @@ class Element:
     ----------
     coordinates : sequence of int or str
         Names or indices of the system's coordinates; the model functions receive these coordinates in this order.
-    kinetic, potential : callable or InvariantForm, optional
-        Kinetic energy, a function of ``q v k``, and potential energy, a function of ``q t k``, in joules.
+    kinetic : callable or InvariantForm, optional
+        Kinetic energy in joules, a function of ``q v k``.
     mass : callable, optional
         Mass matrix, a function of ``q k``, instead of `kinetic`.
+    potential : callable or InvariantForm, optional
+        Potential energy in joules, a function of ``q t k``.
     constraints : callable, optional
         Position constraints: a function of ``q t k`` that returns a list of residuals.
     dissipation : callable or InvariantForm, optional

@@ -65,7 +65,13 @@ class ExternalForce:
         self._function = _PROTOTYPE(self.address)
 
     def fingerprint_data(self) -> Sequence[Any]:
-        """Return the data of the fingerprint: everything the step equations depend on."""
+        """Return the data of the fingerprint: everything the step equations depend on.
+
+        Returns
+        -------
+        tuple
+            Address of the compiled function, and whether the force depends on velocities.
+        """
         return self.address, self.depends_on_velocity
 
     def __call__(self, q: Any, v: Any, t: float, k: Any) -> np.ndarray:

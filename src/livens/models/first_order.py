@@ -10,13 +10,14 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError, ModelError, suggestion
+from livens.expressions.evaluate import Evaluator
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.tracing import FunctionTracer, ModelFunction
 from livens.models.base import InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.types import Expr
-from livens.validation import check_vector
+from livens.validation import all_finite, check_vector
 
 
 class FirstOrder(DescriptorModel):
@@ -138,9 +139,9 @@ class FirstOrder(DescriptorModel):
         return Descriptor(self._xy, self._xdot, self._t, self._k, ca.densify(residual))
 
     @functools.cached_property
-    def _terms(self) -> ca.Function:
+    def _terms(self) -> Evaluator:
         """Right-hand side, algebraic equations and mass matrix as a function of (x, t, k)."""
-        return ca.Function("f", [self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
+        return Evaluator([self._xy, self._t, self._k], [ca.vertcat(self.f, self.g, ca.vec(self.E))])
 
     @property
     def observables(self) -> Mapping[str, Any]:
@@ -157,7 +158,7 @@ class FirstOrder(DescriptorModel):
         y = initial_values.get("y0") if self.m else None
         y_initial = np.zeros(self.m) if y is None else check_vector("y0", y, self.algebraic_names, "algebraic variable")
         w = np.concatenate([x, y_initial])
-        if not np.all(np.isfinite(np.array(self._terms(w, t0, k)))):
+        if not all_finite(self._terms(w, t0, k)[0].ravel()):
             raise InputError("the right-hand side cannot be evaluated at the initial values: the result is not finite")
         prescribed = range(self.n if y is None else self.n + self.m)
         w = self.consistent_initial_values(w, prescribed, k, t0, project)

@@ -29,7 +29,8 @@ class GuardedEvent:
 
     `guard` is a function of CasADi expressions. `direction` is that of `livens.Event`. `action` is a function of some
     of ``q v t k h`` (numbers, with k as one vector and the step size h) that returns the values after the reset.
-    Impacts accumulate within a step (Zeno behaviour) before the contact closes if `may_accumulate` is True.
+    Impacts accumulate within a step (Zeno behaviour) before the contact closes if `may_accumulate` is True. The guard
+    of an event with a contact `resolver` is ``guard(q, v, t, k)``; `label` names the type of event in messages.
     """
 
     name: str
@@ -37,3 +38,5 @@ class GuardedEvent:
     direction: int
     action: Callable[..., Mapping[str, Any]]
     may_accumulate: bool = False
+    resolver: Any = None
+    label: str = "joint stops with restitution"

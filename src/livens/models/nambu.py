@@ -138,7 +138,7 @@ class Nambu(DescriptorModel):
         Parameters
         ----------
         *functions : casadi.SX
-            n expressions of the state.
+            Expressions of the state, as many as there are states.
 
         Returns
         -------

@@ -1,8 +1,9 @@
-"""Switch times of a model: times at which its equations are not smooth, such as those of ``where(t < 2, ...)``."""
+"""Switches of a model: times and states at which its equations are not smooth, such as ``where(t < 2, ...)``."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -82,9 +83,103 @@ def _functions_of_time(model: Any) -> tuple[tuple[ca.Function, tuple[int, ...] |
 
 
 def _of_time(state: list[Any], t: Any, k: Any, expression: Any) -> list[ca.Function]:
-    free = [s for s in ca.symvar(ca.densify(expression)) if not any(ca.depends_on(x, s) for x in (*state, t, k))]
-    if free or not ca.depends_on(expression, t):
+    if not ca.depends_on(expression, t) or not _is_closed(state, t, k, expression):
         return []
     switching = switching_functions([*state, t, k], expression)
     of_time = [s for s in switching if ca.depends_on(s, t) and not ca.depends_on(s, ca.vertcat(*state))]
     return [ca.Function("switch", [t, k], [s]) for s in of_time]
+
+
+def _is_closed(state: list[Any], t: Any, k: Any, expression: Any) -> bool:
+    """Return True if an expression contains no other symbols."""
+    return all(any(ca.depends_on(x, s) for x in (*state, t, k)) for s in ca.symvar(ca.densify(expression)))
+
+
+class StateSwitches:
+    """Switching functions of a model that depend on its state, such as that of ``where(q[0] < 0, ...)``.
+
+    Parameters
+    ----------
+    model : Model
+        Model whose forces, potentials, dissipation functions and constraints are searched.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> ball = lv.System("z", kinetic=lambda v: v @ v / 2, forces=lambda q: [lv.math.where(q[0] < 0.2, 9.0, 0.0)])
+    >>> switches = StateSwitches(ball)
+    >>> switches.values(np.zeros(2), {"q": np.array([[0.1], [0.5]]), "v": np.zeros((2, 1))}, ball.parameter_vector())
+    array([[-0.1,  0.3]])
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.names, self._functions = _functions_of_state(model)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def values(self, t: np.ndarray, state: Mapping[str, np.ndarray], k: np.ndarray) -> np.ndarray:
+        """Evaluate the switching functions.
+
+        Parameters
+        ----------
+        t : ndarray, shape (n_rows,)
+            Times in seconds.
+        state : mapping of str to ndarray, shape (n_rows, n)
+            Variables `names` of the state.
+        k : ndarray
+            Parameters of the model.
+
+        Returns
+        -------
+        ndarray, shape (n_functions, n_rows)
+            Values; the equations are smooth where no sign changes.
+        """
+        rows, times = [], np.asarray(t, dtype=float)[None, :]
+        for function, dofs, parameters in self._functions:
+            variables = [state[name].T if dofs is None else state[name].T[list(dofs)] for name in self.names]
+            numbers = np.asarray(k if parameters is None else np.asarray(k)[list(parameters)])
+            rows.append(np.array(function(*variables, times, np.tile(numbers[:, None], times.shape[1]))).ravel())
+        return np.array(rows).reshape(len(rows), times.shape[1])
+
+
+_StateFunction = tuple[ca.Function, tuple[int, ...] | None, tuple[int, ...] | None]
+
+
+@functools.lru_cache(maxsize=64)
+def _functions_of_state(model: Any) -> tuple[tuple[str, ...], tuple[_StateFunction, ...]]:
+    """Return the names of the state variables, and switching functions with their coordinates and parameters."""
+    if hasattr(model, "element_types"):
+        of_type: dict[Any, list[ca.Function]] = {}
+        functions: list[_StateFunction] = []
+        for e, dofs, parameters in zip(model.element_types, model.element_dofs, model.element_parameters, strict=True):
+            if e not in of_type:
+                forces = ca.vertcat(e.F, ca.gradient(e.V, e.q), ca.gradient(e.R, e.v), e.g)
+                of_type[e] = _of_state([e.q, e.v], e.t, e.k, forces)
+            functions += [(function, tuple(dofs), tuple(parameters)) for function in of_type[e]]
+        return ("q", "v"), tuple(functions)
+    if hasattr(model, "descriptor") and model.error_norm_variables == ("x",) and not model.algebraic_names:
+        d = model.descriptor
+        of_rates = [f for f in _of_state([d.x, d.xdot], d.t, d.k, d.residual) if not f.nnz_in(1) or _ignores(f, 1)]
+        without_rates = [
+            ca.Function("switch", [d.x, d.t, d.k], [f(d.x, ca.DM.zeros(*d.xdot.shape), d.t, d.k)]) for f in of_rates
+        ]
+        return ("x",), tuple((function, None, None) for function in without_rates)
+    if hasattr(model, "momentum_rate"):
+        rates = ca.vertcat(model.velocity, model.momentum_rate)
+        functions_of_phase = _of_state([model.q, model.p], model.t, model.k, rates)
+        return ("q", "p"), tuple((function, None, None) for function in functions_of_phase)
+    return (), ()
+
+
+def _ignores(function: ca.Function, i: int) -> bool:
+    return bool(function.jac_sparsity(0, i).nnz() == 0)
+
+
+def _of_state(state: list[Any], t: Any, k: Any, expression: Any) -> list[ca.Function]:
+    if not _is_closed(state, t, k, expression):
+        return []
+    switching = switching_functions([*state, t, k], expression)
+    of_state = [s for s in switching if ca.depends_on(s, ca.vertcat(*state))]
+    unique = [s for i, s in enumerate(of_state) if not any(ca.is_equal(s, other, 3) for other in of_state[:i])]
+    return [ca.Function("switch", [*state, t, k], [s]) for s in unique]

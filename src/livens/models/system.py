@@ -201,10 +201,8 @@ class System(SystemProperties, Model):
         self.control_indices: tuple[int, ...] = ()
         self.controllers: tuple[Controller, ...] = ()
         self.inputs: dict[str, InputEntry] = {}
-        #: Events of the model, such as impacts at joint stops.
+        #: Events of the model, such as impacts at joint stops and rigid contacts.
         self.model_events: tuple[GuardedEvent, ...] = ()
-        #: Names of rigid contacts, whose events must be passed to the run.
-        self.impact_contacts: Sequence[str] = ()
         self.symmetries = {
             name: trace_generator(name, function, self.n) for name, function in (symmetries or {}).items()
         }
@@ -396,8 +394,8 @@ class System(SystemProperties, Model):
 
         Returns
         -------
-        dv_dq, dv_dp : ndarray of shape (n, n)
-            Partial derivatives of the velocities.
+        tuple of ndarray
+            Partial derivatives dv/dq and dv/dp, each of shape (n, n).
 
         Raises
         ------
@@ -514,3 +512,19 @@ class System(SystemProperties, Model):
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def coordinate_scale_groups(system: System) -> tuple[int, ...]:
+    """Return for every coordinate the first coordinate of its group, whose largest magnitude is the scale of errors.
+
+    Positions of rigid bodies, directors, unit quaternions and all other coordinates are one group each: a coordinate
+    that passes through zero does not need a smaller error than its neighbours.
+    """
+    groups = np.zeros(system.n, dtype=np.int64)
+    for frame in system.frames:
+        groups[list(frame.position)] = 1
+        for director in frame.directors:
+            groups[list(director)] = 2
+    for quaternion in system.quaternions:
+        groups[list(quaternion)] = 3
+    return tuple(int(np.argmax(groups == group)) for group in groups)

@@ -45,9 +45,9 @@ from livens.validation import (
 )
 
 if TYPE_CHECKING:
+    from livens.multibody.contacts.rigid_contact import RigidContact
     from livens.multibody.contacts.shapes import CollisionShape
     from livens.results.result import Result
-    from livens.run.events.event import Event
 
 if TYPE_CHECKING:  # importers, contacts and statics are imported on demand
     from livens.multibody.imports.robot_description import RobotDescription
@@ -226,7 +226,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         def simulate(
             self,
             t_end: float = 1.0,
-            h: float = 1e-3,
+            h: float | None = None,
             *,
             scheme: str | None = None,
             velocity_level: bool = False,
@@ -241,8 +241,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             restitution: float = 1.0,
             friction: float = 0.0,
             persistent: bool = True,
+            unique: bool = False,
             name: str = "",
-        ) -> list[Event]: ...
+        ) -> list[RigidContact]: ...
 
     # -- initial state ------------------------------------------------------------------------------------------------
     def initial(self, component: Joint | Body, *, required: bool = True, **targets: Any) -> None:
@@ -332,7 +333,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         ]
         elements += [*(component.element for component in self.couplings.values()), *self._force_elements.values()]
         elements += [element for contact in self._pair_contacts.values() for element in contact.elements]
-        elements += [rigid_contact.element for rigid_contact in self._rigid_contacts.values()]
+        elements += [contact.element for contact in self._rigid_contacts.values() if contact.element is not None]
         elements += [group.element for group in self._contact_groups.values()]
         elements += self._flexible_elements
         shared_parameters = {}
@@ -356,7 +357,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         if self._sampled_controllers:
             system.quantities |= register_controllers(system, self._sampled_controllers)
         system.model_events = joint_stop_events(system, self._joint_stops)
-        system.impact_contacts = self._impact_pairs
+        if self._rigid_contact_events is not None:
+            system.model_events += self._rigid_contact_events(system)
         return system
 
     @property

@@ -71,6 +71,8 @@ def model_outputs(system: System, model: ModelBase) -> dict[str, Quantity]:
             _penalty_joint_outputs(system, penalty_joint, element_index[id(penalty_joint.element)], index),
         )
     for rigid_contact in model._rigid_contacts.values():
+        if rigid_contact.element is None:
+            continue
         multipliers = system.element_constraints[element_index[id(rigid_contact.element)]]
         add(rigid_contact.name, _rigid_contact_outputs(rigid_contact.name, multipliers.start))
     if model._pair_contacts or model._contact_groups:

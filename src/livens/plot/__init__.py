@@ -470,4 +470,4 @@ def save_all(
     ]
 
 
-Result.attach("plot", property(Plots))
+Result.attach("plot", property(Plots, doc="Plots of the run: `run.plot.energy()` and the other plot types."))

@@ -53,8 +53,8 @@ def thin(t: np.ndarray, y: np.ndarray, columns: int = COLUMNS) -> tuple[np.ndarr
 
     Returns
     -------
-    t, y : ndarray
-        Thinned curve.
+    tuple of ndarray
+        Abscissae t and ordinates y of the thinned curve.
 
     Examples
     --------

@@ -20,17 +20,17 @@ from livens.engine.newton import time_loop
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.stepper import step_inputs
 from livens.engine.steppers.reference import ReferenceSolver
-from livens.engine.taylor.stepper import TaylorInterpolant
 from livens.errors import InputError, IntegrationError, suggestion
 from livens.expressions.result_variables import RESULT_VARIABLES
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
-from livens.schemes.runge_kutta.radau import Radau
 from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array
 
 if TYPE_CHECKING:
+    from livens.engine.taylor.stepper import TaylorInterpolant
     from livens.results.result import Result
+    from livens.schemes.runge_kutta.radau import Radau
 
 #: Relative tolerance between the final state of a replayed step and the stored state.
 _REPLAY_RTOL = 1e-8
@@ -79,6 +79,8 @@ def at(result: Result, t: ArrayLike) -> Sample:
 
 def step_values(result: Result, names: str | Sequence[str] | None, steps: ArrayLike | None) -> Sample:
     """Return unknowns and stage values of steps of a run, one row per step; see `Result.step_values`."""
+    from livens.schemes.runge_kutta.radau import Radau
+
     scheme = result._scheme or schemes.get(result.info.scheme)
     if scheme.fictive or result.info.every != 1 or isinstance(scheme, Radau):
         raise InputError(
@@ -157,6 +159,8 @@ class StepReplay:
         """Return the state parts given by the dense-output formula at the given times."""
         if self._compiled.taylor_interpolant is not None:
             return self._evaluate_taylor(self._compiled.taylor_interpolant, times)
+        from livens.schemes.runge_kutta.radau import Radau
+
         if isinstance(self._compiled.scheme, Radau):
             return self._evaluate_radau(self._compiled.scheme, times)
         rows, equations = self._result.t, self._equations

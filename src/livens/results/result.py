@@ -138,6 +138,8 @@ class Result:
         self._arrays, self._system = arrays, system
         #: Scheme object of the run. A file contains its name only, which may not identify a user-defined scheme.
         self._scheme: Scheme | None = None
+        #: Events passed to the run. A file contains their names only.
+        self._events: tuple[Any, ...] | None = None
         self.record, self.path = record, path
         self.statistics: Statistics = record.statistics
         self.status: str = record.status

@@ -29,6 +29,7 @@ from livens.run.plan import Plan
 from livens.run.progress import Progress
 from livens.run.sampled_control import SampledControllers
 from livens.run.startup import chunk_size, make_stepper, start_integration
+from livens.run.step_control import step_limit_message
 from livens.run.stepping import make_stepping
 
 #: Occurrences of an acting event within one step after which the run fails as an event loop.
@@ -524,9 +525,7 @@ class Run:
         )
 
     def _step_limit_result(self) -> Result:
-        step, t = self._stepping.n_steps, self._state.t
-        message = f"the run reached the limit of {step} steps at t = {t:.9g}"
-        return self._finish("interrupted", message)
+        return self._finish("interrupted", step_limit_message(self._stepping.n_steps, self._state.t))
 
     def _interrupted_error(self) -> Interrupted:
         message = f"stopped by the user at t = {self._state.t:.9g}"

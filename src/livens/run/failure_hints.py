@@ -9,7 +9,6 @@ from livens.engine.stepper import IntegratorState
 from livens.expressions.state_layout import Layout
 from livens.results.record import Summary
 from livens.run.plan import Plan
-from livens.schemes.discretization.stability_limit import force_jacobians, stability_limit
 
 #: Ratio of the velocity-constraint residual to the largest velocity above which a velocity drift is reported.
 _DRIFT_RATIO = 0.1
@@ -54,6 +53,8 @@ def hint_explicit_stability(plan: Plan) -> str:
     if extrapolation is None or plan.scheme.fictive or getattr(plan.model, "external_force", None) is not None:
         return ""
     state = plan.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
+    from livens.schemes.discretization.stability_limit import force_jacobians, stability_limit
+
     limit = stability_limit(*force_jacobians(plan.model, state["q"], state["v"], state.t, plan.k), extrapolation)
     if not plan.h > limit:
         return ""

@@ -1,4 +1,4 @@
-"""Fast path of prepared fixed-step runs: all steps in one call of the compiled loop.
+"""Fast path of prepared runs: all steps in one call of the compiled loop, or in few calls for adaptive steps.
 
 A hundred steps of a pendulum take ten microseconds, and a `Run` with its observers takes twenty times that. The fast
 path is used if nothing needs to be observed between steps. If anything fails, the run is repeated by a `Run`, which
@@ -7,40 +7,56 @@ takes the same steps, bit for bit, and handles the failure.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from livens.engine.compiled_step import CompiledStep
+from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
 from livens.engine.newton.iteration import N_ITERATIONS
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.single_call import OutputGrid, integrate_fixed
-from livens.engine.stepper import WorkspaceManager, step_inputs
+from livens.engine.stepper import IntegratorState, StepChunk, Stepper, WorkspaceManager, step_inputs
+from livens.errors import IntegrationError
+from livens.expressions.state_layout import Layout
 from livens.models.angle_branches import MOVE_DISTANCE
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import RunRecord, Statistics
 from livens.results.recorder import packed_layout
 from livens.results.result import Result
-from livens.run.drift_monitor import describe_blow_up, momentum_bounds, monitor_spec, summary_from_maxima
+from livens.run.drift_monitor import (
+    DriftMonitor,
+    describe_blow_up,
+    momentum_bounds,
+    monitor_spec,
+    summary_from_maxima,
+)
 from livens.run.held_parameters import wrapped_angles
+from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
-from livens.run.startup import REFERENCE_H, chunk_size, initial_unknowns
-from livens.run.stepping import split_interval
+from livens.run.startup import REFERENCE_H, chunk_size, initial_unknowns, start_integration
+from livens.run.step_control import step_limit_message
+from livens.run.stepping import Stepping, make_stepping, split_interval
 
-#: Key of the `FastRun` in the cache of a plan.
-_CACHE_KEY = "short run"
+#: Key of the `FastRun` in the cache of a plan; key of adaptive runs in the caches of a compiled step and of a plan.
+_CACHE_KEY, _ADAPTIVE_KEY = "short run", "short adaptive run"
+#: Entry of the cache of a plan whose adaptive runs have more steps than one chunk.
+_LONG = "long run"
 #: Index of the variables that are not part of the state.
 _EXTRA_COLUMNS = {"t": 0, "step_size": 1, "newton_iterations": 2}
 
 
 def enable_fast_path(plan: Plan, compiled: CompiledStep) -> None:
     """Enable the fast path for further runs of a plan after a successful run."""
-    if _is_eligible(plan, compiled):
+    if plan.control is not None:
+        if _is_adaptive_eligible(plan, compiled):
+            compiled.cached(_ADAPTIVE_KEY, lambda: True)
+    elif _is_eligible(plan, compiled):
         plan.cache[_CACHE_KEY] = FastRun(plan, compiled)
 
 
@@ -55,11 +71,25 @@ def _is_eligible(plan: Plan, compiled: CompiledStep) -> bool:
     return not rest and 0 < steps <= max_steps and steps % plan.every == 0
 
 
+def _is_adaptive_eligible(plan: Plan, compiled: CompiledStep) -> bool:
+    model = compiled.model
+    if plan.tier != "fused" or plan.scheme.fictive or plan.every != 1 or compiled.removed_constraints:
+        return False
+    has_controllers = bool(getattr(model, "controllers", ()))
+    return not (model.guards or has_controllers or model.angle_branches is not None or plan.inputs is not None)
+
+
 def run_fast_path(plan: Plan, t_start: float, checkpoint: Callable[[], Checkpoint]) -> Result | None:
     """Return the result of the fast path, or None if it is not enabled or fails.
 
     `t_start` is the time at which preparation started. `checkpoint` computes the checkpoint for a longer run, lazily.
     """
+    if plan.control is not None:
+        step = compiled_step(plan.model, plan.scheme)
+        is_enabled = step.find_cached(_ADAPTIVE_KEY) and plan.cache.get(_ADAPTIVE_KEY) != _LONG
+        if not is_enabled or not _is_adaptive_eligible(plan, step):
+            return None
+        return _run_adaptive(plan, step, t_start, checkpoint)
     fast_run: FastRun | None = plan.cache.get(_CACHE_KEY)
     compiled = None if fast_run is None else fast_run.compiled()
     return None if fast_run is None or compiled is None else fast_run.run(plan, compiled, t_start, checkpoint)
@@ -138,6 +168,123 @@ class FastRun:
         )
         result._scheme = plan.scheme
         return result
+
+
+def _run_adaptive(
+    plan: Plan, compiled: CompiledStep, t_start: float, checkpoint: Callable[[], Checkpoint]
+) -> Result | None:
+    """Return the result of adaptive steps, or None if a step fails, the run is long or a monitored value is invalid."""
+    initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
+    if initial.removed_constraints:
+        return None
+    if plan.estimate_h0:
+        plan = plan.with_step_size(initial_step_size(plan, compiled, initial))
+    start, stepper = start_integration(plan, compiled, initial)
+    ready = time.perf_counter()
+    try:
+        chunk, is_limited = _integrate_adaptive(plan, stepper, start, make_stepping(plan, compiled.layout))
+    except IntegrationError:
+        return None
+    finally:
+        stepper.close()
+    if chunk is None:
+        return None
+    monitor = DriftMonitor(compiled, plan.k, plan.tier)
+    monitor.start(start)
+    monitor.observe(chunk)
+    if monitor.nonfinite_quantity() or monitor.blow_up_message():
+        return None
+    newton_iterations, cost = int(chunk.newton_iterations.sum()), stepper.statistics
+    statistics = Statistics(
+        chunk.n_steps,
+        newton_iterations,
+        time.perf_counter() - ready - cost.compile_s,
+        ready - t_start + cost.compile_s,
+        cost.repivots,
+        cost.fallback_steps,
+        cost.rejected,
+        cost.newton_failures,
+    )
+    statistics.count_forces(plan.scheme)
+    status, message = "complete", ""
+    if is_limited:
+        status, message = "interrupted", step_limit_message(chunk.n_steps, chunk.final.t)
+    record = RunRecord(
+        lambda: plan.run_info(compiled),  # type: ignore[arg-type]  # evaluated lazily by the record
+        monitor.lazy_summary(),  # type: ignore[arg-type]
+        statistics,
+        status,
+        message,
+        checkpoint,  # type: ignore[arg-type]
+    )
+    result = Result(_trajectory(plan.variables(compiled), compiled.layout, chunk), record, system=plan.model)
+    result._scheme = plan.scheme
+    return result
+
+
+def _integrate_adaptive(
+    plan: Plan, stepper: Stepper, state: IntegratorState, stepping: Stepping
+) -> tuple[StepChunk | None, bool]:
+    """Return all steps as one chunk, or None; and True if the largest number of steps was taken."""
+    assert plan.control is not None
+    chunks, max_steps = list[StepChunk](), plan.control.most_steps
+    max_chunk = chunk_size(plan.tier, state.z.size + state.unknown_history.shape[1])
+    is_limited = False
+    while not stepping.is_finished(state) and not is_limited:
+        limit = (min(max_chunk, max_steps) if max_steps else max_chunk) - stepping.n_steps
+        if limit <= 0:
+            plan.cache[_ADAPTIVE_KEY] = _LONG
+            return None, False
+        steps = stepping.advance(stepper, state, limit)
+        if steps.failure is not None:
+            return None, False
+        chunks.append(_copied(steps))
+        state = steps.final
+        is_limited = 0 < max_steps <= stepping.n_steps and not stepping.is_finished(state)
+    if not is_limited:
+        final_steps = stepping.final_steps(stepper, state)
+        if final_steps is not None:
+            if final_steps.failure is not None:
+                return None, False
+            chunks.append(final_steps)
+    return _joined(chunks), is_limited
+
+
+def _copied(chunk: StepChunk) -> StepChunk:
+    """Return a chunk that does not refer to the workspace of the stepper."""
+    return dataclasses.replace(
+        chunk,
+        t_nodes=chunk.t_nodes.copy(),
+        states=chunk.states.copy(),
+        newton_iterations=chunk.newton_iterations.copy(),
+        unknowns=chunk.unknowns[:0],
+    )
+
+
+def _joined(chunks: Sequence[StepChunk]) -> StepChunk:
+    """Return consecutive chunks as one."""
+    first = chunks[0]
+    return StepChunk(
+        np.concatenate([first.t_nodes, *(chunk.t_end for chunk in chunks[1:])]),
+        np.concatenate([first.states, *(chunk.end_states for chunk in chunks[1:])]),
+        np.concatenate([chunk.step_sizes for chunk in chunks]),
+        first.unknowns[:0],
+        np.concatenate([chunk.newton_iterations for chunk in chunks]),
+        first.initial,
+        chunks[-1].final,
+    )
+
+
+def _trajectory(names: Sequence[str], layout: Layout, chunk: StepChunk) -> dict[str, np.ndarray]:
+    """Return the variables of a run by name; the initial row has no step size and no Newton iterations."""
+    slices, columns, _ = packed_layout(tuple(layout.sizes.items()), tuple(names))
+    states = chunk.states[:, columns]
+    extra = {
+        "t": chunk.t_nodes,
+        "step_size": np.append(0.0, chunk.step_sizes),
+        "newton_iterations": np.append(0, chunk.newton_iterations),
+    }
+    return {name: extra[name] if name in extra else states[:, slices[name]] for name in names}
 
 
 class _PackedTrajectory(Mapping[str, np.ndarray]):

@@ -22,8 +22,12 @@ def wrapped_angles(compiled: CompiledStep, t: np.ndarray, Z: np.ndarray, k: np.n
     branches = compiled.model.angle_branches
     assert branches is not None
     model = compiled.model
-    view: Any = model.view
-    kernel = compiled.cached("wrapped angles", lambda: ObservableKernel(model, branches.wrapped_angles(view.q)))
+
+    def make_kernel() -> ObservableKernel:
+        view: Any = model.view
+        return ObservableKernel(model, branches.wrapped_angles(view.q))
+
+    kernel = compiled.cached("wrapped angles", make_kernel)
     return kernel(t, Z, k)
 
 

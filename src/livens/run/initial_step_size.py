@@ -6,15 +6,22 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.compiled_step import CompiledStep
+from livens.engine.newton.step_size_control import SETPOINT, initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
+from livens.expressions.evaluate import Evaluator
 from livens.models.base import InitialState
 from livens.models.descriptor import DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.run.plan import Plan
+from livens.run.startup import start_integration
 
 #: Relative change of the state in the first step.
 _RELATIVE_CHANGE = 0.01
 #: Largest initial step, relative to the time span.
 _MAX_SPAN_FRACTION = 0.01
+#: Largest number of trials for the first step with an error estimate by a double step, and steps of a trial. The error
+#: of the positions vanishes at rest, so that the first steps do not show it.
+_MAX_TRIALS, _TRIAL_STEPS = 12, 8
 
 
 def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
@@ -25,6 +32,8 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     estimated = compiled.error_estimate(plan.tier)
     if plan.control is None or estimated is None:
         return plan.h
+    if estimated.doubling_order:
+        return _trial_step_size(plan, compiled, initial)
     absolute, relative = plan.control.tolerances(estimated.names)
     state, rate = _state_and_rate(plan, compiled, initial)
     if state.size != absolute.size or not np.all(np.isfinite(rate)):
@@ -39,6 +48,38 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     return float(min(_RELATIVE_CHANGE * max(size, 1.0) / speed, _MAX_SPAN_FRACTION * span, plan.control.largest))
 
 
+def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
+    """Return a first step whose error is near the tolerance, by trial steps with an error estimate."""
+    span = plan.t_end - plan.t0
+    assert plan.control is not None
+    largest = min(_MAX_SPAN_FRACTION * span, plan.control.largest)
+    size, speed = (float(np.max(np.abs(initial[name]), initial=0.0)) for name in ("q", "v"))
+    h = min(largest, _RELATIVE_CHANGE * size / speed) if size * speed > 0 else 0.1 * largest
+    verified, too_long = 0.0, np.inf
+    state, stepper = start_integration(plan, compiled, initial)
+    try:
+        for _ in range(_MAX_TRIALS):
+            policy, controller_state = StepPolicy(True, h, 0.0, 0, t_end=plan.t_end), initial_controller_state(h)
+            steps = stepper.advance(state, _TRIAL_STEPS, policy, controller_state)
+            error = max(float(controller_state[0]["norm"]), 1e-10)
+            allowed = min(
+                float(controller_state[0]["last"]) * (SETPOINT / error) ** 0.5,
+                float(np.min(steps.step_sizes, initial=np.inf)) if controller_state[0]["failures"] else np.inf,
+            )
+            if steps.failure is not None:
+                allowed = 0.1 * h
+            if h > 1.5 * allowed:
+                too_long, h = h, min(max(allowed, 0.1 * h), 0.5 * h)
+                continue
+            verified, longer = h, min(allowed, largest, 10 * h, 0.5 * too_long)
+            if longer < 2 * h:
+                break
+            h = longer
+    finally:
+        stepper.close()
+    return verified or min(h, largest)
+
+
 def _state_and_rate(plan: Plan, compiled: CompiledStep, initial: InitialState) -> tuple[np.ndarray, np.ndarray]:
     model = compiled.model
     if isinstance(model, Hamiltonian):
@@ -48,8 +89,11 @@ def _state_and_rate(plan: Plan, compiled: CompiledStep, initial: InitialState) -
         return initial["q"], initial["v"]
     d = model.descriptor
     x = np.concatenate([initial[name] for name in ("x", "y") if name in initial.values])
-    residual_at_rest = ca.Function("still", [d.x, d.xdot, d.t, d.k], [d.residual, ca.jacobian(d.residual, d.xdot)])
-    residual, E = (np.array(value) for value in residual_at_rest(x, np.zeros(x.size), plan.t0, plan.k))
+    residual_at_rest = compiled.cached(
+        "residual at rest",
+        lambda: Evaluator([d.x, d.xdot, d.t, d.k], [d.residual, ca.jacobian(d.residual, d.xdot)]),
+    )
+    residual, E = residual_at_rest(x, 0.0, plan.t0, plan.k)
     if not (np.all(np.isfinite(residual)) and np.all(np.isfinite(E))):
         return x, np.full(x.size, np.nan)
     return x, np.linalg.lstsq(E, -residual.ravel(), rcond=1e-12)[0]

@@ -19,7 +19,7 @@ from livens.models.system import System
 from livens.results.provenance import provenance
 from livens.results.record import RunInfo
 from livens.run.schedule import Schedule
-from livens.run.step_control import StepControl
+from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
 from livens.validation import check_choice, check_number, check_positive
@@ -39,6 +39,8 @@ _MIN_INVARIANTS, _MIN_LARGE_ELEMENTS = 4, 3
 _UNKNOWNS_PER_COORDINATE = 12
 #: Initial step size relative to the time span, if it is neither given nor can be estimated.
 _INITIAL_H_FRACTION = 1e-6
+#: Tolerance of runs of mechanical systems without a step size.
+DEFAULT_TOLERANCE = 1e-4
 #: Largest number of steps that doubles count exactly.
 _MAX_STEPS = 2**52
 #: Largest number of threads of one run.
@@ -89,6 +91,8 @@ class Plan:
         t0: float | None = None,
         parameters: Mapping[str, Any] | None = None,
         scaling: Any = None,
+        tolerance: PerVariable | None = None,
+        adaptive: str | None = None,
         is_compatible: bool = False,
         **options: Any,
     ) -> Plan:
@@ -103,11 +107,20 @@ class Plan:
         if not isinstance(model, Model):
             raise InputError(f"simulate needs a model, such as a System, or a Problem, got {model!r}")
         chosen_scheme = schemes.get(model.default_scheme if scheme is None else scheme)
+        if adaptive is not None:
+            check_choice("adaptive", adaptive, ("reversible",))
+            chosen_scheme = _reversible(chosen_scheme, tolerance, options.get("control"))
         if not is_compatible:
             schemes.check_compatible(chosen_scheme, model)
+        options["control"] = control = _with_tolerance(options.get("control"), tolerance)
+        has_default_h = problem is not None and problem.h is not None
+        if h is None and control is None and not has_default_h and chosen_scheme.estimates_error_by_doubling:
+            options["control"] = control = StepControl(tolerance=DEFAULT_TOLERANCE)
+        is_doubling = chosen_scheme.estimates_error_by_doubling and isinstance(control, StepControl)
+        is_doubling = is_doubling and control.has_tolerance
         if chosen_scheme.selects_step_size:
             chosen_scheme, options["control"] = _taylor_control(chosen_scheme, h, options.get("control"))
-        elif problem is not None and h is None:
+        elif problem is not None and h is None and not is_doubling:
             h = problem.h
         if scaling is None and chosen_scheme.fictive and problem is not None:
             scaling = problem.scaling
@@ -176,8 +189,18 @@ class Plan:
             )
         plan = object.__new__(Plan)
         plan.__dict__.update(
-            self.__dict__, start=initial_values, parameters=changes, k=self.model.parameter_vector(changes)
+            self.__dict__,
+            start=initial_values,
+            parameters=changes,
+            k=self.model.parameter_vector(changes),
+            cache=self.cache,
         )
+        return plan
+
+    def with_step_size(self, h: float) -> Plan:
+        """Return a copy with another initial step size; all other fields are already validated."""
+        plan = object.__new__(Plan)
+        plan.__dict__.update(self.__dict__, h=h, cache=self.cache)
         return plan
 
     # -- derived quantities -------------------------------------------------------------------------------------------
@@ -224,7 +247,7 @@ class Plan:
 
     @functools.cached_property
     def cache(self) -> dict[Hashable, Any]:
-        """Cache shared by all plans derived from this one by `with_inputs`.
+        """Cache shared by all plans derived from this one by `with_inputs` and `with_step_size`.
 
         Results refer to their plans: entries must not refer to the compiled step, whose code would never be freed.
         """
@@ -233,7 +256,7 @@ class Plan:
     # -- run info in files --------------------------------------------------------------------------------------------
     def run_info(self, compiled: CompiledStep) -> RunInfo:
         """Return the run info that is stored in result files."""
-        key = "run info", compiled.removed_constraints
+        key = "run info", compiled.removed_constraints, self.h
         if key not in self.cache:
             self.cache[key] = self._run_info(compiled)
         return self.run_info_like(self.cache[key])
@@ -308,6 +331,27 @@ class Plan:
         return cls.from_arguments(
             model, **{**arguments, **{name: value for name, value in changes.items() if value is not None}}
         )
+
+
+def _reversible(scheme: Scheme, tolerance: PerVariable | None, control: Any) -> Scheme:
+    """Return a scheme with reversible adaptive steps, whose sizes follow a scaling function."""
+    if tolerance is not None or control is not None:
+        raise InputError(
+            'adaptive="reversible" takes steps h times a scaling function: remove tolerance= and control=, and give '
+            "h= and scaling="
+        )
+    return scheme if scheme.fictive else schemes.get(f"step-density:{scheme.name}")
+
+
+def _with_tolerance(control: Any, tolerance: PerVariable | None) -> Any:
+    """Return the step-size control with the tolerance of a run; None without both."""
+    if tolerance is None:
+        return control
+    if control is None:
+        return StepControl(tolerance=tolerance)
+    if not isinstance(control, StepControl) or control.has_tolerance:
+        raise InputError(f"give the tolerance once: tolerance={tolerance!r}, or control=StepControl(tolerance=...)")
+    return dataclasses.replace(control, tolerance=tolerance)
 
 
 def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None) -> tuple[Scheme, Any]:

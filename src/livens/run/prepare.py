@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livens.engine.compiled_step import compiled_step
+from livens.engine.lru_cache import LruCache
 from livens.errors import InputError, LivensError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.drift_monitor import DriftMonitor
-from livens.run.events.event import Event
+from livens.run.events.event import Event, model_events
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
 from livens.run.schedule import Schedule
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from livens.run.drive import Drive
 
 #: Largest number of cached plans of a prepared step, and argument types that are used as cache keys.
-_MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None)))
+_MAX_CACHED_PLANS, _HASHABLE_TYPES = 64, frozenset((float, int, bool, str, type(None), StepControl))
 #: Options of a run besides initial values and parameters, in the order of the cache key.
 _RUN_OPTIONS = ("h", "t_end", "t0", "every", "project", "store", "control", "inputs")
 
@@ -50,7 +51,7 @@ class Prepared:
     ) -> None:
         self._model, self._defaults, self._initial = model, dict(defaults), dict(initial or {})
         self.model: Model = model.model if isinstance(model, Problem) else model
-        self._plan_cache: dict[Any, Plan] = {}  # validated plans by their options
+        self._plan_cache: LruCache[Any, Plan] = LruCache(_MAX_CACHED_PLANS)  # validated plans by their options
         self._step_size: float | None = None  # default step size of single steps, validated
 
     @property
@@ -102,15 +103,13 @@ class Prepared:
     def _cached_plan(self, initial: Mapping[str, Any], parameters: Any, *run_options: Any) -> Plan:
         """Return the plan of a run; a cached plan with the same options is not validated again."""
         option_types = tuple(map(type, run_options))
-        is_hashable = _HASHABLE_TYPES.issuperset(option_types)
+        is_hashable = _HASHABLE_TYPES.issuperset(option_types) and _has_hashable_fields(run_options)
         cached = self._plan_cache.get((run_options, option_types)) if is_hashable else None
         if cached is not None:
             parameters = self._defaults.get("parameters") if parameters is None else parameters
             return cached.with_inputs(self._with_defaults(initial), parameters)
         plan = self._make_plan(initial, parameters=parameters, **dict(zip(_RUN_OPTIONS, run_options, strict=True)))
-        if is_hashable and len(self._plan_cache) < _MAX_CACHED_PLANS:
-            self._plan_cache[run_options, option_types] = plan
-        return plan
+        return self._plan_cache.put((run_options, option_types), plan) if is_hashable else plan
 
     def run(
         self,
@@ -324,10 +323,8 @@ class Prepared:
         plan = self._make_plan(initial_values, parameters=parameters, h=h, t0=t0, project=project, t_end=begin + 1.0)
         if getattr(plan.model, "controllers", ()):
             raise InputError("sampled controllers are not called by single steps: use run, or call them in your loop")
-        if getattr(plan.model, "model_events", ()):
-            raise InputError("joint stops with restitution are not detected by single steps: use run")
-        if getattr(plan.model, "impact_contacts", ()):
-            raise InputError("rigid contact needs events, which are not detected by single steps: use run")
+        if events := model_events(plan.model):
+            raise InputError(f"{events[0].label} are not detected by single steps: use run")
         compiled, initial = compile_and_start(plan)
         state, stepper = start_integration(plan, compiled, initial)
         return MotionState(state, StepSession(compiled, stepper, plan.k), plan.k)
@@ -416,6 +413,14 @@ class Prepared:
             If there is no such output, or it is not a function of the state.
         """
         return Measurement.of_outputs(self.model, names)
+
+
+def _has_hashable_fields(options: Sequence[Any]) -> bool:
+    """Return True if no step-size control has tolerances by variable name."""
+    return not any(
+        isinstance(option, StepControl) and dict in (type(option.tolerance), type(option.absolute))
+        for option in options
+    )
 
 
 @explain_call_errors

@@ -62,7 +62,18 @@ class Schedule:
 
     @classmethod
     def of(cls, inputs: Any) -> Schedule | None:
-        """Return the argument `inputs` of a run as a schedule."""
+        """Return the argument `inputs` of a run as a schedule.
+
+        Parameters
+        ----------
+        inputs : Schedule, mapping or None
+            Schedule, or samples by the name of the input.
+
+        Returns
+        -------
+        Schedule or None
+            None if there are no inputs.
+        """
         return inputs if inputs is None or isinstance(inputs, cls) else cls(inputs)
 
 

@@ -18,9 +18,7 @@ from livens.results.result import Result
 from livens.run.driver import Run, RunCallback
 from livens.run.events.event import (
     Event,
-    ImpactEvent,
     all_events,
-    check_no_penetration,
     contact_resolver,
     event_names,
     model_events,
@@ -32,7 +30,7 @@ from livens.run.plan import Plan
 from livens.run.progress import show_preparation
 from livens.run.schedule import Schedule
 from livens.run.startup import compile_and_start
-from livens.run.step_control import StepControl
+from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_number, check_path
 
@@ -57,6 +55,8 @@ def simulate(
     every: int = Plan.every,
     project: bool = Plan.project,
     redundant: str = Plan.redundant,
+    tolerance: PerVariable | None = None,
+    adaptive: str | None = None,
     control: StepControl | None = Plan.control,
     scaling: Any = None,
     events: Sequence[Event] | None = None,
@@ -84,8 +84,9 @@ def simulate(
     scheme : str or Scheme, optional
         Integration scheme, see `livens.schemes.all`. Default: the scheme recommended for the model.
     h : float, optional
-        Step size in seconds. If `t_end - t0` is not a multiple of `h`, the last step is shorter. With
-        ``control=StepControl(tolerance=...)`` it is the first step only and may be omitted.
+        Step size in seconds. If `t_end - t0` is not a multiple of `h`, the last step is shorter. With a `tolerance` it
+        is the first step only and may be omitted. Mechanical systems without `h` and `tolerance` have adaptive steps
+        with a tolerance of 1e-4, if the scheme estimates its error.
     t_end : float, optional
         End time in seconds. Required unless `model` is a `Problem`.
     t0 : float, optional
@@ -99,6 +100,11 @@ def simulate(
         Project inconsistent initial values to the nearest consistent ones.
     redundant : {"error", "remove", "auto"}, default "error"
         Treatment of redundant constraints.
+    tolerance : float, sequence of float or dict of str to float, optional
+        Relative error tolerance of adaptive steps, short for ``control=StepControl(tolerance=...)``.
+    adaptive : {"reversible"}, optional
+        With "reversible", the steps follow the `scaling` and form a sequence that is symmetric in time: scheme
+        ``step-density:<scheme>``. Its step sizes are about ``h * scaling``.
     control : StepControl, optional
         Step-size control of adaptive steps.
     scaling : callable, optional
@@ -166,6 +172,8 @@ def simulate(
         every=every,
         project=project,
         redundant=redundant,
+        tolerance=tolerance,
+        adaptive=adaptive,
         control=control,
         tier=tier,
         threads=threads,
@@ -179,12 +187,9 @@ def simulate(
 def _with_contact_modes(plan: Plan, initial: Mapping[str, Any], events: Sequence[Event]) -> Plan:
     """Return the plan with the contact modes of the initial values; the plan itself if there is nothing to change."""
     resolver = contact_resolver(events)
-    if resolver is None and not any(isinstance(event, ImpactEvent) for event in events):
-        return plan
-    check_no_penetration(events, initial["q"], initial["v"])
     if resolver is None:
         return plan
-    changes = resolver.initialise((initial["q"], initial["v"], plan.k), plan.t0, plan.h, set(event_names(events)))
+    changes = resolver.initialise((initial["q"], initial["v"], plan.k), plan.t0, plan.h)
     if not changes:
         return plan
     initial_values = {**plan.start, "q0": changes["q"], "v0": changes["v"]}
@@ -207,12 +212,7 @@ def execute(
     Short runs use the fast path (`livens.run.fast_path`) if `allow_fast_path` is True.
     """
     t_start = time.perf_counter() if t_start is None else t_start
-    missing = getattr(plan.model, "impact_contacts", ()) if events is None else ()
-    if missing:
-        raise InputError(
-            f"the mechanism has rigid contact ('{missing[0]}'), but no events were given: pass "
-            "events=mb.rigid_contact(...), or events=() to ignore the contact (bodies then interpenetrate)"
-        )
+    given_events = tuple(events or ())
     events = all_events(plan.model, events)
     allow_fast_path = allow_fast_path and out is None and callback is None and not events
     if allow_fast_path:
@@ -251,6 +251,7 @@ def execute(
             raise
     run.statistics.compile_s = time.perf_counter() - t_start
     result = run.integrate()
+    result._events = given_events
     if allow_fast_path:
         enable_fast_path(plan, compiled)
     return result

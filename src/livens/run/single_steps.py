@@ -14,7 +14,6 @@ from livens.engine.newton.step_size_control import initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, Stepper
-from livens.engine.steppers.fused import FusedStepper
 from livens.errors import InputError, IntegrationError, suggestion
 from livens.models.base import Model
 from livens.models.input_entry import input_entry
@@ -30,7 +29,6 @@ class StepSession:
         self.model: Model = compiled.model
         #: Entry of the physical time in states of schemes with fictive time; -1 otherwise.
         self._time_index = compiled.layout["t"].start if "t" in compiled.layout else -1
-        self._is_fused = isinstance(stepper, FusedStepper) and self._time_index < 0
         self._scalars: dict[str, int] = {}  # entries of scalar inputs that occur once in the parameter vector
 
     def with_inputs(self, k: np.ndarray, inputs: Mapping[str, Any]) -> np.ndarray:
@@ -74,8 +72,7 @@ class StepSession:
         if k is not self._k:
             stepper.set_parameters(k)
             self._k = k
-        if self._is_fused:
-            assert isinstance(stepper, FusedStepper)
+        if self._time_index < 0:
             t_origin = initial.t - step0 * h
             final = stepper.advance_once(initial, h, t_origin, step0, n_steps)
             if final is not None:

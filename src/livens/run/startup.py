@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import StepSizeController
 from livens.engine.stepper import IntegratorState, Stepper, StepperOptions, step_inputs
-from livens.engine.steppers.variable_order_radau import VariableOrderRadauStepper
-from livens.engine.taylor.stepper import TaylorStepControl
 from livens.errors import IntegrationError
 from livens.models.base import InitialState
 from livens.run.plan import Plan
 from livens.schemes.core.step_equations import StepGraph
-from livens.schemes.runge_kutta.radau import Radau
+
+if TYPE_CHECKING:
+    from livens.engine.taylor.stepper import TaylorStepControl
+    from livens.schemes.runge_kutta.radau import Radau
 
 #: Largest number of steps, and of state values, of one call of the compiled loop (fits into the cache of a core).
 _CHUNK_STEPS, _CHUNK_VALUES = 4096, 150_000
@@ -88,8 +89,11 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
     elif plan.control:
         estimated = compiled.error_estimate(plan.tier) if plan.control.has_tolerance else None
         control = plan.control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
-    if isinstance(control, StepSizeController) and isinstance(plan.scheme, Radau):
-        return _variable_order_stepper(plan, compiled, state, control)
+    if isinstance(control, StepSizeController):
+        from livens.schemes.runge_kutta.radau import Radau
+
+        if isinstance(plan.scheme, Radau):
+            return _variable_order_stepper(plan, plan.scheme, compiled, control)
     stepper_type = compiled.stepper_type(plan.tier)
     if stepper_type.needs_pivot_order:
         c = step_inputs(plan.h, plan.t0, plan.k)
@@ -105,12 +109,10 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
     return stepper_type.create(compiled, plan.k, StepperOptions(order, control, plan.threads))
 
 
-def _variable_order_stepper(
-    plan: Plan, compiled: CompiledStep, state: IntegratorState, control: StepSizeController
-) -> Stepper:
+def _variable_order_stepper(plan: Plan, scheme: Radau, compiled: CompiledStep, control: StepSizeController) -> Stepper:
     """Return a variable-order Radau stepper; each method is compiled when it is first used."""
-    scheme = plan.scheme
-    assert isinstance(scheme, Radau)
+    from livens.engine.steppers.variable_order_radau import VariableOrderRadauStepper
+
     c = step_inputs(plan.h, plan.t0, plan.k)
     reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
 

@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.newton.step_size_control import StepSizeController
+from livens.engine.newton.step_size_control import CONTROLLERS, StepSizeController
 from livens.engine.taylor.stepper import TaylorStepControl
 from livens.errors import InputError, explain_call_errors, suggestion
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ErrorEstimateInfo
-from livens.validation import check_number
+from livens.validation import check_choice, check_number
 
 #: Default smallest step, relative to the time span. The resolution of the time in doubles is a further lower bound.
 _MIN_STEP_FRACTION = 1e-24
 #: Default growth factor and patience without an error estimate; default patience with one.
 _DEFAULT_GROWTH, _PATIENCE_WITH_TOLERANCE = (2.0, 3), 1
+
+#: Smallest tolerance of error estimates by a double step: the estimate of smaller errors would be round-off.
+MIN_TOLERANCE = 1e-12
 
 #: Fields that may be None; their defaults then depend on the scheme.
 _OPTIONAL_FIELDS = ("smallest", "increase", "patience")
@@ -36,6 +39,10 @@ class StepControl:
     With a `tolerance`, an embedded formula of the scheme estimates the local error of every step. The error is kept
     below ``tolerance * |x| + absolute`` in every variable, and `h` is the first step only (optional).
 
+    Schemes of order 2 for mechanical systems (``livens-em``, ``lie-em``, ...) estimate the error of the coordinates by
+    a double step. The sum of the local errors over the run is kept below the same bound, where ``|x|`` is the largest
+    position, or 1 for directors. The error at the end of the run is then proportional to the tolerance.
+
     Without a `tolerance`, only steps that cannot be solved are repeated with smaller steps, and no step is larger than
     `h` unless `largest` is set (Symank 2025, sect. 7.1).
 
@@ -48,8 +55,8 @@ class StepControl:
     decrease : float, default 0.5
         Factor of the step size after a step that cannot be solved, between 0 and 1.
     increase : float, optional
-        Largest growth factor of the step size. Default: 8 with a `tolerance` (1.2 for multistep error estimates),
-        2 without.
+        Largest growth factor of the step size. Default: 8 with a `tolerance` (1.2 for multistep error estimates, 1.1
+        for estimates by a double step), 2 without.
     patience : int, optional
         Number of successful steps before the step size may grow. Default: 1 with a `tolerance`, 3 without.
     tolerance : float, sequence of float or dict of str to float, default 0.0
@@ -61,6 +68,10 @@ class StepControl:
         Largest number of steps; the run then ends with a partial result. 0 means no limit.
     absolute : float, sequence of float or dict of str to float, optional
         Absolute tolerance, in the same forms as `tolerance`. Default: ``tolerance * floor``.
+    controller : {"predictive", "H211b", "H0321"}, optional
+        Controller of the step size: Gustafsson's predictive controller, or a digital filter of Soederlind (2003). The
+        filters give smooth sequences of steps. Default: "H211b" for schemes of order 2 whose error is estimated by a
+        double step, otherwise "predictive".
 
     Raises
     ------
@@ -90,6 +101,7 @@ class StepControl:
     floor: float = 1e-3
     most_steps: int = 0
     absolute: PerVariable | None = None
+    controller: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("smallest", "decrease", "increase", "floor"):
@@ -115,6 +127,8 @@ class StepControl:
         for name, (holds, requirement) in rules.items():
             if not holds:
                 raise InputError(f"{_label(name)} must be {requirement}, got {getattr(self, name)!r}")
+        if self.controller is not None:
+            check_choice(_label("controller"), self.controller, tuple(CONTROLLERS))
         for name in ("tolerance", "absolute"):
             object.__setattr__(self, name, _parse_tolerances(name, getattr(self, name)))
         if self.absolute is not None and not self.has_tolerance:
@@ -156,6 +170,11 @@ class StepControl:
             if not self.has_tolerance:
                 raise InputError(f"scheme '{scheme.name}' chooses its steps by a tolerance; set one in the control")
             return
+        if scheme.estimates_error_by_doubling and 0 < self.default_rtol < MIN_TOLERANCE:
+            raise InputError(
+                f"the tolerance {self.default_rtol:g} is below the round-off of the error estimate of scheme "
+                f"'{scheme.name}'; use at least {MIN_TOLERANCE:g}, or a scheme of higher order"
+            )
         if self.has_tolerance and not scheme.error_order:
             raise InputError(f"scheme '{scheme.name}' does not estimate its error; remove tolerance= from the control")
         if not scheme.implicit:
@@ -174,8 +193,8 @@ class StepControl:
 
         Returns
         -------
-        absolute, relative : ndarray of shape (n_variables,)
-            Tolerances in the order of `names`.
+        tuple of ndarray
+            Absolute and relative tolerances in the order of `names`, each of shape (n_variables,).
 
         Raises
         ------
@@ -227,11 +246,14 @@ class StepControl:
         Control
             Settings of the step-size controller.
         """
+        is_doubling = estimated is not None and estimated.doubling_order > 0
         largest = h if math.isinf(self.largest) and not self.has_tolerance else self.largest
         increase, patience = _DEFAULT_GROWTH if estimated is None else (estimated.max_growth, _PATIENCE_WITH_TOLERANCE)
         absolute = relative = powers = np.zeros(0)
         if estimated is not None:
             absolute, relative = self.tolerances(estimated.names)
+            if is_doubling:  # errors per unit of time: their sum over the run is bounded by the tolerance
+                absolute, relative = absolute / span, relative / span
             powers = np.array(estimated.h_powers, dtype=float)
         return StepSizeController(
             float(_MIN_STEP_FRACTION * span if self.smallest is None else self.smallest),
@@ -244,7 +266,15 @@ class StepControl:
             powers,
             1 if estimated is None else int(estimated.order),
             estimated is not None and estimated.filtered,
+            estimated.doubling_order if estimated is not None else 0,
+            np.array(estimated.scale_groups if estimated is not None else (), dtype=np.int64),
+            np.array(CONTROLLERS[self.controller or ("H211b" if is_doubling else "predictive")]),
         )
+
+
+def step_limit_message(n_steps: int, t: float) -> str:
+    """Return the message of a run that ends at its largest number of steps."""
+    return f"the run reached the limit of {n_steps} steps at t = {t:.9g}"
 
 
 def _as_list(setting: PerVariable) -> list[float]:

@@ -223,7 +223,9 @@ class AdaptiveStepping:
     def __init__(self, plan: Plan) -> None:
         self._breakpoints = _breakpoints(plan)
         self._plan, self.n_steps, self._end_reached = plan, 0, False
-        self._controller_state = initial_controller_state(plan.h, plan.estimate_h0)
+        # a first step found by trial steps needs no start-up with free growth
+        free_growth = plan.estimate_h0 and not plan.scheme.estimates_error_by_doubling
+        self._controller_state = initial_controller_state(plan.h, free_growth)
         self._controller_before = self._controller_state.copy()  # before the last chunk
 
     def is_finished(self, state: IntegratorState) -> bool:
@@ -273,7 +275,7 @@ class AdaptiveStepping:
         self._end_reached = False
 
     def _forget_last_steps(self) -> None:
-        for name in ("equal", "last", "norm", "steps", "since_failure", "free"):
+        for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
@@ -310,7 +312,7 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
 
 def _breakpoints(plan: Plan) -> np.ndarray:
     """Return the times just before and just after the switch times of the model."""
-    times = switch_times(plan.model, plan.model.parameter_vector(plan.parameters), plan.t0, plan.t_end)
+    times = switch_times(plan.model, plan.k, plan.t0, plan.t_end)
     if plan.scheme.selects_step_size or len(times) > _MAX_BREAKPOINTS:
         return np.zeros(0)
     width = _BREAKPOINT_ULPS * np.spacing(np.maximum(np.abs(times), abs(plan.t_end - plan.t0) * 1e-3))

@@ -23,7 +23,7 @@ from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScen
 from livens.validation import check_path
 
 #: Fields of the run, which are not part of the problem.
-_RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads")
+_RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads", "tolerance")
 
 
 def load(path: str | Path) -> Scenario:

@@ -27,6 +27,8 @@ from livens.scenario.tokens import ExpressionError
 
 #: Largest number of errors in a message.
 _MAX_ERRORS = 10
+#: Nominal step size in seconds of scenarios with a tolerance and without h.
+_STEP_SIZE_WITH_TOLERANCE = 1e-3
 #: Largest count that a float represents exactly.
 _MAX_COUNT = 2**53
 
@@ -172,6 +174,15 @@ class RunFields(_Fields):
     redundant: Annotated[str | None, _one_of("error", "remove")] = None
     tier: Annotated[str | None, _one_of(*TIERS)] = None
     threads: Annotated[int | None, BeforeValidator(_parse_count)] = None
+    tolerance: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_step_size(cls, values: object) -> Any:
+        """Set the step size of runs with a tolerance, whose first step is found from the tolerance."""
+        if not isinstance(values, Mapping) or values.get("h") is not None or values.get("tolerance") is None:
+            return values
+        return {**values, "h": _STEP_SIZE_WITH_TOLERANCE} if cls.model_fields["h"].is_required() else values
 
 
 class ProblemScenario(RunFields):

@@ -10,6 +10,18 @@ from __future__ import annotations
 
 from livens.schemes.core.registry import aliases, all, check_compatible, compatible, get, names
 from livens.schemes.core.scheme import Scheme, Traits
+from livens.schemes.runge_kutta.families import runge_kutta
 from livens.schemes.splitting.composition import compose
 
-__all__ = ["Scheme", "Traits", "aliases", "all", "check_compatible", "compatible", "compose", "get", "names"]
+__all__ = [
+    "Scheme",
+    "Traits",
+    "aliases",
+    "all",
+    "check_compatible",
+    "compatible",
+    "compose",
+    "get",
+    "names",
+    "runge_kutta",
+]

@@ -258,7 +258,7 @@ def _check_transcribable_model(model: Model) -> None:
     if isinstance(model, System):
         if model.external_force is not None:
             raise InputError("an external (compiled) force has no second derivatives: optimal_control cannot use it")
-        if model.model_events or model.impact_contacts:
+        if model.model_events:
             raise InputError(
                 "stops with restitution and rigid contacts change the motion at events, which optimal_control cannot "
                 "transcribe: use stops without restitution, or bounds of the joint in along"

@@ -87,6 +87,12 @@ def test_equations_without_an_entry_are_compiled_as_one_graph():
         assert compiled_step(model, lv.schemes.get(name)).stepper_type("fused") is expected
 
 
+def test_built_in_entries_name_step_equations_and_steppers():
+    for equations, stepper in stepper_registry._STEPPERS.items():
+        assert issubclass(stepper_registry._stepper_class(equations), StepEquations)
+        assert issubclass(stepper_registry._stepper_class(stepper), Stepper)
+
+
 def test_defaults_of_the_base_class_are_those_of_a_stepper_without_private_state():
     model = oscillator()
     compiled = compiled_step(model, lv.schemes.get("stormer-verlet"))

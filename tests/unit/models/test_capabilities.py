@@ -25,7 +25,7 @@ def conserving(*names):
         (lv.System("x", kinetic=lambda v: v[0] ** 4), ("elements",), ("q", "v")),
         (lv.Hamiltonian.from_system(SYSTEM), ("phase space",), ("q", "p")),
         (lv.problems.load("euler-top").model, ("nambu", "descriptor"), ("x",)),
-        (lv.problems.load("rlc-circuit").model, ("descriptor",), ("x",)),
+        (lv.problems.load("rlc-circuit").model, ("port-hamiltonian", "descriptor"), ("x",)),
         (lv.FirstOrder("x", rhs=lambda x: -x), ("descriptor",), ("x",)),
         (lv.MultibodyEquations.from_system(PENDULUM).formulate("ggl"), ("descriptor",), ("x",)),
     ],

@@ -57,6 +57,7 @@ CONTACT = [
 SHORT = [
     "howto/control-in-the-loop",
     "howto/fmu",
+    "howto/follow-the-motion",
     "howto/gymnasium",
     "howto/optimal-control",
     "howto/query-a-robot",

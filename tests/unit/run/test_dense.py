@@ -377,4 +377,12 @@ def test_control_that_does_not_fit():
     with pytest.raises(lv.InputError, match="needs the fused tier"):
         oscillation(scheme="gauss-2", h=0.1, control=lv.StepControl(), tier="reference")
     with pytest.raises(lv.InputError, match="does not estimate its error"):
-        lv.simulate(SPRING, q0=[1], v0=[0], scheme="livens-em", h=0.1, t_end=1, control=lv.StepControl(tolerance=1e-3))
+        lv.simulate(SPRING, q0=[1], v0=[0], scheme="suzuki-4:livens-em", h=0.1, t_end=1, tolerance=1e-3)
+    with pytest.raises(lv.InputError, match="does not estimate its error"):
+        lv.simulate(SPRING, q0=[1], v0=[0], scheme="livens-em:itoh-abe", h=0.1, t_end=1, tolerance=1e-3)
+    with pytest.raises(lv.InputError, match=r"1e-13 is below the round-off .* use at least 1e-12"):
+        lv.simulate(SPRING, q0=[1], v0=[0], scheme="livens-em", t_end=1, tolerance=1e-13)
+    with pytest.raises(lv.InputError, match="give the tolerance once"):
+        lv.simulate(SPRING, q0=[1], v0=[0], t_end=1, tolerance=1e-3, control=lv.StepControl(tolerance=1e-3))
+    with pytest.raises(lv.InputError, match="controller of the step-size control"):
+        lv.StepControl(tolerance=1e-3, controller="H211")

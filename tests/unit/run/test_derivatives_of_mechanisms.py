@@ -124,7 +124,7 @@ def test_what_happens_between_steps_has_no_derivatives():
         loss(lv.prepare(servo().problem(), h=0.01, t_end=0.1))
     with pytest.raises(lv.InputError, match="sampled controllers"):
         servo().simulate(h=0.01, t_end=0.1).jvp(h=1.0)
-    with pytest.raises(lv.InputError, match="stop with restitution"):
+    with pytest.raises(lv.InputError, match="stops with restitution"):
         loss(lv.prepare(dropped().problem(), h=0.01, t_end=0.1))
     mb = dropped()
     falling = mb.simulate(h=0.01, t_end=0.1)

@@ -9,6 +9,7 @@ import pytest
 from conftest import measured_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import DOP853, RK23, RK45, solve_ivp
 
 import livens as lv
 from livens import tableaus
@@ -510,3 +511,67 @@ def test_nodes_of_few_stages():
     for method, nodes in ((tableaus.radau_ia(2), [0, 2 / 3]), (tableaus.radau_iia(2), [1 / 3, 1])):
         assert method.c == pytest.approx(nodes, abs=1e-15)
     assert tableaus.radau_ia(3).c == pytest.approx([0, (6 - r6) / 10, (6 + r6) / 10], abs=1e-15)
+
+
+# -- order by rooted trees, user-defined tableaus ----------------------------------------------------------------------
+def test_the_numbers_of_rooted_trees():
+    """A000081: 1, 1, 2, 4, 9, 20, 48, 115."""
+    assert [len(conditions._rooted_trees(order)) for order in range(1, 9)] == [1, 1, 2, 4, 9, 20, 48, 115]
+
+
+def square_matrix(method):
+    """The Runge-Kutta matrix of an explicit method of SciPy, with its zero columns."""
+    return np.pad(method.A, ((0, 0), (0, method.n_stages - method.A.shape[1])))
+
+
+def test_orders_of_published_methods():
+    """Coefficients as SciPy has them, and Kutta's 3/8 rule, for which B, C and D guarantee order 3 only."""
+    kutta = lv.schemes.runge_kutta(
+        [[0, 0, 0, 0], [1 / 3, 0, 0, 0], [-1 / 3, 1, 0, 0], [1, -1, 1, 0]], [1 / 8, 3 / 8, 3 / 8, 1 / 8]
+    )
+    t = kutta.tableau
+    assert conditions.guaranteed_order(t.B, t.C, t.D, t.symmetric) < kutta.order == 4
+    for method, order in ((RK23, 3), (RK45, 5), (DOP853, 8)):
+        assert lv.schemes.runge_kutta(square_matrix(method), method.B).order == order
+
+
+@pytest.mark.parametrize(("method", "order"), [(RK23, 3), (RK45, 5)])
+def test_user_defined_methods_have_their_order(method, order):
+    """The pairs of Bogacki and Shampine and of Dormand and Prince; their first step is SciPy's."""
+    scheme = lv.schemes.runge_kutta(square_matrix(method), method.B, method.C, name="pair")
+    model, x0 = lv.FirstOrder("a b", rhs=lambda x, t: [x[1], -lv.math.sin(x[0]) + lv.math.cos(t)]), [1.0, 0.2]
+
+    def rates(t, x):
+        return [x[1], -np.sin(x[0]) + np.cos(t)]
+
+    times = np.arange(1, 16) * 0.4
+    exact = solve_ivp(rates, (0, 6), x0, method="DOP853", rtol=1e-13, atol=1e-14, t_eval=times).y.T
+    steps = [0.4 / 2**i for i in range(5)]
+    runs = [lv.simulate(model, x0=x0, scheme=scheme, h=h, t_end=6.0) for h in steps]
+    errors = [np.linalg.norm(run.x[2**i :: 2**i] - exact) for i, run in enumerate(runs)]
+    assert abs(measured_order(steps[1:], errors[1:]) - order) < 0.25
+    solver = method(rates, 0, x0, 2.0, first_step=0.4, rtol=1e3, atol=1e3)
+    solver.step()
+    assert np.abs(runs[0].x[1] - solver.y).max() < 1e-14
+
+
+def test_the_classical_method_has_equal_nodes():
+    classical = lv.schemes.runge_kutta(
+        [[0, 0, 0, 0], [0.5, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 1, 0]], [1 / 6, 1 / 3, 1 / 3, 1 / 6], name="rk4"
+    )
+    assert classical.order == 4 and not classical.tableau.has_distinct_nodes
+    model = lv.FirstOrder("x", rhs=lambda x: [-x[0]])
+    run = lv.simulate(model, x0=[1.0], scheme=classical, h=0.5, t_end=1.0)
+    assert abs(run.x[1, 0] - (1 - 0.5 + 0.5**2 / 2 - 0.5**3 / 6 + 0.5**4 / 24)) < 1e-15
+    hamiltonian = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, potential=lambda q: q @ q / 2)
+    with pytest.raises(lv.InputError, match="distinct nodes"):
+        lv.simulate(hamiltonian, q0=[1.0], p0=[0.0], scheme=classical, h=0.1, t_end=1.0)
+
+
+def test_wrong_tableaus():
+    with pytest.raises(lv.InputError, match=r"sum to 0\.5"):
+        lv.schemes.runge_kutta([[0.5]], [0.5])
+    with pytest.raises(lv.InputError, match="shape"):
+        lv.schemes.runge_kutta([[0.5, 0.1]], [1.0])
+    assert lv.schemes.runge_kutta([[0.5]], [1.0]) == lv.schemes.runge_kutta([[0.5]], [1.0])
+    assert lv.schemes.runge_kutta([[0.5]], [1.0]) != lv.schemes.runge_kutta([[1.0]], [1.0])

@@ -38,7 +38,7 @@ from livens.analysis.accuracy.richardson import RichardsonEstimate, error_growth
 from livens.analysis.observables import iterate_blocks
 from livens.errors import InputError, Interrupted
 from livens.models.base import Model
-from livens.models.switch_times import switch_times
+from livens.models.switch_times import StateSwitches, switch_times
 from livens.results.result import Result
 from livens.schemes.core.scheme import Scheme
 from livens.types import FloatArray
@@ -62,6 +62,10 @@ _MAX_COMPILE_S = 5.0
 _ON_GRID = 1e-7
 #: Largest number of switch times at which a refined run starts anew.
 _MAX_PIECES = 64
+#: Ratio of the error to the largest distance from the runs with h/3 and h/5, whose own errors are smaller.
+_ODD_FRACTION_FACTOR = 1.5
+#: Relative error below which differences that do not decrease are compared with more runs.
+_UNCONFIRMED_ERROR = 0.02
 #: Step-size multiples of the three runs, finest first, by the level of the run among them.
 _STEP_FACTORS = {0: (1.0, 2.0, 4.0), 1: (0.5, 1.0, 2.0), 2: (0.25, 0.5, 1.0)}
 
@@ -83,8 +87,12 @@ def accuracy(
     - Otherwise runs with 2h and 4h, three quarters of the steps: less reliable, and checked against the energy.
     - Otherwise the same for an initial window of the run, extrapolated to its end: "at most about".
 
-    Events are omitted: the refined runs end at the last row of the run. If event actions have changed the run, no error
-    is estimated.
+    Events without actions are omitted: the refined runs end at the last row of the run. If event actions have changed
+    the run, refined runs have the same events and are compared from one action to the next. Files do not contain
+    events: no error is estimated for a loaded run with event actions.
+
+    If equations switch within steps, as those of ``where(q[0] < 0, ...)``, differences of runs have no order. The run
+    is then also compared with runs of h/3 and h/5.
 
     Parameters
     ----------
@@ -104,8 +112,8 @@ def accuracy(
     Estimate
         Verdict, errors by variable and their growth.
     """
-    if any(event.get("changes") for event in run.record.events):
-        note = "event actions changed the run, and refined runs omit them; compare with a run of half the step size"
+    if run._events is None and any(event.get("changes") for event in run.record.events):
+        note = "event actions changed the run, and files do not contain them; compare with a run of half the step size"
         return Estimate(UNKNOWN, notes=[note])
     started = time.perf_counter()
     seconds, fraction = check_nonnegative("seconds", seconds), check_nonnegative("share", fraction)
@@ -218,6 +226,9 @@ class _Estimation:
             estimate.verdicts = dict.fromkeys(self.names, NOT_RESOLVED)
         self._extrapolate_growth(estimate)
         self._apply_switch_times(estimate)
+        self._apply_state_switches(estimate)
+        if NOT_RESOLVED in estimate.verdicts.values() and estimate.worst < _UNCONFIRMED_ERROR:
+            self._compare_with_odd_fractions(estimate)  # differences that are small and do not decrease
         self._apply_indicators(estimate)
         estimate.verdict = max(estimate.verdicts.values(), key=VERDICT_ORDER.index)
         estimate.steps = self.refined_runs.steps
@@ -291,6 +302,9 @@ class _Estimation:
         estimate.notes.append(
             f"not smooth: the equations switch at t = {within[0]:.6g}, within a step; errors have no order there"
         )
+        if self.refined_runs.has_actions:
+            self._compare_with_odd_fractions(estimate)
+            return
         errors = dict.fromkeys(self.names, math.inf)
         if len(times) <= _MAX_PIECES:
             errors = self.refined_runs.distance_from_pieces(times, self.size)
@@ -303,9 +317,50 @@ class _Estimation:
             estimate.verdicts[name] = NOT_RESOLVED if error >= LARGE_ERROR else ORDER_NOT_OBSERVED
         estimate.over_time.clear()
 
+    def _apply_state_switches(self, estimate: Estimate) -> None:
+        """Check the estimate against other step sizes where equations have switched with the state."""
+        switches, samples = StateSwitches(self.model), self.refined_runs.original
+        if self.scheme.fictive or not len(switches) or not set(switches.names) <= set(samples.stored):
+            return
+        state = {name: getattr(samples, name) for name in switches.names}
+        is_negative = switches.values(samples.t, state, self.run.parameter_vector) < 0
+        crossings = np.flatnonzero(np.any(is_negative[:, 1:] != is_negative[:, :-1], axis=0))
+        if not len(crossings):
+            return
+        self._compare_with_odd_fractions(estimate)
+        if not all(verdict in (RESOLVED, ROUND_OFF) for verdict in estimate.verdicts.values()):
+            estimate.notes.append(
+                f"not smooth: the equations switch with the state, first at about t = {samples.t[crossings[0]]:.6g}; "
+                "errors have no order there"
+            )
+
+    def _compare_with_odd_fractions(self, estimate: Estimate) -> None:
+        """Compare with runs of h/3 and h/5, in which switches have other places within steps."""
+        pairs: list[RunDifference | None] = [None, None]
+        if 8 * self.cost <= 4 * self.budget:
+            order, original = self.scheme.order, self.refined_runs.original
+            pairs = [difference(self.refined_runs[1 / n], original, self.size, order) for n in (3, 5)]
+        for name in self.names:
+            if any(pair is None for pair in pairs):
+                estimate.verdicts[name] = max(estimate.verdicts[name], ORDER_NOT_OBSERVED, key=VERDICT_ORDER.index)
+                estimate.error[name] *= _INDICATOR_FACTOR
+                continue
+            distance = max(float(pair.largest(name, self.grid)[-1]) for pair in pairs if pair is not None)
+            error = max(_ODD_FRACTION_FACTOR * distance, self.round_off[name])
+            if not math.isfinite(error):
+                estimate.verdicts[name] = max(estimate.verdicts[name], UNKNOWN, key=VERDICT_ORDER.index)
+                continue
+            confirmed = error <= _INDICATOR_FACTOR * estimate.error[name]
+            if confirmed and estimate.verdicts[name] in (RESOLVED, ROUND_OFF, RESOLVED_UNTIL):
+                continue
+            estimate.error[name] = estimate.at_end[name] = error
+            estimate.verdicts[name] = NOT_RESOLVED if error >= LARGE_ERROR else ORDER_NOT_OBSERVED
+            estimate.over_time.pop(name, None)
+
     def _apply_indicators(self, estimate: Estimate) -> None:
         """Correct the estimate by indicators: energy and algebraic variables may reveal errors common to all runs."""
-        energy = energy_error(self.run, self.model)
+        # actions of events change the energy
+        energy = None if self.refined_runs.has_actions else energy_error(self.run, self.model)
         finite_errors = [value for value in estimate.error.values() if math.isfinite(value)]
         if energy is not None and energy > max(_INDICATOR_FACTOR * max(finite_errors, default=0.0), _ENERGY_ROUND_OFF):
             estimate.notes.append(f"the error of the energy alone is {energy:.1e}")

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,9 @@ class RefinedRuns:
     fraction: float
 
     def __post_init__(self) -> None:
-        self.equal_steps = not self.scheme.fictive and not self.run.info.control
+        #: Actions of events restart the time grid: runs have no common times.
+        self.has_actions = bool(action_times(self.run).size)
+        self.equal_steps = not self.scheme.fictive and not self.run.info.control and not self.has_actions
         self.samples: dict[float, RunSamples | None] = {1.0: RunSamples(self.run, self.names, self.equal_steps)}
         self.steps = 0
         self.notes: list[str] = []
@@ -123,7 +126,8 @@ class RefinedRuns:
 
     def _compute(self, factor: float) -> RunSamples | None:
         try:
-            result = execute(self._plan(factor), events=(), progress=False)
+            events = self.run._events if self.has_actions else None
+            result = execute(self._plan(factor), events=events or (), progress=False)
         except IntegrationError:
             self.notes.append(f"with steps {factor:g} h the integration fails")
             return None
@@ -216,8 +220,12 @@ class RefinedRuns:
 
 
 def _scaled_control(control: dict[str, Any], scheme: Scheme, factor: float) -> StepControl:
-    """Return a step control that leads to steps `factor` times as long: the error estimate grows as h^(k+1)."""
-    change = factor ** (scheme.error_order + 1 if scheme.error_order else scheme.order - 1)
+    """Return a step control that leads to steps `factor` times as long.
+
+    The error estimate grows as h^(k+1), and as h^k per unit of time.
+    """
+    power = scheme.error_order + 1 if scheme.error_order else scheme.order - 1
+    change = factor ** (scheme.error_order if scheme.estimates_error_by_doubling else power)
     old = StepControl(**control)
     return dataclasses.replace(
         old,
@@ -256,6 +264,8 @@ def difference(
     """Return the difference of two runs at the times of the coarser run."""
     if fine is None or coarse is None or len(coarse.t) < 2:
         return None
+    if not fine.equal_steps and (action_times(fine.run).size or action_times(coarse.run).size):
+        return _difference_between_actions(fine, coarse, size, order)
     step = (coarse.t[-1] - coarse.t[0]) / (len(coarse.t) - 1)
     times = coarse.t[coarse.t <= fine.t[-1] + _SAME_TIME * step]
     near = np.clip(np.searchsorted(fine.t, times), 0, len(fine.t) - 1)
@@ -275,6 +285,57 @@ def difference(
             values = interpolate_rows(fine, list(size), sample_times, min(max(order, 4), 8))
     norms = {name: _distance(values[name] - getattr(coarse, name)[rows], size[name]) for name in size}
     return RunDifference(times[rows], norms)
+
+
+def action_times(run: Result) -> np.ndarray:
+    """Return the times at which event actions have changed a run, in ascending order."""
+    return np.unique([float(event["t"]) for event in run.record.events if event.get("changes")])
+
+
+def _segments(samples: RunSamples) -> list[slice]:
+    """Return the rows between event actions; the time of an action has a row before and a row after it."""
+    times = action_times(samples.run)
+    before, after = (np.searchsorted(samples.t, times, side=side) for side in ("left", "right"))
+    return [slice(int(a), int(b)) for a, b in zip([0, *(after - 1)], [*(before + 1), len(samples.t)], strict=True)]
+
+
+def _difference_between_actions(
+    fine: RunSamples, coarse: RunSamples, size: dict[str, Any], order: int
+) -> RunDifference | None:
+    """Return the difference of two runs with event actions, from one action to the next.
+
+    Times between the same action of both runs are left out. If the number of actions differs, the difference is
+    infinite from the first unmatched action on, unless that is in the last step.
+    """
+    pairs = list(zip(_segments(fine), _segments(coarse), strict=False))
+    fine_times, coarse_times = action_times(fine.run), action_times(coarse.run)
+    unmatched = np.concatenate([fine_times[len(pairs) - 1 :], coarse_times[len(pairs) - 1 :]])
+    last = float(unmatched.min()) if unmatched.size else math.inf
+    times: list[np.ndarray] = []
+    norms: dict[str, list[np.ndarray]] = {name: [] for name in size}
+    for in_fine, in_coarse in pairs:
+        t, rows = fine.t[in_fine], np.arange(in_coarse.start, in_coarse.stop)
+        rows = rows[(coarse.t[rows] > t[0]) & (coarse.t[rows] < min(float(t[-1]), last))] if len(t) > 1 else rows[:0]
+        if not len(rows):
+            continue
+        rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLES)).astype(int))]
+        values: Mapping[str, np.ndarray]
+        if fine.run.info.control:
+            values = at(fine.run, coarse.t[rows])
+        else:
+            variables = {name: getattr(fine, name)[in_fine] for name in fine.stored}
+            segment = SimpleNamespace(t=t, stored=fine.stored, **variables)
+            values = interpolate_rows(segment, list(size), coarse.t[rows], min(max(order, 4), 8))
+        times.append(coarse.t[rows])
+        for name in size:
+            norms[name].append(_distance(values[name] - getattr(coarse, name)[rows], size[name]))
+    if not times:
+        return None
+    if coarse.t[-1] - last > np.diff(coarse.t).max():
+        times.append(np.array([coarse.t[-1]]))
+        for name in size:
+            norms[name].append(np.array([math.inf]))
+    return RunDifference(np.concatenate(times), {name: np.concatenate(parts) for name, parts in norms.items()})
 
 
 def _distance(change: np.ndarray, size: FloatArray | float) -> np.ndarray:

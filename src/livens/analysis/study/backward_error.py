@@ -112,7 +112,13 @@ class ModifiedEnergy:
         return abs(self.drift.rate) + self.drift.uncertainty
 
     def as_object(self) -> dict[str, float | str]:
-        """Return the result as a dict for JSON; values that are not finite become None."""
+        """Return the result as a dict for JSON; values that are not finite become None.
+
+        Returns
+        -------
+        dict
+            Fields of the result, `drift`, `verdict` and `measured_order` by name.
+        """
         data = dataclasses.asdict(self) | {
             "drift": self.drift.rate,
             "drift_uncertainty": self.drift.uncertainty,

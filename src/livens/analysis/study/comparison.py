@@ -89,7 +89,13 @@ class Comparison:
         return {entry.scheme: entry.result for entry in self.entries if entry.result and not entry.failure}
 
     def as_object(self) -> dict[str, Any]:
-        """Return the comparison as a dict for JSON; values that are not finite become None."""
+        """Return the comparison as a dict for JSON; values that are not finite become None.
+
+        Returns
+        -------
+        dict
+            Keys `problem`, `h`, `t_end`, and the entry of every scheme in `schemes`.
+        """
         return {
             "problem": self.problem,
             "h": self.h,

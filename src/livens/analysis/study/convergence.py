@@ -95,7 +95,13 @@ class Convergence:
         return head + html.table(["scheme", "declared", "of", "order", *steps], rows, highlighted=marked)
 
     def as_object(self) -> dict[str, Any]:
-        """Return the study as a dict for JSON; values that are not finite become None."""
+        """Return the study as a dict for JSON; values that are not finite become None.
+
+        Returns
+        -------
+        dict
+            Keys `problem`, `t_end`, `reference`, and orders, uncertainties and points of every scheme in `schemes`.
+        """
         return {
             "problem": self.problem,
             "t_end": self.t_end,

@@ -87,6 +87,7 @@ class ParameterFit:
 
     @property
     def degrees_of_freedom(self) -> int:
+        """Degrees of freedom of the residuals: number of data minus number of estimated values."""
         return self.data.size - len(self.values)
 
     @property

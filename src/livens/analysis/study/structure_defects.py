@@ -31,6 +31,9 @@ from livens.validation import check_number, check_positive
 if TYPE_CHECKING:
     from livens.schemes.scaling.user_defined import UserScaling
 
+#: Scheme variables that a step propagates: no functions of (q, p), held fixed in the step map.
+_PROPAGATED = {"t", "step_density"}
+
 
 def symplecticity_defect(
     system: System | Hamiltonian,
@@ -249,7 +252,7 @@ class _Step:
         if not self.scheme_state:
             return z
         dependent = self._dependent_variables(z)
-        if set(self.scheme_state) - set(dependent):
+        if set(self.scheme_state) - set(dependent) - _PROPAGATED:
             x = self._solve(self.initial_guess(z), z, self._zero_step_constants)
             z = np.asarray(self.equations.final_state_function(x, z, self._zero_step_constants).full().ravel())
         for name, (value, _) in dependent.items():
@@ -277,7 +280,7 @@ class _Step:
     def dependent_lift(self, lift: np.ndarray) -> np.ndarray:
         """Return `lift` with the derivatives of the dependent variables, by a step of size zero."""
         dependent, lifted = self._dependent_variables(self.z), lift.copy()
-        if set(self.scheme_state) - set(dependent):
+        if set(self.scheme_state) - set(dependent) - _PROPAGATED:
             lifted = (
                 self._derivative(
                     self._solve(self.initial_guess(self.z), self.z, self._zero_step_constants),

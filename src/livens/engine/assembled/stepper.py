@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,8 @@ from livens.engine.newton.step_size_control import (
     TWO_STEPS_LEFT,
     StepSizeController,
     clip_to_end,
+    double_step_factor,
+    max_grouped_error,
     on_accept,
     on_reject,
 )
@@ -332,23 +336,70 @@ class AssembledStepper(Stepper):
                     h, t_remaining, controller["last"] if controller["since_failure"] > 0.0 else 0.0, control.h_max
                 )
             is_last = h >= t_remaining
-            norm = self._try_step(w, s, h, t)
+            norm = self._try_step(w, s, h, t, controller_state)
             if norm is not None and norm <= 1.0:
                 break
             on_reject(control, controller_state, h, norm is not None, 0.0 if norm is None else norm)
         on_accept(control, controller_state, h, norm, is_last)
         return (policy.t_end if is_last else t + h), is_last
 
-    def _try_step(self, w: ChunkWorkspace, s: int, h: float, t: float) -> float | None:
+    def _try_step(self, w: ChunkWorkspace, s: int, h: float, t: float, controller_state: np.ndarray) -> float | None:
         """Solve step s with size h; return the error estimate relative to the tolerance, None if it failed."""
         for r in range(s * self._n_substeps, (s + 1) * self._n_substeps):
             self._set_substep_time(w, r, h, t)
             if not self._try_substep(w, r):
                 return None
-        if not self._control.atol.size or self._plan.error_estimate is None:
+        if not self._control.atol.size:
+            return 0.0
+        if self._control.doubling_order:
+            return self._double_step_error(w, s, h, t, controller_state)
+        if self._plan.error_estimate is None:
             return 0.0
         error, size = self._plan.error_estimate(w.X[s + N_HISTORY], w.Z[s], w.c)
         return float(np.max(np.abs(error) / (self._control.atol + self._control.rtol * size), initial=0.0))
+
+    def _double_step_error(self, w: ChunkWorkspace, s: int, h: float, t: float, controller_state: np.ndarray) -> float:
+        """Return the error of step s by comparison with a double step, as the fused tier does."""
+        control, h_last = self._control, float(controller_state[0]["last"])
+        if h_last <= 0.0 or controller_state[0]["steps"] <= 0.0:
+            return 1.0
+        n, trial = control.n_variables, self._trial
+        trial.c[2:] = w.c[2:]
+        x, x_last = w.X[s + N_HISTORY], w.X[s + N_HISTORY - 1]
+        trial.Z[0], trial.M[0], trial.c[:2] = w.Z[s], w.M[s], (-h_last, t)
+        self._workspace.residual(x_last, trial.Z[0], trial.M[0], trial.c)  # computes the impulses
+        trial.X[N_HISTORY] = x_last
+        time_loop.finish_step(self._system, 0, 0, trial)
+        q_last = trial.Z[1, :n].copy()
+        trial.Z[0], trial.M[0], trial.c[:2] = w.Z[s + 1], w.M[s + 1], (-(h + h_last), t + h)
+        if not self._solve_trial(trial, (h * x + h_last * x_last) / (h + h_last)):
+            return math.nan
+        factor = double_step_factor(control.doubling_order, h, h_last)
+        estimate = np.concatenate(
+            [factor * (trial.Z[1, :n] - q_last), np.maximum(np.abs(w.Z[s, :n]), np.abs(w.Z[s + 1, :n]))]
+        )
+        return max_grouped_error(control, estimate, h)
+
+    def _solve_trial(self, trial: ChunkWorkspace, initial_guess: np.ndarray) -> bool:
+        """Solve the first step of a trial workspace; return True if it succeeded."""
+        if self._factorization is not None:
+            status, _ = self._newton_from_guess(trial, 0, initial_guess)
+            if status == CONVERGED:
+                time_loop.finish_step(self._system, 0, 0, trial)
+                return True
+        self._solver.history = trial.M[0]
+        solution, _, failure, _, _ = self._solver.solve(initial_guess, trial.Z[0], trial.c)
+        if failure is not None:
+            return False
+        trial.X[N_HISTORY] = solution
+        self._workspace.residual(solution, trial.Z[0], trial.M[0], trial.c)
+        time_loop.finish_step(self._system, 0, 0, trial)
+        return True
+
+    @functools.cached_property
+    def _trial(self) -> ChunkWorkspace:
+        """Workspace of one step for error estimates."""
+        return self._allocate(1)
 
     def _try_substep(self, w: ChunkWorkspace, r: int) -> bool:
         """Solve substep r with the size and time in c; return True if it succeeded."""

@@ -86,7 +86,7 @@ class Workspace(Struct):
     n_state: int = field(init=False)  # size of a state
     n_groups: int = field(init=False)
     counters: I64Array = field(init=False)
-    scratch: F64Array = field(init=False)  # 3 n_unknowns, or n_state and the size of the error estimate
+    scratch: F64Array = field(init=False)  # 3 n_unknowns, 2 n_state and the size of the error estimate
 
     def __post_init__(self) -> None:
         n, n_state = self.X.shape[1], self.Z.shape[1]
@@ -96,7 +96,7 @@ class Workspace(Struct):
             "n_groups": self.group_sizes.size,
             "counters": np.zeros(3, dtype=np.int64),
         }
-        for name, value in (*derived.items(), ("scratch", np.zeros(3 * n + n_state + self.estimate.size))):
+        for name, value in (*derived.items(), ("scratch", np.zeros(3 * n + 2 * n_state + self.estimate.size))):
             object.__setattr__(self, name, value)
         super().__post_init__()
 

@@ -1,4 +1,4 @@
-"""Step-size control: error estimate, rejection, Gustafsson's predictive controller, and the adaptive step."""
+"""Step-size control: error estimates, rejection, predictive and digital-filter controllers, and the adaptive step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import call_kernel
-from livens.engine.lowering.types import F64Array, Struct
+from livens.engine.lowering.types import F64Array, I64Array, Struct
 from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED, ERROR_TOO_LARGE, NEEDS_REPIVOT
 from livens.engine.newton.iteration import (
     HISTORY,
@@ -22,6 +22,8 @@ from livens.engine.newton.iteration import (
 
 #: Safety factor of the step size that would just meet the tolerance.
 SAFETY = 0.95
+#: Scaled error that digital-filter controllers aim at; steps with a scaled error above 1 are rejected.
+SETPOINT = 0.5
 #: Smallest factor by which one rejection shortens a step.
 MIN_FACTOR = 0.1
 #: Growth factor and number of start-up steps after an automatic initial step size.
@@ -30,6 +32,16 @@ STARTUP_MAX_GROWTH, STARTUP_STEPS = 1000.0, 4
 TWO_STEPS_LEFT = 2.0 - 1e-10
 #: Smallest step size relative to the time, in units in the last place.
 MIN_ULPS = 16.0 * 2.0**-52
+
+
+#: Weights (b1, b2, b3, a2, a3) of the controllers (Soederlind 2003): the next step is ``h_n`` times
+#: ``(e_n^-b1 e_{n-1}^-b2 e_{n-2}^-b3)^(1/k) (h_n/h_{n-1})^-a2 (h_{n-1}/h_{n-2})^-a3``, with errors relative to the
+#: tolerance. The predictive controller (Gustafsson) is also bounded by the elementary one.
+CONTROLLERS = {
+    "predictive": (2.0, -1.0, 0.0, -1.0, 0.0),
+    "H211b": (0.25, 0.25, 0.0, 0.25, 0.0),
+    "H0321": (1.25, 0.5, -0.75, -0.25, -0.75),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +58,9 @@ class StepSizeController(Struct):
     h_powers: F64Array  # the error of variable i is multiplied by h ** h_powers[i]
     error_order: int  # order of the error estimate
     has_filter: bool  # the estimate is the solution of linear equations
+    doubling_order: int = 0  # order of the scheme if the error is estimated by a double step; else 0
+    scale_groups: I64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # group of every variable
+    filter_weights: F64Array = field(default_factory=lambda: np.array(CONTROLLERS["predictive"]))
     n_variables: int = field(init=False)  # number of variables with a tolerance
 
     def __post_init__(self) -> None:
@@ -57,11 +72,15 @@ class StepSizeController(Struct):
 FIXED_STEP = StepSizeController(0.0, np.inf, 0.5, 2.0, 1, np.zeros(0), np.zeros(0), np.zeros(0), 1, False)
 #: State of the step-size controller: next step size, steps since the last rejection, number of rejections, number of
 #: consecutive steps of equal size, last step size, scaled error of the last step, number of steps, rejections by Newton
-#: failure, remaining start-up steps with free growth. The order of the fields is part of the checkpoint format.
+#: failure, remaining start-up steps with free growth, size and scaled error of the step before the last one. The order
+#: of the fields is part of the checkpoint format.
 CONTROLLER_STATE = np.dtype(
     [
         (name, "f8")
-        for name in ("size", "since_failure", "failures", "equal", "last", "norm", "steps", "unsolved", "free")
+        for name in (
+            *("size", "since_failure", "failures", "equal", "last", "norm", "steps", "unsolved", "free"),
+            *("last2", "norm2"),
+        )
     ]
 )
 
@@ -77,7 +96,9 @@ CONTROLLER_STATE = np.dtype(
     _N_STEPS,
     _N_NEWTON_FAILURES,
     _N_FREE_GROWTH,
-) = range(9)
+    _H_LAST2,
+    _ERROR_LAST2,
+) = range(11)
 
 
 def initial_controller_state(h: float, automatic: bool = False) -> np.ndarray:
@@ -175,9 +196,84 @@ def _estimate_error(
     return _scaled_error(controller, w.estimate, argmax_scaled_error(controller, w.estimate, h), h)
 
 
+def double_step_factor(order: int, h: float, h_last: float) -> float:
+    """Return the local error of a step h relative to the difference of a double step ``h_last + h`` and two steps."""
+    return _double_step_factor(order, h, h_last)
+
+
+@lowered
+def _double_step_factor(order: int, h: float, h_last: float) -> float:
+    power = order + 1.0
+    return h**power / ((h + h_last) ** power - h**power - h_last**power)
+
+
+def max_grouped_error(controller: StepSizeController, estimate: np.ndarray, h: float) -> float:
+    """Return the largest error relative to its tolerance; the scales of a group are replaced by their maximum."""
+    return _max_grouped_error(controller, estimate, h)
+
+
+@lowered
+def _max_grouped_error(controller: StepSizeController, estimate: F64Array, h: float) -> float:
+    n = controller.n_variables
+    # the first variable of a group holds the largest scale of the group
+    for i in range(n):
+        first = controller.scale_groups[i]
+        estimate[n + first] = max(estimate[n + first], estimate[n + i])
+    for i in range(n):
+        estimate[n + i] = estimate[n + controller.scale_groups[i]]
+    return _scaled_error(controller, estimate, argmax_scaled_error(controller, estimate, h), h)
+
+
+@lowered
+def _double_step_error(
+    kernels: StepKernels,
+    controller: StepSizeController,
+    controller_state: F64Array,
+    w: Workspace,
+    s: int,
+    x: F64Array,
+) -> float:
+    """Return the largest estimated error of step s by comparison with a double step, relative to its tolerance.
+
+    The double step leads back from the end of step s over the last two steps: one Newton iteration from the weighted
+    mean of their unknowns. A symmetric scheme of order p has local errors ``C h^(p+1)``. The difference of the
+    positions is therefore ``C ((h + h_last)^(p+1) - h^(p+1) - h_last^(p+1))``. Only positions are compared: they have
+    no components that alternate from step to step. Without a previous step the error is set to the tolerance.
+    """
+    n, nz, nq, h, t = w.n_unknowns, w.n_state, controller.n_variables, w.c[0], w.c[1]
+    h_last = controller_state[_H_LAST]
+    if h_last <= 0.0 or controller_state[_N_STEPS] <= 0.0:
+        return 1.0
+    z, x_last = w.Z + s * nz, w.X + (s + HISTORY - 1) * n
+    x_double, z_next, z_last = w.scratch, w.scratch + n, w.scratch + n + nz
+    call_kernel(kernels.update_state, x, z, w.c, w.r, z_next)
+    w.c[0] = -h_last
+    call_kernel(kernels.update_state, x_last, z, w.c, w.r, z_last)
+    for i in range(nq):
+        w.estimate[i], w.estimate[nq + i] = z_last[i], max(abs(z[i]), abs(z_next[i]))
+    w.c[0], w.c[1] = -(h + h_last), t + h
+    for i in range(n):
+        x_double[i] = (h * x[i] + h_last * x_last[i]) / (h + h_last)
+    call_kernel(kernels.newton, x_double, z_next, w.c, w.r, w.newton_update)
+    for i in range(n):
+        x_double[i] -= w.newton_update[i]
+    call_kernel(kernels.update_state, x_double, z_next, w.c, w.r, z_last)
+    w.c[0], w.c[1] = h, t
+    factor = _double_step_factor(controller.doubling_order, h, h_last)
+    for i in range(nq):
+        w.estimate[i] = factor * (z_last[i] - w.estimate[i])
+    return _max_grouped_error(controller, w.estimate, h)
+
+
 @lowered
 def _error_norm(
-    kernels: StepKernels, controller: StepSizeController, w: Workspace, s: int, x: F64Array, refine_estimate: bool
+    kernels: StepKernels,
+    controller: StepSizeController,
+    controller_state: F64Array,
+    w: Workspace,
+    s: int,
+    x: F64Array,
+    refine_estimate: bool,
 ) -> float:
     """Return the largest estimated error of step s relative to its tolerance; 0 without an estimate.
 
@@ -187,6 +283,8 @@ def _error_norm(
     n, z = controller.n_variables, w.Z + s * w.n_state
     if n == 0:
         return 0.0
+    if controller.doubling_order > 0:
+        return _double_step_error(kernels, controller, controller_state, w, s, x)
     norm = _estimate_error(kernels, controller, w, z, x)
     if controller.has_filter and refine_estimate and norm > 1.0:
         z_trial = w.scratch
@@ -200,7 +298,9 @@ def _error_norm(
 
 
 @lowered
-def _predict_unknowns(kernels: StepKernels, controller_state: F64Array, w: Workspace, s: int, h: float) -> bool:
+def _predict_unknowns(
+    kernels: StepKernels, controller_state: F64Array, w: Workspace, s: int, h: float, is_doubling: bool
+) -> bool:
     """Predict the unknowns of step s from the last steps; return False without a prediction."""
     n = w.n_unknowns
     x = w.X + (s + HISTORY) * n
@@ -210,7 +310,26 @@ def _predict_unknowns(kernels: StepKernels, controller_state: F64Array, w: Works
         return True
     if controller_state[_N_EQUAL] >= HISTORY and h == controller_state[_H_LAST]:
         return predict_unknowns(w.X + s * n, x, n, w.group_sizes, w.n_groups)
+    if is_doubling and controller_state[_N_STEPS] >= 3.0 and controller_state[_H_LAST2] > 0.0:
+        return _extrapolate_midpoints(
+            w.X + (s + HISTORY - 3) * n, x, n, h, controller_state[_H_LAST], controller_state[_H_LAST2]
+        )
     return False
+
+
+@lowered
+def _extrapolate_midpoints(X: F64Array, x: F64Array, n: int, h: float, h1: float, h2: float) -> bool:
+    """Extrapolate the unknowns of the last three steps, as values at midpoints, by a parabola; h1 is the last size.
+
+    The size of the oldest step is taken as that of the step after it.
+    """
+    d0, d1, d2 = 0.5 * (h + h1), 0.5 * (h1 + h2), h2
+    w2 = d0 * (d0 + d1) / (d2 * (d1 + d2))
+    w1 = -d0 * (d0 + d1 + d2) / (d1 * d2)
+    w0 = 1.0 - w1 - w2
+    for i in range(n):
+        x[i] = w0 * X[2 * n + i] + w1 * X[n + i] + w2 * X[i]
+    return True
 
 
 @lowered
@@ -252,7 +371,7 @@ def adaptive_step(
             )
         is_last = h >= t_end - t
         w.c[0], w.c[1] = h, t
-        predicted = _predict_unknowns(kernels, controller_state, w, s, h)
+        predicted = _predict_unknowns(kernels, controller_state, w, s, h, controller.doubling_order > 0)
         for attempt in range(2):
             if attempt == 1 or not predicted:
                 for i in range(n):
@@ -269,7 +388,9 @@ def adaptive_step(
             w.counters[N_ITERATIONS] = n_iterations
             return NEEDS_REPIVOT
         refine_estimate = controller_state[_N_STEPS] == 0.0 or controller_state[_STEPS_SINCE_REJECT] == 0.0
-        error_norm = _error_norm(kernels, controller, w, s, x, refine_estimate) if status == CONVERGED else 0.0
+        error_norm = 0.0
+        if status == CONVERGED:
+            error_norm = _error_norm(kernels, controller, controller_state, w, s, x, refine_estimate)
         if status == CONVERGED and error_norm <= 1.0:
             break
         failure_status = ERROR_TOO_LARGE if status == CONVERGED else DIVERGED
@@ -307,8 +428,9 @@ def on_accept(
 ) -> None:
     """Set the size of the next step after an accepted step of size h with this scaled error.
 
-    With an error estimate the size follows Gustafsson's predictive controller: the smaller of the sizes that the last
-    error and its extrapolation allow. Without an estimate it grows after a number of accepted steps.
+    With an error estimate the size follows the controller of `CONTROLLERS`. Gustafsson's predictive controller takes
+    the smaller of the sizes that the last error and its extrapolation allow. Without an estimate it grows after a
+    number of accepted steps.
     """
     _on_accept(controller, controller_state.view(np.float64), h, error_norm, is_last)
 
@@ -317,10 +439,12 @@ def on_accept(
 def _on_accept(
     controller: StepSizeController, controller_state: F64Array, h: float, error_norm: float, is_last: bool
 ) -> None:
-    is_first, error_prev, h_prev = (
+    is_first, error_prev, h_prev, error_prev2, h_prev2 = (
         controller_state[_N_STEPS] == 0.0 or controller_state[_H_LAST] == 0.0,
         controller_state[_ERROR_LAST],
         controller_state[_H_LAST],
+        controller_state[_ERROR_LAST2],
+        controller_state[_H_LAST2],
     )
     controller_state[_STEPS_SINCE_REJECT] += 1.0
     controller_state[_N_EQUAL] = controller_state[_N_EQUAL] + 1.0 if h == h_prev else 1.0
@@ -329,6 +453,7 @@ def _on_accept(
         max(error_norm, 1e-10),
         controller_state[_N_STEPS] + 1.0,
     )
+    controller_state[_H_LAST2], controller_state[_ERROR_LAST2] = (0.0 if is_first else h_prev), error_prev
     if is_last:
         return
     growth = controller.max_growth
@@ -339,10 +464,22 @@ def _on_accept(
         )
     factor = growth
     if controller.n_variables:
-        power = 1.0 / (controller.error_order + 1.0)
-        factor = SAFETY * controller_state[_ERROR_LAST] ** -power
+        power, weights, error = 1.0 / (controller.error_order + 1.0), controller.filter_weights, max(error_norm, 1e-10)
+        factor = SAFETY * error**-power
         if not is_first:
-            factor = min(factor, SAFETY * (h / h_prev) * (error_prev / controller_state[_ERROR_LAST] ** 2) ** power)
+            # digital filters aim at a fraction of the tolerance, as they respond smoothly
+            is_predictive = weights[0] == 2.0
+            aim = 1.0 if is_predictive else SETPOINT
+            response = (error / aim) ** -weights[0] * (error_prev / aim) ** -weights[1]
+            ratios = (h / h_prev) ** -weights[3]
+            if weights[2] != 0.0:
+                if h_prev2 > 0.0:
+                    response *= (error_prev2 / aim) ** -weights[2]
+                    ratios *= (h_prev / h_prev2) ** -weights[4]
+                else:  # the elementary controller until three steps are known
+                    response, ratios = aim / error, 1.0
+            filtered = ratios * response**power
+            factor = min(factor, SAFETY * filtered) if is_predictive else filtered
         factor = min(growth, max(0.2, factor))
     if factor < 1.0:
         controller_state[_H_NEXT] = h * factor

@@ -82,7 +82,6 @@ class FusedStepper(Stepper):
     def advance_once(
         self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
     ) -> IntegratorState | None:
-        """Take fixed steps and return the state after the last one; None if they need the fallbacks of `advance`."""
         w = self._workspaces.prepare(state, n_steps)
         kernels = self._kernels
         status = time_loop.advance_fixed(kernels, w, h, t_origin, step0, -1, np.inf, 0, n_steps, REPIVOT_AFTER)

@@ -15,7 +15,8 @@ from livens.engine.codegen.jit import NativeCode, load_or_compile
 from livens.engine.codegen.vector_emitter import VectorEmitter, native_width
 from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED
 from livens.engine.taylor.looped_recurrences import LoopedRecurrences
-from livens.expressions.graph.parameter_constants import coefficient_function
+from livens.expressions.evaluate import Evaluator
+from livens.expressions.graph.parameter_constants import coefficient_expression
 from livens.expressions.graph.taylor_graph import VectorFieldGraph
 from livens.progress import report_progress
 from livens.schemes.taylor_equations import TaylorEquations, optimal_order
@@ -318,7 +319,7 @@ class TaylorCode:
 
     code: NativeCode
     slots: np.ndarray
-    constants: ca.Function
+    constants: Evaluator
     order: int
 
     @functools.cached_property
@@ -328,7 +329,7 @@ class TaylorCode:
 
     def constant_values(self, k: np.ndarray) -> np.ndarray:
         """Return the constants for the parameters k."""
-        return np.concatenate([np.array(self.constants(k)).ravel(), np.zeros(1)])
+        return np.append(self.constants(k)[0].ravel(), 0.0)
 
 
 def step_code(equations: TaylorEquations) -> TaylorCode:
@@ -350,7 +351,8 @@ def _compile(equations: TaylorEquations, name: str) -> TaylorCode:
     text = _emit_loop(step) if name == "advance" else _emit_coefficients(step)
     key = f"{codegen_fingerprint()} {native_width()} {equations.fingerprint_data}"
     code = load_or_compile(key, lambda: text, name, 2)
-    return TaylorCode(code, np.array(step.slots), coefficient_function(step.writer.constants, field.k), equations.order)
+    constants = Evaluator([field.k], [ca.vertcat(ca.SX(0, 1), *map(coefficient_expression, step.writer.constants))])
+    return TaylorCode(code, np.array(step.slots), constants, equations.order)
 
 
 def log2_step_ratio(tolerance: float, order: int) -> float:

@@ -54,7 +54,7 @@ class TreeModel:
 
     def __init__(self, system: System, tree: SpanningTree, layout: Layout, scheme: RigidBodyScheme) -> None:
         self.system, self.tree, self.layout = system, tree, layout
-        self._k = np.zeros(0)  # parameters in the records
+        self._geometry_values = np.zeros(0)  # parameters in the records
         self._nodes = _nodes(tree)
         self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
@@ -163,10 +163,11 @@ class TreeModel:
     def set_parameters(self, k: np.ndarray) -> None:
         """Set masses, inertias, geometry and the parameters of force laws."""
         system, records = self.system, self._records
-        if self._k.size and np.array_equal(k[self._structural], self._k[self._structural]):
+        structural = k[self._structural]
+        if self._geometry_values.size and (structural == self._geometry_values).all():
             self.set_law_parameters(k)
             return
-        self._k = k.copy()
+        self._geometry_values = structural
         for i, node in enumerate(self._nodes):
             record = records[i]
             if node.model_body >= 0:
@@ -215,7 +216,8 @@ class TreeModel:
                 start + 2 + i for start, e in zip(starts, elements, strict=False) for i in range(len(parameters[e]))
             ]
             sources = [i for element in elements for i in parameters[element]]
-            entries.append((inputs, np.array(targets, dtype=np.int64), np.array(sources, dtype=np.int64)))
+            if targets:
+                entries.append((inputs, np.array(targets, dtype=np.int64), np.array(sources, dtype=np.int64)))
         return entries
 
     @functools.cached_property

@@ -212,6 +212,49 @@ def expand_rows(
         _expand_bodies(t, o, z)
 
 
+@dataclass(frozen=True, eq=False)
+class ChunkArrays(Struct):
+    """Arrays of a chunk of steps, and full states before the first and after the last step."""
+
+    states: F64Array  # compact states, (n_steps + 1, COMPACT n_real)
+    X: F64Array  # unknowns as rates, (n_steps + HISTORY, n_unknowns)
+    work: F64Array  # supplied and dissipated energy, potential energy of forces, (n_steps + 1, 3)
+    monitor: F64Array  # monitored quantities, (n_steps + 1, MONITOR_WIDTH)
+    newton_iterations: I64Array
+    z_first: F64Array
+    z_last: F64Array
+    last_step: I64Array  # one entry: number of the last step
+
+
+@lowered
+def advance_to_end(
+    t: TreeArrays,
+    o: OutputArrays,
+    w: ChunkArrays,
+    h: float,
+    t_origin: float,
+    step0: int,
+    n_steps: int,
+    n_history: int,
+) -> int:
+    """Take fixed steps from the full state `z_first` to `z_last`; return the number of completed steps."""
+    z = w.z_first
+    for i in range(t.n_real):
+        state, dofs = w.states + i * COMPACT, o.dofs + 12 * i
+        for j in range(12):
+            state[j] = z[o.q + dofs[j]]
+        for j in range(3):
+            state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + 3 * i + j]
+    w.work[0], w.work[1] = z[o.supplied], z[o.supplied + 1]
+    n_done = advance_tree(
+        t, w.states, w.X, w.work, w.monitor, w.newton_iterations, h, t_origin, step0, 0, n_steps, n_history
+    )
+    if n_done == n_steps:
+        w.last_step[0] = n_steps - 1
+        expand_rows(t, o, w.states, w.X, w.work, h, t_origin, step0, w.last_step, 1, w.z_last)
+    return n_done
+
+
 @lowered
 def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64Array) -> None:
     """Evaluate the monitored quantities of a compact state."""
@@ -222,4 +265,4 @@ def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64A
     monitor_state(t, law_potential(t) + force_potential(t), row)
 
 
-compile_unit(advance_tree, expand_rows, monitor_compact_state)
+compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state)

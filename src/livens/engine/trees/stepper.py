@@ -13,7 +13,7 @@ from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, step_inputs
 from livens.engine.trees.lazy_states import LazyStates
 from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
-from livens.engine.trees.output import expand_rows, monitor_compact_state
+from livens.engine.trees.output import ChunkArrays, advance_to_end, expand_rows, monitor_compact_state
 from livens.engine.trees.records import COMPACT
 from livens.engine.trees.time_loop import PREDICTOR_POINTS, advance_tree
 from livens.errors import InputError
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 class _Workspace:
     """Arrays of a chunk of steps: compact states, unknowns, work and monitored quantities."""
 
-    def __init__(self, n_steps: int, n_real: int, n_unknowns: int) -> None:
+    def __init__(self, n_steps: int, n_real: int, n_unknowns: int, n_state: int) -> None:
         self.states = np.empty((n_steps + 1, COMPACT * n_real))
         self.X = np.empty((n_steps + HISTORY, n_unknowns))
         self.work = np.zeros((n_steps + 1, 3))
         self.monitor = np.empty((n_steps + 1, MONITOR_WIDTH))
         self.newton_iterations = np.zeros(n_steps, dtype=np.int64)
         self.n_steps = n_steps
+        self.z_first, self.z_last = np.zeros(n_state), np.zeros(n_state)
+        chunk = self.states, self.X, self.work, self.monitor, self.newton_iterations
+        self.arrays = ChunkArrays(*chunk, self.z_first, self.z_last, np.zeros(1, dtype=np.int64))
 
 
 class TreeStepper(Stepper):
@@ -45,6 +48,9 @@ class TreeStepper(Stepper):
         super().__init__(compiled.layout)
         self._compiled, self._model, self._k = compiled, compiled.make_tree_model(k), k.copy()
         self._workspace: _Workspace | None = None
+        advance_to_end.compile()  # type: ignore[attr-defined]
+        self._advance_native, _ = advance_to_end._entry  # type: ignore[attr-defined]
+        self._zeros = np.zeros(self._model.output.n_state)
         self._fallback: Stepper | None = None
         self._controls = tuple(compiled.model.control_indices) if hasattr(compiled.model, "control_indices") else ()
 
@@ -81,22 +87,53 @@ class TreeStepper(Stepper):
                 done, n_history = (done + 1, 1) if failure is None else (done, n_history)
         return self._chunk(w, state, done, policy, failure, fallback_rows, n_history)
 
+    def advance_once(
+        self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
+    ) -> IntegratorState | None:
+        w, n_history, model = self._allocate(state, n_steps), self._n_history(state), self._model
+        w.z_first[:] = w.z_last[:] = state.z  # commands of controllers stay
+        w.X[:HISTORY] = state.unknown_history
+        n_done = self._advance_native(
+            model.arrays.address, model.output.address, w.arrays.address, h, t_origin, step0, n_steps, n_history
+        )
+        if n_done < n_steps:
+            return None
+        z = w.z_last.copy()
+        if z.dot(self._zeros) != 0.0:  # infinity and NaN times zero are NaN
+            return None
+        if model.armature_multipliers:
+            self._scale_armature_multipliers(w, h, np.array([n_steps - 1]), z[None, :])
+        history = w.X[n_steps : n_steps + HISTORY].copy()
+        n_history = min(n_history + n_steps, PREDICTOR_POINTS)
+        t = t_origin + (step0 + n_steps) * h
+        return IntegratorState(t, z, history, state.newton_update, state.inv_roundoff, np.array([float(n_history)]))
+
+    def _scale_armature_multipliers(self, w: _Workspace, h: float, steps: np.ndarray, rows: np.ndarray) -> None:
+        """Scale the multipliers of armatures: their constraint is the angle increment 2 atan(tau), not 2 tau."""
+        for unknown, multiplier in self._model.armature_multipliers:
+            tau = 0.5 * h * w.X[steps + HISTORY, unknown]
+            rows[:, multiplier] *= np.where(np.abs(tau) < 1e-8, 1.0, tau / np.arctan(np.where(tau == 0, 1.0, tau)))
+
     def _n_history(self, state: IntegratorState) -> int:
         """Return the number of past steps that the predictor may use."""
         return int(state.stepper_state[0]) if state.stepper_state.size else 1
 
     def _prepare(self, state: IntegratorState, n_steps: int) -> _Workspace:
         """Return a workspace that starts from an integrator state; commands of controllers are parameters."""
-        t = self._model.arrays
+        w, o = self._allocate(state, n_steps), self._model.output
+        w.states[0], w.X[:HISTORY] = self._model.compact_state(state.z), state.unknown_history
+        w.work[0, :2] = state.z[o.supplied : o.supplied + 2]
+        return w
+
+    def _allocate(self, state: IntegratorState, n_steps: int) -> _Workspace:
+        """Return a workspace of at least `n_steps` steps; commands of controllers are parameters."""
         w = self._workspace
         if w is None or w.n_steps < n_steps:
-            w = self._workspace = _Workspace(n_steps, t.n_real, t.n_unknowns)
+            t = self._model.arrays
+            w = self._workspace = _Workspace(n_steps, t.n_real, t.n_unknowns, self._model.output.n_state)
         if self._controls:
             self._k[list(self._controls)] = state.z[self._compiled.layout["control"]]
             self._model.set_law_parameters(self._k)
-        o = self._model.output
-        w.states[0], w.X[:HISTORY] = self._model.compact_state(state.z), state.unknown_history
-        w.work[0, :2] = state.z[o.supplied : o.supplied + 2]
         return w
 
     def _fallback_step(
@@ -143,10 +180,7 @@ class TreeStepper(Stepper):
                 rows[:, self._compiled.layout["control"]] = state.z[self._compiled.layout["control"]]
             arguments = w.states, w.X, w.work, policy.h, policy.t_origin, policy.step0, steps, len(steps), rows
             expand_rows(model.arrays, model.output, *arguments)
-            # the constraint of an armature is the increment of an angle: 2 atan(tau) instead of 2 tau
-            for unknown, multiplier in model.armature_multipliers:
-                tau = 0.5 * policy.h * w.X[steps + HISTORY, unknown]
-                rows[:, multiplier] *= np.where(np.abs(tau) < 1e-8, 1.0, tau / np.arctan(np.where(tau == 0, 1.0, tau)))
+            self._scale_armature_multipliers(w, policy.h, steps, rows)
             Z[computed] = rows
         for i in np.flatnonzero(~computed).tolist():
             Z[i] = fallback_rows.get(int(numbers[i]), state.z)

@@ -95,8 +95,8 @@ class PhaseSpaceModel(Model):
 
         Returns
         -------
-        dv_dq, dv_dp : ndarray of shape (n, n)
-            Partial derivatives of the velocities.
+        tuple of ndarray
+            Partial derivatives dv/dq and dv/dp, each of shape (n, n).
         """
         model: Hamiltonian = self  # type: ignore[assignment]
         derivatives = model.function(ca.jacobian(model.velocity, ca.vertcat(model.q, model.p)))

@@ -15,7 +15,6 @@ from livens.expressions.parameters import ParameterNamespace, Parameters, Parame
 from livens.expressions.tracing import FunctionTracer
 from livens.models.element import resolve_indices
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
-from livens.models.initialization.dense import initial_state
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHStructure
 from livens.models.system import System
@@ -147,6 +146,8 @@ def state_from_system(
     InputError
         If the values are inconsistent and `project` is False.
     """
+    from livens.models.initialization.dense import initial_state  # SciPy takes long to import
+
     state = initial_state(system, q0, v0, system.parameter_vector(), t0=t0, project=project)
     return np.concatenate([state["q"], state["v"], state["multipliers"]])
 

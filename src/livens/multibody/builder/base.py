@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_array
 
 if TYPE_CHECKING:  # contact modules are imported on demand
+    from livens.models.guarded_event import GuardedEvent
+    from livens.models.system import System
     from livens.multibody.contacts.contact_group import ContactGroup
     from livens.multibody.contacts.pair_contact import PairContact
     from livens.multibody.contacts.rigid_contact import RigidContact
@@ -79,7 +82,8 @@ class ModelBase:
         self._contact_groups: dict[str, ContactGroup] = {}
         self._penalty_joints: dict[str, PenaltyJoint] = {}
         self._rigid_contacts: dict[str, RigidContact] = {}
-        self._impact_pairs: list[str] = []  # names of all rigid contacts, persistent or not
+        #: Function that returns the events of the rigid contacts of a system.
+        self._rigid_contact_events: Callable[[System], tuple[GuardedEvent, ...]] | None = None
 
     @property
     def joints(self) -> dict[str, Joint]:

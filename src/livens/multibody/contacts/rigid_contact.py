@@ -6,6 +6,8 @@ coordinate instead, which it keeps at zero. The number of equations is therefore
 closes by a change of parameters::
 
     0 = touching gap(q) + (1 - touching) z_0        0 = sticking slip_i(q, v) + (1 - sticking) z_i'
+
+A constraint that other contacts and joints imply is inactive too: its entry of `independent` is zero.
 """
 
 from __future__ import annotations
@@ -37,12 +39,22 @@ SLIP_TOLERANCE = 1e-9
 class RigidContact:
     """Rigid (unilateral) contact of two bodies at one contact point, as an element; initially open.
 
-    Its parameters are those of the contact point, then ``friction``, ``touching``, ``sticking`` and the ``direction``
-    of the slip, a unit vector in space.
+    Its parameters are those of the contact point, then ``friction``, ``touching``, ``sticking``, the ``direction`` of
+    the slip, a unit vector in space, and ``independent``, one flag for each constraint. Without persistent contact
+    there is no element: the contact is always open.
     """
 
-    def __init__(self, name: str, contact_point: ContactPoint, restitution: float, friction: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        contact_point: ContactPoint,
+        restitution: float,
+        friction: float,
+        persistent: bool = True,
+        unique: bool = False,
+    ) -> None:
         self.name, self.contact_point, self.restitution, self.friction = name, contact_point, restitution, friction
+        self.persistent, self.unique = persistent, unique
         d, a, b = (
             contact_point.body_a.dimension,
             contact_point.body_a.parametrisation,
@@ -53,16 +65,22 @@ class RigidContact:
         ]
         #: Names of the constraints: gap and, with friction, slip.
         labels = ["gap", "slip 1", "slip 2"][: d if friction else 1]
-        self.slack_states = [_slack_state(f"{name} {label}", min(masses)) for label in labels]
+        #: Number of relative velocities: normal and, with friction, tangential.
+        self.n_directions = len(labels)
         body_coordinates = tuple(
             str(c) for body in (contact_point.body_a, contact_point.body_b) for c in body.coordinates
         )
         self.coordinates = body_coordinates
+        self.slack_states: list[BodyElement] = []
+        self.element: Element | None = None
+        if not persistent:
+            return
+        self.slack_states = [_slack_state(f"{name} {label}", min(masses)) for label in labels]
         functions: dict[str, Any] = dict(
             constraints=_normal_constraint(contact_point.geometry, a, b, len(body_coordinates))
         )
         parameters = dict(contact_point.parameters) | dict(
-            friction=friction, touching=0.0, sticking=0.0, direction=np.eye(d)[0]
+            friction=friction, touching=0.0, sticking=0.0, direction=np.eye(d)[0], independent=np.ones(len(labels))
         )
         if friction:
             functions["velocity_constraints"] = FrictionalConstraint(
@@ -94,7 +112,8 @@ def _energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
 @functools.cache
 def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
     def constraints(q: Vector, k: ParameterNamespace) -> Any:
-        return [k.touching * geometry.gap_at(a, b, q[:n], k) + (1 - k.touching) * q[n]]
+        active = k.touching * k.independent[0]
+        return [active * geometry.gap_at(a, b, q[:n], k) + (1 - active) * q[n]]
 
     return constraints
 
@@ -103,7 +122,8 @@ def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametris
 def _stick_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
     def rates(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         along = slip_components(geometry, a, b, q[:n], v[:n], k)
-        return [k.sticking * x + (1 - k.sticking) * rate for x, rate in zip(along, v[n + 1 :], strict=True)]
+        active = [k.sticking * flag for flag in k.independent[1:]]
+        return [s * x + (1 - s) * rate for s, x, rate in zip(active, along, v[n + 1 :], strict=True)]
 
     return rates
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livens import schemes
-from livens.errors import CallError, InputError, IntegrationError, LivensError, LivensWarning, explain_call_errors
+from livens.errors import (
+    CallError,
+    InputError,
+    IntegrationError,
+    LivensError,
+    LivensWarning,
+    explain_call_errors,
+    suggestion,
+)
 from livens.expressions.numpy_tracing import TracingError
 from livens.results.result import Result
 from livens.run.bridges.ode_result import OdeResult, make_result
@@ -24,6 +34,8 @@ from livens.types import ModelFunction
 #: Methods of SciPy: explicit ones, implicit ones, and those that switch.
 _EXPLICIT, _IMPLICIT, _SWITCHING = ("RK23", "RK45", "DOP853"), ("Radau", "BDF"), ("auto", "LSODA")
 _SCIPY_METHODS = (*_EXPLICIT, *_IMPLICIT, "LSODA")
+#: Options of the methods of SciPy besides the arguments of `solve_ivp`.
+_SCIPY_OPTIONS = ("jac_sparsity", "lband", "uband", "min_step")
 #: Default relative and absolute tolerance of the methods of SciPy, and of "auto" and the schemes of livens.
 _SCIPY_TOLERANCES, _TOLERANCES = (1e-3, 1e-6), (1e-9, 1e-12)
 #: Smallest relative tolerance, as in SciPy; smallest and largest tolerance of Taylor series.
@@ -109,7 +121,8 @@ def solve_ivp(
     Raises
     ------
     InputError
-        If an argument is invalid. It is a `ValueError`, as in SciPy, and also a `TypeError` if the type is wrong.
+        If an argument is invalid. It is a `ValueError`, as in SciPy, and also a `TypeError` if the type is wrong or the
+        argument is unknown.
     TracingError
         If the function cannot be traced and `fallback` is "error". The message contains the reason and the line.
 
@@ -134,6 +147,10 @@ def solve_ivp(
     >>> bool(np.ptp(energy) < 1e-8)
     True
     """
+    for name in options:
+        if name not in _SCIPY_OPTIONS:
+            arguments = (*inspect.signature(solve_ivp).parameters, *_SCIPY_OPTIONS)
+            raise CallError(f"solve_ivp has no argument '{name}'{suggestion(name, arguments)}")
     problem = _checked_problem(fun, t_span, y0, method, t_eval, args, rtol, atol, first_step, max_step, events)
     if fallback not in ("scipy", "error"):
         raise InputError(f"`fallback` must be 'scipy' or 'error', got {fallback!r}.")
@@ -240,14 +257,22 @@ class _Problem:
             strictest = float(np.min(self.rtol * np.abs(y) + self.atol)) / scale
             low, high = _TAYLOR_TOLERANCES
             tolerance = min(max(min(float(np.min(self.rtol)), strictest), low), high)
-            return StepControl(tolerance=tolerance, largest=self.max_step, most_steps=max_steps)
-        relative, absolute = (np.broadcast_to(value, y.shape).tolist() for value in (self.rtol, self.atol))
-        return StepControl(
-            tolerance=relative,
-            absolute=[max(value, 1e-300) for value in absolute],
-            largest=self.max_step,
-            most_steps=max_steps,
-        )
+            return _step_control(_rounded_down(tolerance), None, self.max_step, max_steps)
+        relative, absolute = (tuple(np.broadcast_to(value, y.shape).tolist()) for value in (self.rtol, self.atol))
+        return _step_control(relative, tuple(max(value, 1e-300) for value in absolute), self.max_step, max_steps)
+
+
+@functools.lru_cache(maxsize=256)
+def _step_control(
+    tolerance: float | tuple[float, ...], absolute: tuple[float, ...] | None, largest: float, max_steps: int
+) -> StepControl:
+    """Return a step-size control; equal controls share their validated run."""
+    return StepControl(tolerance=tolerance, absolute=absolute, largest=largest, most_steps=max_steps)
+
+
+def _rounded_down(tolerance: float) -> float:
+    """Return the largest quarter power of two below a tolerance, so that similar initial states share their control."""
+    return float(2.0 ** (math.floor(4 * math.log2(tolerance)) / 4))
 
 
 class _Integration:
@@ -374,6 +399,9 @@ def _checked_problem(
     default_rtol, default_atol = _SCIPY_TOLERANCES if name in _SCIPY_METHODS else _TOLERANCES
     relative = _as_real_array("rtol", default_rtol if rtol is None else rtol)
     absolute = _as_real_array("atol", default_atol if atol is None else atol)
+    for tolerance_name, tolerances in (("rtol", relative), ("atol", absolute)):
+        if np.isnan(tolerances).any():
+            raise InputError(f"`{tolerance_name}` must not be NaN, got {tolerances[()]!r}.")
     if relative.ndim and relative.shape != state.shape:
         raise InputError("`rtol` has wrong shape.")
     if np.any(relative < _MIN_RTOL):

@@ -17,6 +17,7 @@ from livens.run.derivatives.loss import Loss
 from livens.run.derivatives.member_map import make_plan, make_plans, map_members
 from livens.run.derivatives.tape import Tape, observed_steps, record
 from livens.run.ensemble.members import scheme_state_function
+from livens.run.events.event import model_events
 from livens.run.held_parameters import BranchGuard
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
@@ -294,10 +295,8 @@ def unsupported_reason(plan: Plan, guards_checked: bool = False) -> str:
         return "a run with inputs over time cannot be differentiated: its parameters change between steps"
     if getattr(plan.model, "controllers", ()):
         return "a run with sampled controllers cannot be differentiated: they are called between steps"
-    if getattr(plan.model, "model_events", ()) and not guards_checked:
-        return "a joint stop with restitution acts between steps: use `vjp`, `jvp` of a run without such an event"
-    if getattr(plan.model, "impact_contacts", ()) and not guards_checked:
-        return "rigid contact acts between steps: use `vjp`, `jvp` of a run without impacts"
+    if (events := model_events(plan.model)) and not guards_checked:
+        return f"{events[0].label} act between steps: use `vjp`, `jvp` of a run without such an event"
     if plan.model.guards and not guards_checked:
         return f"the model has guards ({', '.join(plan.model.guards)}): use `vjp`, `jvp` of a run that satisfies them"
     return ""

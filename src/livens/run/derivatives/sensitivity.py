@@ -24,6 +24,8 @@ def vjp(result: Result, cotangents: Mapping[str, ArrayLike]) -> Gradient:
 
     Parameters
     ----------
+    result : Result
+        Run to differentiate.
     cotangents : dict of str to array_like
         Derivatives of a scalar by the variables of the run (``q v p x``), each of the shape of the variable.
 
@@ -78,6 +80,8 @@ def jvp(
 
     Parameters
     ----------
+    result : Result
+        Run to differentiate.
     q0, v0, p0, x0 : array_like of shape (n,), optional
         Tangents of the initial values, which stay on the constraints.
     parameters : dict of str to array_like, optional

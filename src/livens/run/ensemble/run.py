@@ -40,6 +40,7 @@ from livens.run.drift_monitor import (
 from livens.run.ensemble.execution import EnsembleColumns, EnsembleJob, execute
 from livens.run.ensemble.members import EnsembleMembers, initial_states
 from livens.run.ensemble.partial_results import finalize
+from livens.run.events.event import model_events
 from livens.run.plan import Plan
 from livens.run.progress import Progress
 from livens.run.startup import REFERENCE_H
@@ -58,10 +59,8 @@ def unsupported_reason(plan: Plan) -> str:
         return "an ensemble needs native code: remove tier='reference'"
     if getattr(plan.model, "controllers", ()):
         return "an ensemble cannot have sampled controllers, which are called between steps"
-    if getattr(plan.model, "model_events", ()):
-        return "an ensemble cannot have joint stops with restitution, which act between steps"
-    if getattr(plan.model, "impact_contacts", ()):
-        return "an ensemble cannot have rigid contact, which needs events between steps"
+    if events := model_events(plan.model):
+        return f"an ensemble cannot have {events[0].label}, which act between steps"
     if plan.model.guards:
         return f"the model has guards ({', '.join(plan.model.guards)}), which an ensemble cannot monitor"
     return ""

@@ -14,7 +14,7 @@ from livens.expressions.parameters import ParameterNamespace
 from livens.expressions.tracing import argument_names
 from livens.models.base import InitialState, Model
 from livens.models.system import System
-from livens.run.events.event import ContactEvent, Event, ModelEvent, check_no_penetration, contact_resolver
+from livens.run.events.event import ContactEvent, Event, ModelEvent, contact_resolver
 from livens.validation import check_vector
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def apply_action(
     constraints in the mass metric. Persistent contacts are released during the action. The contact resolver of the
     events in `others` then determines the contact modes of the new state.
 
-    The energy change of the action is booked as supplied energy, so that the energy balance of the run stays closed.
+    The energy loss of an impact is dissipated energy; the energy change of any other action is supplied energy. The
+    energy balance of the run stays closed.
     Unchanged parameters are taken from `model`, not from `compiled`: the step may have been compiled for a model with
     the same equations and other parameter values.
     """
@@ -78,8 +79,6 @@ def apply_action(
             returned["parameters"] = {**returned.get("parameters", {}), **resolved["parameters"]}
             new_k, new_values = model.parameter_vector(changes), {**new_values, "q": resolved["q"], "v": resolved["v"]}
         initial = _make_consistent(model, new_values, new_k, t)
-        if "q" in returned and not isinstance(event, ContactEvent):  # impacts change velocities only
-            check_no_penetration(others, initial.values["q"], initial.values["v"])
     except InputError as error:
         raise InputError(
             f"the state set by the action of event '{name}' at t = {t:.9g} is not admissible: {error}"
@@ -92,7 +91,10 @@ def apply_action(
         energy = model.monitored_energy(compiled.scheme.conserves)
         if energy:
             energy_change = _energy(model, energy, layout, t, after, new_k) - _energy(model, energy, layout, t, z, k)
-            after[layout["supplied_energy"]] += energy_change
+            if isinstance(event, ModelEvent):  # impacts dissipate
+                after[layout["dissipated_energy"]] -= energy_change
+            else:
+                after[layout["supplied_energy"]] += energy_change
     return ActionResult(after, changes, _as_plain_data(returned))
 
 

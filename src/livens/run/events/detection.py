@@ -13,7 +13,6 @@ from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton import time_loop
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk, step_inputs
-from livens.engine.taylor.stepper import TaylorInterpolant
 from livens.errors import InputError
 from livens.models import observable
 from livens.results.dense_output import dense_output_function, hermite_interpolant
@@ -23,6 +22,7 @@ from livens.types import Expr, FloatArray, IndexTable
 
 if TYPE_CHECKING:
     from livens.engine.codegen.jit import NativeCode
+    from livens.engine.taylor.stepper import TaylorInterpolant
     from livens.expressions.state_layout import Layout
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -92,31 +92,19 @@ class ModelEvent(Event):
     """
 
     may_accumulate: bool = False
+    #: Type of the event in messages.
+    label: str = ""
 
     def expression(self, view: Any) -> Any:
         """Return the event function in the symbols of a model."""
         return self.function(view.symbols["q"], view.k)
 
 
-@dataclass(frozen=True)
-class ImpactEvent(Event):
-    """Impact event without persistent contact; `check_state` rejects states with penetration."""
-
-    check_state: Callable[[np.ndarray, np.ndarray], None] | None = None
-
-
-def check_no_penetration(events: Sequence[Event], q: np.ndarray, v: np.ndarray) -> None:
-    """Raise an error for a state in which colliding bodies would interpenetrate."""
-    for event in events:
-        if isinstance(event, ImpactEvent) and event.check_state is not None:
-            event.check_state(q, v)
-
-
 class ContactResolver(Protocol):
     """Re-initialisation of the contact modes at the start of a run and after actions of other events."""
 
-    def initialise(self, initial: StateAndParameters, t: float, h: float, names: Collection[str]) -> Mapping[str, Any]:
-        """Return the changes at the start of a run whose events have these names."""
+    def initialise(self, initial: StateAndParameters, t: float, h: float) -> Mapping[str, Any]:
+        """Return the changes at the start of a run."""
         ...
 
     def all_open(self, k: np.ndarray) -> np.ndarray:
@@ -130,7 +118,7 @@ class ContactResolver(Protocol):
 
 @dataclass(frozen=True)
 class ContactEvent(ModelEvent):
-    """Event of a persistent contact: a function of q, v, t and all parameters.
+    """Event of a rigid contact: a function of q, v, t and all parameters.
 
     At the start of a run and after actions of other events, `resolver` determines the contact modes, see
     `livens.run.contact.contact_dynamics`.
@@ -152,11 +140,22 @@ def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
     return next((event.resolver for event in events if isinstance(event, ContactEvent)), None)
 
 
-def model_events(model: Any) -> tuple[Event, ...]:
-    """Return the guarded events of a model, such as joint stops."""
+def model_events(model: Any) -> tuple[ModelEvent, ...]:
+    """Return the guarded events of a model: joint stops and rigid contacts."""
     return tuple(
-        ModelEvent(stop.guard, stop.name, stop.direction, False, stop.action, stop.may_accumulate)
-        for stop in getattr(model, "model_events", ())
+        ModelEvent(event.guard, event.name, event.direction, False, event.action, event.may_accumulate, event.label)
+        if event.resolver is None
+        else ContactEvent(
+            event.guard,
+            event.name,
+            event.direction,
+            False,
+            event.action,
+            event.may_accumulate,
+            event.label,
+            event.resolver,
+        )
+        for event in getattr(model, "model_events", ())
     )
 
 

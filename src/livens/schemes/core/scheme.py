@@ -23,6 +23,7 @@ FORMULATION_DESCRIPTIONS = {
     "elements": "a mechanical system made of elements (System)",
     "phase space": "a model in coordinates and momenta (Hamiltonian, or a System without constraints)",
     "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
+    "port-hamiltonian": "a port-Hamiltonian system (PortHamiltonian)",
     "nambu": "a Nambu system (Nambu)",
     "partitioned": "a model in two parts (FirstOrder with `partition`)",
     "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
@@ -72,7 +73,7 @@ class Traits:
         True if the step size refers to a fictive time, with physical time as part of the state.
     conserves : tuple of str
         Names of the observables that are conserved exactly (energies: in the absence of forces).
-    forms : tuple of str
+    formulations : tuple of str
         Supported formulations, keys of `FORMULATION_DESCRIPTIONS`; a model needs to have one of them.
     requires : tuple of Requirement
         Required properties of the model.
@@ -143,6 +144,9 @@ class Scheme:
     formulations: tuple[str, ...] = ("elements",)
     requires: tuple[Requirement, ...] = ()
     error_order: int = 0
+    #: The local error is estimated by a double step; requires a symmetric scheme whose positions at the start of a step
+    #: follow from its unknowns and the positions at the end.
+    estimates_error_by_doubling: bool = False
     #: Parts of the scheme state that are odd under time reversal, as momenta are.
     odd_under_reversal: tuple[str, ...] = ()
     implicit: bool = True
@@ -350,10 +354,12 @@ class Scheme:
             Model to integrate.
         q, p : casadi.SX
             Coordinates and momenta.
-        t, h : casadi.SX
-            Time and step size.
-        k : casadi.SX
+        t : float
+            Time in seconds.
+        k : casadi.DM
             Parameter vector of the model.
+        h : float
+            Step size in seconds.
 
         Returns
         -------

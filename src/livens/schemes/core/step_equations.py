@@ -76,6 +76,8 @@ class ErrorEstimateInfo(NamedTuple):
     h_powers: tuple[int, ...]
     filtered: bool  # the errors are the solution of a linear system
     max_growth: float = 8.0  # maximum ratio of successive step sizes
+    doubling_order: int = 0  # order of the scheme if the error is estimated by a double step; else 0
+    scale_groups: tuple[int, ...] = ()  # first variable of the group whose largest magnitude is the scale
 
 
 @dataclass(frozen=True, eq=False)

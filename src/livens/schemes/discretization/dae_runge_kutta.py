@@ -5,7 +5,7 @@ See Symank 2025, sect. 5.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import casadi as ca
@@ -18,8 +18,11 @@ from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.interpolation import Interpolant
 from livens.types import Expr, FloatArray
 
+#: Residual, supplied power and dissipated power of the stage of a one-stage method, from ``x0, X, X', t0, h, k``.
+StageTerms = Callable[[Expr, Expr, Expr, Expr, Expr, Expr], tuple[Expr, Expr, Expr]]
 
-def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
+
+def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: StageTerms | None = None) -> StepGraph:
     """Return the step graph of a Runge-Kutta method on a DAE, with the stage derivatives X'_i as unknowns.
 
     ``X_i = x0 + h sum_j a_ij X'_j``, ``residual(t_i, X_i, X'_i) = 0``, ``x1 = x0 + h sum_i b_i X'_i``. Neither a mass
@@ -28,7 +31,9 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
     Algebraic variables are not integrated: with a method that is not stiffly accurate, an error of y0 would persist,
     ``y1 = R(inf) y0 + ...``. At t + h they are solved for if the algebraic equations determine them there, or if all
     equations determine them together with the derivatives (index-1 formulation). Otherwise they are taken from the
-    polynomial through the stages.
+    polynomial through the stages. Without distinct nodes there is no such polynomial, and no dense output.
+
+    `stage_terms` replaces the equations at the stage of a one-stage method, for schemes that differ from it there.
     """
     d, layout, s = model.descriptor, model.layout, tableau.s
     n = int(d.x.numel())
@@ -45,7 +50,11 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
     states, residuals, energy_work = [], [], [ca.SX(0), ca.SX(0)]
     for i in range(s):
         state = x0 + h * sum((tableau.A[i, j] * stage_derivatives[j] for j in range(s) if tableau.A[i, j]), ca.SX(n, 1))
-        residual, supplied, dissipated = terms(state, stage_derivatives[i], t + tableau.c[i] * h, k)
+        residual, supplied, dissipated = (
+            terms(state, stage_derivatives[i], t + tableau.c[i] * h, k)
+            if stage_terms is None
+            else stage_terms(x0, state, stage_derivatives[i], t, h, k)
+        )
         states.append(state)
         residuals.append(ca.densify(residual))
         energy_work[0] += h * tableau.b[i] * supplied
@@ -67,15 +76,19 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
         residuals.append(ca.densify(final_residual[equations]))
         initial_guess += [x0[solved], ca.SX.zeros(len(derivatives))]
         equation_labels += [f"equation {i} at the end of the step" for i in equations]
-    theta = ca.SX.sym("theta")
-    dense = x0 + h * linear_combination(lagrange_integrals(tableau.c, theta), stage_derivatives)
-    if not tableau.stiffly_accurate:
-        dense = _interpolated_algebraic(model, tableau, theta, states, dense)
-    dense_parts = {name: dense[layout[name]] for name in ("x", "y") if name in layout}
-    ratio = ca.SX.sym("ratio")
-    extrapolated = [
-        linear_combination(lagrange_basis(tableau.c, 1 + node * ratio), stage_derivatives) for node in tableau.c
-    ]
+    polynomial: dict[str, Any] = {}
+    if tableau.has_distinct_nodes:
+        theta, ratio = ca.SX.sym("theta"), ca.SX.sym("ratio")
+        dense = x0 + h * linear_combination(lagrange_integrals(tableau.c, theta), stage_derivatives)
+        if not tableau.stiffly_accurate:
+            dense = _interpolated_algebraic(model, tableau, theta, states, dense)
+        extrapolated = [
+            linear_combination(lagrange_basis(tableau.c, 1 + node * ratio), stage_derivatives) for node in tableau.c
+        ]
+        polynomial = {
+            "dense_output": (theta, {name: dense[layout[name]] for name in ("x", "y") if name in layout}),
+            "stage_extrapolation": (ratio, ca.densify(ca.vertcat(*extrapolated, x[s * n :]))),
+        }
     x0_consistent = x0
     if not solved and not tableau.stiffly_accurate:
         x0_consistent = _interpolated_algebraic(model, tableau, ca.SX(0), states, x0)
@@ -94,8 +107,7 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau) -> StepGraph:
         block_sizes=(n,) * s + ((n_end,) if solved else ()),
         layout=layout,
         equation_labels=tuple(equation_labels),
-        dense_output=(theta, dense_parts),
-        stage_extrapolation=(ratio, ca.densify(ca.vertcat(*extrapolated, x[s * n :]))),
+        **polynomial,
         error_estimate=radau_error_estimate(model, tableau, stage_derivatives, x0_consistent, x1_consistent, h, t, k),
         named_values=stage_values(X=states, slope=stage_derivatives),
     )

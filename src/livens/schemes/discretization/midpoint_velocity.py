@@ -21,6 +21,7 @@ class MidpointVelocity(ElementScheme):
     unknowns = ("v_m",)
     multipliers = ("lam",)
     momentum_block = "v_m"
+    error_order, estimates_error_by_doubling = 2, True
 
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v]

@@ -113,7 +113,8 @@ class QuasiVelocities:
     def has_constant_diagonal_mass(self) -> tuple[bool, ...]:
         """Mask of the entries of u with a constant, decoupled mass or inertia tensor, and without inertial forces.
 
-        Terms of the kinetic energy that are linear in v, or of q alone, are inertial forces at constant mass.
+        A coordinate of constant mass has inertial forces if masses of other coordinates depend on it, or if the
+        kinetic energy has terms linear in v or of q alone.
         """
         d, M = self._dynamics, self._mass
         count = len(self.translational)
@@ -122,7 +123,7 @@ class QuasiVelocities:
         for i, j in zip(*M.sparsity().get_triplet(), strict=True):
             if i != j or j * count + i in changing:
                 is_constant_diagonal[i] = is_constant_diagonal[j] = False
-        if not self.system.homogeneous_kinetic_energy:
+        if changing or not self.system.homogeneous_kinetic_energy:
             for i in self._inertial_force.sparsity().row():
                 is_constant_diagonal[i] = False
         return tuple(is_constant_diagonal)

@@ -35,10 +35,13 @@ def radau_error_estimate(
     t: Expr,
     k: Expr,
 ) -> ErrorEstimate | None:
-    """Return the error estimate of a method with these stage derivatives; None for a single explicit stage."""
+    """Return the error estimate of a method with these stage derivatives.
+
+    None for a single explicit stage and for equal nodes.
+    """
     d = model.descriptor
     first_stage_implicit = bool(tableau.A[0].any())
-    if not first_stage_implicit and tableau.s == 1:
+    if error_order(tableau) == 0:
         return None
     gamma = real_eigenvalue(tableau)
     xdot_0 = linear_combination(Interpolant.through(tableau.c).lagrange(0.0), stage_derivatives)
@@ -76,8 +79,13 @@ def radau_error_estimate(
 
 
 def error_order(tableau: Tableau) -> int:
-    """Return the order p of the estimate, of size h^(p + 1); reduced by one for a less accurate first stage at x0."""
+    """Return the order p of the estimate, of size h^(p + 1); reduced by one for a less accurate first stage at x0.
+
+    0 without an estimate.
+    """
     s = tableau.s
+    if not tableau.has_distinct_nodes:
+        return 0
     if not tableau.A[0].any():
         return s - 1
     return min(s, tableau.C + 1) if tableau.c[0] == 0 else s

@@ -22,6 +22,15 @@ CONSERVATIVE = Requirement("conservative", "forces that have a potential, and no
 SEPARABLE = Requirement("separable", "an energy T(p) + V(q)")
 
 
+def check_scale(scaling: Scaling | None, value: float) -> float:
+    """Return the value of a scaling in the initial state; raise InputError unless it is finite and positive."""
+    if not (np.isfinite(value) and value > 0):
+        raise InputError(
+            f"the scaling {scaling} is {value:g} in the initial state; it must be finite and greater than 0"
+        )
+    return value
+
+
 class TimeTransformed(Scheme):
     """Time-transformed scheme with a scaling function ``dt/dtau = g``, which is required."""
 
@@ -65,11 +74,7 @@ class TimeTransformed(Scheme):
         scaling = self.checked_scaling(model)
         symbols = [model.x] if "nambu" in model.formulations else [model.q, model.p]
         value = float(ca.Function("g", [*symbols, model.k], [scaling.expression(model)])(*state, k))
-        if not (np.isfinite(value) and value > 0):
-            raise InputError(
-                f"the scaling {scaling} is {value:g} in the initial state; it must be finite and greater than 0"
-            )
-        return value
+        return check_scale(scaling, value)
 
 
 class TimeTransformedMap(TimeTransformed, MapScheme):

@@ -27,6 +27,8 @@ class EnergyMomentum(ElementScheme):
         self.name = f"{self.name}:{inner.name}"
         self.order = min(self.order, inner.order)
         self.symmetric = self.symmetric and inner.symmetric
+        if not self.symmetric:
+            self.error_order, self.estimates_error_by_doubling = 0, False
         self.summary = f"{self.summary}; discrete gradient: {inner.summary}"
         self.source = f"{self.source}; {inner.source}"
 

@@ -48,6 +48,7 @@ class GGLEnergyMomentum(EnergyMomentum):
     requires = (QUADRATIC_KINETIC_ENERGY, MASS_REGULAR_ON_NULLSPACE, SCLERONOMIC)
     unknowns = ("u_m", "s")
     multipliers = ("lam", "gam")
+    error_order, estimates_error_by_doubling = 2, True
 
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
         scheme = self if model.separable and model.regular_mass else GGLEnergyMomentumVariableMass(self.gradient)

@@ -53,6 +53,7 @@ class LieEM(RigidBodyScheme, Scheme):
     supports_velocity_constraints = True
     supports_sampled_control = True
     steps_on_trees = True
+    error_order, estimates_error_by_doubling = 2, True
 
     def force_scheme(self) -> LivensEM:
         return LivensEM()

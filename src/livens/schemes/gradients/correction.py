@@ -33,6 +33,11 @@ class GradientFunction:
     def __call__(self, x: Any, *others: Any) -> Expr:
         return self._gradient(x, *others)
 
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates x."""
+        return int(self._x.numel())
+
     @functools.cached_property
     def is_affine(self) -> bool:
         """True if f is at most quadratic in x: the midpoint gradient is then a discrete gradient."""

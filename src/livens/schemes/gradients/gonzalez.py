@@ -32,7 +32,7 @@ class Gonzalez(DiscreteGradient):
     name = "gonzalez"
     order = 2
     symmetric = True
-    momenta = ("cyclic",)
+    momenta: tuple[str, ...] = ("cyclic",)
     summary = "the midpoint gradient and a correction along the increment"
     source = "Gonzalez 1996; Kinon and Betsch 2023, def. 5.1"
 
@@ -43,9 +43,16 @@ class Gonzalez(DiscreteGradient):
         if gradient.is_affine:
             return midpoint
         f_defect = directionality_defect(function, midpoint, x, w, others)
-        # only coordinates that f depends on enter |w|; otherwise the correction would act on all other coordinates,
-        # although directionality would hold as well
-        return add_correction(midpoint, f_defect, w * gradient.dependence_mask, z * gradient.dependence_mask)
+        mask = self.correction_mask(gradient)
+        return add_correction(midpoint, f_defect, w * mask, z * mask)
+
+    def correction_mask(self, gradient: GradientFunction) -> ca.DM:
+        """Return 1 for the coordinates of the correction: those that f depends on.
+
+        With all coordinates, directionality would hold as well, but the correction would act on coordinates that do
+        not occur in f.
+        """
+        return gradient.dependence_mask
 
     def derivative(self, function: ca.Function, x: Expr, w: Expr, *others: Any) -> Any:
         """Return the derivative of ``DG f(x, x + w)`` with respect to w, a vector of symbols.
@@ -60,9 +67,27 @@ class Gonzalez(DiscreteGradient):
         )(z, *others)
         if gradient.is_affine:
             return curvature / 2
-        midpoint, mask = gradient(z, *others), gradient.dependence_mask
+        midpoint, mask = gradient(z, *others), self.correction_mask(gradient)
         f_defect = directionality_defect(function, midpoint, x, w, others)
         defect_gradient = gradient(x + w, *others) - midpoint - curvature @ w / 2
         inverse_norm2 = inverse_squared_norm(w * mask, z * mask)
         correction_gradient = inverse_norm2 * defect_gradient + f_defect * ca.gradient(inverse_norm2, w)
         return curvature / 2 + (w * mask) @ correction_gradient.T + f_defect * inverse_norm2 * ca.diag(mask)
+
+
+class GonzalezFull(Gonzalez):
+    """Gonzalez' discrete gradient as printed, with the correction along the whole increment of the coordinates.
+
+    This is Kinon and Betsch 2023, (26), and Kinon and Betsch 2024, (71) and (130), literally: the correction also acts
+    on coordinates that f does not depend on, and momenta of cyclic coordinates are not conserved. In a model of several
+    elements, the increment is that of the coordinates of the element.
+    """
+
+    name = "gonzalez-full"
+    momenta = ()
+    summary = "the midpoint gradient and a correction along the increment of all coordinates, as printed"
+    source = "Gonzalez 1996; Kinon and Betsch 2023, (26); Kinon and Betsch 2024, (71), (130)"
+
+    def correction_mask(self, gradient: GradientFunction) -> ca.DM:
+        """Return 1 for all coordinates."""
+        return ca.DM.ones(gradient.n_coordinates)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from livens import tableaus
+from livens.errors import InputError, explain_call_errors
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.dae_runge_kutta import dae_runge_kutta
@@ -21,6 +23,7 @@ from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned
 from livens.schemes.discretization.radau_error_estimate import error_order
 from livens.schemes.discretization.stage_elimination import StageElimination
 from livens.schemes.tableaus import Tableau
+from livens.validation import check_array
 
 
 class RungeKutta(Scheme):
@@ -33,14 +36,17 @@ class RungeKutta(Scheme):
     """
 
     group = "Runge-Kutta methods"
-    formulations = ("elements", "phase space", "descriptor")
+    formulations: tuple[str, ...] = ("elements", "phase space", "descriptor")
     tableau: Tableau
     make: ClassVar[Callable[[int], Tableau]]
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((2,), (3,))
 
     def __init__(self, s: int) -> None:
-        self.tableau = type(self).make(s)
-        self.name = type(self).family.replace("<s>", str(s))
+        self._set_tableau(type(self).make(s), type(self).family.replace("<s>", str(s)))
+
+    def _set_tableau(self, tableau: Tableau, name: str) -> None:
+        """Set the name, and the traits that follow from the tableau."""
+        self.tableau, self.name = tableau, name
         self.order, self.symplectic, self.symmetric = (
             self.tableau.order,
             self.tableau.symplectic,
@@ -101,10 +107,91 @@ class RungeKutta(Scheme):
         return unmet
 
 
+class TableauMethod(RungeKutta):
+    """Runge-Kutta method of a user-defined Butcher tableau, see `runge_kutta`."""
+
+    summary, source = "a user-defined Runge-Kutta method", "user-defined"
+    formulations = ("phase space", "descriptor")
+
+    def __init__(self, tableau: Tableau) -> None:
+        self._set_tableau(tableau, tableau.name)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TableauMethod)
+            and self.name == other.name
+            and all(np.array_equal(getattr(self.tableau, x), getattr(other.tableau, x)) for x in ("A", "b", "c"))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.tableau.A.tobytes(), self.tableau.b.tobytes()))
+
+    def unmet_requirements(self, model: Any) -> list[str]:
+        unmet = super().unmet_requirements(model)
+        if not unmet and "descriptor" not in model.formulations and not self.tableau.has_distinct_nodes:
+            return ["distinct nodes, or a model in descriptor form (FirstOrder)"]
+        return unmet
+
+
+@explain_call_errors
+def runge_kutta(A: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, name: str = "user-tableau") -> TableauMethod:
+    """Return the Runge-Kutta method of a Butcher tableau as a scheme.
+
+    The traits follow from the coefficients: order by the conditions of rooted trees, symplecticity, symmetry.
+
+    Parameters
+    ----------
+    A : array_like of shape (s, s)
+        Runge-Kutta matrix. A strictly lower triangular matrix is an explicit method, for ODEs.
+    b : array_like of shape (s,)
+        Weights.
+    c : array_like of shape (s,), optional
+        Nodes. Default: the row sums of A.
+    name : str, default "user-tableau"
+        Name of the scheme in results and reports.
+
+    Returns
+    -------
+    Scheme
+        Scheme for models in descriptor form and Hamiltonians.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not match, a coefficient is not finite, or the weights do not sum to 1.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> kutta = lv.schemes.runge_kutta(
+    ...     A=[[0, 0, 0, 0], [1 / 3, 0, 0, 0], [-1 / 3, 1, 0, 0], [1, -1, 1, 0]],
+    ...     b=[1 / 8, 3 / 8, 3 / 8, 1 / 8],
+    ...     name="kutta-3/8",
+    ... )
+    >>> kutta.order, kutta.symplectic
+    (4, False)
+    >>> decay = lv.FirstOrder("x", rhs=lambda x: [-x[0]])
+    >>> float(lv.simulate(decay, x0=[1.0], scheme=kutta, h=0.1, t_end=1.0).x[-1, 0].round(6))
+    0.36788
+    """
+    if not isinstance(name, str) or not name:
+        raise InputError(f"name must be a text of at least one character, got {name!r}")
+    matrix = check_array("A", A, description="an array of numbers")
+    weights = check_array("b", b, description="an array of numbers")
+    nodes = matrix.sum(axis=-1) if c is None else check_array("c", c, description="an array of numbers")
+    tableau = Tableau(name, nodes, matrix, weights)
+    if tableau.order < 1:
+        raise InputError(
+            f"the weights b of '{name}' sum to {tableau.b.sum():.6g}; they must sum to 1 for a method of order 1"
+        )
+    return TableauMethod(tableau)
+
+
 class Gauss(RungeKutta):
     """Gauss-Legendre collocation: maximum order, conserves quadratic invariants (Symank 2025, 5.2)."""
 
     family, make = "gauss-<s>", tableaus.gauss
+    member_aliases: ClassVar[Mapping[str, tuple[Any, ...]]] = {"GLC": (3,)}
     examples = ((1,), (2,), (3,))
     summary, source = "collocation at Gauss nodes", "Symank 2025, sect. 5.2"
     when_to_use = "Smooth problems without constraints, order 2s; ODEs with quadratic invariants."
@@ -156,6 +243,7 @@ class LobattoIIIC(RungeKutta):
     """Lobatto IIIC method: stiffly accurate, R(inf) = 0."""
 
     family, make = "lobatto-iiic-<s>", tableaus.lobatto_iiic
+    member_aliases: ClassVar[Mapping[str, tuple[Any, ...]]] = {"LIIIC": (3,)}
     summary, source = "Lobatto nodes, stiffly accurate", "Symank 2025, sect. 5.2"
     when_to_use = "Very stiff problems, stiffly accurate at both ends of the step."
     when_to_avoid = "Energy has to be conserved over long times."

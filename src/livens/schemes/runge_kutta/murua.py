@@ -55,7 +55,7 @@ class Murua(Scheme):
 
     family = "murua-<s>"
     aliases = ("M-PRK-<s>",)
-    member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"M-PRK": (2,)}
+    member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"M-PRK": (3,)}
     group = "Runge-Kutta methods"
     formulations: tuple[str, ...] = ("elements", "descriptor")
     examples: ClassVar[tuple[tuple[Any, ...], ...]] = ((1,), (2,), (3,))
@@ -101,6 +101,7 @@ class MuruaGGL(Murua):
     family = "murua-ggl-<s>"
     formulations = ("elements",)
     aliases = ("M-PRK-GGL-<s>",)
+    member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"M-PRK-GGL": (3,)}
     conserves = ("constraint", "velocity_constraint")
     summary, source = "Murua's method on the GGL equations: no drift", "Symank 2025, sect. 6.3.3"
     when_to_use = "Constraints on both levels with order 2s."

@@ -76,7 +76,7 @@ class UserEnergyScaling(EnergyScaling):
 
 
 def _trace(model: Model, function: ModelFunction, variables: Mapping[str, object]) -> Expr:
-    named = ParameterNamespace(model.model_parameters.unpack_symbols(model.k[: model.model_parameters.size]))
+    named = ParameterNamespace(model.model_parameters.unpack_symbols(model.view.k[: model.model_parameters.size]))
     return FunctionTracer({**variables, "k": named})("scaling", function, ())
 
 

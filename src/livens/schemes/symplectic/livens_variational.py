@@ -49,6 +49,7 @@ class LivensVariational(ElementScheme):
     requires = (MASS_REGULAR_ON_NULLSPACE,)
     unknowns = ("v", "v1")
     multipliers = ("lam", "mu")
+    error_order, estimates_error_by_doubling = 2, True
 
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v]

@@ -173,6 +173,7 @@ class Rattle(ElementScheme):
     requires = (REGULAR_MASS, Requirement("separable", "a kinetic energy of velocities alone"))
     unknowns = ("v", "v1")
     multipliers: tuple[str, ...] = ("lam", "mu")
+    error_order, estimates_error_by_doubling = 2, True
 
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v]

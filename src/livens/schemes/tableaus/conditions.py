@@ -7,7 +7,9 @@ a violated condition decreases like ``16^-s`` and would soon be below round-off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import itertools
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -60,6 +62,60 @@ def guaranteed_order(p: int, q: int, r: int, symmetric: bool) -> int:
     """Return the order ``min(p, q+r+1, 2q+2)`` of Butcher's theorem, rounded up to even for symmetric methods."""
     order = min(p, q + r + 1, 2 * q + 2)
     return order + order % 2 if symmetric else order
+
+
+#: Largest order that is decided by order conditions of rooted trees: 200 conditions.
+MAX_TREE_ORDER = 8
+
+
+def order_by_rooted_trees(A: np.ndarray, b: np.ndarray) -> int:
+    """Return the order of a Runge-Kutta method, at most 8, from the order conditions of all rooted trees.
+
+    The method has order p if ``b . Phi(tau) = 1/gamma(tau)`` for all rooted trees of up to p vertices, with elementary
+    weights Phi and densities gamma (Hairer, Norsett and Wanner, thm. II.2.13).
+    """
+    for order in range(1, MAX_TREE_ORDER + 1):
+        for branches in _rooted_trees(order):
+            weights, density = _elementary_weight(branches, A)
+            if abs(b @ weights - 1 / density) > ROUNDOFF:
+                return order - 1
+    return MAX_TREE_ORDER
+
+
+#: Rooted tree: the subtrees of its root.
+RootedTree = tuple["RootedTree", ...]
+
+
+@functools.cache
+def _rooted_trees(order: int) -> tuple[RootedTree, ...]:
+    """Return all rooted trees with this number of vertices."""
+    return tuple(_forests(order - 1, order - 1))
+
+
+def _forests(n_vertices: int, largest: int) -> Iterator[RootedTree]:
+    """Yield all multisets of rooted trees with n vertices in total, none with more vertices than `largest`."""
+    if not n_vertices:
+        yield ()
+        return
+    for size in range(min(n_vertices, largest), 0, -1):
+        trees = _rooted_trees(size)
+        for count in range(n_vertices // size, 0, -1):
+            for chosen in itertools.combinations_with_replacement(trees, count):
+                for others in _forests(n_vertices - count * size, size - 1):
+                    yield (*chosen, *others)
+
+
+def _elementary_weight(tree: RootedTree, A: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the elementary weights of the stages and the density gamma of a rooted tree."""
+    weights, density = np.ones(len(A)), _n_vertices(tree)
+    for branch in tree:
+        branch_weights, branch_density = _elementary_weight(branch, A)
+        weights, density = weights * (A @ branch_weights), density * branch_density
+    return weights, density
+
+
+def _n_vertices(tree: RootedTree) -> int:
+    return 1 + sum(_n_vertices(branch) for branch in tree)
 
 
 def symplecticity_defect(A: np.ndarray, b: np.ndarray, A_hat: np.ndarray, b_hat: np.ndarray) -> float:

@@ -127,8 +127,20 @@ class Tableau:
 
     @cached_property
     def order(self) -> int:
-        """Order that is guaranteed by B, C, D and symmetry; it is the order of all families in this package."""
-        return conditions.guaranteed_order(self.B, self.C, self.D, self.symmetric)
+        """Order of convergence for smooth ordinary differential equations.
+
+        Orders up to 8 follow from the order conditions of rooted trees, higher orders from B, C, D and symmetry, which
+        guarantee the order of all families in this package.
+        """
+        guaranteed = conditions.guaranteed_order(self.B, self.C, self.D, self.symmetric)
+        if guaranteed >= conditions.MAX_TREE_ORDER or np.abs(self.A.sum(axis=1) - self.c).max() > conditions.ROUNDOFF:
+            return guaranteed
+        return max(guaranteed, conditions.order_by_rooted_trees(self.A, self.b))
+
+    @property
+    def has_distinct_nodes(self) -> bool:
+        """True if no two nodes are equal, so that a polynomial passes through the stages."""
+        return len(set(self.c.tolist())) == self.s
 
     @property
     def symplecticity_defect(self) -> float:
@@ -155,7 +167,7 @@ class Tableau:
     @property
     def collocation(self) -> bool:
         """True if C(s) holds with distinct nodes: a polynomial of degree s passes through all stages."""
-        return self.s <= self.C and len(set(self.c.tolist())) == self.s
+        return self.s <= self.C and self.has_distinct_nodes
 
     @cached_property
     def stability_at_infinity(self) -> float:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import casadi as ca
 
 from livens.errors import InputError
+from livens.models.system import System
 from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, as_hamiltonian
-from livens.schemes.discretization.time_transformation import CONSERVATIVE, TimeTransformed
+from livens.schemes.discretization.time_transformation import CONSERVATIVE, TimeTransformed, check_scale
+from livens.schemes.scaling.user_defined import UserScaling
 from livens.schemes.time_transformed.step_density import density_step
 from livens.types import Expr, FloatArray
 
@@ -24,14 +26,17 @@ class StepDensityOver(TimeTransformed):
 
     with ``xi = {Q, H}/Q``. Step sizes are those of the density to second order; the state at its time has the order of
     the base scheme. Quantities that the base scheme conserves for every step size are conserved.
+
+    For a mechanical system with constraints, forces or dissipation, Q is a function of the coordinates, and
+    ``xi = dlog Q/dq . v``. Constraints, energy and momenta are then those of the base scheme.
     """
 
     family = "step-density:<scheme>"
-    examples = (("gauss-2",), ("implicit-midpoint",))
+    examples = (("gauss-2",), ("implicit-midpoint",), ("livens-em",), ("lie-em",))
     source = "Modin 2009, sect. 3.2"
     when_to_use = "Reversible adaptive steps with a symmetric scheme of your choice."
     when_to_avoid = "The motion is not reversible: energy drifts."
-    formulations = ("phase space",)
+    formulations: tuple[str, ...] = ("phase space",)
     symmetric = True
 
     def __init__(self, scheme: str | Scheme) -> None:
@@ -41,12 +46,27 @@ class StepDensityOver(TimeTransformed):
         if base.fictive or base.selects_step_size:
             raise InputError(f"scheme '{base.name}' selects its step sizes and cannot be combined with a step density")
         self.name, self.order = f"step-density:{base.name}", base.order
-        self.conserves = base.conserves
-        self.requires = (*base.requires, CONSERVATIVE)
+        self.conserves, self.odd_under_reversal = base.conserves, base.odd_under_reversal
+        self.formulations = tuple(name for name in ("phase space", "elements") if name in base.formulations)
+        if not self.formulations:
+            raise InputError(
+                f"scheme '{base.name}' cannot be combined with a step density: it needs a scheme for mechanical "
+                "systems, or for models in coordinates and momenta"
+            )
+        self.requires = (*base.requires, *([CONSERVATIVE] if "phase space" in self.formulations else []))
+        self.supports_velocity_constraints = base.supports_velocity_constraints
         self.implicit, self.evaluations_per_step = base.implicit, base.evaluations_per_step
         self.summary = f"{base.name} with reversible adaptive steps"
 
+    def _uses_elements(self, model: Any) -> bool:
+        """Return True for a mechanical system whose base scheme is used in its form with constraints and forces."""
+        is_element_model = isinstance(model, System) and "elements" in self.formulations
+        has_phase_space = "phase space" in self.formulations and "phase space" in getattr(model, "formulations", ())
+        return is_element_model and not (has_phase_space and model.conservative)
+
     def unmet_requirements(self, model: Any) -> list[str]:
+        if self._uses_elements(model):
+            return self.base.unmet_requirements(model)
         if "phase space" not in model.formulations:
             return super().unmet_requirements(model)
         return list(
@@ -58,21 +78,50 @@ class StepDensityOver(TimeTransformed):
     def initial_scheme_state(
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
     ) -> dict[str, Any]:
-        scale = self.initial_scaling(as_hamiltonian(model), k, values["q"], values["p"])
+        if self._uses_elements(model):
+            view = model.view
+            g = ca.Function("g", [view.symbols["q"], view.k], [self._scaling_of_coordinates(model)])
+            scale = check_scale(self.scaling, float(g(values["q"], k)))
+        else:
+            scale = self.initial_scaling(as_hamiltonian(model), k, values["q"], values["p"])
         return {**self.base.initial_scheme_state(model, values, k, t, h * scale), "t": t, "step_density": 1 / scale}
 
-    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepGraph:
-        e, hamiltonian = self.base.equations(model, removed_constraints).to_single_graph(), as_hamiltonian(model)
+    def _scaling_of_coordinates(self, model: Any) -> Expr:
+        """Return the scaling of a mechanical system as an expression of its coordinates and parameters."""
+        if self.scaling is None:
+            raise InputError(
+                f"scheme '{self.name}' needs a scaling function for its steps, such as "
+                "scaling=lambda q: ...; see livens.scaling"
+            )
+        if not isinstance(self.scaling, UserScaling):
+            raise InputError(
+                f"the scaling {self.scaling} is made for models in coordinates and momenta; for a mechanical system "
+                "with constraints or forces write a function of the coordinates, such as scaling=lambda q: ..."
+            )
+        return self.scaling.expression(model)
+
+    def _log_density_rate(self, model: Any, k: Expr) -> Callable[[Expr, Expr, Expr], Any]:
+        """Return the time derivative ``xi`` of log Q as a function of (q, v, p)."""
+        if self._uses_elements(model):
+            log = -ca.log(self._scaling_of_coordinates(model))
+            symbols = [model.view.symbols[name] for name in "qv"]
+            of_velocity = ca.Function("rate", [*symbols, model.view.k], [ca.jtimes(log, *symbols)])
+            return lambda q, v, p: of_velocity(q, v, k)
+        hamiltonian = as_hamiltonian(model)
         log = -ca.log(self.checked_scaling(hamiltonian).expression(hamiltonian))
-        rate = hamiltonian.bracket(log, hamiltonian.H)
+        rate, phase = hamiltonian.bracket(log, hamiltonian.H), HamiltonianFunctions(hamiltonian, k)
+        return lambda q, v, p: phase.evaluate("rate", rate, q, p, 0)
+
+    def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepGraph:
+        e = self.base.equations(model, removed_constraints).to_single_graph()
         layout = e.layout.extended(t=1, step_density=1)
         n = e.layout.size
         z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", e.c.numel())
         x, k, time, density = e.x, c[2:], z[n], z[n + 1]
-        phase = HamiltonianFunctions(hamiltonian, k)
+        log_density_rate = self._log_density_rate(model, k)
 
         def rate_at(state: Expr) -> Any:
-            return phase.evaluate("rate", rate, state[e.layout["q"]], state[e.layout["p"]], 0)
+            return log_density_rate(*(state[e.layout[name]] for name in "qvp"))
 
         def base(size: Expr) -> tuple[Expr, Expr]:
             state = e.final_state_function(x, z[:n], ca.vertcat(size, time, k))

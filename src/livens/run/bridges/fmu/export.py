@@ -252,6 +252,8 @@ class _ExportedStep:
 
 def _check_exportable(plan: Plan) -> None:
     scheme, model = plan.scheme, plan.model
+    if plan.estimate_h0:
+        raise InputError("h is missing: an FMU takes fixed steps; give the step size")
     if scheme.fictive or scheme.selects_step_size or not scheme.implicit or plan.control is not None:
         raise InputError(f"scheme '{scheme.name}' cannot be exported: an FMU needs an implicit scheme with fixed steps")
     if plan.tier != "fused":
@@ -263,8 +265,7 @@ def _check_exportable(plan: Plan) -> None:
         )
     for name, text in (
         ("controllers", "sampled controllers"),
-        ("model_events", "joint stops with restitution"),
-        ("impact_contacts", "rigid contact"),
+        ("model_events", "joint stops with restitution or rigid contacts"),
     ):
         if getattr(model, name, ()):
             raise InputError(f"a model with {text} cannot be exported: they act between steps")

@@ -1,0 +1,324 @@
+"""Adaptive steps of schemes of order 2 for mechanical systems: error estimate, tolerance, conservation."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import livens as lv
+from livens.run.plan import Plan
+from livens.run.startup import compile_and_start, start_integration
+from livens.run.stepping import make_stepping
+
+SCHEMES = ("livens-em", "livens-midpoint", "ggl-em", "livens-variational", "rattle")
+GRAVITY = 9.81
+
+
+class PointChain:
+    """Random chain of point masses in space on rigid massless rods, and its equations of motion of index 1."""
+
+    def __init__(self, seed, n):
+        rng = np.random.default_rng(seed)
+        self.n, self.mass, self.length = n, rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 1.5, n)
+        direction = rng.normal(size=(n, 3))
+        direction /= np.linalg.norm(direction, axis=1)[:, None]
+        rate = 2 * rng.normal(size=(n, 3))
+        rate -= direction * (rate * direction).sum(axis=1)[:, None]
+        self.q0 = np.cumsum(direction * self.length[:, None], axis=0).ravel()
+        self.v0 = np.cumsum(rate, axis=0).ravel()
+        m, length = self.mass, self.length
+        names = [f"{axis}{i}" for i in range(n) for axis in "xyz"]
+
+        def constraints(q):
+            rods = [[q[3 * i + j] - (q[3 * i - 3 + j] if i else 0) for j in range(3)] for i in range(n)]
+            return [(d[0] ** 2 + d[1] ** 2 + d[2] ** 2 - length[i] ** 2) / 2 for i, d in enumerate(rods)]
+
+        self.system = lv.System(
+            names,
+            kinetic=lambda v: sum(m[i // 3] * v[i] ** 2 / 2 for i in range(3 * n)),
+            potential=lambda q: sum(GRAVITY * m[i] * q[3 * i + 2] for i in range(n)),
+            constraints=constraints,
+        )
+
+    def rate(self, t, y):
+        n = self.n
+        q, v = y[: 3 * n].reshape(n, 3), y[3 * n :].reshape(n, 3)
+        rods, rates = np.diff(q, axis=0, prepend=np.zeros((1, 3))), np.diff(v, axis=0, prepend=np.zeros((1, 3)))
+        G = np.zeros((n, n, 3))
+        for i in range(n):
+            G[i, i] = rods[i]
+            if i:
+                G[i, i - 1] = -rods[i]
+        G, inverse_mass = G.reshape(n, 3 * n), 1 / np.repeat(self.mass, 3)
+        free = np.tile([0.0, 0.0, -GRAVITY], n)
+        multipliers = np.linalg.solve(G * inverse_mass @ G.T, G @ free + (rates**2).sum(axis=1))
+        return np.concatenate([v.ravel(), free - inverse_mass * (G.T @ multipliers)])
+
+    def exact(self, y, t):
+        return solve_ivp(self.rate, (0, t), y, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
+
+
+def second_step(model, q, v, scheme, h, tier="auto"):
+    """Return the estimated error of the second step relative to the scale, its size, and its start time."""
+    span, tolerance = 100.0, 1e3
+    control = lv.StepControl(tolerance=tolerance, largest=h)
+    plan = Plan.from_arguments(
+        model, dict(q0=q, v0=v), scheme=scheme, h=h, t_end=span, control=control, project=True, tier=tier
+    )
+    compiled, initial = compile_and_start(plan)
+    state, stepper = start_integration(plan, compiled, initial)
+    stepping = make_stepping(plan, compiled.layout)
+    steps = stepping.advance(stepper, state, 2)
+    controller = stepping.checkpoint()["flow"]
+    h_last, norm = controller[4], controller[5]
+    assert steps.n_steps == 2
+    return norm * tolerance / span * h_last, h_last, steps.t_nodes[1]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_estimates_are_the_local_errors_of_random_chains(scheme):
+    for seed in range(6):
+        chain = PointChain(seed, 1 + seed % 3)
+        n = 3 * chain.n
+        estimated, h, t1 = second_step(chain.system, chain.q0, chain.v0, scheme, 2e-3, ("auto", "assembled")[seed % 2])
+        start = chain.exact(np.concatenate([chain.q0, chain.v0]), t1)
+        end = chain.exact(start, h)[:n]
+        step = lv.simulate(chain.system, start[:n], start[n:], scheme=scheme, h=h, t_end=h, project=True)
+        error = np.max(np.abs(step.q[-1] - end)) / (np.max(np.abs(start[:n])) + 1e-3)
+        assert 0.5 < estimated / error < 2
+
+
+def spatial_arm(seed, n=3):
+    """Random chain of rods in space with ball joints, and random angular velocities."""
+    rng = np.random.default_rng(seed)
+    mb = lv.Multibody()
+    last, at = mb.ground, np.zeros(3)
+    for i in range(n):
+        direction = rng.normal(size=3)
+        end = at + rng.uniform(0.3, 1.0) * direction / np.linalg.norm(direction)
+        body = mb.rod(f"rod{i}", a=at, b=end, mass=rng.uniform(0.5, 2.0), radius=0.1)
+        mb.spherical(f"ball{i}", last, body, at=at)
+        mb.initial(body, omega=3 * rng.normal(size=3))
+        last, at = body, end
+    return mb
+
+
+@pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", "livens-em"])
+def test_estimates_are_the_local_errors_of_random_rigid_bodies(scheme):
+    for seed in range(3):
+        mb = spatial_arm(seed, 1 + seed % 2)
+        q, v = mb.initial_state
+        h = 1e-3
+        estimated, h_last, t1 = second_step(mb.system, q, v, scheme, h)
+        # the reference is extrapolated from steps of another scheme with constraints of both levels
+        start = refined(mb.system, q, v, t1)
+        end = refined(mb.system, *start, h_last)[0]
+        step = lv.simulate(mb.system, *start, scheme=scheme, h=h_last, t_end=h_last, project=True)
+        groups = np.array([i for frame in mb.system.frames for i in frame.position])
+        is_position = np.isin(np.arange(mb.system.n), groups)
+        scale = np.where(is_position, np.max(np.abs(q[is_position])), np.max(np.abs(q[~is_position]))) + 1e-3
+        error = np.max(np.abs(step.q[-1] - end) / scale)
+        assert 0.5 < estimated / error < 2
+
+
+def refined(system, q, v, t):
+    run = lv.simulate(system, q, v, scheme="lobatto-iiia-iiib-3", h=t / 4, t_end=t, project=True)
+    return run.q[-1], run.v[-1]
+
+
+def test_errors_are_proportional_to_the_tolerance():
+    chain = PointChain(1, 2)
+    exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)[:6]
+    ratios = []
+    for tolerance in (1e-2, 1e-4, 1e-6, 1e-8):
+        run = lv.simulate(chain.system, chain.q0, chain.v0, t_end=1.0, tolerance=tolerance, project=True)
+        ratios.append(np.max(np.abs(run.q[-1] - exact)) / tolerance)
+        assert run.summary.max_energy_drift < 1e-12 and run.t[-1] == 1.0
+    assert max(ratios) < 10 * min(ratios)
+
+
+@pytest.mark.parametrize("controller", ["H211b", "H0321", "predictive"])
+def test_controllers_reject_few_steps(controller):
+    mb = spatial_arm(7)
+    run = mb.simulate(t_end=2.0, control=lv.StepControl(tolerance=1e-5, controller=controller))
+    assert run.statistics.rejected < 0.05 * run.statistics.steps
+    ratios = run.step_size[2:-3] / run.step_size[1:-4]
+    assert np.all(ratios < 1.1 + 1e-9)
+    assert run.summary.max_energy_drift < 1e-12
+
+
+def test_tiers_take_the_same_steps():
+    mb = spatial_arm(3)
+    fused, assembled = (mb.simulate(t_end=1.0, tolerance=1e-5, tier=tier) for tier in ("fused", "assembled"))
+    assert fused.statistics.steps == assembled.statistics.steps
+    np.testing.assert_allclose(fused.q[-1], assembled.q[-1], atol=1e-9)
+
+
+def test_a_mechanical_system_without_a_step_size_has_a_tolerance():
+    mb = spatial_arm(2, 1)
+    run = lv.simulate(mb.system, *mb.initial_state, t_end=1.0)
+    given = lv.simulate(mb.system, *mb.initial_state, t_end=1.0, tolerance=1e-4)
+    assert run.info.control["tolerance"] == 1e-4 and np.array_equal(run.q, given.q)
+    assert mb.simulate(t_end=0.1).statistics.steps == 100
+
+
+def test_a_run_in_parts_is_the_run_as_a_whole(tmp_path):
+    mb = spatial_arm(5, 2)
+    whole = mb.simulate(t_end=1.0, tolerance=1e-5, out=tmp_path / "whole.h5")
+    control = lv.StepControl(tolerance=1e-5, most_steps=whole.statistics.steps // 2)
+    part = mb.simulate(t_end=1.0, control=control, out=tmp_path / "part.h5")
+    assert part.t[-1] < 1.0
+    rest = lv.resume(tmp_path / "part.h5", system=mb.system)
+    n = min(len(rest.t), len(whole.t))
+    assert n > whole.statistics.steps // 2 or part.statistics.steps == whole.statistics.steps // 2
+    np.testing.assert_array_equal(rest.q[: n - 3], whole.q[: n - 3])
+
+
+def test_events_restart_the_estimate():
+    """A mass on a spring that rebounds from a wall: exact between impacts, and as many steps after as before."""
+    spring = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: 2 * q[0] ** 2)
+    wall = lv.Event(lambda q: q[0], "wall", direction=-1, action=lambda v: {"v": -v})
+    run = lv.simulate(spring, q0=[1.0], v0=[0.0], t_end=3.0, tolerance=1e-6, events=[wall])
+    np.testing.assert_allclose(run.q[:, 0], np.abs(np.cos(2 * run.t)), atol=1e-5)
+    assert len(run.events) == 2 and run.statistics.rejected < 20
+
+
+def test_step_sizes_follow_the_motion():
+    """A pendulum that nearly stops at the top: short steps at the bottom only."""
+    mb = lv.Multibody(gravity=(0, 0, -GRAVITY))
+    rod = mb.rod("rod", a=(0, 0, 0), b=(0, 0, -1), mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, rod, at=(0, 0, 0), axis="y")
+    mb.initial(hinge, angle=3.1, rate=0.0)
+    run = mb.simulate(t_end=10.0, tolerance=1e-5)
+    sizes = run.step_size[5:-5]
+    assert sizes.max() > 5 * sizes.min()
+
+
+def test_unequal_steps_do_not_disturb_each_other():
+    """The double-step factor is exact for errors proportional to h^3."""
+    from livens.engine.newton.step_size_control import double_step_factor
+
+    for h, last in itertools.product((0.5, 1.0, 2.0), repeat=2):
+        assert double_step_factor(2, h, last) * ((h + last) ** 3 - h**3 - last**3) == pytest.approx(h**3)
+
+
+# -- reversible steps --------------------------------------------------------------------------------------------------
+PENDULUM = lv.System(
+    "x y",
+    kinetic=lambda v: (v[0] ** 2 + v[1] ** 2) / 2,
+    potential=lambda q: GRAVITY * q[1],
+    constraints=lambda q: [(q[0] ** 2 + q[1] ** 2 - 1) / 2],
+)
+UPRIGHT = dict(q0=[0.1, np.sqrt(0.99)], v0=[0.0, 0.0], project=True)
+
+
+def height_scaling(q):
+    return 1 / (1.3 - q[1])
+
+
+def swing(angle=3.0):
+    mb = lv.Multibody(gravity=(0, 0, -GRAVITY))
+    rod = mb.rod("rod", a=(0, 0, 0), b=(0, 0, -1), mass=1.0)
+    mb.initial(mb.revolute("hinge", mb.ground, rod, at=(0, 0, 0), axis="y"), angle=angle, rate=0.0)
+    return mb
+
+
+@pytest.mark.parametrize("scheme", ["livens-em", "ggl-em", "livens-midpoint", "livens-variational", "rattle"])
+def test_reversible_steps_with_constraints(scheme):
+    run = lv.simulate(
+        PENDULUM, **UPRIGHT, scheme=scheme, adaptive="reversible", h=0.02, t_end=40.0, scaling=height_scaling
+    )
+    assert run.info.scheme == f"step-density:{scheme}" and run.t[-1] == 40.0
+    assert run.step_size[1:-1].max() > 5 * run.step_size[1:-1].min()
+    assert run.summary.max_constraint < 1e-12
+    if scheme.endswith("em"):
+        assert run.summary.max_energy_drift < 1e-12
+
+
+@pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", "livens-em"])
+def test_reversible_steps_of_mechanisms(scheme):
+    run = swing().simulate(
+        t_end=20.0, h=0.02, scheme=scheme, adaptive="reversible", scaling=lambda q: 1 / (1.3 - 2 * q[2])
+    )
+    assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-12
+    assert run.step_size[1:-1].max() > 5 * run.step_size[1:-1].min()
+
+
+@pytest.mark.parametrize(
+    ("model", "start", "scheme", "scaling"),
+    [
+        *((PENDULUM, UPRIGHT, name, height_scaling) for name in SCHEMES),
+        *((swing(), {}, name, lambda q: 1 / (1.3 - 2 * q[2])) for name in ("lie-em", "lie-ggl")),
+    ],
+)
+def test_there_and_back(model, start, scheme, scaling):
+    """Reverse the velocities after 2000 steps: the steps, and with them the states, are traversed backwards."""
+    n_steps, h = 2000, 0.02
+    values = dict(start) or dict(zip(("q0", "v0"), model.initial_state, strict=True))
+    system, project = (model if isinstance(model, lv.System) else model.system), values.pop("project", False)
+    plan = Plan.from_arguments(
+        system, values, scheme=scheme, adaptive="reversible", h=h, t_end=1e6, scaling=scaling, project=project
+    )
+    compiled, initial = compile_and_start(plan)
+    state, stepper = start_integration(plan, compiled, initial)
+    layout, begin = compiled.layout, state.z.copy()
+    odd = [layout[name] for name in ("v", "p", "body_spins") if name in layout]
+    for _ in range(2):
+        state = make_stepping(plan, layout).advance(stepper, state, n_steps).final
+        for part in odd:
+            state.z[part] *= -1
+        state.unknown_history[:] = compiled.initial_unknowns(state.z, np.concatenate([[h, 0.0], plan.k]), plan.tier)
+    np.testing.assert_allclose(state.z[layout["q"]], begin[layout["q"]], atol=1e-11)
+    assert abs(state.z[layout["step_density"]][0] / begin[layout["step_density"]][0] - 1) < 1e-11
+
+
+def test_reversible_steps_have_order_two():
+    chain = PointChain(4, 2)
+    exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)
+    errors, sizes = [], []
+    for h in (0.004, 0.002, 0.001):
+        run = lv.simulate(
+            chain.system, chain.q0, chain.v0, adaptive="reversible", h=h, t_end=1.0, project=True,
+            scaling=lambda q: 1 / (2 + q[2] / 4),
+        )  # fmt: skip
+        errors.append(np.max(np.abs(run.q[-1] - exact[:6])))
+        sizes.append(1.0 / run.statistics.steps)
+    order = np.log(errors[0] / errors[-1]) / np.log(sizes[0] / sizes[-1])
+    assert 1.9 < order < 2.1
+
+
+def test_energy_drifts_with_classical_control_and_not_with_reversible_steps():
+    """A symplectic scheme on a pendulum: its energy error has no trend with reversible steps."""
+
+    def trend(run):
+        energy = run.observe("total_energy")
+        return abs(np.polyfit(run.t / run.t[-1], energy, 1)[0]), np.ptp(energy)
+
+    options = dict(UPRIGHT, scheme="livens-variational", t_end=1000.0)
+    drift, swing = trend(lv.simulate(PENDULUM, **options, adaptive="reversible", h=0.1, scaling=height_scaling))
+    assert drift < 0.05 * swing
+    drift, swing = trend(lv.simulate(PENDULUM, **options, tolerance=3.0))
+    assert drift > 0.3 * swing
+
+
+def test_wrong_use_of_reversible_steps():
+    def run(**options):
+        lv.simulate(PENDULUM, **UPRIGHT, **{"h": 0.1, "t_end": 1.0, "adaptive": "reversible", **options})
+
+    with pytest.raises(lv.InputError, match="livens-em:itoh-abe' is not symmetric"):
+        run(scheme="livens-em:itoh-abe", scaling=height_scaling)
+    with pytest.raises(lv.InputError, match=r"is -0\.99.* in the initial state; it must be finite and greater than 0"):
+        run(scaling=lambda q: -q[1])
+    with pytest.raises(lv.InputError, match="is 0 in the initial state"):
+        run(scaling=lambda q: 0 * q[1])
+    with pytest.raises(lv.InputError, match="a scaling function may have the arguments"):
+        run(scaling=lambda q, v: 1 / (1 + v[0] ** 2))
+    with pytest.raises(lv.InputError, match="made for models in coordinates and momenta"):
+        run(scaling=lv.scaling.speed())
+    with pytest.raises(lv.InputError, match="needs a scaling function"):
+        run()
+    with pytest.raises(lv.InputError, match="remove tolerance= and control="):
+        run(tolerance=1e-3, scaling=height_scaling)
+    with pytest.raises(lv.InputError, match="adaptive"):
+        run(adaptive="classical")

@@ -1,0 +1,76 @@
+"""Verdicts on random systems: features of the kinetic energy, constraints, switched forces, contacts and impacts."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import math as m
+from random_systems import Reference, draw, judge
+
+FAULTS = ("too optimistic", "not conserved, but called so", "other impacts, but resolved")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_verdicts_agree_with_the_truth(part):
+    """Forty of the systems of `make torture`: nothing that is called resolved is ten times off."""
+    judged = [judge(seed) for seed in range(10 * part, 10 * part + 10)]
+    assert not [j.detail for j in judged if j.outcome in FAULTS]
+    assert not [j.detail for j in judged if j.outcome == "called unresolved, but right"]
+    assert sum(j.outcome == "agrees" for j in judged) >= 7
+
+
+def test_the_draws_contain_all_features():
+    features = {feature for seed in range(200) for feature in draw(seed).features}
+    assert {"linear term", "M(q)", "singular M", "rheonomic", "dissipation", "skate", "V(t)"} <= features
+    assert {"switched by time", "switched by state", "penalty contact", "impact"} <= features
+
+
+def test_the_reference_is_right():
+    """A pendulum of small amplitude that is reflected at the middle: closed form."""
+    drawn = draw(0)
+    drawn.features, drawn.q0, drawn.v0, drawn.t_end = ["by hand"], [1.0], [0.0], 4.0
+    drawn.kinetic, drawn.potential = lambda q, v, f: v[0] ** 2 / 2, lambda q, t, f: q[0] ** 2 / 2
+    drawn.dissipation = drawn.forces = drawn.constraints = drawn.velocity_constraints = None
+    drawn.wall = 0, 0.0, -1, 1.0
+    reference = Reference(drawn)
+    segments = reference.solve(np.array([1.0]), np.array([0.0]), 1e-12)
+    assert segments[0][1] == pytest.approx(np.pi / 2, abs=1e-10)
+    assert reference.at(segments, [4.0], [1])[0][0] == pytest.approx(-np.cos(4.0), abs=1e-9)
+
+
+# -- events -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", ["livens-em", "gauss-2", "stormer-verlet"])
+def test_the_error_of_a_run_with_impacts_is_estimated(scheme):
+    """A ball on a spring over a floor that reflects it with a restitution of 0.9: against the closed form."""
+    ball = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+    floor = lv.Event(lambda q: q[0], name="floor", direction=-1, action=lambda v: {"v": -0.9 * v})
+    run = lv.simulate(ball, q0=[1.0], v0=[0.0], scheme=scheme, h=0.05, t_end=12.0, events=[floor])
+    estimate = run.accuracy()
+    impacts = (run.t[:, None] >= np.pi / 2 + np.pi * np.arange(4)).sum(axis=1)
+    exact = 0.9**impacts * np.abs(np.cos(run.t))
+    true = np.abs(run.q[:, 0] - exact).max() / estimate.size["q"]
+    assert estimate.resolved and true / 3 < estimate.error["q"] < 5 * true, (estimate, true)
+
+
+def test_the_error_of_a_loaded_run_with_impacts_is_not_known(tmp_path):
+    ball = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+    floor = lv.Event(lambda q: q[0], name="floor", direction=-1, action=lambda v: {"v": -0.9 * v})
+    given = dict(q0=[1.0], v0=[0.0], h=0.05, t_end=3.0, events=[floor], out=tmp_path / "run.h5")
+    lv.simulate(ball, **given)
+    loaded = lv.load(tmp_path / "run.h5", system=ball)
+    assert loaded.accuracy().resolved is None and "files do not contain them" in str(loaded.accuracy())
+
+
+# -- switches of the state --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", ["livens-em", "gauss-2", "livens-midpoint"])
+def test_runs_over_switches_of_the_state_are_called_not_smooth(scheme):
+    """A force of 1 to the right of the origin and of -1 to the left: x = t^2 / 2 from parabola to parabola."""
+    model = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q: [m.where(q[0] < 0, 1.0, -1.0)])
+    run = lv.simulate(model, q0=[1.0], v0=[0.0], scheme=scheme, h=0.037, t_end=10.0)
+    quarter = np.sqrt(2.0)
+    phase = (run.t + quarter) % (2 * quarter) - quarter
+    sign = np.where(((run.t + quarter) // (2 * quarter)) % 2 == 0, 1.0, -1.0)
+    exact = sign * (1 - phase**2 / 2)
+    estimate = run.accuracy()
+    true = np.abs(run.q[:, 0] - exact).max() / estimate.size["q"]
+    assert "not smooth" in str(estimate) and true < 3 * estimate.error["q"] < 30 * true, (estimate, true)
