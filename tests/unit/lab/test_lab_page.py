@@ -128,6 +128,34 @@ def test_two_schemes_side_by_side(page):
     assert page.locator(".livens-report").count() == 2
 
 
+def test_run_requests_are_sent_one_after_another(page):
+    """The server executes the last request it receives: a request that is delayed must not replace a later one."""
+    choose(page, "simple-pendulum")
+    run(page)
+    held, sent = [], []
+
+    def delay_first(route):
+        if route.request.method != "POST":
+            route.continue_()
+            return
+        sent.append(route.request.post_data_json["h"])
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/api/runs", delay_first)
+    page.fill('[aria-label="h"]', "0.02")
+    page.click("#run")
+    for h in ("0.03", "0.04", "0.05"):
+        page.fill('[aria-label="h"]', h)
+        page.click("#run")
+    assert sent == [0.02] and page.get_attribute("html", "data-done") == "false"
+    held[0].continue_()
+    wait(page, done="true")
+    assert sent == [0.02, 0.05] and "h=0.05" in page.text_content("#python")
+
+
 def test_a_slider_runs_at_once(page):
     choose(page, "simple-pendulum")
     page.fill('[aria-label="t_end"]', "0.5")

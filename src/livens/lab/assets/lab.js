@@ -5,6 +5,7 @@
   const query = new URLSearchParams(location.search);
   let problem = null, job = null, once = false;
   let opening = 0, asking = 0; // request counters: only the response to the last request counts
+  let submission = Promise.resolve(); // the last run request sent to the server
   const fields = new Map(); // input boxes by name; arrays of boxes for list options
 
   async function ask(path, options) {
@@ -122,7 +123,11 @@
     once = true;
     document.documentElement.dataset.done = "false";
     try {
-      const found = await ask("/api/runs", { method: "POST", body: JSON.stringify(wanted()), headers: { "content-type": "application/json" } });
+      // One request at a time: the server executes the last request it receives, and the browser may reorder requests.
+      const sent = submission.then(() => mine !== asking ? null
+        : ask("/api/runs", { method: "POST", body: JSON.stringify(wanted()), headers: { "content-type": "application/json" } }));
+      submission = sent.catch(() => null);
+      const found = await sent;
       if (mine !== asking) return;
       job = found;
     } catch (error) {
