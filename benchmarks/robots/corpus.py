@@ -165,7 +165,7 @@ def _pinocchio(path: Path, state: dict[str, tuple[float, float]]) -> dict[str, n
             entry[name], v[joint.idx_v] = joint.idx_v, rate
             q[joint.idx_q : joint.idx_q + joint.nq] = position if joint.nq == 1 else [np.cos(position), np.sin(position)]
     rows = []
-    for node in ElementTree.parse(path).getroot().iter("joint"):
+    for node in ElementTree.fromstring(path.read_bytes().lstrip()).iter("joint"):
         mimic = node.find("mimic")
         if mimic is not None and node.get("name") in entry and mimic.get("joint") in entry:
             row = np.zeros(model.nv)
