@@ -165,11 +165,13 @@ class Measurement:
 
     def values(self, t: float, z: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Return the measured values at time t, engine state z and parameters k."""
-        values: np.ndarray = self._kernel(np.array([t]), z[None, :], k)[0]
+        values = self._kernel.row(t, z, k)
         if self._angles.size:
             angles = values[self._angles]
             if self.last.size:
-                angles += 2 * np.pi * np.round((self.last - angles) / (2 * np.pi))
-                values[self._angles] = angles
+                change = self.last - angles
+                if change.max() > np.pi or change.min() < -np.pi:
+                    angles += 2 * np.pi * np.round(change / (2 * np.pi))
+                    values[self._angles] = angles
             self.last = angles
         return values
