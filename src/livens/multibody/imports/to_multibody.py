@@ -390,8 +390,8 @@ class MultibodyBuilder:
             centre = pose.point(inertia.centre)
             if density or viscosity:
                 name = self._unique_name(f"drag on {link.name}", "drag")
-                tensor = pose.rotation @ inertia.tensor @ pose.rotation.T
-                element = body_drag.fluid_drag(part, inertia.mass, tensor, centre, density, viscosity)
+                fluid = inertia.mass, inertia.tensor, pose.rotation, centre, density, viscosity
+                element = body_drag.fluid_drag(part, *fluid)
                 self.mb._add_force_element(name, element)
             if link.gravity_compensation and self.robot.gravity.any():
                 force = -link.gravity_compensation * inertia.mass * self.robot.gravity
