@@ -415,6 +415,7 @@ def _piecewise_polynomial(x: object, breaks: np.ndarray, pieces: np.ndarray, lef
     size = max(len(column) for column in columns)
     coefficients = np.array([[*[0.0] * (size - len(column)), *column] for column in columns], dtype=float)
     origins = np.concatenate([breaks[:1], breaks])
+    breaks = np.append(breaks[:-1], np.nextafter(breaks[-1], np.inf))  # the last point belongs to the table
 
     def symbolic(u: Any) -> Any:
         if breaks.size > MAX_TABLE_POINTS:
