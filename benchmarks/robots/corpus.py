@@ -3,8 +3,8 @@
     python benchmarks/robots/corpus.py [--only PATTERN] [--compare] [--out FILE] [--folder FOLDER]
 
 Files are read from the installed packages `example-robot-data`, `gymnasium`, `dm_control`, `robosuite`, `brax`,
-`pybullet` and `rtb-data`, as far as they are there; `--folder` names a folder into which their wheels are unpacked, such
-as one made by `pip install --no-deps --target`. A URDF counts if Pinocchio reads it and its mass matrix is regular;
+`pybullet` and `rtb-data`, as far as they are there; `--folder` names a folder into which their wheels are unpacked, as
+by `pip install --no-deps --target`. A URDF counts if Pinocchio reads it and its mass matrix is regular;
 an MJCF counts if MuJoCo compiles it and it has degrees of freedom. A file loads if livens reads it with all that
 changes the motion; `inertia="balance"` is used for inertia tensors that no body can have. "lenient" counts files that
 load with `strict=False` as well, which ignores some content and lists it in `import_warnings`.
@@ -91,7 +91,9 @@ def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, n
     from livens.models.equations_of_motion import equations_of_motion
 
     system = mb.system
-    removed = {name: 0.0 for name in system.parameters if re.search(r" damper.viscosity$| friction.(level|static)$", name)}
+    removed = {
+        name: 0.0 for name in system.parameters if re.search(r" damper.viscosity$| friction.(level|static)$", name)
+    }
     k, view = system.parameter_vector(removed), equations_of_motion(system)
     matrix, rhs = (np.asarray(view.evaluator(part)(q, v, 0.0, k)[0]) for part in view.kkt_system)
     a = scipy.linalg.lstsq(matrix, rhs.ravel(), lapack_driver="gelsy", cond=1e-14)[0]
@@ -122,7 +124,7 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
     for body in free if not at_rest else ():
         mb.initial(body, velocity=[0, 0, 0], omega=[0, 0, 0])
     for name, joint in scalar.items():
-        if joint in followers or not at_rest and f"{name} drive" in mb.system.quantities:
+        if joint in followers or (not at_rest and f"{name} drive" in mb.system.quantities):
             continue
         position = 0.0 if at_rest or free else 0.3 * rng.normal()
         rate = 0.0 if at_rest else rng.normal()
@@ -172,7 +174,9 @@ def _pinocchio(path: Path, state: dict[str, tuple[float, float]]) -> dict[str, n
         joint = model.joints[model.getJointId(name)]
         if joint.nv == 1:
             entry[name], v[joint.idx_v] = joint.idx_v, rate
-            q[joint.idx_q : joint.idx_q + joint.nq] = position if joint.nq == 1 else [np.cos(position), np.sin(position)]
+            q[joint.idx_q : joint.idx_q + joint.nq] = (
+                position if joint.nq == 1 else [np.cos(position), np.sin(position)]
+            )
     rows = []
     for node in ElementTree.fromstring(path.read_bytes().lstrip()).iter("joint"):
         mimic = node.find("mimic")

@@ -31,7 +31,7 @@ def test_linear_interpolation_is_that_of_numpy():
 @pytest.mark.parametrize("kind, peer", [("cubic", CubicSpline), ("monotone", PchipInterpolator)])
 @pytest.mark.parametrize("derivative", [-1, 0, 1, 2])
 def test_splines_are_those_of_scipy(kind, peer, derivative):
-    inside = X[(X >= XP[0]) & (X <= XP[-1] - 1e-9)]
+    inside = X[(XP[0] <= X) & (XP[-1] > X)]
     spline = peer(XP, FP)
     exact = spline.antiderivative() if derivative < 0 else spline.derivative(derivative) if derivative else spline
     values = m.spline(inside, XP, FP, kind=kind, derivative=derivative)
@@ -54,9 +54,7 @@ def test_a_measured_spring_conserves_the_energy_and_has_the_motion_of_its_formul
     tables = lv.System(
         "x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: m.spline(q[0], x, force, derivative=-1)
     )
-    formula = lv.System(
-        "x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 1.5 * q[0] ** 2 + 1.25 * q[0] ** 4
-    )
+    formula = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, potential=lambda q: 1.5 * q[0] ** 2 + 1.25 * q[0] ** 4)
     run, exact = (lv.simulate(model, [0.8], [0.0], h=0.01, t_end=10.0) for model in (tables, formula))
     assert np.ptp(run["total_energy"]) < 1e-13
     assert np.abs(run.q - exact.q).max() < 1e-11

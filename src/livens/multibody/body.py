@@ -112,7 +112,9 @@ def parse_point(context: str, value: object, dimension: int) -> np.ndarray:
     if isinstance(value, Marker):
         return value.reference_position
     if isinstance(value, MovingMarker):
-        raise InputError(f"{context}: the moving marker '{value.name}' can only be an end of springs, dampers and force laws")
+        raise InputError(
+            f"{context}: the moving marker '{value.name}' can only be an end of springs, dampers and force laws"
+        )
     point = check_array(context, value)
     if point.shape == (3,) and dimension == 2 and point[2] == 0:
         point = point[:2]

@@ -61,7 +61,7 @@ def register_controllers(system: System, definitions: Mapping[str, SampledContro
     controls: list[int] = []
     controllers = []
     for definition in definitions.values():
-        control_indices = []
+        control_indices: list[int] = []
         for target, unit in zip(definition.targets, definition.units, strict=True):
             if isinstance(target, Input):
                 entries = _input_entries(system, definition, target)

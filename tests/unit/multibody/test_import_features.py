@@ -233,7 +233,11 @@ def test_a_ball_in_a_fluid_is_dragged_along_the_axes_of_its_link(tmp_path):
     [
         ('damping="0.1 0.2"', "", "damping must be 1 numbers"),
         ('frictionloss="0.5"', "", "Coulomb friction of 'j' is regularised"),
-        ("", '<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>', "limits"),
+        (
+            "",
+            '<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>',
+            "limits",
+        ),
         ('ref="30"', "", "measured from its reference pose"),
     ],
 )

@@ -122,9 +122,7 @@ class _SingleRow:
         self._out = np.empty(kernel.width)
         entry, _ = time_loop._tabulate._entry  # type: ignore[attr-defined]
         z, c, t, out = (array.__array_interface__["data"][0] for array in (self.z, self._c, self._t, self._out))
-        self._call = functools.partial(
-            entry, kernel.address, z, z, c, t, out, 1, n_state, n_state, kernel.width
-        )
+        self._call = functools.partial(entry, kernel.address, z, z, c, t, out, 1, n_state, n_state, kernel.width)
 
     def __call__(self, t: float, z: np.ndarray) -> np.ndarray:
         self.z[:], self._t[0], self._k_values[:] = z, t, self.k

@@ -40,7 +40,8 @@ class TreeObservables:
         model, rows = self._compiled.make_tree_model(k), np.zeros((len(t), MONITOR_WIDTH))
         supplied, states = model.output.supplied, model.compact_states(np.asarray(Z))
         times = np.ascontiguousarray(t, dtype=float)
-        monitor_compact_states(model.arrays, states, times, rows, *states.shape, MONITOR_WIDTH)
+        n_rows, n_state = states.shape
+        monitor_compact_states(model.arrays, states, times, rows, n_rows, n_state, MONITOR_WIDTH)
         rows[:, NET_WORK] = Z[:, supplied] - Z[:, supplied + 1]
         self._compiled.release_tree_model(model)
         return rows

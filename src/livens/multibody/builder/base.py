@@ -169,7 +169,11 @@ class ModelBase:
         if length is not None:
             return length
         ends = [
-            x.centre if isinstance(x, Body) else [float(c) for c in x.position(0.0)] if isinstance(x, MovingMarker) else x
+            x.centre
+            if isinstance(x, Body)
+            else [float(c) for c in x.position(0.0)]
+            if isinstance(x, MovingMarker)
+            else x
             for x in (point_a, point_b)
         ]
         a, b = (parse_point("a spring", x, self.dimension) for x in ends)

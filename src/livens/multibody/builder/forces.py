@@ -73,9 +73,7 @@ class ForceMethods(ModelBase):
         if isinstance(point_a, MovingMarker) or isinstance(point_b, MovingMarker):
             values = dict(
                 stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
-                length=check_nonnegative(
-                    f"{name}: the length", self._reference_length(point_a, point_b, free_length)
-                ),
+                length=check_nonnegative(f"{name}: the length", self._reference_length(point_a, point_b, free_length)),
             )
             return self.force_law(name, point_a, point_b, potential=_spring_energy, parameters=values)
         ends, checked_length = (
@@ -259,9 +257,7 @@ class ForceMethods(ModelBase):
             laws[role] = named_law(law, arguments)
         motion = tuple(x.position if isinstance(x, MovingMarker) else None for x in (point_a, point_b))
         ends = self._attachments(name, point_a, point_b, may_move=True)
-        element = force_laws.point_force(
-            *ends, **laws, motion=(motion[0], motion[1]), parameters=law_parameters
-        )
+        element = force_laws.point_force(*ends, **laws, motion=(motion[0], motion[1]), parameters=law_parameters)
         self._add_force_element(name, element, "force_law", point_a, point_b)
         sides = self._body_and_point(point_a), self._body_and_point(point_b)
         self._force_outputs.append((name, PointToPointOutputs(element, *sides, (motion[0], motion[1]))))

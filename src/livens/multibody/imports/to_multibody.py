@@ -459,11 +459,14 @@ class MultibodyBuilder:
             joint = self.joints.get(name)
             if joint is None:
                 if position or rate:
-                    keyframe.node.refuse(f"the joint '{name}' has no single coordinate and starts at its reference pose")
+                    keyframe.node.refuse(
+                        f"the joint '{name}' has no single coordinate and starts at its reference pose"
+                    )
             elif name not in followers:
-                is_angle = joint.joint_type.angle
-                mb.initial(joint, **{"angle" if is_angle else "position": position})
-                mb.initial(joint, **{"rate" if is_angle else "velocity": rate})
+                if joint.joint_type.angle:
+                    mb.initial(joint, angle=position, rate=rate)
+                else:
+                    mb.initial(joint, position=position, velocity=rate)
         for name, (velocity, omega) in keyframe.free_links.items():
             body = self.clusters[name].part
             assert body is not None
