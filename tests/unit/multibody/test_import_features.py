@@ -203,7 +203,8 @@ def test_a_keyframe_is_the_start_with_its_controls():
 def test_a_xacro_file_is_the_urdf_of_its_macros(tmp_path):
     pytest.importorskip("xacro")
     path = tmp_path / "arm.xacro"
-    path.write_text("""<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="l" value="0.5"/>
+    path.write_text("""<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:property name="l" value="0.5"/>
 <link name="floor"/><link name="rod"><inertial><origin xyz="${l/2} 0 0"/><mass value="2"/>
 <inertia ixx="0.01" iyy="${2*l*l/12}" izz="${2*l*l/12}" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="hinge" type="continuous"><parent link="floor"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>""")
@@ -235,7 +236,7 @@ def test_a_ball_in_a_fluid_is_dragged_along_the_axes_of_its_link(tmp_path):
         ('frictionloss="0.5"', "", "Coulomb friction of 'j' is regularised"),
         (
             "",
-            '<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>',
+            '<tendon><fixed name="t" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>',
             "limits",
         ),
         ('ref="30"', "", "measured from its reference pose"),

@@ -168,15 +168,9 @@ class ModelBase:
     def _reference_length(self, point_a: Any, point_b: Any, length: float | None) -> float:
         if length is not None:
             return length
-        ends = [
-            x.centre
-            if isinstance(x, Body)
-            else [float(c) for c in x.position(0.0)]
-            if isinstance(x, MovingMarker)
-            else x
-            for x in (point_a, point_b)
-        ]
-        a, b = (parse_point("a spring", x, self.dimension) for x in ends)
+        ends = [x.centre if isinstance(x, Body) else x for x in (point_a, point_b)]
+        starts = [[float(c) for c in x.position(0.0)] if isinstance(x, MovingMarker) else x for x in ends]
+        a, b = (parse_point("a spring", x, self.dimension) for x in starts)
         return float(np.linalg.norm(a - b))
 
     def _check_body(self, name: str, body: object) -> None:

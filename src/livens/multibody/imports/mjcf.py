@@ -24,7 +24,7 @@ _SWITCHES = ("constraint", "equality", "frictionloss", "passive", "spring", "dam
 def read_mjcf(
     path: Path, strict: bool = True, actuators: bool = True, keyframe: str | int | None = None
 ) -> RobotDescription:
-    """Read the robot description of an MJCF file at its reference pose, with the state of a keyframe if one is chosen."""
+    """Read the robot description of an MJCF file at its reference pose, with the chosen keyframe, if any."""
     root = read_with_includes(path, strict)
     reader = _Reader(root, Settings(root), path.parent)
     for world in root.children_with_tag("worldbody"):

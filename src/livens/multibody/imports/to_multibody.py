@@ -459,9 +459,7 @@ class MultibodyBuilder:
             joint = self.joints.get(name)
             if joint is None:
                 if position or rate:
-                    keyframe.node.refuse(
-                        f"the joint '{name}' has no single coordinate and starts at its reference pose"
-                    )
+                    keyframe.node.refuse(f"the joint '{name}' has no single coordinate: it cannot be set")
             elif name not in followers:
                 if joint.joint_type.angle:
                     mb.initial(joint, angle=position, rate=rate)
