@@ -51,7 +51,7 @@ def _hold(t: float, measured: np.ndarray) -> np.ndarray:
 
 
 class SampledTiming:
-    """Shortest processor times of an arm in microseconds per step: without and with a sampled controller, and its law."""
+    """Shortest processor times per step in microseconds: an arm without and with a sampled controller, and the law."""
 
     def __init__(self) -> None:
         self._plain, self._controlled = (self._prepare(sampled) for sampled in (False, True))
