@@ -11,7 +11,7 @@ from livens.errors import InputError
 from livens.models.base import Model
 from livens.models.input_entry import InputEntry, input_entry
 from livens.types import ModelFunction
-from livens.validation import check_array, check_choice, check_positive
+from livens.validation import check_arguments, check_array, check_choice, check_positive
 
 #: Tolerance of sample times relative to the step size: a sample this close to the start of a step belongs to it.
 _TIME_RTOL = 1e-9
@@ -128,6 +128,7 @@ class Feedback:
     ) -> None:
         if not callable(law):
             raise InputError(f"the law must be a function of time and of the measured values, got {law!r}")
+        check_arguments("the feedback law", law, ("t", "measured"))
         self.law, self.period = law, check_positive("period", period)
         self.measured = (measured,) if isinstance(measured, str) or callable(measured) else tuple(measured)
         self.values = dict.fromkeys((inputs,) if isinstance(inputs, str) else inputs)

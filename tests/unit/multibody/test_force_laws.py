@@ -172,3 +172,12 @@ def test_a_controller_commands_inputs_of_one_element_only():
         mb.simulate(t_end=1, h=0.1)
     mb.wrench("a", ball, force=push)
     assert mb.simulate(t_end=0.2, h=0.1).status == "complete"
+
+
+@pytest.mark.parametrize("law, state", [(lambda t: 0, ()), (lambda t, y: 0, [0.0]), (lambda t, y, s: 0, ())])
+def test_laws_of_controllers_with_other_arguments_are_refused_at_the_call(law, state):
+    mb = lv.Multibody()
+    wheel = mb.cylinder("wheel", at=[0, 0, 0], length=0.1, radius=0.5, mass=2)
+    axle = mb.revolute("axle", mb.ground, wheel, axis="z")
+    with pytest.raises(lv.InputError, match="the law is called with"):
+        mb.sampled_controller("c", axle, period=0.1, law=law, inputs="axle.angle", state=state)

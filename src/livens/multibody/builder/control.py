@@ -18,7 +18,7 @@ from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.pid import integrator_body, integrator_constraint, pid_force
 from livens.multibody.sampled_controller import SampledController, command_element
 from livens.types import ModelFunction
-from livens.validation import check_array, check_nonnegative, check_positive
+from livens.validation import check_arguments, check_array, check_nonnegative, check_positive
 
 if TYPE_CHECKING:
     pass
@@ -187,6 +187,8 @@ class ControlMethods(ForceMethods):
             raise InputError(f"{name}: a controller needs at least one joint")
         if not callable(law):
             raise InputError(f"{name}: the law must be a function of time and of the measured values, got {law!r}")
+        arguments = ("t", "measured", "state") if np.size(state) else ("t", "measured")
+        check_arguments(f"{name}: the law", law, arguments)
         for joint in joints:
             if isinstance(joint, Input):
                 if self._inputs.get(joint.name) is not joint:
