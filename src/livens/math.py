@@ -370,7 +370,7 @@ def spline(x: object, xp: object, fp: object, *, method: str = "cubic", derivati
     abscissae, ordinates = _table(xp, fp, 2)
     if method not in ("cubic", "monotone", "linear") or derivative not in (-1, 0, 1, 2):
         raise InputError(
-            f"method must be 'cubic', 'monotone' or 'linear', and derivative -1, 0, 1 or 2; got {method!r}, {derivative!r}"
+            f"method must be 'cubic', 'monotone' or 'linear' and derivative -1 to 2, got {method!r}, {derivative!r}"
         )
     if method == "linear" or len(abscissae) == 2:
         pieces = np.vstack([np.diff(ordinates) / np.diff(abscissae), ordinates[:-1]])
