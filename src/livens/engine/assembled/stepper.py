@@ -12,7 +12,6 @@ import numpy as np
 from livens.engine.assembled import compile_unit, time_loop
 from livens.engine.assembled.assembly import AssemblyWorkspace
 from livens.engine.assembled.cache_blocking import TileTables, split_tables
-from livens.engine.assembled.extrapolation import N_HISTORY, STENCIL_LENGTH, STENCIL_WEIGHTS
 from livens.engine.assembled.fallback_solver import AssembledSolver
 from livens.engine.assembled.indexed_emitter import STOP_BLOCK
 from livens.engine.assembled.numeric_factorization import NumericFactorization, empty_factorization
@@ -26,6 +25,7 @@ from livens.engine.assembled.time_loop import (
 )
 from livens.engine.assembled.workspace_pool import WorkspacePool
 from livens.engine.newton.convergence import CONVERGED, NEEDS_CHORD_KERNELS
+from livens.engine.newton.predictors import N_HISTORY, STENCIL_LENGTH, STENCIL_WEIGHTS
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
     MIN_ULPS,

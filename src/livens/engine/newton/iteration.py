@@ -28,9 +28,6 @@ from livens.engine.newton.convergence import (
 STAGNATION_FLOOR = 1e-14
 #: Number of past steps used by the predictor of the unknowns.
 HISTORY = 5
-#: Acceptance thresholds of the predictor: largest second difference relative to the last increment, or (near turning
-#: points) largest change of the second difference relative to the second difference.
-MAX_CURVATURE, MAX_CURVATURE_CHANGE = 0.7, 0.1
 #: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
 N_ITERATIONS, IS_LAST_STEP, N_STEPS = 0, 1, 2
 
@@ -99,34 +96,6 @@ class Workspace(Struct):
         for name, value in (*derived.items(), ("scratch", np.zeros(3 * n + 2 * n_state + self.estimate.size))):
             object.__setattr__(self, name, value)
         super().__post_init__()
-
-
-# -- predictors -------------------------------------------------------------------------------------------------------
-@lowered
-def predict_unknowns(X: F64Array, x: F64Array, n: int, group_sizes: I64Array, n_groups: int) -> bool:
-    """Extrapolate the unknowns of the last five steps; exact for cubics and for alternating signs.
-
-    Multipliers of energy-momentum schemes contain round-off that changes its sign in every step; the root -1 in
-    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns True if the prediction is accepted. It is
-    rejected if steps are too long: if its distance to the linear extrapolation, ``x4 + x3 - x2``, is large against the
-    last increment, and so is that to the parabola, ``2 (x4 - x2) + x1``. Every group of unknowns is tested separately:
-    multipliers may be larger by orders of magnitude.
-    """
-    accepted, start = True, 0
-    for j in range(n_groups):
-        curvature, increment, curvature_change = 0.0, 0.0, 0.0
-        for i in range(start, start + group_sizes[j]):
-            x0, x1, x2, x3, x4 = X[i], X[n + i], X[2 * n + i], X[3 * n + i], X[4 * n + i]
-            x[i] = 3.0 * (x4 + x1) - 2.0 * (x3 + x2) - x0
-            curvature = max(curvature, abs(x[i] - (x4 + x3 - x2)))
-            increment = max(increment, abs(x4 - x3))
-            curvature_change = max(curvature_change, abs(x[i] - (2.0 * (x4 - x2) + x1)))
-        accepted, start = (
-            accepted
-            and (curvature <= MAX_CURVATURE * increment or curvature_change <= MAX_CURVATURE_CHANGE * curvature),
-            start + group_sizes[j],
-        )
-    return accepted
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from livens.engine.newton.iteration import (
     StepKernels,
     Workspace,
     newton_solve,
-    predict_unknowns,
 )
+from livens.engine.newton.predictors import predict_unknowns
 
 #: Safety factor of the step size that would just meet the tolerance.
 SAFETY = 0.95
