@@ -289,6 +289,11 @@ class ElementType:
         return self.velocity_constraints is not None and self.velocity_constraints.friction_direction is not None
 
     @functools.cached_property
+    def g_dot(self) -> Expr:
+        """Time derivative ``G v + dg/dt`` of the constraints on position level."""
+        return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+
+    @functools.cached_property
     def mass(self) -> Any:
         """Mass matrix ``d2T/dv2``, a function of q, v and k."""
         return ca.hessian(self.T, self.v)[0]
