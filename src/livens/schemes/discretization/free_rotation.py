@@ -12,8 +12,8 @@ from typing import Any
 
 import casadi as ca
 
-from livens.schemes.discretization.quasi_velocities import QuasiVelocities, rotation_matrix
-from livens.schemes.discretization.rigid_body_step import solve_3x3
+from livens.schemes.discretization.quasi_velocities import QuasiVelocities
+from livens.schemes.discretization.so3 import rotation_matrix, solve_3x3
 from livens.types import Expr
 
 #: Newton iterations of the adjoint half step in closed form; the error is of size ``|h w|^(2^n)``.

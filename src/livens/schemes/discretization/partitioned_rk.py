@@ -15,7 +15,7 @@ from livens.models.constrained_hamiltonian import ConstrainedHamiltonian
 from livens.models.descriptor import DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.core.step_equations import ErrorEstimate, StepGraph
-from livens.schemes.discretization.dae_runge_kutta import (
+from livens.schemes.discretization.collocation import (
     embedded_error_weights,
     lagrange_basis,
     lagrange_integrals,

@@ -23,7 +23,8 @@ from livens.models.system import System
 from livens.schemes.core.step_equations import StepEquations, StepGraph, array_sha256
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 from livens.schemes.discretization.rigid_body_kernels import BodyKernel, RigidBodyElementKernel, RigidBodyScheme
-from livens.schemes.discretization.rigid_body_step import RigidBodyStep, cross
+from livens.schemes.discretization.rigid_body_step import RigidBodyStep
+from livens.schemes.discretization.so3 import cross
 from livens.types import Expr
 
 #: Name of the state part with the body angular momenta.
