@@ -294,7 +294,7 @@ class ElementType:
         return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
 
     @functools.cached_property
-    def mass(self) -> Any:
+    def mass(self) -> Expr:
         """Mass matrix ``d2T/dv2``, a function of q, v and k."""
         return ca.hessian(self.T, self.v)[0]
 

@@ -25,7 +25,7 @@ from livens.types import Expr
 class VectorField:
     """Vector field ``y' = f(t, y)`` of a model, with supplied and dissipated power; y is (q, p), or x."""
 
-    def __init__(self, model: Any, k: Any) -> None:
+    def __init__(self, model: Any, k: Expr) -> None:
         if "descriptor" in model.formulations:
             d = model.descriptor
             rate = ca.solve(
@@ -46,7 +46,7 @@ class VectorField:
     def __call__(self, t: Any, y: Any) -> Expr:
         return self._function(t, y, self._k)[0]
 
-    def power(self, t: Expr, y: Expr) -> Any:
+    def power(self, t: Expr, y: Expr) -> Expr:
         """Return supplied and dissipated power."""
         return self._function(t, y, self._k)[1]
 

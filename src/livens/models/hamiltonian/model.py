@@ -291,7 +291,7 @@ class Hamiltonian(PhaseSpaceModel):
 
     # -- vector field -------------------------------------------------------------------------------------------------
     @functools.cached_property
-    def velocity(self) -> Any:
+    def velocity(self) -> Expr:
         """Velocity ``q' = dH/dp``."""
         return ca.densify(ca.gradient(self.H, self.p))
 
@@ -307,12 +307,12 @@ class Hamiltonian(PhaseSpaceModel):
         return ca.vertcat(self.velocity, self.momentum_rate)
 
     @functools.cached_property
-    def explicit_force(self) -> Any:
+    def explicit_force(self) -> Expr:
         """Sum A of the expensive forces, treated explicitly: a function of q, v, t, k (Modin 2009, paper V, eq. 2)."""
         return ca.densify(self.terms.F_expensive - ca.gradient(self.terms.V_expensive, self.q))
 
     @functools.cached_property
-    def implicit_force(self) -> Any:
+    def implicit_force(self) -> Expr:
         """Sum B of the cheap forces, treated implicitly: ``p' = A + B`` (Modin 2009, paper V, eq. 2)."""
         if self.terms.V_cheap is None:
             raise ModelError("forces can be split by cost only if H is given as kinetic and potential energy")

@@ -153,7 +153,7 @@ class QuasiVelocities:
         return ca.Function("c", [d.q, d.v, d.k], [ca.densify(self._inertial_force)])(q, v, k)
 
     @functools.cached_property
-    def _inertial_force(self) -> Any:
+    def _inertial_force(self) -> Expr:
         """Inertial forces of translational coordinates, in the symbols of the system's dynamics."""
         d, i = self._dynamics, list(self.translational)
         return ca.sparsify((ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v))[i])
@@ -166,7 +166,7 @@ class QuasiVelocities:
         D = self.directors(frame, q)
         return ca.trace(euler) * ca.SX.eye(3) - D @ euler @ D.T
 
-    def body_inertia_tensor(self, frame: DirectorBodyDofs, k: Any) -> Any:
+    def body_inertia_tensor(self, frame: DirectorBodyDofs, k: Expr) -> Expr:
         """Return the inertia tensor of a body in space, in the frame of its directors."""
         euler = self._euler_tensor(frame, k)
         return ca.trace(euler) * ca.SX.eye(3) - euler
@@ -188,7 +188,7 @@ class QuasiVelocities:
             accelerations.append(solve_3x3(tensor, torque) if frame.dimension == 3 else torque / tensor)
         return ca.vertcat(*accelerations)
 
-    def explicit_rates(self, q: Any, force: Expr, k: Any) -> Any:
+    def explicit_rates(self, q: Expr, force: Expr, k: Expr) -> Expr:
         """Return `accelerations` without gyroscopic terms, but torques for bodies in space.
 
         The angular momentum of a body in space has the rate of change ``l' = tau``.
@@ -204,7 +204,7 @@ class QuasiVelocities:
             if frame.dimension == 3:
                 yield frame, block
 
-    def directors(self, frame: DirectorBodyDofs, q: Any) -> Any:
+    def directors(self, frame: DirectorBodyDofs, q: Expr) -> Expr:
         """Return the directors of a body as columns."""
         return ca.horzcat(*(q[list(d)] for d in frame.directors))
 

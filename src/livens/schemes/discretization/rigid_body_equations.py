@@ -301,7 +301,7 @@ class RigidBodyEquations(StepEquations):
         )
 
     def _jacobian(
-        self, body_arguments: Any, residual_q: Any, v_m: Expr, lam: Expr, q: Any, h: Any, t: Any, k: Any
+        self, body_arguments: Any, residual_q: Any, v_m: Expr, lam: Expr, q: Expr, h: Expr, t: Expr, k: Expr
     ) -> tuple[Any, Any]:
         """Return the Jacobian in variations at t + h, by the chain rule: elements, then bodies.
 
@@ -519,7 +519,7 @@ def _factored_product(products: list[Any], force_map: Expr, kinematic_jacobian: 
     return total
 
 
-def _scatter_block(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:
+def _scatter_block(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Expr:
     """Return a matrix with the nonzeros of a block at its rows and columns."""
     block = ca.sparsify(block)
     i, j = block.sparsity().get_triplet()

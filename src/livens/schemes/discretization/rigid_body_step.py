@@ -152,7 +152,7 @@ class RigidBodyStep:
             )
         return jacobian
 
-    def inverse_tangent(self, b: StepKinematics, h: Expr) -> Any:
+    def inverse_tangent(self, b: StepKinematics, h: Expr) -> Expr:
         """Return the derivative of the unknowns with respect to the variations: ``dw = (I - a^ + a a^T) eta``."""
         tangent = ca.SX(ca.SX.eye(self.n_unknowns))
         a = h / 2 * b.w
@@ -204,7 +204,7 @@ class RigidBodyStep:
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         """Return the residual of the body, one equation per unknown."""
         raise NotImplementedError
 
@@ -244,7 +244,7 @@ class DirectorStep(RigidBodyStep):
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         r = 2 * self.momenta(b.q_increment_rate, inertia) - 2 * old.p + element_residual
         if not self.n_directors:
             return r
@@ -327,7 +327,7 @@ class LieGroupStep(RigidBodyStep):
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         twice_p, twice_body_momentum = self.twice_mean_momenta(b, old, ggl_correction, inertia, h)
         torque = self.torque(b, old, element_residual, ggl_correction, inertia, h) if self.n_directors else None
         return self.residual_from_means(b, old, element_residual, twice_p, twice_body_momentum, torque, h)

@@ -70,7 +70,7 @@ def G(q: Expr) -> Expr:
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
 
 
-def E(q: Expr) -> Any:
+def E(q: Expr) -> Expr:
     """Return ``E(q)`` of Kinon and Betsch 2024, (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
     return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) + ca.skew(q[1:]))
 

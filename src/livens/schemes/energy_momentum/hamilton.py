@@ -199,6 +199,6 @@ class CoEnergy:
         self.dt_dp = ca.Function("t_p", [m.q], [ca.jacobian(t, p)])
         self.dt_dq = ca.Function("t_q", [p], [ca.jacobian(t, m.q)])
 
-    def gradient(self, t: Expr) -> Any:
+    def gradient(self, t: Expr) -> Expr:
         """Return the gradient ``DT*(t) = A t``."""
         return ca.solve(self._mass, t)
