@@ -757,7 +757,7 @@ def _universal_axes(name: str, axis: ArrayLike | None, second_axis: ArrayLike | 
     """Return the axes of a universal joint: the first fixed in the first body, the second in the second body."""
     if axis is None or second_axis is None:
         raise InputError(f"{name}: a universal joint needs axis (first body) and second_axis (second body)")
-    axis_a, axis_b = parse_direction(f"{name}: axis", axis), parse_direction(f"{name}: other_axis", second_axis)
+    axis_a, axis_b = parse_direction(f"{name}: axis", axis), parse_direction(f"{name}: second_axis", second_axis)
     if abs(axis_a @ axis_b) > 1e-9:
         raise InputError(f"{name}: the two axes of a universal joint must be orthogonal")
     return np.column_stack([axis_a, axis_b, np.cross(axis_a, axis_b)])
