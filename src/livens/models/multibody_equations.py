@@ -545,7 +545,7 @@ class MultibodyDAE(DescriptorModel):
 
     @functools.cached_property
     def _forces_depend_on_multipliers(self) -> bool:
-        """Whether forces depend on the multipliers."""
+        """True if forces depend on the multipliers."""
         return bool(ca.depends_on(self.equations.f, self.equations.lam))
 
     def _multipliers_with_friction(

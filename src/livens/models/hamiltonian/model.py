@@ -416,12 +416,12 @@ class Hamiltonian(PhaseSpaceModel):
     # -- properties ---------------------------------------------------------------------------------------------------
     @property
     def separable(self) -> bool:
-        """Whether H is given as T(p) + V(q)."""
+        """True if H is given as T(p) + V(q)."""
         return self.T is not None
 
     @functools.cached_property
     def is_quadratic_in_p(self) -> bool:
-        """Whether H is at most quadratic in the momenta."""
+        """True if H is at most quadratic in the momenta."""
         return not ca.depends_on(ca.jacobian(self.velocity, self.p), self.p)
 
     @functools.cached_property
@@ -432,17 +432,17 @@ class Hamiltonian(PhaseSpaceModel):
 
     @functools.cached_property
     def autonomous(self) -> bool:
-        """Whether H and the forces do not depend on time explicitly."""
+        """True if H and the forces do not depend on time explicitly."""
         return self.external_force is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """Whether there are no forces in addition to H, and no time dependence."""
+        """True if there are no forces in addition to H, and no time dependence."""
         return self.autonomous and self.F.is_zero()
 
     @functools.cached_property
     def reversible(self) -> bool:
-        """Whether the motion is time-reversible: ``H(q, -p) = H(q, p)``, and F is even in p."""
+        """True if the motion is time-reversible: ``H(q, -p) = H(q, p)``, and F is even in p."""
         if not self.autonomous:
             return False
         forward = ca.vertcat(self.H, ca.substitute(self.F, self.v, self.velocity))

@@ -360,7 +360,7 @@ class PortHamiltonian(DescriptorModel):
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """Whether no power is dissipated or supplied."""
+        """True if no power is dissipated or supplied."""
         d = self.descriptor
         return bool(ca.SX(d.dissipated).is_zero() and ca.SX(d.supplied).is_zero())
 
