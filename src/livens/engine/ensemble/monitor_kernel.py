@@ -79,13 +79,13 @@ def monitor_kernel(spec: EnsembleMonitorSpec, width: int) -> NativeCode:
         f"{codegen_fingerprint()} {width} {spec.momentum_sizes} {spec.n_reduced} {spec.supplied_index} "
         f"{spec.function.serialize()}"
     )
-    return load_or_compile(key, lambda: _monitor_ir(spec, width), "watch", 1)
+    return load_or_compile(key, lambda: _monitor_ir(spec, width), "monitor", 1)
 
 
 def monitor_init_kernel(spec: EnsembleMonitorSpec, width: int) -> NativeCode:
     """Compile the monitor initialisation: columns and energy of the initial state."""
     key = f"{codegen_fingerprint()} first {width} {spec.supplied_index} {spec.function.serialize()}"
-    return load_or_compile(key, lambda: _monitor_init_ir(spec, width), "begin", 1)
+    return load_or_compile(key, lambda: _monitor_init_ir(spec, width), "monitor_init", 1)
 
 
 def _row(emitter: Emitter, spec: EnsembleMonitorSpec) -> tuple[list[str], str]:
@@ -100,7 +100,7 @@ def _row(emitter: Emitter, spec: EnsembleMonitorSpec) -> tuple[list[str], str]:
 
 
 def _monitor_init_ir(spec: EnsembleMonitorSpec, width: int) -> str:
-    emitter, offsets = Emitter("begin", 5, width), spec.offsets
+    emitter, offsets = Emitter("monitor_init", 5, width), spec.offsets
     row, energy = _row(emitter, spec)
     for j, value in enumerate(row):
         emitter.store(value, _MONITOR, offsets.initial_row + j)
@@ -109,7 +109,7 @@ def _monitor_init_ir(spec: EnsembleMonitorSpec, width: int) -> str:
 
 
 def _monitor_ir(spec: EnsembleMonitorSpec, width: int) -> str:
-    emitter, offsets = Emitter("watch", 5, width), spec.offsets
+    emitter, offsets = Emitter("monitor", 5, width), spec.offsets
     row, energy = _row(emitter, spec)
     active = emitter.to_bool(emitter.load(_MONITOR, offsets.mask))
 
