@@ -342,4 +342,7 @@ def all_finite(Z: F64Array, start: int, stop: int) -> bool:
     return bits_to_float(largest_bits) < np.inf
 
 
-compile_unit(advance_fixed, _advance_adaptive, _fill_time_grid, _tabulate_steps, _resolve_steps, _tabulate, all_finite)
+# units by use: a run of fixed steps compiles the first only
+compile_unit(advance_fixed, _fill_time_grid, all_finite)
+compile_unit(_advance_adaptive)
+compile_unit(_tabulate_steps, _resolve_steps, _tabulate)
