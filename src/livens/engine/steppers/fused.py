@@ -98,6 +98,7 @@ class FusedStepper(Stepper):
         if z.dot(np.zeros(z.size)) != 0.0:  # infinity and NaN times zero are NaN
             return None
         history = w.X[n_steps : n_steps + HISTORY].copy()
+        self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
 
