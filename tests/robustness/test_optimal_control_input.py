@@ -139,3 +139,19 @@ def test_angles_need_both_bounds():
 def test_acceptable_level_is_not_converged():
     motion = lv.optimal_control(cart(), **GIVEN, ipopt=dict(tol=1e-300, acceptable_tol=1e-3, acceptable_iter=1))
     assert not motion.converged
+
+
+@pytest.mark.parametrize(
+    ("objectives", "weights", "changes", "message"),
+    [
+        (("effort",), [1.0], {}, "two or more objectives"),
+        (("effort", "time"), [[1.0, 2.0, 3.0]], {}, "one weight each"),
+        (("effort", "time"), [], {}, "Pareto front needs"),
+        (("effort", "fuel"), [1.0], {}, "minimise must be"),
+        (("effort", "time"), [1.0], dict(minimise="time"), "instead of minimise"),
+        (("effort", "time"), [1.0, np.nan], {}, "weights"),
+    ],
+)
+def test_wrong_pareto_fronts(objectives, weights, changes, message):
+    with pytest.raises(lv.InputError, match=message):
+        lv.pareto_front(cart(), objectives, weights, **{**GIVEN, **changes})

@@ -99,7 +99,7 @@ class _Monitor(ca.Callback):
         if key < self._best_key or self.best is None:
             self.best, self._best_key = x.copy(), key
         self.iterations += 1
-        self._bar.update(self.iterations)
+        self._bar.update(self.iterations, f"infeasibility {violation:.1e}")
         return [int(self._interrupt.requested)]
 
 
