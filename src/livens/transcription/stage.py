@@ -31,6 +31,10 @@ from livens.types import ModelFunction
 from livens.validation import check_vector
 
 
+#: Operations whose derivatives jump.
+_SWITCHES = {ca.OP_IF_ELSE_ZERO, ca.OP_LT, ca.OP_LE, ca.OP_FABS, ca.OP_FMIN, ca.OP_FMAX, ca.OP_SIGN}
+
+
 class StageModel:
     """Block functions of one step (`stage`) and of both ends (`ends`) of a motion, for any number of steps."""
 
@@ -94,6 +98,12 @@ class StageModel:
     @property
     def _auxiliary_size(self) -> int:
         return len(self.model.coordinates) + len(self.kept_constraints)
+
+    @functools.cached_property
+    def has_switches(self) -> bool:
+        """True if equations or costs have conditional or absolute values, whose derivatives jump."""
+        functions = (self.stage.value, self.ends.value)
+        return any(f.instruction_id(i) in _SWITCHES for f in functions for i in range(f.n_instructions()))
 
     # -- terms of the cost --------------------------------------------------------------------------------------------
     @functools.cached_property
