@@ -150,7 +150,6 @@ class BoundSchedule:
             for value, rate, since in zip(entry.value.slices, entry.rate.slices, entry.time.slices, strict=True):
                 k[value], k[rate], k[since] = start, (end - start) / self._h, t
 
-
     # -- derivatives --------------------------------------------------------------------------------------------------
     def zero_samples(self) -> list[np.ndarray]:
         """Return zeros in the shape of the samples of every input."""
@@ -186,7 +185,9 @@ class BoundSchedule:
                 target[i] += (1 - weight) * cotangent
                 if weight or slope:
                     target[i + 1] += weight * cotangent
-                    h_cotangent += 0.0 if self._follows_steps else motion * slope * float(cotangent @ (rows[i + 1] - rows[i]))
+                    h_cotangent += (
+                        0.0 if self._follows_steps else motion * slope * float(cotangent @ (rows[i + 1] - rows[i]))
+                    )
         return h_cotangent
 
     def pull_back_initial(self, k_cotangent: np.ndarray, samples: list[np.ndarray]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -162,7 +163,7 @@ def control_problem(
     conditions = end or along or final or periodic or own_start.keys() - {"q0", "v0", "x0", "y0"}
     if not conditions and all(objective in ("effort", "time") for objective, _ in objectives):
         raise InputError(
-            "conditions are missing, and the objective does not depend on the motion: give end, along, periodic or final, "
+            "conditions are missing, and the objective does not depend on the motion: give end, along, periodic, final "
             "or an objective of the motion"
         )
     _check_contradictions(model, end or {}, along or {})
@@ -257,7 +258,7 @@ def _check_contradictions(model: Model, end: Mapping[str, object], along: Mappin
 
 def _plain_bounds(value: object) -> tuple[float, float] | None:
     """Return the bounds of a condition on one number; None for other conditions."""
-    pair = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+    pair: tuple[Any, Any] = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
     if not all(item is None or isinstance(item, (int, float, np.number)) for item in pair):
         return None
     low, high = pair

@@ -26,8 +26,8 @@ _STATUS = {
 }
 #: Note about equations that are not smooth.
 _SWITCHES = (
-    "equations or costs have switches (where, abs, maximum, penalty contacts): their derivatives jump, so that the search "
-    "may be slow or end early; smooth functions are better"
+    "equations or costs have switches (where, abs, maximum, penalty contacts): their derivatives jump, so that the "
+    "search may be slow or end early; smooth functions are better"
 )
 #: Fraction of input values at their bounds above which the bounds are named as a possible reason.
 _SATURATED = 0.9

@@ -30,7 +30,6 @@ from livens.transcription.step_inputs import stage_nodes
 from livens.types import ModelFunction
 from livens.validation import check_vector
 
-
 #: Operations whose derivatives jump.
 _SWITCHES = {ca.OP_IF_ELSE_ZERO, ca.OP_LT, ca.OP_LE, ca.OP_FABS, ca.OP_FMIN, ca.OP_FMAX, ca.OP_SIGN}
 
@@ -110,7 +109,10 @@ class StageModel:
     def cost_names(self) -> list[str]:
         """Names of the terms of the cost: objectives, functions by their names, and the final cost."""
         problem, names = self.problem, list[str]()
-        for what in (*(objective for objective, _ in problem.objectives), *([] if problem.final is None else ["final"])):
+        for what in (
+            *(objective for objective, _ in problem.objectives),
+            *([] if problem.final is None else ["final"]),
+        ):
             name = what if isinstance(what, str) else getattr(what, "__name__", "function").strip("<>")
             same = sum(other.partition(" ")[0] == name for other in names)
             names.append(f"{name} {same + 1}" if same else name)

@@ -267,7 +267,10 @@ def test_members_have_inputs_of_their_own(tmp_path):
 def test_an_energy_that_depends_on_an_input_is_not_monitored():
     """The rest position of a spring is an input, which supplies energy: no drift is reported."""
     model = lv.System(
-        "x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q, k: 50 * (q[0] - k.rest) ** 2, parameters=dict(rest=0.0)
+        "x",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        potential=lambda q, k: 50 * (q[0] - k.rest) ** 2,
+        parameters=dict(rest=0.0),
     )
     options = dict(scheme="gauss-2", h=0.01, t_end=1.0, inputs=lv.Schedule({"rest": [0.0, 0.3]}, t=[0.0, 0.5]))
     many = lv.ensemble(model, [[0.1], [0.2]], [0.0], **options)

@@ -274,7 +274,7 @@ def test_the_optimal_inputs_are_stationary_for_gradients_of_runs():
     step = lv.prepare(problem.model, scheme="livens-variational", h=0.1)
     columns = []
     for loss in (lambda q: q[0], lambda q: q[1], lambda p: p[0], lambda p: p[1]):
-        value, gradient = lv.value_and_gradient(loss)(step, [0, 0], [0, 0], t_end=2.0, inputs=motion.inputs)
+        _, gradient = lv.value_and_gradient(loss)(step, [0, 0], [0, 0], t_end=2.0, inputs=motion.inputs)
         assert "u" not in gradient.parameters
         columns.append(gradient.inputs["u"])
     end_gradients, effort_gradient = np.array(columns).T, 2 * 0.1 * motion.u[:, 0]

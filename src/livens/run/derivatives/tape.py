@@ -101,9 +101,7 @@ class Tape:
         return np.ascontiguousarray(taken.states[:-1]), np.ascontiguousarray(taken.unknowns)
 
     # -- derivatives --------------------------------------------------------------------------------------------------
-    def adjoint(
-        self, cotangents: np.ndarray, samples: list[np.ndarray] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def adjoint(self, cotangents: np.ndarray, samples: list[np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the cotangents of the initial state and of c from those of the observed states (adjoint sweep).
 
         c = (h, t, parameters): h is the size of all steps and changes their times; t shifts all times. Cotangents of

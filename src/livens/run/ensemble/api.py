@@ -135,7 +135,9 @@ def ensemble(
     starts, values, count = parse_rows(actual, initial_values, parameters)
     if len(schedules) > 1:
         if count not in (1, len(schedules)):
-            raise InputError(f"inputs must have one entry per member: there are {count} members, {len(schedules)} given")
+            raise InputError(
+                f"inputs must have one entry per member: there are {count} members, {len(schedules)} given"
+            )
         count = len(schedules)
     plan = Plan.from_arguments(
         model,
