@@ -1,10 +1,13 @@
 """Optimal control of mechanisms with frames, and of the built-in control problems."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import livens as lv
 from livens.problems.five_bar import five_bar_mechanism
+from livens.problems.hopper_gait import _foot, _ground_force
 from livens.problems.six_axis_arm import _LINKS
 
 
@@ -134,6 +137,36 @@ def test_swing_in_redundant_coordinates_has_the_same_amplitude():
     assert motion.converged
     np.testing.assert_allclose(motion.q[-1], motion.q[0] * [-1, 1, 1], atol=1e-9)
     assert -motion.cost == pytest.approx(2.0, abs=2e-2)
+
+
+def test_hopping_gait_carries_its_weight():
+    """Over a period, the ground carries the weight: the mean normal force is m g, and the mean friction vanishes.
+
+    The foot leaves the ground, and the motion is that of `livens.simulate`.
+    """
+    problem = lv.problems.load("hopper-gait")
+    motion = lv.optimal_control(problem)
+    assert motion.converged
+    stride = np.array([0.5, 0, 0, 0, 0])
+    np.testing.assert_allclose(motion.q[-1], motion.q[0] + stride, atol=1e-10)
+    np.testing.assert_allclose(motion.p[-1], motion.p[0], atol=1e-10)
+    height = motion.observe(lambda q: _foot(q)[1])
+    assert height.max() > 0.1
+    assert height.min() > -0.02
+    assert np.count_nonzero(height < 0.0) > 10
+    k = SimpleNamespace(**problem.model.parameters)
+    middles, rates = (motion.q[1:] + motion.q[:-1]) / 2, np.diff(motion.q, axis=0) / motion.h[:, None]
+    forces = np.array([_ground_force(q, v, k) for q, v in zip(middles, rates, strict=True)], dtype=float)
+    impulse = motion.h @ forces
+    assert impulse[1] == pytest.approx(5.5 * 9.81 * motion.t_end, rel=1e-8)
+    assert abs(impulse[0]) < 1e-8
+    assert motion.replay().defect < 1e-10
+    schedule = lv.Schedule({"u": motion.u}, t=motion.t[:-1])
+    h = float(motion.h[0]) / 20
+    fine = lv.simulate(
+        problem.model, motion.q[0], motion.v[0], scheme="gauss-2", h=h, t_end=motion.t_end, inputs=schedule
+    )
+    assert np.abs(fine.q[-1] - motion.q[-1]).max() < 0.05
 
 
 @pytest.mark.slow
