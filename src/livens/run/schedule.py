@@ -181,12 +181,14 @@ class BoundSchedule:
             start, end = (_interpolate(self._times, rows, time) for time, _, _ in ends)
             h_cotangent -= float(rate @ (end - start)) / self._h**2
             for time, cotangent, motion in ends:
-                i, weight, slope = _weights(self._times, time)
+                i, weight, weight_rate = _weights(self._times, time)
                 target[i] += (1 - weight) * cotangent
-                if weight or slope:
+                if weight or weight_rate:
                     target[i + 1] += weight * cotangent
                     h_cotangent += (
-                        0.0 if self._follows_steps else motion * slope * float(cotangent @ (rows[i + 1] - rows[i]))
+                        0.0
+                        if self._follows_steps
+                        else motion * weight_rate * float(cotangent @ (rows[i + 1] - rows[i]))
                     )
         return h_cotangent
 
@@ -209,9 +211,9 @@ def _weights(times: np.ndarray, t: float) -> tuple[int, float, float]:
     if len(times) == 1:
         return 0, 0.0, 0.0
     i = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 2))
-    slope = 1 / (times[i + 1] - times[i])
-    weight = (t - times[i]) * slope
-    return i, min(max(weight, 0.0), 1.0), slope if 0.0 <= weight < 1.0 else 0.0
+    weight_rate = 1 / (times[i + 1] - times[i])
+    weight = (t - times[i]) * weight_rate
+    return i, min(max(weight, 0.0), 1.0), weight_rate if 0.0 <= weight < 1.0 else 0.0
 
 
 def _interpolate(times: np.ndarray, rows: np.ndarray, t: float) -> np.ndarray:

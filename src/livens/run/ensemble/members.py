@@ -81,10 +81,10 @@ def input_table(plan: Plan, schedules: Sequence[Schedule], k: np.ndarray) -> Inp
     """Return the inputs of all members, or of each member, and set those of the first step in the parameters k."""
     n_regular, rest = split_interval(plan.h, plan.t0, plan.t_end)
     bound = [BoundSchedule(schedule, plan.model, plan.t0, plan.t_end, plan.h) for schedule in schedules]
-    tables = [one.changes(k[i], plan.t0, n_regular + bool(rest)) for i, one in enumerate(bound)]
+    tables = [inputs.changes(k[i], plan.t0, n_regular + bool(rest)) for i, inputs in enumerate(bound)]
     steps, entries = tables[0][0], bound[0].indices
-    for one, (own_steps, _) in zip(bound, tables, strict=True):
-        if not (np.array_equal(one.indices, entries) and np.array_equal(own_steps, steps)):
+    for inputs, (own_steps, _) in zip(bound, tables, strict=True):
+        if not (np.array_equal(inputs.indices, entries) and np.array_equal(own_steps, steps)):
             raise InputError("the inputs of all members must have the same names and sample times")
     values = np.array([rows for _, rows in tables])
     k[:, entries] = values[:, 0]
