@@ -312,3 +312,20 @@ def test_samples_add_up_to_the_derivative_by_a_constant_input():
     assert sampled.parameters["arm.mass"] == pytest.approx(constant.parameters["arm.mass"], rel=1e-10)
     many = evaluate.many(step, parameters={"arm.mass": [1.0, 2.0]}, inputs={"torque": np.full(50, 2.0)})
     np.testing.assert_allclose(many.gradient.inputs["torque"][0], sampled.inputs["torque"], rtol=1e-10)
+
+
+@pytest.mark.parametrize("t_end", [1.0, 0.995])  # with a shorter last step
+def test_inputs_of_members_beside_one_that_fails(t_end):
+    """The members that remain in the lanes keep their own inputs after the failure of another one."""
+    falling = lv.System(
+        "a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -m.sqrt(1.0 - q[0]), forces=lambda k: [k.u],
+        parameters=dict(u=0.0),
+    )  # fmt: skip
+    options = dict(scheme="livens-midpoint", h=0.01, t_end=t_end)
+    starts, speeds = [[-3.0], [0.5], [-2.0], [-2.5]], [[0.1], [3.0], [-0.3], [0.2]]
+    inputs = [{"u": 0.3 * np.sin(0.2 * np.arange(100) + i)} for i in range(4)]
+    many = lv.ensemble(falling, q0=starts, v0=speeds, inputs=inputs, **options)
+    assert many.status == ["complete", "failed", "complete", "complete"]
+    for i in (0, 2, 3):
+        run = lv.simulate(falling, q0=starts[i], v0=speeds[i], inputs=inputs[i], **options)
+        np.testing.assert_allclose(many.q[i], run.q, atol=1e-12)

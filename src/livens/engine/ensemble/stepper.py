@@ -333,7 +333,7 @@ class _LaneWorker:
                 self._stepper._kernels, w, shared.members, first_group, last_group, self._grid, shared.output
             )
             if first_group < last_group:
-                self._finish_group(*map(int, w.counters))
+                self._finish_group(*map(int, w.counters[: CHUNK_SIZE + 1]))
                 first_group += 1
 
     def _finish_group(self, phase: int, done: int, count: int) -> None:
