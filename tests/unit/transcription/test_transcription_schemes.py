@@ -74,6 +74,23 @@ def test_replay_of_every_scheme_of_the_catalogue(scheme):
     check_replay(lv.optimal_control(pendulum(), steps=6, scheme=scheme, **{**SWING, "end": dict(q=[1.0], v=[0.0])}))
 
 
+def driven_arm():
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[0, 0, -1], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+    mb.motor(hinge, torque=mb.input("torque"), name="motor")
+    return mb
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", compatible_schemes(driven_arm().system))
+def test_replay_of_every_scheme_of_bodies_with_frames(scheme):
+    check_replay(lv.optimal_control(
+        driven_arm(), inputs={"torque": (-30, 30)}, t_end=1.0, steps=6, scheme=scheme,
+        end={"hinge.angle": 1.0, "hinge.rate": 0.0},
+    ))  # fmt: skip
+
+
 @pytest.mark.parametrize(("kind", "scheme"), OF_FIRST_ORDER)
 def test_replay_of_every_scheme_of_models_of_first_order(kind, scheme):
     check_replay(lv.optimal_control(
