@@ -88,6 +88,8 @@ if TYPE_CHECKING:
     from livens.schemes import tableaus as tableaus
     from livens.transcription.api import optimal_control as optimal_control
     from livens.transcription.motion import OptimalMotion as OptimalMotion
+    from livens.transcription.pareto import ParetoFront as ParetoFront
+    from livens.transcription.pareto import pareto_front as pareto_front
 
 #: Modules of the public names, imported on first use, so that ``import livens`` is fast.
 _HOMES = {
@@ -110,6 +112,7 @@ _HOMES = {
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
     "OptimalMotion": "transcription.motion",
+    "ParetoFront": "transcription.pareto",
     "PointMasses": "models.point_masses",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
@@ -129,6 +132,7 @@ _HOMES = {
     "load": "results.storage.hdf5_reader",
     "mm": "multibody.units",
     "optimal_control": "transcription.api",
+    "pareto_front": "transcription.pareto",
     "prepare": "run.prepare",
     "resume": "run.simulate",
     "rpm": "multibody.units",
