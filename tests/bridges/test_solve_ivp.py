@@ -1,7 +1,11 @@
 """`livens.solve_ivp`: agreement with SciPy, tracing of ordinary functions, no stale traces, hand-over to SciPy."""
 
+import collections
+import enum
 import functools
+import sys
 import time
+import types
 
 import casadi as ca
 import numpy as np
@@ -234,6 +238,78 @@ def test_attributes_of_objects_and_classes_are_used_by_value():
     for k in (-1.0, -2.0):
         slotted.k = k
         assert end(slotted) == pytest.approx(np.exp(k))
+
+
+class Rates(dict):
+    pass
+
+
+class Row(list):
+    pass
+
+
+class Number(float):
+    pass
+
+
+class Metaclass(type):
+    rate = -1.0
+
+
+class WithMetaclass(metaclass=Metaclass):
+    @classmethod
+    def fun(cls, t, y):
+        return cls.rate * y
+
+
+class Mode(enum.IntEnum):
+    SLOW, FAST = 1, 2
+
+
+def with_attribute(t, y):
+    return with_attribute.rate * y
+
+
+def imported(t, y):
+    import livens_test_rates
+
+    return livens_test_rates.rate * y
+
+
+@pytest.mark.parametrize("container", [collections.OrderedDict, collections.Counter, Rates])
+def test_containers_derived_from_dictionaries_are_used_by_value(container):
+    rates = container(a=-1)
+    assert end(lambda t, y: rates["a"] * y) == pytest.approx(np.exp(-1))
+    rates["a"] = -2
+    assert end(lambda t, y: rates["a"] * y) == pytest.approx(np.exp(-2))
+
+
+def test_contents_and_attributes_of_derived_types_are_used_by_value():
+    row, number, mode = Row([-1.0]), Number(-1.0), [Mode.SLOW]
+    number.rate = with_attribute.rate = Metaclass.rate = -1.0
+
+    def change():
+        row[0] = number.rate = with_attribute.rate = Metaclass.rate = -2.0
+        mode[0] = Mode.FAST
+
+    functions = [
+        lambda t, y: row[0] * y,
+        lambda t, y: number.rate * y,
+        lambda t, y: -float(mode[0].value) * y,
+        with_attribute,
+        WithMetaclass.fun,
+    ]
+    assert [end(f) for f in functions] == pytest.approx([np.exp(-1)] * 5)
+    change()
+    assert [end(f) for f in functions] == pytest.approx([np.exp(-2)] * 5)
+
+
+def test_modules_imported_in_a_function_are_used_by_value(monkeypatch):
+    module = types.ModuleType("livens_test_rates")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for rate in (-1.0, -2.0):
+        module.rate = rate
+        assert end(imported) == pytest.approx(np.exp(rate))
 
 
 def test_the_user_function_and_its_data_are_not_changed():
