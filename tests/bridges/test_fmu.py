@@ -39,7 +39,7 @@ def cart(tmp_path_factory):
 class Slave:
     """Instance of an FMU with values by name."""
 
-    def __init__(self, path):
+    def __init__(self, path, **parameters):
         description = fmpy.read_model_description(str(path))
         identifier = description.coSimulation.modelIdentifier
         self.fmu = FMU3Slave(
@@ -51,12 +51,16 @@ class Slave:
         self.references = {variable.name: variable.valueReference for variable in description.modelVariables}
         self.fmu.instantiate()
         self.fmu.enterInitializationMode(startTime=0.0)
+        self.set(**parameters)
         self.fmu.exitInitializationMode()
         self.time = 0.0
 
-    def step(self, size=H, count=1, **values):
+    def set(self, **values):
         for name, value in values.items():
             self.fmu.setFloat64([self.references[name]], [value])
+
+    def step(self, size=H, count=1, **values):
+        self.set(**values)
         for _ in range(count):
             self.fmu.doStep(self.time, size)
             self.time += size
@@ -150,6 +154,104 @@ def test_angles_are_followed_over_revolutions(tmp_path):
     run = mb.simulate(scheme="lie-em", h=H, t_end=6.0)
     assert run["axle.angle"][-1] > 4 * np.pi
     assert slave.get("axle.angle")[0] == pytest.approx(run["axle.angle"][-1], abs=1e-10)
+
+
+def bob():
+    return lv.System(
+        "x y",
+        kinetic=lambda v, k: 0.5 * k.m * (v @ v),
+        potential=lambda q, k: 9.81 * k.m * q[1],
+        constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
+        forces=lambda v, k: [k.u - k.d * v[0], -k.d * v[1]],
+        parameters=dict(m=1.0, l=1.0, u=0.0, d=0.1),
+    )
+
+
+BOB = dict(q0=[0.6, -0.8], v0=[0.8, 0.6])
+
+
+@pytest.fixture(scope="module")
+def bob_fmu(tmp_path_factory):
+    options = dict(outputs=["x", "y", "kinetic_energy"], scheme="livens-em", h=H, start=BOB)
+    return lv.fmu(bob(), tmp_path_factory.mktemp("fmu") / "bob.fmu", inputs=["u"], tunable=["m", "l", "d"], **options)
+
+
+@pytest.mark.parametrize("parameters", [{"m": 2.0}, {"l": 1.5}, {"l": 0.7, "m": 3.0, "u": 0.5}])
+def test_the_start_follows_masses_and_lengths(bob_fmu, parameters):
+    """The nearest consistent start, as `lv.simulate(project=True)` finds it, and its momenta."""
+    slave, rows = Slave(bob_fmu, **parameters), []
+    for _ in range(100):
+        rows.append(slave.get("x", "y", "kinetic_energy"))
+        slave.step()
+    run = lv.simulate(bob(), **BOB, scheme="livens-em", h=H, t_end=0.99, parameters=parameters, project=True)
+    np.testing.assert_allclose(np.array(rows)[:, :2], run.q, atol=1e-12)
+    np.testing.assert_allclose(np.array(rows)[:, 2], run.observe("kinetic_energy"), atol=1e-11)
+
+
+def test_a_reset_fmu_has_the_exported_start(bob_fmu):
+    slave = Slave(bob_fmu, l=2.0)
+    assert np.hypot(*slave.get("x", "y")) == pytest.approx(2.0, abs=1e-12)
+    slave.fmu.reset()
+    assert slave.get("x", "y") == pytest.approx([0.6, -0.8], abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["u", "d", "l", "m"])
+def test_directional_derivatives_equal_differences(bob_fmu, name):
+    slave, value, outputs = Slave(bob_fmu), dict(u=0.0, d=0.1, l=1.0, m=1.0)[name], ("x", "y", "kinetic_energy")
+    slave.step(count=50)
+    saved, time, rows = slave.fmu.getFMUState(), slave.time, []
+    unknowns, known = [slave.references[output] for output in outputs], [slave.references[name]]
+    slave.step(5 * H)
+    derivative = slave.fmu.getDirectionalDerivative(unknowns, known, [1.0])
+    for change in (1e-5, -1e-5):
+        slave.fmu.setFMUState(saved)
+        slave.time = time
+        slave.step(5 * H, **{name: value + change})
+        rows.append(slave.get(*outputs))
+    np.testing.assert_allclose(derivative, (np.array(rows[0]) - rows[1]) / 2e-5, rtol=1e-6, atol=1e-8)
+    assert np.abs(derivative).max() > 1e-3
+
+
+def test_the_start_of_a_mechanism_follows_its_masses(tmp_path):
+    def crane(mass):
+        mb = lv.Multibody(gravity=[0, 0, -9.81])
+        arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=mass)
+        hinge = mb.revolute("hinge", mb.ground, arm, at=[0, 0, 0], axis="y")
+        mb.motor(hinge, torque=lambda t, angle, rate, k: k.u, parameters=dict(u=5.0), name="motor")
+        mb.initial(hinge, rate=1.0)
+        return mb
+
+    problem = crane(1.0).problem()
+    inertia = [name for name in problem.model.parameters if name.startswith("arm.")]
+    ratios = {
+        name: 2.0 * problem.model.parameters[name] for name in inertia if np.ndim(problem.model.parameters[name]) == 0
+    }
+    path = lv.fmu(
+        problem,
+        tmp_path / "crane.fmu",
+        tunable=list(ratios),
+        outputs=["hinge.angle", "kinetic_energy"],
+        scheme="lie-em",
+        h=H,
+    )
+    slave = Slave(path, **ratios)
+    slave.step(count=50)
+    run = lv.simulate(problem, parameters=ratios, scheme="lie-em", h=H, t_end=0.5, redundant="remove")
+    assert ratios
+    np.testing.assert_allclose(slave.get("hinge.angle"), run["hinge.angle"][-1], atol=1e-10)
+    np.testing.assert_allclose(slave.get("kinetic_energy"), run.observe("kinetic_energy")[-1], rtol=1e-8)
+
+
+def test_a_start_that_is_not_computed_is_refused(tmp_path):
+    model = lv.FirstOrder(
+        "x",
+        rhs=lambda x, y: [y[0]],
+        algebraic="y",
+        constraints=lambda x, y, k: [y[0] + k.c * x[0]],
+        parameters=dict(c=1.0),
+    )
+    with pytest.raises(lv.InputError, match="'c' cannot be tunable: the initial state depends on it"):
+        lv.fmu(model, tmp_path / "dae.fmu", tunable=["c"], scheme="radau-iia-2", h=H, start=dict(x0=[1.0]))
 
 
 def test_singular_positions(tmp_path):

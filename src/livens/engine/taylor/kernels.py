@@ -329,7 +329,19 @@ class TaylorCode:
 
     def constant_values(self, k: np.ndarray) -> np.ndarray:
         """Return the constants for the parameters k."""
-        return np.append(self.constants(k)[0].ravel(), 0.0)
+        if not k.size:
+            return self._fixed_constants
+        return self._with_zero(self.constants(k)[0])
+
+    @functools.cached_property
+    def _fixed_constants(self) -> np.ndarray:
+        return self._with_zero(self.constants(np.zeros(0))[0])
+
+    @staticmethod
+    def _with_zero(values: np.ndarray) -> np.ndarray:
+        constants = np.zeros(values.size + 1)
+        constants[:-1] = values.ravel()
+        return constants
 
 
 def step_code(equations: TaylorEquations) -> TaylorCode:

@@ -253,10 +253,15 @@ class _Problem:
         """Return the step-size control of a scheme from a state."""
         if scheme.startswith("taylor"):
             # one tolerance relative to the largest entry: no entry has a larger error than by SciPy's rule
-            scale = max(float(np.max(np.abs(y))), 1e-300)
-            strictest = float(np.min(self.rtol * np.abs(y) + self.atol)) / scale
+            sizes = np.abs(y)
+            scale, smallest = max(float(sizes.max()), 1e-300), float(sizes.min())
+            if self.rtol.ndim or self.atol.ndim:
+                allowed, rtol = float(np.min(self.rtol * sizes + self.atol)), float(self.rtol.min())
+            else:
+                rtol = float(self.rtol)
+                allowed = rtol * smallest + float(self.atol)
             low, high = _TAYLOR_TOLERANCES
-            tolerance = min(max(min(float(np.min(self.rtol)), strictest), low), high)
+            tolerance = min(max(min(rtol, allowed / scale), low), high)
             return _step_control(_rounded_down(tolerance), None, self.max_step, max_steps)
         relative, absolute = (tuple(np.broadcast_to(value, y.shape).tolist()) for value in (self.rtol, self.atol))
         return _step_control(relative, tuple(max(value, 1e-300) for value in absolute), self.max_step, max_steps)

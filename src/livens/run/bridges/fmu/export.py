@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import casadi as ca
+import numpy as np
 
 from livens.engine.codegen.jit import recorded_ir
 from livens.engine.codegen.newton_kernels import first_correction_kernel
@@ -28,6 +30,7 @@ from livens.engine.codegen.step_kernels import (
     residual_kernel,
     state_update_kernel,
 )
+from livens.engine.compiled_step import CompiledStep
 from livens.engine.lowering.translate import module_ir
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
@@ -35,9 +38,14 @@ from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.workspace_layout import newton_offsets
 from livens.engine.steppers.fused import FusedStepper
 from livens.errors import InputError, MissingExtraError, explain_call_errors, suggestion
-from livens.models.base import Model
+from livens.expressions.state_layout import Layout
+from livens.models.base import InitialState, Model
+from livens.models.equations_of_motion import equations_of_motion
+from livens.models.initialization.dense import NEGLIGIBLE_MASS
+from livens.models.initialization.derivative_array import TOLERANCE
 from livens.models.observable import output_expression
 from livens.models.problem import Problem
+from livens.models.system import System
 from livens.progress import report_progress
 from livens.run.bridges.fmu.description import FmuVariable, model_description
 from livens.run.drive import input_indices
@@ -94,8 +102,9 @@ def fmu(
     outputs : sequence of str, default ()
         Coordinates, outputs of a mechanism (``"hinge.angle"``) and observables. Angles are followed over revolutions.
     tunable : sequence of str, default ()
-        Names of scalar parameters of forces and laws that may be changed between steps. Parameters of which the initial
-        momenta depend, such as masses, keep their values.
+        Names of scalar parameters that may be changed before and between steps. The FMU computes its initial state for
+        the values before the first step: for other masses and lengths, the nearest consistent state. Later changes
+        leave positions and momenta as they are.
     scheme : str or Scheme, optional
         Scheme with fixed steps. Default: that of the problem or the model.
     h : float, optional
@@ -161,6 +170,8 @@ class _ExportedStep:
             raise InputError("an input that several elements share cannot be exported: declare one input for each")
         indices = dict(zip(names_of_variables, entries.tolist(), strict=True))
         self.variable_indices = set(indices.values())
+        self.start = _StartEquations.of(plan, compiled, initial)
+        self.start_indices = _check_tunable(plan, compiled, initial, {n: indices[n] for n in tunable}, self.start)
         self.variables = [
             FmuVariable(names.get(n, n), 1 + i, "input" if n in names else "parameter", float(self.k[i]))
             for n, i in indices.items()
@@ -205,6 +216,9 @@ class _ExportedStep:
             "jacobian": lambda: compile_function_kernel(jacobian, "jacobian"),
             "outputs": lambda: compile_function_kernel(self.outputs, "outputs"),
         }
+        functions = self._tangents() | ({} if self.start is None else {"start": self.start.function})
+        for name, function in functions.items():
+            makers[name] = functools.partial(compile_function_kernel, function, name)
         for name, make in makers.items():
             with recorded_ir() as recorded:
                 make()
@@ -216,6 +230,26 @@ class _ExportedStep:
         loop_name = re.escape(time_loop.advance_fixed.name)  # type: ignore[attr-defined]
         texts["advance_fixed"] = re.sub(rf'@"?{loop_name}"?\(', "@livens_advance_fixed(", loop)
         return texts
+
+    def _tangents(self) -> dict[str, ca.Function]:
+        """Return the tangents of residual, final state and outputs in the direction (unknowns, state, parameters)."""
+        e = self.equations
+        sizes = e.x.numel(), e.z.numel(), e.c.numel() - 2
+        direction = ca.SX.sym("direction", sum(sizes))
+        dx, dz, dk = ca.vertsplit(direction, np.cumsum([0, *sizes]).tolist())
+        dc = ca.vertcat(ca.SX(2, 1), dk)
+
+        def tangent(name: str, expression: Any, with_unknowns: bool) -> ca.Function:
+            change = ca.jtimes(expression, e.z, dz) + ca.jtimes(expression, e.c, dc)
+            if with_unknowns and e.x.numel():
+                change += ca.jtimes(expression, e.x, dx)
+            return ca.Function(name, [*e.arguments, direction], [ca.densify(change)])
+
+        return {
+            "residual_tangent": tangent("residual_tangent", e.residual, False),
+            "state_tangent": tangent("state_tangent", e.final_state, True),
+            "output_tangent": tangent("output_tangent", self.outputs(*e.arguments), False),
+        }
 
     @property
     def token(self) -> str:
@@ -233,7 +267,7 @@ class _ExportedStep:
             "N_WORK": offsets.n_rows, "UPDATE_OFFSET": offsets.update, "INV_ROUNDOFF_OFFSET": offsets.inv_roundoff,
             "N_ANGLES": sum(self.is_angle), "HAS_FIRST_CORRECTION": 1, "REPIVOT_AFTER": REPIVOT_AFTER,
             "STATUS_CONVERGED": CONVERGED, "STEP_SIZE": float(self.plan.h).hex(), "T0": self.t0.hex(),
-            "TOKEN": f'"{self.token}"',
+            "TOKEN": f'"{self.token}"', "HAS_START": int(self.start is not None),
         }  # fmt: skip
         tables = [
             _table("INITIAL_STATE", self.z),
@@ -246,8 +280,82 @@ class _ExportedStep:
             _table("UPDATE_COLUMNS", () if update is None else update[2], "int"),
             _table("IS_VARIABLE", (i in self.variable_indices for i in range(self.k.size)), "char"),
             _table("IS_ANGLE", self.is_angle, "char"),
+            _table("SETS_START", (i in self.start_indices for i in range(self.k.size)), "char"),
         ]
+        if self.start is not None:
+            sizes |= self.start.sizes
+            tables += self.start.tables
         return "\n".join([*(f"#define {name} {value}" for name, value in sizes.items()), *tables, ""])
+
+
+class _StartEquations:
+    """Equations of the initial state of a mechanical system: constraints, momenta and the KKT system."""
+
+    def __init__(self, system: System, layout: Layout, e: StepGraph, removed: Sequence[int]) -> None:
+        d = equations_of_motion(system)
+        matrix, rhs = d.kkt_system
+        rows, columns = matrix.sparsity().get_triplet()
+        terms = ca.vertcat(d.g, d.velocity_constraint, d.fibre_derivative, rhs, *matrix.nonzeros())
+        at_state = ca.Function("start", [d.q, d.v, d.t, d.k], [ca.densify(terms)])
+        values = at_state(e.z[layout["q"]], e.z[layout["v"]], e.c[1], e.c[2:])
+        self.function = ca.Function("start", e.arguments, [values])
+        is_position = np.zeros(system.m, dtype=bool)
+        is_position[list(d.G_position.sparsity().get_triplet()[0])] = True
+        starts = {name: layout[name].start if name in layout else -1 for name in ("q", "v", "p", "multipliers")}
+        self.sizes = {
+            "NQ": system.n, "NM": system.m, "N_KKT": len(rows), "START_TOLERANCE": TOLERANCE,
+            "Q_OFFSET": starts["q"], "V_OFFSET": starts["v"], "P_OFFSET": starts["p"],
+            "LAMBDA_OFFSET": starts["multipliers"],
+        }  # fmt: skip
+        self.tables = [
+            _table("KKT_ROWS", rows, "int"),
+            _table("KKT_COLUMNS", columns, "int"),
+            _table("IS_REMOVED", (i in removed for i in range(system.m)), "char"),
+            _table("IS_POSITION", is_position, "char"),
+        ]
+
+    @classmethod
+    def of(cls, plan: Plan, compiled: CompiledStep, initial: InitialState) -> _StartEquations | None:
+        """Return the equations, or None if the start of the model or the scheme is not determined by them alone."""
+        system, layout = plan.model, compiled.layout
+        if not isinstance(system, System) or system.uses_sparse_path or not {"q", "v", "p"} <= set(layout.sizes):
+            return None
+        scheme_state = plan.scheme.initial_scheme_state(compiled.model, initial.values, plan.k, initial.t, plan.h)
+        mass = equations_of_motion(system).evaluator(equations_of_motion(system).augmented_mass)
+        (matrix,) = mass(initial["q"], initial["v"], initial.t, plan.k)
+        has_inertia = bool(np.linalg.eigvalsh(matrix).min() > NEGLIGIBLE_MASS * np.abs(matrix).max())
+        if scheme_state or system.control_indices or not has_inertia:
+            return None
+        return cls(system, layout, compiled.flat_equations, initial.removed_constraints)
+
+
+def _check_tunable(
+    plan: Plan,
+    compiled: CompiledStep,
+    initial: InitialState,
+    indices: Mapping[str, int],
+    start: _StartEquations | None,
+) -> set[int]:
+    """Return the indices of the tunable parameters on which the initial state depends, if the FMU computes it."""
+    if start is not None:
+        return set(indices.values())
+    layout = compiled.layout
+
+    def packed(k: np.ndarray) -> np.ndarray:
+        state = compiled.model.initial_state(plan.start, k, plan.t0, True, plan.redundant)
+        extra = plan.scheme.initial_scheme_state(compiled.model, state.values, k, state.t, plan.h)
+        return layout.pack({**state.values, **extra})
+
+    expected = packed(plan.k)
+    for name, i in indices.items():
+        k = plan.k.copy()
+        k[i] = 1.001 * k[i] + 1e-6
+        if not np.array_equal(packed(k), expected):
+            raise InputError(
+                f"'{name}' cannot be tunable: the initial state depends on it, and an FMU of scheme "
+                f"'{plan.scheme.name}' for this model does not compute its initial state"
+            )
+    return set()
 
 
 def _check_exportable(plan: Plan) -> None:
