@@ -164,7 +164,8 @@ class TaylorStepper(Stepper):
     ) -> CompleteRun | None:
         slots, n_state, capacity = len(self._code.slots), state.z.size, n_steps + LANDING_STEPS
         # one buffer: state and time of the loop, its arguments, times, states, compensations
-        ends = list(itertools.accumulate((2 * slots + 3, len(LoopArgs._fields), capacity + 1, (capacity + 1) * n_state)))
+        sizes = 2 * slots + 3, len(LoopArgs._fields), capacity + 1, (capacity + 1) * n_state
+        ends = list(itertools.accumulate(sizes))
         buffer = np.empty(ends[-1] + capacity * (slots + 1))
         w, loop_args, T = buffer[: ends[0]], buffer[ends[0] : ends[1]], buffer[ends[1] : ends[2]]
         Z = buffer[ends[2] : ends[3]].reshape(capacity + 1, n_state)

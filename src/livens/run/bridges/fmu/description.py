@@ -41,7 +41,8 @@ def model_description(
 <fmiModelDescription fmiVersion="3.0" modelName={quoteattr(name)} instantiationToken="{token}"
  generationTool="livens {livens.__version__}" description={quoteattr(text)}>
 <CoSimulation modelIdentifier="{identifier}" canGetAndSetFMUState="true" canSerializeFMUState="true"
- providesDirectionalDerivatives="true" canHandleVariableCommunicationStepSize="true" fixedInternalStepSize="{h!r}" maxOutputDerivativeOrder="0"/>
+ providesDirectionalDerivatives="true"
+ canHandleVariableCommunicationStepSize="true" fixedInternalStepSize="{h!r}" maxOutputDerivativeOrder="0"/>
 <LogCategories><Category name="logStatusError"/></LogCategories>
 <DefaultExperiment startTime="{t0!r}" stopTime="{t0 + 1.0!r}" stepSize="{h!r}"/>
 <ModelVariables>

@@ -43,12 +43,12 @@ from livens.models.base import InitialState, Model
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.dense import NEGLIGIBLE_MASS
 from livens.models.initialization.derivative_array import TOLERANCE
+from livens.models.input_entry import input_entry
 from livens.models.observable import output_expression
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.progress import report_progress
 from livens.run.bridges.fmu.description import FmuVariable, model_description
-from livens.run.drive import input_indices
 from livens.run.plan import Plan
 from livens.run.startup import compile_and_start, start_integration
 from livens.schemes.core.scheme import Scheme
@@ -98,11 +98,12 @@ def fmu(
     path : str or Path
         File to write, such as ``crank.fmu``. An existing file is replaced.
     inputs : sequence of str or dict of str to str, default ()
-        Names of scalar parameters that are inputs, or names of inputs by the name of the parameter.
+        Names of parameters that are inputs, or names of inputs by the name of the parameter. A parameter of several
+        numbers is one input for each, such as ``"hinge.X[0]"``.
     outputs : sequence of str, default ()
         Coordinates, outputs of a mechanism (``"hinge.angle"``) and observables. Angles are followed over revolutions.
     tunable : sequence of str, default ()
-        Names of scalar parameters that may be changed before and between steps. The FMU computes its initial state for
+        Names of parameters that may be changed before and between steps. The FMU computes its initial state for
         the values before the first step: for other masses and lengths, the nearest consistent state. Later changes
         leave positions and momenta as they are.
     scheme : str or Scheme, optional
@@ -164,20 +165,31 @@ class _ExportedStep:
         self.z, self.x, self.order = state.z, state.unknown_history[-1], stepper.order
         stepper.close()
         names = dict(inputs) if isinstance(inputs, Mapping) else {name: name for name in inputs}
-        names_of_variables = (*names, *tunable)
-        entries, numbers = input_indices(plan.model, names_of_variables)
-        if len(set(numbers.tolist())) < len(numbers):
-            raise InputError("an input that several elements share cannot be exported: declare one input for each")
-        indices = dict(zip(names_of_variables, entries.tolist(), strict=True))
-        self.variable_indices = set(indices.values())
+        #: First entry in the parameter vector of the variable that sets an entry, by entry.
+        self.variable_of = dict[int, int]()
+        self.variables = list[FmuVariable]()
         self.start = _StartEquations.of(plan, compiled, initial)
-        self.start_indices = _check_tunable(plan, compiled, initial, {n: indices[n] for n in tunable}, self.start)
-        self.variables = [
-            FmuVariable(names.get(n, n), 1 + i, "input" if n in names else "parameter", float(self.k[i]))
-            for n, i in indices.items()
-        ]
+        for name in (*names, *tunable):
+            causality = "input" if name in names else "parameter"
+            self._add_variables(plan.model, name, names.get(name, name), causality)
+            if causality == "parameter" and self.start is None:
+                _check_start(plan, compiled, initial, name)
         self._add_outputs(compiled.layout, outputs)
         self.texts = self._record_texts()
+
+    def _add_variables(self, model: Model, name: str, label: str, causality: str) -> None:
+        """Add the variables of a parameter: one for each of its numbers."""
+        known = (*model.inputs, *model.parameter_table.entries)
+        if name not in known:
+            raise InputError(f"unknown input '{name}'{suggestion(str(name), known)}")
+        entry = input_entry(model, name).value
+        for number, index in enumerate(np.ndindex(entry.shape)):
+            entries = [slice_.start + number for slice_ in entry.slices]
+            if not self.variable_of.keys().isdisjoint(entries):
+                raise InputError(f"'{name}' is given twice: as an input, and as another input or a tunable parameter")
+            self.variable_of |= dict.fromkeys(entries, entries[0])
+            text = label + (f"[{','.join(map(str, index))}]" if index else "")
+            self.variables.append(FmuVariable(text, 1 + entries[0], causality, float(self.k[entries[0]])))
 
     def _add_outputs(self, layout: Any, outputs: Sequence[str]) -> None:
         e, model, view = self.equations, self.plan.model, self.plan.model.view
@@ -231,6 +243,12 @@ class _ExportedStep:
         texts["advance_fixed"] = re.sub(rf'@"?{loop_name}"?\(', "@livens_advance_fixed(", loop)
         return texts
 
+    @property
+    def _start_entries(self) -> set[int]:
+        """Entries of tunable parameters, for which the FMU computes its start."""
+        tunable = {variable.reference - 1 for variable in self.variables if variable.causality == "parameter"}
+        return set() if self.start is None else {i for i, first in self.variable_of.items() if first in tunable}
+
     def _tangents(self) -> dict[str, ca.Function]:
         """Return the tangents of residual, final state and outputs in the direction (unknowns, state, parameters)."""
         e = self.equations
@@ -278,9 +296,9 @@ class _ExportedStep:
             _table("JAC_COLUMNS", e.jac_cols, "int"),
             _table("UPDATE_ROWS", () if update is None else update[1], "int"),
             _table("UPDATE_COLUMNS", () if update is None else update[2], "int"),
-            _table("IS_VARIABLE", (i in self.variable_indices for i in range(self.k.size)), "char"),
+            _table("VARIABLE_OF", (self.variable_of.get(i, -1) for i in range(self.k.size)), "int"),
             _table("IS_ANGLE", self.is_angle, "char"),
-            _table("SETS_START", (i in self.start_indices for i in range(self.k.size)), "char"),
+            _table("SETS_START", (i in self._start_entries for i in range(self.k.size)), "char"),
         ]
         if self.start is not None:
             sizes |= self.start.sizes
@@ -289,13 +307,17 @@ class _ExportedStep:
 
 
 class _StartEquations:
-    """Equations of the initial state of a mechanical system: constraints, momenta and the KKT system."""
+    """Equations of the initial state of a mechanical system: constraints, momenta, KKT system and scheme state."""
 
-    def __init__(self, system: System, layout: Layout, e: StepGraph, removed: Sequence[int]) -> None:
+    def __init__(
+        self, system: System, layout: Layout, e: StepGraph, removed: Sequence[int], scheme_state: Mapping[str, Any]
+    ) -> None:
         d = equations_of_motion(system)
         matrix, rhs = d.kkt_system
         rows, columns = matrix.sparsity().get_triplet()
-        terms = ca.vertcat(d.g, d.velocity_constraint, d.fibre_derivative, rhs, *matrix.nonzeros())
+        terms = ca.vertcat(
+            d.g, d.velocity_constraint, d.fibre_derivative, rhs, *matrix.nonzeros(), *scheme_state.values()
+        )
         at_state = ca.Function("start", [d.q, d.v, d.t, d.k], [ca.densify(terms)])
         values = at_state(e.z[layout["q"]], e.z[layout["v"]], e.c[1], e.c[2:])
         self.function = ca.Function("start", e.arguments, [values])
@@ -305,13 +327,16 @@ class _StartEquations:
         self.sizes = {
             "NQ": system.n, "NM": system.m, "N_KKT": len(rows), "START_TOLERANCE": TOLERANCE,
             "Q_OFFSET": starts["q"], "V_OFFSET": starts["v"], "P_OFFSET": starts["p"],
-            "LAMBDA_OFFSET": starts["multipliers"],
+            "LAMBDA_OFFSET": starts["multipliers"], "N_SCHEME": sum(int(v.numel()) for v in scheme_state.values()),
         }  # fmt: skip
         self.tables = [
             _table("KKT_ROWS", rows, "int"),
             _table("KKT_COLUMNS", columns, "int"),
             _table("IS_REMOVED", (i in removed for i in range(system.m)), "char"),
             _table("IS_POSITION", is_position, "char"),
+            _table(
+                "SCHEME_ENTRIES", (i for name in scheme_state for i in range(*layout[name].indices(e.z.numel()))), "int"
+            ),
         ]
 
     @classmethod
@@ -320,42 +345,32 @@ class _StartEquations:
         system, layout = plan.model, compiled.layout
         if not isinstance(system, System) or system.uses_sparse_path or not {"q", "v", "p"} <= set(layout.sizes):
             return None
-        scheme_state = plan.scheme.initial_scheme_state(compiled.model, initial.values, plan.k, initial.t, plan.h)
-        mass = equations_of_motion(system).evaluator(equations_of_motion(system).augmented_mass)
-        (matrix,) = mass(initial["q"], initial["v"], initial.t, plan.k)
+        d = equations_of_motion(system)
+        known = plan.scheme.initial_scheme_state(compiled.model, initial.values, plan.k, initial.t, plan.h)
+        scheme_state = plan.scheme.symbolic_scheme_state(system, d.q, d.fibre_derivative, d.k, initial.t, plan.h)
+        (matrix,) = d.evaluator(d.augmented_mass)(initial["q"], initial["v"], initial.t, plan.k)
         has_inertia = bool(np.linalg.eigvalsh(matrix).min() > NEGLIGIBLE_MASS * np.abs(matrix).max())
-        if scheme_state or system.control_indices or not has_inertia:
+        if known.keys() != scheme_state.keys() or system.control_indices or not has_inertia:
             return None
-        return cls(system, layout, compiled.flat_equations, initial.removed_constraints)
+        return cls(system, layout, compiled.flat_equations, initial.removed_constraints, scheme_state)
 
 
-def _check_tunable(
-    plan: Plan,
-    compiled: CompiledStep,
-    initial: InitialState,
-    indices: Mapping[str, int],
-    start: _StartEquations | None,
-) -> set[int]:
-    """Return the indices of the tunable parameters on which the initial state depends, if the FMU computes it."""
-    if start is not None:
-        return set(indices.values())
-    layout = compiled.layout
+def _check_start(plan: Plan, compiled: CompiledStep, initial: InitialState, name: str) -> None:
+    """Raise `InputError` if the initial state, which the FMU does not compute, depends on a parameter."""
 
-    def packed(k: np.ndarray) -> np.ndarray:
-        state = compiled.model.initial_state(plan.start, k, plan.t0, True, plan.redundant)
+    def packed(state: InitialState, k: np.ndarray) -> np.ndarray:
         extra = plan.scheme.initial_scheme_state(compiled.model, state.values, k, state.t, plan.h)
-        return layout.pack({**state.values, **extra})
+        return compiled.layout.pack({**state.values, **extra})
 
-    expected = packed(plan.k)
-    for name, i in indices.items():
-        k = plan.k.copy()
-        k[i] = 1.001 * k[i] + 1e-6
-        if not np.array_equal(packed(k), expected):
-            raise InputError(
-                f"'{name}' cannot be tunable: the initial state depends on it, and an FMU of scheme "
-                f"'{plan.scheme.name}' for this model does not compute its initial state"
-            )
-    return set()
+    k = plan.k.copy()
+    for slice_ in input_entry(plan.model, name).value.slices:
+        k[slice_] = 1.001 * k[slice_] + 1e-6
+    changed = compiled.model.initial_state(plan.start, k, plan.t0, True, plan.redundant)
+    if not np.array_equal(packed(changed, k), packed(initial, plan.k)):
+        raise InputError(
+            f"'{name}' cannot be tunable: the initial state depends on it, and an FMU of scheme "
+            f"'{plan.scheme.name}' for this model does not compute its initial state"
+        )
 
 
 def _check_exportable(plan: Plan) -> None:

@@ -215,9 +215,9 @@ done:
 }
 
 #if HAS_START
-/* Terms of the start: constraints, their rates, momenta, right-hand side and KKT matrix (M, W^T; G, 0). */
+/* Terms of the start: constraints, their rates, momenta, right-hand side and KKT matrix (M, W^T; G, 0), scheme state. */
 typedef struct {
-  double values[2 * NM + 2 * NQ + NM + N_KKT + 1];
+  double values[3 * NM + 2 * NQ + N_KKT + N_SCHEME + 1];
   double G[NM * NQ + 1];
 } StartTerms;
 static void evaluate_start(Values *v, StartTerms *s) {
@@ -337,6 +337,7 @@ static int compute_start(Values *v) {
     evaluate_start(v, s);
   }
   memcpy(v->Z + P_OFFSET, s->values + 2 * NM, sizeof(double) * NQ);
+  for (int i = 0; i < N_SCHEME; i++) v->Z[SCHEME_ENTRIES[i]] = s->values[3 * NM + 2 * NQ + N_KKT + i];
   for (int i = 0; i < size; i++) index[i] = i >= NQ && IS_REMOVED[i - NQ] ? -1 : kept++;
   W = kept + 1;
   memset(work, 0, sizeof(double) * kept * W);
@@ -472,8 +473,9 @@ EXPORT fmi3Status fmi3SetFloat64(fmi3Instance p, const fmi3ValueReference refs[]
                                  size_t nx) {
   Instance *instance = p;
   for (size_t i = 0; i < n; i++) {
-    if (refs[i] < 1 || refs[i] > NK || !IS_VARIABLE[refs[i] - 1]) return fmi3Error;
-    instance->values.c[1 + refs[i]] = x[i];
+    if (refs[i] < 1 || refs[i] > NK || VARIABLE_OF[refs[i] - 1] != (int)refs[i] - 1) return fmi3Error;
+    for (int j = 0; j < NK; j++)
+      if (VARIABLE_OF[j] == (int)refs[i] - 1) instance->values.c[2 + j] = x[i];
     instance->is_start_outdated |= SETS_START[refs[i] - 1];
   }
   instance->values.outputs_valid = 0;
@@ -524,8 +526,9 @@ EXPORT fmi3Status fmi3GetDirectionalDerivative(fmi3Instance p, const fmi3ValueRe
   if (!v || !J || n_seed != n_knowns || n_sensitivity != n_unknowns) goto done;
   memset(tangent, 0, sizeof tangent);
   for (size_t i = 0; i < n_knowns; i++) {
-    if (knowns[i] < 1 || knowns[i] > NK || !IS_VARIABLE[knowns[i] - 1]) goto done;
-    dk[knowns[i] - 1] += seed[i];
+    if (knowns[i] < 1 || knowns[i] > NK || VARIABLE_OF[knowns[i] - 1] != (int)knowns[i] - 1) goto done;
+    for (int j = 0; j < NK; j++)
+      if (VARIABLE_OF[j] == (int)knowns[i] - 1) dk[j] += seed[i];
   }
   memcpy(v, instance->n_last_steps ? &instance->before : &instance->values, sizeof *v);
   for (int64_t s = 0; s < instance->n_last_steps; s++) {
