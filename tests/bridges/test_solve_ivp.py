@@ -405,6 +405,15 @@ def test_a_path_that_raises_is_nan():
         (dict(first_step=-1), "`first_step` must be positive"),
         (dict(first_step=20), "`first_step` exceeds bounds"),
         (dict(atol=[1.0, 2.0]), "`atol` has wrong shape"),
+        (dict(max_step=np.nan), "`max_step` must be positive"),
+        (dict(first_step=np.nan), "`first_step` must be positive"),
+        (dict(t_span=(0, np.nan)), "`t_span` must start at a finite time and must not contain NaN"),
+        (dict(t_span=(-np.inf, 0)), "`t_span` must start at a finite time"),
+        (dict(t_eval=[np.nan]), "not within `t_span`"),
+        (dict(fun=lambda t, y: [np.nan]), "`fun` is not finite at the initial time"),
+        (dict(fun=lambda t, y: y / 0.0), "`fun` is not finite at the initial time"),
+        (dict(fun=lambda t, y: None), "`fun` is not finite at the initial time"),
+        (dict(fun=lambda t, y: [1.0, 2.0]), "`fun` must return 1 numbers, got 2"),
         (dict(rtol=np.nan), "`rtol` must not be NaN"),
         (dict(atol=[np.nan]), "`atol` must not be NaN"),
         (dict(t_eval=[3.0]), "not within `t_span`"),
@@ -416,6 +425,12 @@ def test_a_path_that_raises_is_nan():
 def test_bad_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
         lv.solve_ivp(**{**dict(fun=lambda t, y: -y, t_span=(0, 1), y0=[1.0]), **arguments})
+
+
+def test_large_states_and_empty_output_times():
+    assert lv.solve_ivp(lambda t, y: -y, (0, 1), [1e300]).y[0, -1] == pytest.approx(1e300 * np.exp(-1))
+    a, b = (solve(lambda t, y: -y, (0, 1), [1.0], t_eval=[]) for solve in (lv.solve_ivp, si.solve_ivp))
+    assert a.t == b.t == [] and a.y == b.y == []
 
 
 @pytest.mark.parametrize(
