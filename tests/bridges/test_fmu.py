@@ -8,6 +8,7 @@ from livens.run.bridges.fmu import export
 
 pytest.importorskip("ziglang")
 fmpy = pytest.importorskip("fmpy")
+from fmpy.fmi2 import FMU2Slave  # noqa: E402
 from fmpy.fmi3 import FMU3Slave  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
 
@@ -85,6 +86,55 @@ def test_a_run_equals_that_of_livens(cart):
     run = lv.simulate(cart_pole(), **START, scheme="livens-em", h=H, t_end=5.0, parameters={"u": 0.2})
     np.testing.assert_allclose(np.array([got["x"], got["a"]]).T, run.q, atol=1e-12)
     np.testing.assert_allclose(got["generalized_energy"], run.observe("generalized_energy"), atol=1e-12)
+
+
+def test_an_fmu_of_version_2_is_the_same_motion(tmp_path):
+    path = lv.fmu(
+        cart_pole(), tmp_path / "cart.fmu", inputs={"u": "force"}, tunable=["drag"], outputs=["x", "a"],
+        scheme="livens-em", h=H, start=START, version="2.0",
+    )  # fmt: skip
+    assert validate_fmu(str(path)) == []
+    description = fmpy.read_model_description(str(path), validate=True)
+    assert description.fmiVersion == "2.0" and description.coSimulation.providesDirectionalDerivative
+    got = fmpy.simulate_fmu(
+        str(path), stop_time=3.0, step_size=H, output_interval=H, start_values={"force": 0.2, "drag": 0.3}
+    )
+    run = lv.simulate(cart_pole(), **START, scheme="livens-em", h=H, t_end=3.0, parameters={"u": 0.2, "drag": 0.3})
+    np.testing.assert_allclose(np.array([got["x"], got["a"]]).T, run.q, atol=1e-12)
+
+
+def test_states_and_derivatives_of_version_2(tmp_path):
+    path = lv.fmu(
+        cart_pole(),
+        tmp_path / "c.fmu",
+        inputs=["u"],
+        outputs=["x"],
+        scheme="livens-em",
+        h=H,
+        start=START,
+        version="2.0",
+    )
+    description = fmpy.read_model_description(str(path))
+    slave = FMU2Slave(
+        guid=description.guid,
+        unzipDirectory=fmpy.extract(str(path)),
+        modelIdentifier=description.coSimulation.modelIdentifier,
+        instanceName="one",
+    )
+    force, x = (variable.valueReference for variable in description.modelVariables[1:])
+    slave.instantiate()
+    slave.setupExperiment(startTime=0.0)
+    slave.enterInitializationMode()
+    slave.exitInitializationMode()
+    state = slave.serializeFMUstate(slave.getFMUstate())
+    ends = []
+    for value in (1e-4, -1e-4, 0.0):
+        slave.setFMUstate(slave.deSerializeFMUstate(state))
+        slave.setReal([force], [value])
+        slave.doStep(0.0, 10 * H)
+        ends += slave.getReal([x])
+    (derivative,) = slave.getDirectionalDerivative([x], [force], [1.0])
+    assert derivative == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-6) and abs(derivative) > 1e-4
 
 
 def test_inputs_change_between_steps(cart):
@@ -263,6 +313,8 @@ def test_singular_positions(tmp_path):
         (dict(inputs=["force"]), "unknown input 'force'"),
         (dict(outputs=["y"]), "unknown output 'y'"),
         (dict(platforms=["x86_64-bsd"]), "unknown platform 'x86_64-bsd'"),
+        (dict(version="1.0"), "version"),
+        (dict(version="2.0", platforms=["aarch64-linux"]), "FMI 2.0 has no platform 'aarch64-linux'"),
         (dict(scheme="taylor"), "scheme 'taylor' cannot be exported"),
         (dict(h=None), "h is missing"),
     ],

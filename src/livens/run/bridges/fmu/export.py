@@ -48,27 +48,31 @@ from livens.models.observable import output_expression
 from livens.models.problem import Problem
 from livens.models.system import System
 from livens.progress import report_progress
-from livens.run.bridges.fmu.description import FmuVariable, model_description
+from livens.run.bridges.fmu.description import FmuVariable, ModelDescription
 from livens.run.plan import Plan
 from livens.run.startup import compile_and_start, start_integration
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
+from livens.validation import check_choice
 
 
 class _Platform(NamedTuple):
     target: str  # of the compiler
     suffix: str  # of shared libraries
     cpu: str
+    fmi2_name: str = ""  # folder in FMI 2.0
 
 
 #: Platforms by their FMI names.
 PLATFORMS = {
-    "x86_64-linux": _Platform("x86_64-linux-gnu.2.17", ".so", "x86_64_v3"),
-    "x86_64-windows": _Platform("x86_64-windows-gnu", ".dll", "x86_64_v3"),
-    "x86_64-darwin": _Platform("x86_64-macos", ".dylib", "x86_64_v3"),
+    "x86_64-linux": _Platform("x86_64-linux-gnu.2.17", ".so", "x86_64_v3", "linux64"),
+    "x86_64-windows": _Platform("x86_64-windows-gnu", ".dll", "x86_64_v3", "win64"),
+    "x86_64-darwin": _Platform("x86_64-macos", ".dylib", "x86_64_v3", "darwin64"),
     "aarch64-darwin": _Platform("aarch64-macos", ".dylib", "apple_m1"),
     "aarch64-linux": _Platform("aarch64-linux-gnu.2.17", ".so", "generic"),
 }
+#: C files of the versions of FMI, the main one first.
+_SOURCES = {"3.0": ("fmi3.c",), "2.0": ("fmi2.c", "fmi3.c")}
 #: Functions of the machine that the exported time loop does not call.
 _UNUSED_DECLARATIONS = ("declare i32 @sched_yield()\n", "declare void @llvm.x86.sse2.pause()\n")
 
@@ -86,8 +90,9 @@ def fmu(
     start: Mapping[str, object] | None = None,
     parameters: Mapping[str, object] | None = None,
     platforms: Sequence[str] = ("x86_64-linux",),
+    version: str = "3.0",
 ) -> Path:
-    """Export a model and a scheme as a Functional Mock-up Unit (FMI 3.0, co-simulation).
+    """Export a model and a scheme as a Functional Mock-up Unit (FMI 3.0 or 2.0, co-simulation).
 
     The FMU contains the compiled step of livens and no Python. Its states can be saved, restored and serialised.
 
@@ -116,6 +121,8 @@ def fmu(
         Parameter values that differ from the defaults.
     platforms : sequence of str, default ("x86_64-linux",)
         Platforms: "x86_64-linux", "x86_64-windows", "x86_64-darwin", "aarch64-darwin", "aarch64-linux".
+    version : {"3.0", "2.0"}, default "3.0"
+        Version of FMI. FMI 2.0 has the platforms of x86_64 only.
 
     Returns
     -------
@@ -132,6 +139,9 @@ def fmu(
     for platform in platforms:
         if not isinstance(platform, str) or platform not in PLATFORMS:
             raise InputError(f"unknown platform '{platform}'{suggestion(str(platform), PLATFORMS)}")
+    check_choice("version", version, tuple(_SOURCES))
+    if version == "2.0" and (missing := [platform for platform in platforms if not PLATFORMS[platform].fmi2_name]):
+        raise InputError(f"FMI 2.0 has no platform '{missing[0]}': use version='3.0'")
     plan = Plan.from_arguments(
         model, start, scheme=scheme, h=h, t_end=_end_time(model), parameters=parameters, redundant="remove"
     )
@@ -139,7 +149,7 @@ def fmu(
     if importlib.util.find_spec("ziglang") is None:
         raise MissingExtraError("an FMU", "fmu")
     path = Path(path)
-    _write(path, step, platforms)
+    _write(path, step, platforms, version)
     return path
 
 
@@ -400,25 +410,27 @@ def _table(name: str, values: Iterable[Any], c_type: str = "double") -> str:
     return f"static const {c_type} {name}[] = {{{text}}};"
 
 
-def _write(path: Path, step: _ExportedStep, platforms: Sequence[str]) -> None:
+def _write(path: Path, step: _ExportedStep, platforms: Sequence[str], version: str) -> None:
     """Compile the libraries of all platforms and write the archive."""
     identifier = re.sub(r"\W", "_", path.stem)
-    text = f"{step.plan.scheme.name}, h = {step.plan.h:g} s"
-    xml = model_description(path.stem, identifier, step.token, text, float(step.plan.h), step.t0, step.variables)
+    text, h = f"{step.plan.scheme.name}, h = {step.plan.h:g} s", float(step.plan.h)
+    description = ModelDescription(path.stem, identifier, step.token, text, h, step.t0, step.variables)
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
         (build / "model.h").write_text(step.header(), encoding="utf-8")
-        (build / "fmi3.c").write_text(files(__package__).joinpath("fmi3.c").read_text(encoding="utf-8"), "utf-8")
+        for name in _SOURCES[version]:
+            (build / name).write_text(files(__package__).joinpath(name).read_text(encoding="utf-8"), "utf-8")
         for name, ir in step.texts.items():
             (build / f"{name}.ll").write_text(ir, encoding="utf-8")
-        sources = ["fmi3.c", *(f"{name}.ll" for name in step.texts)]
+        sources = [_SOURCES[version][0], *(f"{name}.ll" for name in step.texts)]
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("modelDescription.xml", xml)
+            archive.writestr("modelDescription.xml", description.to_xml(version))
             for platform in platforms:
                 report_progress(f"linking the FMU for {platform}")
                 library = f"{identifier}{PLATFORMS[platform].suffix}"
                 _link(build, sources, library, PLATFORMS[platform])
-                archive.write(build / library, f"binaries/{platform}/{library}")
+                name = PLATFORMS[platform].fmi2_name if version == "2.0" else platform
+                archive.write(build / library, f"binaries/{name}/{library}")
 
 
 def _link(build: Path, sources: Sequence[str], library: str, platform: _Platform) -> None:
