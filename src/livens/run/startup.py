@@ -110,9 +110,7 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
     return stepper_type.create(compiled, plan.k, StepperOptions(order, control, plan.threads))
 
 
-def _engine_control(
-    plan: Plan, control: StepControl, compiled: CompiledStep
-) -> StepSizeController | TaylorStepControl:
+def _engine_control(plan: Plan, control: StepControl, compiled: CompiledStep) -> StepSizeController | TaylorStepControl:
     """Return the settings of the step-size control of a plan."""
     if compiled.uses_taylor_series:
         return control.taylor_control(plan.t_end - plan.t0)

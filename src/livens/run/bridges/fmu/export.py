@@ -326,7 +326,12 @@ class _StartEquations:
         matrix, rhs = d.kkt_system
         rows, columns = matrix.sparsity().get_triplet()
         terms = ca.vertcat(
-            d.g, d.velocity_constraint, d.fibre_derivative, rhs, *matrix.nonzeros(), *scheme_state.values()
+            d.g,
+            d.velocity_constraint,
+            d.fibre_derivative,
+            rhs,
+            ca.vertcat(*matrix.nonzeros()),
+            ca.vertcat(*scheme_state.values()),
         )
         at_state = ca.Function("start", [d.q, d.v, d.t, d.k], [ca.densify(terms)])
         values = at_state(e.z[layout["q"]], e.z[layout["v"]], e.c[1], e.c[2:])

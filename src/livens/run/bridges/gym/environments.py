@@ -68,8 +68,8 @@ class _Task:
             raise InputError(
                 f"low and high must be numbers or {len(self.actions)} numbers, low < high: {low!r}, {high!r}"
             )
-        bounds = [np.broadcast_to(bound, shape) for bound in bounds]
-        self.action_space = gymnasium.spaces.Box(*(bound.astype(np.float32) for bound in bounds), shape, np.float32)
+        lowest, highest = (np.broadcast_to(bound, shape).astype(np.float32) for bound in bounds)
+        self.action_space = gymnasium.spaces.Box(lowest, highest, shape, np.float32)
 
     def initial_values(self, random: np.random.Generator) -> dict[str, Any]:
         """Return the initial values of an episode; empty for those of the problem."""
