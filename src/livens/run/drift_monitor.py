@@ -154,6 +154,8 @@ class MonitorSpec(NamedTuple):
     momentum_sizes: np.ndarray  # of the momenta
     #: Monitor arrays of the single-call loop; None for large models.
     arrays: MonitorArrays | None
+    #: True without energy, momenta and constraints.
+    is_empty: bool = False
 
     @classmethod
     def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...], tier: str) -> MonitorSpec:
@@ -170,7 +172,8 @@ class MonitorSpec(NamedTuple):
         columns = None
         if isinstance(table, ObservableKernel):
             columns = MonitorArrays(table.address, table.width, supplied, sizes, len(momenta))
-        return cls(energy, momenta, supplied, accounted, table, sizes, columns)
+        is_empty = not (energy or momenta or any(g.numel() for g in compiled.model.monitored_constraints()))
+        return cls(energy, momenta, supplied, accounted, table, sizes, columns, is_empty)
 
 
 def monitor_spec(compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> MonitorSpec:
@@ -222,6 +225,14 @@ class DriftMonitor:
             self.update(steps.t_nodes, steps.states)
         elif steps.n_steps:
             self.update(steps.t_end, steps.end_states)
+
+    def observe_run(self, t: np.ndarray, Z: np.ndarray) -> None:
+        """Update the maxima with all states of a run, including the initial one."""
+        self._initial = None
+        if self._spec.is_empty:
+            self._initial_row = np.zeros(self._spec.table.width)
+        else:
+            self.update(t, Z)
 
     def _observe_initial_state(self) -> None:
         """Evaluate the initial state if no step was taken."""

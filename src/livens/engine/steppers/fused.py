@@ -29,6 +29,8 @@ from livens.engine.newton.step_size_control import (
 )
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
+    LANDING_STEPS,
+    CompleteRun,
     IntegratorState,
     StepChunk,
     StepFailure,
@@ -101,6 +103,28 @@ class FusedStepper(Stepper):
         self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
+
+    def advance_to_end(
+        self, state: IntegratorState, h: float, t_end: float, n_steps: int, controller_state: np.ndarray
+    ) -> CompleteRun | None:
+        w = self._workspaces.prepare(state, n_steps + LANDING_STEPS)
+        control, kernels, n_done, reached_end = self._control, self._kernels, 0, False
+        for lands_on_end, limit in ((False, n_steps), (True, LANDING_STEPS)):
+            policy = StepPolicy(True, h, 0.0, 0, t_end=t_end, land_on_end=lands_on_end)
+            status, n_done = time_loop.advance(
+                kernels, policy, control, controller_state, w, n_done, n_done + limit, REPIVOT_AFTER
+            )
+            if status != END_REACHED and (lands_on_end or status != CONVERGED):
+                return None
+            reached_end = status == END_REACHED
+            if not reached_end or not w.t[n_done] < t_end:
+                break
+        if not time_loop.all_finite(w.Z, w.Z.shape[1], (n_done + 1) * w.Z.shape[1]):
+            return None
+        self._count_rejections(controller_state)
+        return CompleteRun(
+            w.t[: n_done + 1].copy(), w.Z[: n_done + 1].copy(), w.newton_iterations[:n_done].copy(), reached_end
+        )
 
     def checkpoint(self) -> dict[str, Any]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
