@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.trees import records as r
+from livens.engine.trees.closure_kernels import closure_kernels
 from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
 from livens.engine.trees.output import COUPLING, JOINT_FLOATS, JOINT_INTS, OutputArrays
@@ -68,6 +69,7 @@ class TreeModel:
         ]
         force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
         sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
+        closures = self._closure_arrays(scheme, node_of_body, sum(sizes))
         tails, last = [], n - 1
         for i in reversed(range(n)):
             last = i if self._nodes[i].model_body >= 0 else last
@@ -75,7 +77,7 @@ class TreeModel:
         self.arrays = r.TreeArrays(
             n_bodies=n,
             n_driven=n - len(tree.armatures),
-            n_unknowns=sum(sizes),
+            n_unknowns=sum(sizes) + tree.n_multipliers,
             n_real=len(system.frames),
             joint_type=np.array([node.joint_type for node in self._nodes], dtype=np.int64),
             parent=np.array([node.parent if node.parent >= 0 else n for node in self._nodes], dtype=np.int64),
@@ -102,6 +104,8 @@ class TreeModel:
             force_inputs_ptr=np.cumsum([0, *force_sizes], dtype=np.int64),
             force_inputs=np.zeros(sum(force_sizes) + 1),
             force_outputs=aligned_zeros(64),
+            n_joint_unknowns=sum(sizes),
+            **closures,
         )
         self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
         self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
@@ -114,6 +118,48 @@ class TreeModel:
             )
             for armature in tree.armatures
         ]
+
+    def _closure_arrays(self, scheme: RigidBodyScheme, node_of_body: dict[int, int], n_joint_unknowns: int) -> dict[str, Any]:
+        """Compile the kernels of all closures, and return the arrays of closures."""
+        system, closures = self.system, self.tree.closures
+        ints = np.zeros((len(closures), r.CLOSURE_INTS), dtype=np.int64)
+        bodies, entries, self._closure_codes = list[int](), list[int](), []
+        n_data = n_inputs = column = 0
+        unknown = n_joint_unknowns
+        for row, closure in zip(ints, closures, strict=True):
+            dofs = {dof: i for i, dof in enumerate(system.element_dofs[closure.element_index])}
+            places = tuple(tuple(dofs.get(i, -1) for i in system.frames[body].coordinates) for body in closure.bodies)
+            code = closure_kernels(scheme, system.element_types[closure.element_index], places, closure.rows)
+            self._closure_codes.append(code)
+            n, m, n_coupled = len(closure.bodies), len(closure.rows), len(code.coupled)
+            pose = n_data + 8 * n + -(-m // 4) * 4
+            columns = n * r.WRENCH_AND_BLOCKS + -(-m // 4) * 4
+            row[: r.C_COLUMN + 1] = n, len(bodies), n_coupled, len(entries), m, unknown, column
+            row[r.C_INPUTS : r.C_OUTPUTS + 1] = n_inputs, n_data, pose, pose + 16 * n
+            row[r.C_CONSTRAINTS : r.C_ROWS + 1] = n * r.WRENCH_AND_BLOCKS, columns, columns + 8 * n * m
+            row[r.C_STEP :] = code.step.address, code.work.address, code.residuals.address, code.n_position_rows
+            bodies += [node_of_body[body] for body in closure.bodies]
+            entries += code.coupled
+            unknown, column = unknown + m, column + n_coupled + m
+            n_data = pose + 16 * n + -(-max(code.n_outputs, 8) // 4) * 4
+            n_inputs += 2 + len(system.element_parameters[closure.element_index])
+        active = set[int]()
+        for body in bodies:
+            while body >= 0 and body not in active:
+                active.add(body)
+                body = self._nodes[body].parent
+        return dict(
+            n_closures=len(closures),
+            n_columns=column,
+            closures=ints.ravel(),
+            closure_bodies=np.array(bodies, dtype=np.int64),
+            closure_entries=np.array(entries, dtype=np.int64),
+            closure_inputs=np.zeros(n_inputs + 1),
+            closure_data=aligned_zeros(n_data + 4),
+            n_active=len(active),
+            active=np.array(sorted(active), dtype=np.int64),
+            schur=aligned_zeros(column * (column + 1) + 1),
+        )
 
     def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
         """Group the force laws by the node on whose coordinate they act."""
@@ -207,10 +253,14 @@ class TreeModel:
     def _law_entries(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Inputs of force laws and of forces: arrays, their entries, and indices of the parameters."""
         t, parameters, entries = self.arrays, self.system.element_parameters, []
-        laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
+        laws, forces, closures = (
+            [part.element_index for part in parts] for parts in (self._laws, self.tree.forces, self.tree.closures)
+        )
+        closure_starts = t.closures.reshape(-1, r.CLOSURE_INTS)[:, r.C_INPUTS]
         for inputs, starts, elements in (
             (t.law_inputs, t.law_inputs_ptr.tolist(), laws),
             (t.force_inputs, t.force_inputs_ptr.tolist(), forces),
+            (t.closure_inputs, closure_starts.tolist(), closures),
         ):
             targets = [
                 start + 2 + i for start, e in zip(starts, elements, strict=False) for i in range(len(parameters[e]))
@@ -278,6 +328,15 @@ class TreeModel:
             n_joints=len(jointed),
             joint_ints=ints.ravel(),
             joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
+            n_closure_multipliers=self.tree.n_multipliers,
+            closure_constraints=np.array(
+                [
+                    system.element_constraints[closure.element_index].start + row
+                    for closure in self.tree.closures
+                    for row in closure.rows
+                ],
+                dtype=np.int64,
+            ),
         )
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -298,7 +357,9 @@ class TreeModel:
         phi, D, v, V = (z[start + dofs] for start in (o.q, o.q, o.v, o.v))
         phi, D, v, V = phi[:, :3], D[:, 3:].reshape(-1, 3, 3), v[:, :3], V[:, 3:].reshape(-1, 3, 3)
         omega = np.cross(D, V).sum(axis=1) / 2
-        x, poses = np.zeros(t.n_unknowns), {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
+        x = np.zeros(t.n_unknowns)
+        x[t.n_joint_unknowns :] = z[o.multipliers + o.closure_constraints]
+        poses = {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
         for i, node in enumerate(self._nodes):
             start, record, body = int(t.unknown_ptr[i]), records[i], node.model_body
             parent_phi, parent_D, parent_v, parent_omega = poses[int(t.parent[i])]

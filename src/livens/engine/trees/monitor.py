@@ -5,6 +5,7 @@ from __future__ import annotations
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import lane, load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, Quad
+from livens.engine.trees.closures import add_closure_residuals
 from livens.engine.trees.records import (
     A1,
     A2,
@@ -45,8 +46,8 @@ def _largest_of(largest: float, x: Quad) -> float:
 
 
 @lowered
-def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
-    """Evaluate the monitored quantities of the poses and momenta in the records; `potential` is that of joint laws."""
+def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -> None:
+    """Evaluate the monitored quantities of the poses and momenta in the records; `potential` is that of all forces."""
     kinetic, gap, rate_gap = 0.0, 0.0, 0.0
     zero = make_quad(0.0, 0.0, 0.0)
     linear, angular = zero, zero
@@ -106,5 +107,6 @@ def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
                 elif joint_type == FIXED:
                     rate_gap = _largest_of(rate_gap, relative)
     row[0], row[1], row[2], row[3] = kinetic + potential, kinetic, gap, rate_gap
+    add_closure_residuals(t, time, row)
     for j in range(3):
         row[4 + j], row[7 + j] = lane(linear, j), lane(angular, j)

@@ -8,6 +8,7 @@ from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.trees.closures import add_closures, begin_closures, closure_potential
 from livens.engine.trees.elimination import transmit_wrench
 from livens.engine.trees.forces import add_wrenches, begin_forces, force_potential
 from livens.engine.trees.laws import begin_laws, law_potential
@@ -65,6 +66,8 @@ class OutputArrays(Struct):
     n_joints: int
     joint_ints: I64Array
     joint_floats: F64Array
+    n_closure_multipliers: int
+    closure_constraints: I64Array  # number of each constraint of closures
 
 
 @lowered
@@ -196,17 +199,22 @@ def expand_rows(
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
         begin_forces(t, h, t_origin + (step0 + s) * h)
+        begin_closures(t, h, t_origin + (step0 + s) * h)
         load_unknowns(t, X + (s + HISTORY) * t.n_unknowns, 0.5 * h)
         for i in range(t.n_bodies):
             move_body(t, i)
             balance_body(t.records + i * STRIDE, hh)
         add_wrenches(t)
+        add_closures(t, False)
         for i in range(t.n_bodies - 1, -1, -1):
             transmit_wrench(t, i, h)
         for i in range(o.n_multipliers):
             z[o.multipliers + i] = 0.0
         for j in range(o.n_joints):
             _joint_multipliers(t, o, j, h, z + o.multipliers)
+        lam = X + ((s + HISTORY) * t.n_unknowns + t.n_joint_unknowns)
+        for i in range(o.n_closure_multipliers):
+            z[o.multipliers + o.closure_constraints[i]] = lam[i]
         z[o.supplied], z[o.supplied + 1] = work[3 * (s + 1)], work[3 * (s + 1) + 1]
         load_state(t, states + (s + 1) * width)
         _expand_bodies(t, o, z)
@@ -262,7 +270,8 @@ def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64A
     begin_step(t, 1.0)
     begin_laws(t, 1.0, time)
     begin_forces(t, 1.0, time)
-    monitor_state(t, law_potential(t) + force_potential(t), row)
+    begin_closures(t, 1.0, time)
+    monitor_state(t, time, law_potential(t) + force_potential(t) + closure_potential(t), row)
 
 
 compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state)

@@ -40,8 +40,10 @@ Q_EPS, WEIGHT, LU = 236, 240, 244
 J_INV, A1, A2 = 280, 292, 296
 #: Armature of the joint and half the step size times its momentum.
 ARMATURE, ARMATURE_MOMENTUM = 300, 301
+#: Block of a spherical joint before its elimination, for further right-hand sides.
+SAVED_A12 = 304
 #: Size of a record.
-STRIDE = 304
+STRIDE = 320
 
 # -- record of the force laws of one joint coordinate ----------------------------------------------------------------
 #: Reference axes on both bodies, the same in space at the start of the step.
@@ -51,6 +53,17 @@ LAW_W0, LAW_W1, LAW_WM, LAW_U, LAW_DW = 24, 26, 28, 30, 32
 #: Sums over the laws of a joint: forces on the invariants, their derivatives in total and by those at the midpoint.
 LAW_F, LAW_DF, LAW_FM, LAW_OUT = 36, 38, 40, 44
 LAW_STRIDE = 56
+
+# -- closures ---------------------------------------------------------------------------------------------------------
+#: Integers of a closure: number of bodies and their start in `closure_bodies`; number of coupled wrench entries and
+#: their start in `closure_entries`; number of multipliers, the first one among the unknowns, and the first column.
+C_BODIES, C_BODY, C_COUPLED, C_ENTRY, C_MULTIPLIERS, C_UNKNOWN, C_COLUMN = range(7)
+#: Starts of inputs, motions, poses and outputs; of constraints, columns and rows among the outputs.
+C_INPUTS, C_MOTION, C_POSE, C_OUTPUTS, C_CONSTRAINTS, C_COLUMNS, C_ROWS = range(7, 14)
+#: Kernels of the step, of its work and of constraint residuals; number of residuals on position level.
+C_STEP, C_WORK, C_RESIDUALS, C_POSITIONS, CLOSURE_INTS = range(14, 19)
+#: Outputs per body: wrench and own blocks.
+WRENCH_AND_BLOCKS = 56
 
 #: Numbers of one body in a compact state: centre, rotation matrix, linear momentum, body angular momentum.
 COMPACT = 18
@@ -91,3 +104,15 @@ class TreeArrays(Struct):
     force_inputs_ptr: I64Array
     force_inputs: F64Array
     force_outputs: F64Array
+    # closures: elements that connect bodies other than by a tree joint
+    n_closures: int
+    n_columns: int  # of the Schur complement: own rows and multipliers of all closures
+    n_joint_unknowns: int  # unknowns before the multipliers of closures
+    closures: I64Array  # (n_closures, CLOSURE_INTS)
+    closure_bodies: I64Array
+    closure_entries: I64Array  # entries of the coupled wrenches of all closures, eight per body
+    closure_inputs: F64Array
+    closure_data: F64Array
+    n_active: int
+    active: I64Array  # bodies between closures and the roots, in topological order
+    schur: F64Array  # matrix of order n_columns, and right-hand side

@@ -1,0 +1,112 @@
+"""Kernels of closures: wrenches on several bodies, constraints, and their derivatives by the variations of the bodies."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from livens.engine.codegen.jit import NativeCode
+from livens.engine.codegen.step_kernels import compile_function_kernel
+from livens.engine.trees.force_kernels import BodyMotion, padded
+from livens.models.element import ElementType
+from livens.schemes.discretization.rigid_body_kernels import RigidBodyElementKernel, RigidBodyScheme
+
+
+@dataclass(frozen=True)
+class ClosureKernels:
+    """Kernels of one element type on several bodies."""
+
+    step: NativeCode
+    work: NativeCode
+    residuals: NativeCode
+    #: Entries, eight per body, of the wrenches that depend on the motion of other bodies.
+    coupled: tuple[int, ...]
+    n_outputs: int
+    n_position_rows: int
+
+
+@functools.lru_cache(maxsize=256)
+def closure_kernels(
+    scheme: RigidBodyScheme, model: ElementType, local_dofs: tuple[tuple[int, ...], ...], rows: tuple[int, ...]
+) -> ClosureKernels:
+    """Return the kernels of an element type; `local_dofs` are the places of each body's coordinates, -1 if unused.
+
+    Arguments of the step are ``ups`` and ``alpha`` of each body and the multipliers, then centres and rotation
+    matrices. Outputs are, of each body, the wrench and its own 6x6 block, then the constraints `rows`, the derivatives
+    of all wrenches by the multipliers times 4/h^2, and the derivatives of coupled wrench entries and of constraints.
+    """
+    n_bodies, m = len(local_dofs), len(rows)
+    x, z, c = ca.SX.sym("x", 8 * n_bodies + m), ca.SX.sym("z", 16 * n_bodies), ca.SX.sym("c", 2 + model.k.numel())
+    h, t, k, lam = c[0], c[1], c[2:], x[8 * n_bodies :]
+    bodies = [BodyMotion(x[8 * i : 8 * i + 8], z[16 * i : 16 * i + 16], h) for i in range(n_bodies)]
+
+    def collected(vectors: list[ca.SX]) -> ca.SX:
+        """Return the element's vector of coordinates from those of its bodies."""
+        entries: list[ca.SX] = [ca.SX(0)] * model.n
+        for places, vector in zip(local_dofs, vectors, strict=True):
+            for i, place in enumerate(places):
+                if place >= 0:
+                    entries[place] = vector[i]
+        return ca.vertcat(*entries)
+
+    all_lam = ca.SX.zeros(model.m)
+    for i, row in enumerate(rows):
+        all_lam[row] = lam[i]
+    q, rates = collected([body.q for body in bodies]), collected([body.rates for body in bodies])
+    residual, constraints, work = RigidBodyElementKernel(scheme, model, False).contribution(rates, all_lam, q, h, t, k)
+    constraints = constraints[list(rows)]
+    wrenches = []
+    for places, body in zip(local_dofs, bodies, strict=True):
+        on_body = ca.vertcat(*(residual[place] if place >= 0 else ca.SX(0) for place in places))
+        wrenches.append(ca.vertcat(*body.wrench(on_body)))
+    wrench = ca.vertcat(*wrenches)
+    by_motion = ca.horzcat(*(body.by_variation(ca.vertcat(wrench, constraints)) for body in bodies))
+    pattern = np.array(ca.DM(ca.sparsify(by_motion).sparsity(), 1.0))[: 6 * n_bodies]
+    for i in range(n_bodies):
+        pattern[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = 0.0
+    coupled = [int(i) for i in np.flatnonzero(pattern.any(axis=1))]
+    out = []
+    for i in range(n_bodies):
+        force, torque = wrench[6 * i : 6 * i + 3], wrench[6 * i + 3 : 6 * i + 6]
+        own = by_motion[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
+        blocks = [padded(own[a : a + 3, b : b + 3]) for a in (0, 3) for b in (0, 3)]
+        out += [padded(force), padded(torque), *blocks]
+    by_lam = ca.jacobian(wrench, lam) * (4 / h**2)
+    couplings = ca.SX(by_motion[coupled, :])
+    for j, i in enumerate(coupled):  # the own block belongs to the tree
+        couplings[j, 6 * (i // 6) : 6 * (i // 6) + 6] = 0
+    rows_of_bodies = ca.vertcat(couplings, by_motion[6 * n_bodies :, :]).T
+    size = _whole_quads(m)
+    out += [constraints, ca.SX.zeros(size - m)]
+    out += [padded(ca.reshape(column, 3, 2 * n_bodies)) for column in ca.horzsplit(by_lam)] if m else []
+    n_rows = len(coupled) + m
+    out += [padded(ca.reshape(row, 3, 2 * n_bodies)) for row in ca.horzsplit(rows_of_bodies)] if n_rows else []
+    outputs = ca.densify(ca.vertcat(*out))
+    q_end = q + h * rates
+    potential = ca.substitute(model.V, ca.vertcat(model.q, model.t, model.k), ca.vertcat(q_end, t + h, k))
+    works = ca.densify(ca.vertcat(work, potential))
+    # residuals of a state: x has velocity and angular velocity of each body
+    velocities = collected([body.velocities for body in bodies])
+    symbols, values = ca.vertcat(model.q, model.v, model.t, model.k), ca.vertcat(q, velocities, t, k)
+    n_position = model.n_position_constraints
+    at_velocity = ca.jtimes(model.g[:n_position], model.q, model.v) + ca.jacobian(model.g[:n_position], model.t)
+    if model.velocity_constraints is not None:
+        at_velocity = ca.vertcat(at_velocity, model.velocity_constraints.a)
+    position_rows = [row for row in rows if row < n_position]
+    residuals = ca.substitute(ca.vertcat(model.g[position_rows], at_velocity[list(rows)]), symbols, values)
+    return ClosureKernels(
+        compile_function_kernel(ca.Function("closure", [x, z, c], [outputs]), "closure"),
+        compile_function_kernel(ca.Function("work", [x, z, c], [works]), "work"),
+        compile_function_kernel(ca.Function("residuals", [x, z, c], [ca.densify(ca.vertcat(residuals, 0))]), "residuals"),
+        tuple(8 * (i // 6) + i % 6 + (i % 6) // 3 for i in coupled),
+        int(outputs.numel()),
+        len(position_rows),
+    )
+
+
+def _whole_quads(n: int) -> int:
+    """Return the smallest multiple of four that is not less than n."""
+    return -(-n // 4) * 4
