@@ -34,6 +34,7 @@ from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
 from livens.multibody.sampled_controller import register_controllers
+from livens.multibody.spanning_tree import tree_constraints
 from livens.validation import (
     check_array,
     check_bool,
@@ -351,6 +352,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
             system.external_force = build_detected_contacts(system, self)
         system.redundancy_policy = self.redundant
+        system.tree_constraints = functools.partial(tree_constraints, system)
         register_inputs(system, self._inputs)
         register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)

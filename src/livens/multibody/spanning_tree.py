@@ -182,6 +182,18 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
     return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces), tuple(armatures), tuple(closures))
 
 
+def tree_constraints(system: System) -> tuple[int, ...]:
+    """Return the constraints of the joints of the spanning tree; none if the system has no tree."""
+    try:
+        tree = spanning_tree(system)
+    except NotATreeError:
+        return ()
+    elements = [joint.element_index for joint in tree.joints if joint.joint is not None]
+    elements += [armature.element_index for armature in tree.armatures]
+    rows = (system.element_constraints[index] for index in elements)
+    return tuple(i for row in rows for i in range(row.start, row.stop))
+
+
 def _armature(index: int, coupling: object, tree: list[TreeJoint]) -> Armature | None:
     """Return the armature of a coupling between a revolute tree joint and a rotor in a bearing on the ground, or None."""
     if not isinstance(coupling, Coupling) or coupling.coupling_type != "armature":

@@ -92,11 +92,12 @@ def closure_kernels(
     velocities = collected([body.velocities for body in bodies])
     symbols, values = ca.vertcat(model.q, model.v, model.t, model.k), ca.vertcat(q, velocities, t, k)
     n_position = model.n_position_constraints
-    at_velocity = ca.jtimes(model.g[:n_position], model.q, model.v) + ca.jacobian(model.g[:n_position], model.t)
+    g = model.g[:n_position]
+    at_velocity = ca.jtimes(g, model.q, model.v) + ca.jacobian(g, model.t) if n_position else ca.SX(0, 1)
     if model.velocity_constraints is not None:
         at_velocity = ca.vertcat(at_velocity, model.velocity_constraints.a)
     position_rows = [row for row in rows if row < n_position]
-    residuals = ca.substitute(ca.vertcat(model.g[position_rows], at_velocity[list(rows)]), symbols, values)
+    residuals = ca.substitute(ca.vertcat(g[position_rows], at_velocity[list(rows)]), symbols, values)
     return ClosureKernels(
         compile_function_kernel(ca.Function("closure", [x, z, c], [outputs]), "closure"),
         compile_function_kernel(ca.Function("work", [x, z, c], [works]), "work"),
