@@ -101,8 +101,8 @@ class SpanningTree:
 
     @property
     def n_closure_columns(self) -> int:
-        """Upper estimate of the number of tree solutions per iteration for the closures."""
-        return sum(len(closure.rows) + 6 * len(closure.bodies) for closure in self.closures)
+        """Estimate of the number of tree solutions per iteration for the closures."""
+        return sum(len(closure.rows) + (3 if closure.rows else 9) for closure in self.closures)
 
 
 DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3)

@@ -39,7 +39,7 @@ MIN_TREE_BODIES = 3
 #: Operations per iteration: of a body of a tree, and of a body and one column of the Schur complement of closures.
 #: The assembled tier takes about twenty times as long as the tree tier for a body: it is preferred if the closures take
 #: longer than ten times as long as the tree.
-_TREE_OPERATIONS, _COLUMN_OPERATIONS, _MAX_CLOSURE_SHARE = 1300, 110, 10
+_TREE_OPERATIONS, _COLUMN_OPERATIONS, _MAX_CLOSURE_SHARE = 1300, 200, 10
 #: Beam elements have longer code still: fewest invariants of an energy, and fewest such elements, to assemble a model.
 _MIN_INVARIANTS, _MIN_LARGE_ELEMENTS = 4, 3
 #: Upper estimate of the number of unknowns of a step per coordinate and constraint.
@@ -427,7 +427,7 @@ def _tree_of(model: Model, scheme: Scheme) -> SpanningTree | None:
 def _is_mostly_a_tree(tree: SpanningTree) -> bool:
     """Return True if closures take few operations, compared with those of the tree."""
     n_bodies, n_columns = len(tree.joints), tree.n_closure_columns
-    closures = n_columns * n_bodies * _COLUMN_OPERATIONS + n_columns**3
+    closures = n_columns * n_bodies * _COLUMN_OPERATIONS + n_columns**3 / 2
     return closures <= _MAX_CLOSURE_SHARE * n_bodies * _TREE_OPERATIONS
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.trees import records as r
-from livens.engine.trees.closure_kernels import closure_kernels
+from livens.engine.trees.closure_kernels import ClosureKernels, closure_kernels
 from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
 from livens.engine.trees.output import COUPLING, JOINT_FLOATS, JOINT_INTS, OutputArrays
@@ -123,7 +123,7 @@ class TreeModel:
         """Compile the kernels of all closures, and return the arrays of closures."""
         system, closures = self.system, self.tree.closures
         ints = np.zeros((len(closures), r.CLOSURE_INTS), dtype=np.int64)
-        bodies, entries, self._closure_codes = list[int](), list[int](), []
+        bodies, entries, paths, self._closure_codes = list[int](), list[int](), list[int](), list[ClosureKernels]()
         n_data = n_inputs = column = 0
         unknown = n_joint_unknowns
         for row, closure in zip(ints, closures, strict=True):
@@ -137,17 +137,16 @@ class TreeModel:
             row[: r.C_COLUMN + 1] = n, len(bodies), n_coupled, len(entries), m, unknown, column
             row[r.C_INPUTS : r.C_OUTPUTS + 1] = n_inputs, n_data, pose, pose + 16 * n
             row[r.C_CONSTRAINTS : r.C_ROWS + 1] = n * r.WRENCH_AND_BLOCKS, columns, columns + 8 * n * m
-            row[r.C_STEP :] = code.step.address, code.work.address, code.residuals.address, code.n_position_rows
+            path = self._path_to_roots([node_of_body[body] for body in closure.bodies])
+            row[r.C_STEP : r.C_PATH] = code.step.address, code.work.address, code.residuals.address, code.n_position_rows
+            row[r.C_PATH :] = len(paths), len(path)
+            paths += path
             bodies += [node_of_body[body] for body in closure.bodies]
-            entries += code.coupled
+            entries += [entry for pair in code.coupled for entry in pair]
             unknown, column = unknown + m, column + n_coupled + m
             n_data = pose + 16 * n + -(-max(code.n_outputs, 8) // 4) * 4
             n_inputs += 2 + len(system.element_parameters[closure.element_index])
-        active = set[int]()
-        for body in bodies:
-            while body >= 0 and body not in active:
-                active.add(body)
-                body = self._nodes[body].parent
+        active = self._path_to_roots(bodies)
         return dict(
             n_closures=len(closures),
             n_columns=column,
@@ -157,9 +156,19 @@ class TreeModel:
             closure_inputs=np.zeros(n_inputs + 1),
             closure_data=aligned_zeros(n_data + 4),
             n_active=len(active),
-            active=np.array(sorted(active), dtype=np.int64),
+            active=np.array(active, dtype=np.int64),
+            closure_paths=np.array(paths, dtype=np.int64),
             schur=aligned_zeros(column * (column + 1) + 1),
         )
+
+    def _path_to_roots(self, nodes: list[int]) -> list[int]:
+        """Return nodes and their predecessors in topological order."""
+        path = set[int]()
+        for node in nodes:
+            while node >= 0 and node not in path:
+                path.add(node)
+                node = self._nodes[node].parent
+        return sorted(path)
 
     def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
         """Group the force laws by the node on whose coordinate they act."""

@@ -22,8 +22,9 @@ class ClosureKernels:
     step: NativeCode
     work: NativeCode
     residuals: NativeCode
-    #: Entries, eight per body, of the wrenches that depend on the motion of other bodies.
-    coupled: tuple[int, ...]
+    #: Entries, eight per body, of the wrenches that depend on the motion of other bodies, each with the entry of the
+    #: other body that is opposite, or -1.
+    coupled: tuple[tuple[int, int], ...]
     n_outputs: int
     n_position_rows: int
 
@@ -65,19 +66,26 @@ def closure_kernels(
     wrench = ca.vertcat(*wrenches)
     by_motion = ca.horzcat(*(body.by_variation(ca.vertcat(wrench, constraints)) for body in bodies))
     pattern = np.array(ca.DM(ca.sparsify(by_motion).sparsity(), 1.0))[: 6 * n_bodies]
+    out: list[ca.SX] = []
     for i in range(n_bodies):
         pattern[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = 0.0
-    coupled = [int(i) for i in np.flatnonzero(pattern.any(axis=1))]
-    out = []
+    is_coupled = pattern.any(axis=1)
+    opposite = _opposite_entries(wrench, x, z, c) if n_bodies == 2 else np.zeros(6, dtype=bool)
+    pairs = [(i, i + 6) for i in range(6) if n_bodies == 2 and opposite[i] and is_coupled[[i, i + 6]].any()]
+    in_pairs = {i for pair in pairs for i in pair}
+    coupled = pairs + [(int(i), -1) for i in np.flatnonzero(is_coupled) if i not in in_pairs]
+    own_blocks, couplings = ca.SX(by_motion), ca.SX(by_motion[[i for i, _ in coupled], :])
+    for i in in_pairs:  # the whole derivative belongs to the row
+        own_blocks[i, :] = 0
+    for j, (i, partner) in enumerate(coupled):  # the own block belongs to the tree
+        if partner < 0:
+            couplings[j, 6 * (i // 6) : 6 * (i // 6) + 6] = 0
     for i in range(n_bodies):
         force, torque = wrench[6 * i : 6 * i + 3], wrench[6 * i + 3 : 6 * i + 6]
-        own = by_motion[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
+        own = own_blocks[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
         blocks = [padded(own[a : a + 3, b : b + 3]) for a in (0, 3) for b in (0, 3)]
         out += [padded(force), padded(torque), *blocks]
     by_lam = ca.jacobian(wrench, lam) * (4 / h**2)
-    couplings = ca.SX(by_motion[coupled, :])
-    for j, i in enumerate(coupled):  # the own block belongs to the tree
-        couplings[j, 6 * (i // 6) : 6 * (i // 6) + 6] = 0
     rows_of_bodies = ca.vertcat(couplings, by_motion[6 * n_bodies :, :]).T
     size = _whole_quads(m)
     out += [constraints, ca.SX.zeros(size - m)]
@@ -102,7 +110,7 @@ def closure_kernels(
         compile_function_kernel(ca.Function("closure", [x, z, c], [outputs]), "closure"),
         compile_function_kernel(ca.Function("work", [x, z, c], [works]), "work"),
         compile_function_kernel(ca.Function("residuals", [x, z, c], [ca.densify(ca.vertcat(residuals, 0))]), "residuals"),
-        tuple(8 * (i // 6) + i % 6 + (i % 6) // 3 for i in coupled),
+        tuple((_padded_entry(i), _padded_entry(partner)) for i, partner in coupled),
         int(outputs.numel()),
         len(position_rows),
     )
@@ -111,3 +119,19 @@ def closure_kernels(
 def _whole_quads(n: int) -> int:
     """Return the smallest multiple of four that is not less than n."""
     return -(-n // 4) * 4
+
+
+def _padded_entry(i: int) -> int:
+    """Return the place of a wrench entry, six per body, in wrenches of eight entries; -1 stays."""
+    return i if i < 0 else 8 * (i // 6) + i % 6 + (i % 6) // 3
+
+
+def _opposite_entries(wrench: ca.SX, x: ca.SX, z: ca.SX, c: ca.SX) -> np.ndarray:
+    """Return True for the entries of the wrenches on two bodies that are opposite for all motions."""
+    sums, sizes = wrench[:6] + wrench[6:], ca.fabs(wrench[:6])
+    function, rng = ca.Function("opposite", [x, z, c], [sums, sizes]), np.random.default_rng(2)
+    is_opposite = np.ones(6, dtype=bool)
+    for _ in range(3):
+        total, size = (np.array(y).ravel() for y in function(*(rng.uniform(0.2, 1.0, y.numel()) for y in (x, z, c))))
+        is_opposite &= np.abs(total) <= 1e-12 * (1.0 + size)  # False for NaN
+    return is_opposite

@@ -31,6 +31,8 @@ from livens.engine.trees.records import (
     C_MOTION,
     C_MULTIPLIERS,
     C_OUTPUTS,
+    C_PATH,
+    C_PATH_LENGTH,
     C_POSE,
     C_POSITIONS,
     C_RESIDUALS,
@@ -39,6 +41,7 @@ from livens.engine.trees.records import (
     C_UNKNOWN,
     C_WORK,
     CLOSURE_INTS,
+    DELTA,
     EPS,
     NU,
     PHI,
@@ -128,6 +131,7 @@ def _clear_loads(t: TreeArrays) -> None:
         b = t.records + i * STRIDE
         store_quad(b, C1, zero)
         store_quad(b, C2, zero)
+        b[DELTA] = 0.0
 
 
 @lowered
@@ -137,10 +141,11 @@ def _add_column(t: TreeArrays, closure: I64Array, column: int, factor: float) ->
     for i in range(n_bodies):
         b = t.records + t.closure_bodies[closure[C_BODY] + i] * STRIDE
         if column < n_coupled:
-            entry = t.closure_entries[closure[C_ENTRY] + column] - 8 * i
-            if entry >= 0:
-                if entry < 8:
-                    b[C1 + entry] += factor
+            for side in range(2):
+                entry = t.closure_entries[closure[C_ENTRY] + 2 * column + side] - 8 * i
+                if entry >= 0:
+                    if entry < 8:
+                        b[C1 + entry] += factor * (1.0 - 2.0 * side)
         else:
             start = closure[C_OUTPUTS] + closure[C_COLUMNS] + 8 * ((column - n_coupled) * n_bodies + i)
             add_to(b, C1, load_quad(t.closure_data, start) * factor)
@@ -221,13 +226,15 @@ def correct_closures(t: TreeArrays) -> None:
         closure = t.closures + j * CLOSURE_INTS
         for column in range(closure[C_COUPLED] + closure[C_MULTIPLIERS]):
             _add_column(t, closure, column, 1.0)
-            for back in range(t.n_active):
-                load_body(t, t.active[t.n_active - 1 - back], 0.0)
+            path, length = closure[C_PATH], closure[C_PATH_LENGTH]
+            for k in range(length):
+                load_body(t, t.closure_paths[path + length - 1 - k], 0.0)
             for k in range(t.n_active):
                 correct_body(t, t.active[k], 0.0)
                 b = t.records + t.active[k] * STRIDE
                 store_quad(b, C1, zero)
                 store_quad(b, C2, zero)
+                b[DELTA] = 0.0
             number = closure[C_COLUMN] + column
             _project(t, t.schur + number, n, -1.0)
             if column < closure[C_COUPLED]:

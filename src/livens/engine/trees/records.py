@@ -61,7 +61,9 @@ C_BODIES, C_BODY, C_COUPLED, C_ENTRY, C_MULTIPLIERS, C_UNKNOWN, C_COLUMN = range
 #: Starts of inputs, motions, poses and outputs; of constraints, columns and rows among the outputs.
 C_INPUTS, C_MOTION, C_POSE, C_OUTPUTS, C_CONSTRAINTS, C_COLUMNS, C_ROWS = range(7, 14)
 #: Kernels of the step, of its work and of constraint residuals; number of residuals on position level.
-C_STEP, C_WORK, C_RESIDUALS, C_POSITIONS, CLOSURE_INTS = range(14, 19)
+C_STEP, C_WORK, C_RESIDUALS, C_POSITIONS = range(14, 18)
+#: Start and length, in `closure_paths`, of the bodies between the closure and the roots, in topological order.
+C_PATH, C_PATH_LENGTH, CLOSURE_INTS = range(18, 21)
 #: Outputs per body: wrench and own blocks.
 WRENCH_AND_BLOCKS = 56
 
@@ -110,7 +112,8 @@ class TreeArrays(Struct):
     n_joint_unknowns: int  # unknowns before the multipliers of closures
     closures: I64Array  # (n_closures, CLOSURE_INTS)
     closure_bodies: I64Array
-    closure_entries: I64Array  # entries of the coupled wrenches of all closures, eight per body
+    closure_entries: I64Array  # pairs of opposite entries of coupled wrenches (or one and -1), eight per body
+    closure_paths: I64Array
     closure_inputs: F64Array
     closure_data: F64Array
     n_active: int
