@@ -20,7 +20,7 @@ from livens.multibody import assembly
 TYPES = ("revolute", "prismatic", "spherical", "fixed", "cylindrical", "universal", "planar")
 
 
-def add_link(mb, index, joint_type, parent, start, rng, *, is_reversed=False):
+def add_link(mb, index, joint_type, parent, start, rng, *, is_reversed=False, rates=True):
     """Add a rod from a point of its parent, with a joint of a random axis; return the body, its end and the joint."""
     direction, axis = rng.normal(size=3), rng.normal(size=3)
     end = start + 0.4 * direction / np.linalg.norm(direction)
@@ -30,9 +30,9 @@ def add_link(mb, index, joint_type, parent, start, rng, *, is_reversed=False):
     if joint_type == "universal":
         axes["second_axis"] = np.cross(axis, rng.normal(size=3))
     joint = mb.joint(joint_type, f"joint{index}", *bodies, at=start, **axes)
-    if joint_type in ("revolute", "cylindrical"):
+    if rates and joint_type in ("revolute", "cylindrical"):
         mb.initial(joint, rate=rng.uniform(-2, 2))
-    if joint_type in ("prismatic", "cylindrical"):
+    if rates and joint_type in ("prismatic", "cylindrical"):
         mb.initial(joint, velocity=rng.uniform(-1, 1))
     return rod, end, joint
 
@@ -49,7 +49,7 @@ def add_laws(mb, index, joint, joint_type):
         mb.friction(f"friction{index}", joint, force=0.3)
 
 
-def tree(types, parents, seed=0, *, floating=False, laws=False, gravity=True, is_reversed=False):
+def tree(types, parents, seed=0, *, floating=False, laws=False, gravity=True, is_reversed=False, rates=True):
     """Return a mechanism with one rod per joint type; `parents` are indices of earlier rods, -1 for the root."""
     rng, mb = np.random.default_rng(seed), lv.Multibody(gravity=[0, 0, -9.81] if gravity else None)
     bodies, ends = [], []
@@ -60,7 +60,7 @@ def tree(types, parents, seed=0, *, floating=False, laws=False, gravity=True, is
         root = mb.ground
     for i, (joint_type, parent) in enumerate(zip(types, parents, strict=True)):
         before, start = (root, np.zeros(3)) if parent < 0 else (bodies[parent], ends[parent])
-        rod, end, joint = add_link(mb, i, joint_type, before, start, rng, is_reversed=is_reversed)
+        rod, end, joint = add_link(mb, i, joint_type, before, start, rng, is_reversed=is_reversed, rates=rates)
         bodies.append(rod)
         ends.append(end)
         if laws:

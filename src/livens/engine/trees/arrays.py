@@ -288,6 +288,7 @@ class TreeModel:
 
     def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
         X, Y, A, B = (geometry[name] for name in "XYAB")
+        first = A
         if node.tree_joint.is_reversed:
             X, Y, A, B = Y, X, B, A
         if node.is_first:
@@ -299,7 +300,7 @@ class TreeModel:
         axis = 1 if joint_type_name(node.tree_joint) == "universal" else 2
         record[r.Y : r.Y + 3] = Y
         record[r.AXIS_A : r.AXIS_A + 3], record[r.AXIS_B : r.AXIS_B + 3] = A[:, axis], B[:, axis]
-        record[r.A1 : r.A1 + 3], record[r.A2 : r.A2 + 3] = A[:, 0], A[:, 1]
+        record[r.A1 : r.A1 + 3], record[r.A2 : r.A2 + 3] = first[:, 0], first[:, 1]
         _set_matrix(record, r.RELATIVE, A @ B.T)
 
     # -- output ------------------------------------------------------------------------------------------------------

@@ -100,8 +100,10 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
             else:
                 gap, rate_gap = _largest_of(gap, distance), _largest_of(rate_gap, speed)
                 if joint_type in (REVOLUTE, ROTOR):
-                    a1, a2 = mul(a + R, load_quad(b, A1)), mul(a + R, load_quad(b, A2))
-                    axis = mul(b + R, load_quad(b, AXIS_B))
+                    first, axis = a, mul(b + R, load_quad(b, AXIS_B))
+                    if t.law_sign[i] < 0.0:
+                        first, axis = b, mul(a + R, load_quad(b, AXIS_A))
+                    a1, a2 = mul(first + R, load_quad(b, A1)), mul(first + R, load_quad(b, A2))
                     gap = max(gap, max(abs(dot(a1, axis)), abs(dot(a2, axis))))
                     rate_gap = max(rate_gap, max(abs(dot(relative, a1)), abs(dot(relative, a2))))
                 elif joint_type == FIXED:

@@ -36,7 +36,7 @@ X1, Y1, A11, A12, A21, A22, U1, U2, V1, V2, EPS, NU, C1, C2 = (
 MASS, TAU, D0, F, G, ROW, Q, AN, PIVOT, DELTA, DTAU, Q_TAU = 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235
 #: Derivative of the joint force by the parent's variation, applied force, LU factors of free and spherical joints.
 Q_EPS, WEIGHT, LU = 236, 240, 244
-#: Inverse of the inertia tensor, first two axes of the joint on the parent.
+#: Inverse of the inertia tensor, first two axes of the joint on its first body.
 J_INV, A1, A2 = 280, 292, 296
 #: Armature of the joint and half the step size times its momentum.
 ARMATURE, ARMATURE_MOMENTUM = 300, 301
