@@ -350,9 +350,6 @@ def test_choice_of_the_tier_is_explained():
     assert info.tier == "fused" and "1 element that connects bodies across the tree" in info.tier_reason
     info = mb.simulate(t_end=0.01, h=0.005, tier="tree").info
     assert info.tier == "tree" and "12 joint coordinates" in info.tier_reason and "3 multipliers" in info.tier_reason
-    mb.pid(mb.revolute("hinge", mb.ground, mb.box("door", at=[5, 0, 0], size=[1, 1, 1], mass=1.0), at=[5, 0, 0]), kp=1.0, ki=1.0)
-    with pytest.raises(lv.InputError, match="not those of bodies"):
-        mb.simulate(t_end=0.01, h=0.005, tier="tree")
 
 
 def test_joint_forces_against_newton_and_euler():

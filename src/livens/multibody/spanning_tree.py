@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,8 @@ class TreeJoint:
     element_index: int = -1
     #: True if the parent is the second body of the joint.
     is_reversed: bool = False
+    #: True for a body with one coordinate, such as the spin of a wheel or the integral of a controller.
+    is_scalar: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,14 @@ class SpanningTree:
         return sum(len(closure.rows) + (3 if closure.rows else 9) for closure in self.closures)
 
 
-DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3)
+DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3, scalar=1)
 
 
 def joint_type_name(joint: TreeJoint) -> str:
-    """Return the type of a tree joint, "free" for a body without joint."""
-    return "free" if joint.joint is None else joint.joint.type_name
+    """Return the type of a tree joint, "free" or "scalar" for a body without joint."""
+    if joint.joint is None:
+        return "scalar" if joint.is_scalar else "free"
+    return joint.joint.type_name
 
 
 def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> SpanningTree:
@@ -125,7 +129,7 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
         raise NotATreeError("the model has no rigid bodies in director coordinates")
     body_of_element: dict[int, int] = {}
     for body, frame in enumerate(system.frames):
-        if frame.dimension != 3 or len(frame.directors) != 3 or frame.rotor:
+        if (frame.dimension, len(frame.directors)) not in ((3, 3), (1, 0)) or frame.rotor:
             raise NotATreeError("it has bodies other than rigid bodies in space")
         body_of_element[id(system.elements[frame.element_index])] = body
     if system.external_force is not None:
@@ -156,7 +160,7 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
             others.append(index)
     rows_removed = set(removed_constraints)
     redundant = {index for index, rows in enumerate(system.element_constraints) if rows_removed & {*range(rows.start, rows.stop)}}
-    tree = _traverse(len(system.frames), joints, redundant)
+    tree = _traverse([frame.dimension == 1 for frame in system.frames], joints, redundant)
     in_tree = {joint.element_index for joint in tree}
     laws, forces, armatures, closures = list[JointLaw](), list[BodyForce](), list[Armature](), list[Closure]()
     for index in sorted([*others, *(index for index, *_ in joints if index not in in_tree)]):
@@ -229,7 +233,8 @@ def _body_force(system: System, index: int) -> BodyForce | None:
     dofs = set(system.element_dofs[index])
     if system.element_types[index].m:
         return None
-    return next((BodyForce(index, i) for i, frame in enumerate(system.frames) if dofs <= set(frame.coordinates)), None)
+    bodies = ((i, frame) for i, frame in enumerate(system.frames) if frame.dimension == 3)
+    return next((BodyForce(index, i) for i, frame in bodies if dofs <= set(frame.coordinates)), None)
 
 
 def _is_weight(element: Element) -> bool:
@@ -245,7 +250,7 @@ def _contributes(model: ElementType) -> bool:
 
 
 def _traverse(
-    n_bodies: int, joints: list[tuple[int, Joint, int, int]], redundant: Collection[int]
+    is_scalar: Sequence[bool], joints: list[tuple[int, Joint, int, int]], redundant: Collection[int]
 ) -> list[TreeJoint]:
     """Return the tree joints, breadth first from the ground, then from one free body of each component.
 
@@ -258,11 +263,11 @@ def _traverse(
     seconds = {second for _, _, _, second in joints}
     reached, tree = set[int](), list[TreeJoint]()
     # roots of floating components: bodies that are not the second body of a joint first
-    for root in [-1, *sorted(range(n_bodies), key=lambda body: body in seconds)]:
+    for root in [-1, *sorted(range(len(is_scalar)), key=lambda body: body in seconds)]:
         if root in reached:
             continue
         if root >= 0:
-            tree.append(TreeJoint(root))
+            tree.append(TreeJoint(root, is_scalar=is_scalar[root]))
         queue: list[tuple[tuple[bool, bool, int], TreeJoint]] = []
         body, n_queued, wrong = root, 0, None
         while True:

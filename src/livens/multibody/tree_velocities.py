@@ -27,7 +27,7 @@ def tree_of(system: System) -> SpanningTree | None:
         tree = spanning_tree(system)
     except NotATreeError:
         return None
-    return None if tree.n_multipliers else tree
+    return None if tree.n_multipliers or any(joint.is_scalar for joint in tree.joints) else tree
 
 
 def tree_velocity(

@@ -34,7 +34,7 @@ _CARRIAGES: dict[str, tuple[tuple[int, int], ...]] = {
 }
 _JOINT_TYPES = dict(
     free=r.FREE, revolute=r.REVOLUTE, prismatic=r.PRISMATIC, spherical=r.SPHERICAL, fixed=r.FIXED,
-    cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE,
+    scalar=r.PRISMATIC, cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE,
 )  # fmt: skip
 
 
@@ -74,6 +74,7 @@ class TreeModel:
         for i in reversed(range(n)):
             last = i if self._nodes[i].model_body >= 0 else last
             tails.append(last)
+        spin_starts = np.cumsum([0, *(frame.n_rot for frame in system.frames)])[:-1].tolist()
         self.arrays = r.TreeArrays(
             n_bodies=n,
             n_driven=n - len(tree.armatures),
@@ -84,6 +85,9 @@ class TreeModel:
             model_body=np.array([*(node.model_body for node in self._nodes), r.GROUND], dtype=np.int64),
             tail=np.array(tails[::-1], dtype=np.int64),
             unknown_ptr=np.cumsum([0, *sizes], dtype=np.int64),
+            spin_ptr=np.array(
+                [start if frame.n_rot else -1 for frame, start in zip(system.frames, spin_starts, strict=True)], dtype=np.int64
+            ),
             driver=np.array(
                 [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
             ),
@@ -128,7 +132,8 @@ class TreeModel:
         unknown = n_joint_unknowns
         for row, closure in zip(ints, closures, strict=True):
             dofs = {dof: i for i, dof in enumerate(system.element_dofs[closure.element_index])}
-            places = tuple(tuple(dofs.get(i, -1) for i in system.frames[body].coordinates) for body in closure.bodies)
+            coordinates = ([*system.frames[body].coordinates, *[-1] * 11][:12] for body in closure.bodies)
+            places = tuple(tuple(dofs.get(i, -1) for i in of_body) for of_body in coordinates)
             code = closure_kernels(scheme, system.element_types[closure.element_index], places, closure.rows)
             self._closure_codes.append(code)
             n, m, n_coupled = len(closure.bodies), len(closure.rows), len(code.coupled)
@@ -228,9 +233,13 @@ class TreeModel:
             if node.model_body >= 0:
                 frame = system.frames[node.model_body]
                 mass, euler = inertia_function(system, frame)(k[list(system.element_parameters[frame.element_index])])
+                record[r.MASS] = float(mass)
+                if frame.dimension == 1:  # a body without inertia that slides along the first axis
+                    record[r.AXIS_A] = record[r.AXIS_B] = record[r.A1 + 1] = record[r.A2 + 2] = 1.0
+                    _set_matrix(record, r.RELATIVE, np.eye(3))
+                    continue
                 E = np.array(euler, dtype=float)
                 J = np.trace(E) * np.eye(3) - E
-                record[r.MASS] = float(mass)
                 _set_matrix(record, r.J, J)
                 _set_matrix(record, r.J_INV, np.linalg.inv(J))
                 weight = self.tree.weights.get(node.model_body)
@@ -334,7 +343,7 @@ class TreeModel:
             multipliers=layout["multipliers"].start,
             n_multipliers=system.m,
             spins=layout[BODY_ANGULAR_MOMENTA].start,
-            dofs=np.array([frame.coordinates for frame in system.frames], dtype=np.int64).ravel(),
+            dofs=np.array([[*frame.coordinates, *[-1] * 11][:12] for frame in system.frames], dtype=np.int64).ravel(),
             n_joints=len(jointed),
             joint_ints=ints.ravel(),
             joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
@@ -352,20 +361,27 @@ class TreeModel:
     # -- states ------------------------------------------------------------------------------------------------------
     def compact_state(self, z: np.ndarray) -> np.ndarray:
         """Return the compact state of a full state: centre, rotation matrix and momenta of each body."""
-        o, n = self.output, self.arrays.n_real
-        dofs = o.dofs.reshape(n, 12)
-        state = np.empty((n, r.COMPACT))
-        state[:, :12], state[:, 12:15] = z[o.q + dofs], z[o.p + dofs[:, :3]]
-        state[:, 15:] = z[o.spins : o.spins + 3 * n].reshape(n, 3)
+        o, spin_ptr = self.output, self.arrays.spin_ptr
+        state = np.empty((self.arrays.n_real, r.COMPACT))
+        state[:, :12], state[:, 12:15] = self._poses(z, o.q), self._poses(z, o.p, 0.0)[:, :3]
+        state[:, 15:] = np.where(spin_ptr[:, None] >= 0, z[o.spins + spin_ptr[:, None] + np.arange(3)], 0.0)
         return state.ravel()
+
+    def _poses(self, z: np.ndarray, start: int, diagonal: float = 1.0) -> np.ndarray:
+        """Return a block of a full state by body: centre and directors; those of bodies with one coordinate are fixed."""
+        dofs = self.output.dofs.reshape(-1, 12)
+        values = z[start + np.maximum(dofs, 0)]
+        values[dofs < 0] = 0.0
+        scalar = np.flatnonzero(self.arrays.spin_ptr < 0)
+        values[scalar[:, None], [3, 7, 11]] = diagonal
+        return np.asarray(values)
 
     def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
         """Return the rates of all joints for the velocities of a full state."""
         t, o, records = self.arrays, self.output, self._records
         n = t.n_bodies
-        dofs = o.dofs.reshape(t.n_real, 12)
-        phi, D, v, V = (z[start + dofs] for start in (o.q, o.q, o.v, o.v))
-        phi, D, v, V = phi[:, :3], D[:, 3:].reshape(-1, 3, 3), v[:, :3], V[:, 3:].reshape(-1, 3, 3)
+        q, rates = self._poses(z, o.q), self._poses(z, o.v, 0.0)
+        phi, D, v, V = q[:, :3], q[:, 3:].reshape(-1, 3, 3), rates[:, :3], rates[:, 3:].reshape(-1, 3, 3)
         omega = np.cross(D, V).sum(axis=1) / 2
         x = np.zeros(t.n_unknowns)
         x[t.n_joint_unknowns :] = z[o.multipliers + o.closure_constraints]

@@ -64,6 +64,8 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
         store_quad(b, NU, v)
         kinetic += 0.5 * (dot(p, v) + dot(spin, rate))
         potential -= dot(load_quad(b, WEIGHT), phi)
+        if t.spin_ptr[t.model_body[i]] < 0:  # a body with one coordinate has neither pose nor momentum in space
+            continue
         linear = linear + p
         angular = angular + cross(phi, p) + mul(b + R, spin)
         d0, d1, d2 = load_quad(b, R), load_quad(b, R + 4), load_quad(b, R + 8)
@@ -100,10 +102,10 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
             else:
                 gap, rate_gap = _largest_of(gap, distance), _largest_of(rate_gap, speed)
                 if joint_type in (REVOLUTE, ROTOR):
-                    first, axis = a, mul(b + R, load_quad(b, AXIS_B))
+                    owner, axis = a, mul(b + R, load_quad(b, AXIS_B))
                     if t.law_sign[i] < 0.0:
-                        first, axis = b, mul(a + R, load_quad(b, AXIS_A))
-                    a1, a2 = mul(first + R, load_quad(b, A1)), mul(first + R, load_quad(b, A2))
+                        owner, axis = b, mul(a + R, load_quad(b, AXIS_A))
+                    a1, a2 = mul(owner + R, load_quad(b, A1)), mul(owner + R, load_quad(b, A2))
                     gap = max(gap, max(abs(dot(a1, axis)), abs(dot(a2, axis))))
                     rate_gap = max(rate_gap, max(abs(dot(relative, a1)), abs(dot(relative, a2))))
                 elif joint_type == FIXED:

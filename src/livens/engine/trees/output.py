@@ -160,7 +160,10 @@ def _expand_bodies(t: TreeArrays, o: OutputArrays, z: F64Array) -> None:
         if t.model_body[i] >= 0:
             b, dofs = t.records + i * STRIDE, o.dofs + 12 * t.model_body[i]
             omega, mass = mul(b + R, mul(b + J_INV, load_quad(b, PI))), b[MASS]
-            spins, trace = z + (o.spins + 3 * t.model_body[i]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
+            if t.spin_ptr[t.model_body[i]] < 0:  # a body with one coordinate
+                z[o.q + dofs[0]], z[o.p + dofs[0]], z[o.v + dofs[0]] = b[PHI], b[P], b[P] / mass
+                continue
+            spins, trace = z + (o.spins + t.spin_ptr[t.model_body[i]]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
             for j in range(3):
                 z[o.q + dofs[j]], z[o.p + dofs[j]], z[o.v + dofs[j]] = b[PHI + j], b[P + j], b[P + j] / mass
                 spins[j] = b[PI + j]
@@ -249,10 +252,15 @@ def advance_to_end(
     z = w.z_first
     for i in range(t.n_real):
         state, dofs = w.states + i * COMPACT, o.dofs + 12 * i
-        for j in range(12):
-            state[j] = z[o.q + dofs[j]]
-        for j in range(3):
-            state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + 3 * i + j]
+        if t.spin_ptr[i] < 0:  # a body with one coordinate
+            for j in range(COMPACT):
+                state[j] = 0.0
+            state[0], state[3], state[7], state[11], state[12] = z[o.q + dofs[0]], 1.0, 1.0, 1.0, z[o.p + dofs[0]]
+        else:
+            for j in range(12):
+                state[j] = z[o.q + dofs[j]]
+            for j in range(3):
+                state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + t.spin_ptr[i] + j]
     w.work[0], w.work[1] = z[o.supplied], z[o.supplied + 1]
     n_done = advance_tree(
         t, w.states, w.X, w.work, w.monitor, w.newton_iterations, h, t_origin, step0, 0, n_steps, n_history

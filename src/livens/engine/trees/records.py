@@ -86,6 +86,8 @@ class TreeArrays(Struct):
     #: Body at the end of the chain of massless bodies.
     tail: I64Array
     unknown_ptr: I64Array
+    #: First body angular momentum of each body of the model, or -1 for a body with one coordinate.
+    spin_ptr: I64Array
     driver: I64Array  # body whose joint drives a rotor, or -1
     records: F64Array
     # force laws by joint
