@@ -303,6 +303,21 @@ def test_inputs_between_single_steps():
     assert np.abs(ends[0] - ends[1]).max() < 1e-11
 
 
+def test_motions_with_inputs_in_place():
+    """A drive of the tree tier takes the same steps as single steps with inputs, and can be reset."""
+    mb = tree(("revolute", "revolute", "prismatic"), (-1, 0, 1), 2, laws=True)
+    q, v = mb.initial_state
+    step = lv.prepare(mb.system, "lie-em", h=0.005, tier="tree")
+    drive, state = step.drive(["spring0.stiffness"], ["joint0.angle"], q0=q, v0=v), step.start(q, v)
+    for i in range(10):
+        drive.inputs[:] = 30.0 + 20.0 * (i % 3)
+        drive.advance()
+        state = step.step(state, inputs={"spring0.stiffness": 30.0 + 20.0 * (i % 3)})
+    assert np.array_equal(drive.state().z, state._state.z) and drive.t == pytest.approx(0.05)
+    angle = drive.outputs.copy()
+    assert drive.reset() != angle and drive.t == 0.0
+
+
 @pytest.mark.parametrize("armature", [False, True])
 def test_single_steps_are_those_of_a_chunk(armature):
     """Steps one by one are bit-equal to steps of one call: states, multipliers, predictor and energies."""

@@ -107,7 +107,9 @@ class SpanningTree:
         return sum(len(closure.rows) + (3 if closure.rows else 9) for closure in self.closures)
 
 
-DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3, scalar=1)
+DEGREES_OF_FREEDOM = dict(
+    free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3, scalar=1
+)
 
 
 def joint_type_name(joint: TreeJoint) -> str:
@@ -159,7 +161,9 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
         elif _contributes(system.element_types[index]):
             others.append(index)
     rows_removed = set(removed_constraints)
-    redundant = {index for index, rows in enumerate(system.element_constraints) if rows_removed & {*range(rows.start, rows.stop)}}
+    redundant = {
+        index for index, rows in enumerate(system.element_constraints) if rows_removed & {*range(rows.start, rows.stop)}
+    }
     tree = _traverse([frame.dimension == 1 for frame in system.frames], joints, redundant)
     in_tree = {joint.element_index for joint in tree}
     laws, forces, armatures, closures = list[JointLaw](), list[BodyForce](), list[Armature](), list[Closure]()
@@ -199,7 +203,7 @@ def tree_constraints(system: System) -> tuple[int, ...]:
 
 
 def _armature(index: int, coupling: object, tree: list[TreeJoint]) -> Armature | None:
-    """Return the armature of a coupling between a revolute tree joint and a rotor in a bearing on the ground, or None."""
+    """Return the armature of a coupling of a revolute tree joint with a rotor in a bearing on the ground, or None."""
     if not isinstance(coupling, Coupling) or coupling.coupling_type != "armature":
         return None
     owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
@@ -223,7 +227,9 @@ def _closure(system: System, index: int, removed_constraints: Collection[int]) -
     if dofs - {dof for i in bodies for dof in system.frames[i].coordinates}:
         raise NotATreeError(f"the element '{element.name or index}' has coordinates that are not those of bodies")
     if not model.T.is_zero() or model.has_constraint_friction:
-        raise NotATreeError(f"the element '{element.name or index}' has a kinetic energy or friction of its constraints")
+        raise NotATreeError(
+            f"the element '{element.name or index}' has a kinetic energy or friction of its constraints"
+        )
     start = system.element_constraints[index].start
     return Closure(index, bodies, tuple(i for i in range(model.m) if start + i not in removed_constraints))
 

@@ -86,7 +86,8 @@ class TreeModel:
             tail=np.array(tails[::-1], dtype=np.int64),
             unknown_ptr=np.cumsum([0, *sizes], dtype=np.int64),
             spin_ptr=np.array(
-                [start if frame.n_rot else -1 for frame, start in zip(system.frames, spin_starts, strict=True)], dtype=np.int64
+                [start if frame.n_rot else -1 for frame, start in zip(system.frames, spin_starts, strict=True)],
+                dtype=np.int64,
             ),
             driver=np.array(
                 [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
@@ -123,7 +124,9 @@ class TreeModel:
             for armature in tree.armatures
         ]
 
-    def _closure_arrays(self, scheme: RigidBodyScheme, node_of_body: dict[int, int], n_joint_unknowns: int) -> dict[str, Any]:
+    def _closure_arrays(
+        self, scheme: RigidBodyScheme, node_of_body: dict[int, int], n_joint_unknowns: int
+    ) -> dict[str, Any]:
         """Compile the kernels of all closures, and return the arrays of closures."""
         system, closures = self.system, self.tree.closures
         ints = np.zeros((len(closures), r.CLOSURE_INTS), dtype=np.int64)
@@ -143,7 +146,12 @@ class TreeModel:
             row[r.C_INPUTS : r.C_OUTPUTS + 1] = n_inputs, n_data, pose, pose + 16 * n
             row[r.C_CONSTRAINTS : r.C_ROWS + 1] = n * r.WRENCH_AND_BLOCKS, columns, columns + 8 * n * m
             path = self._path_to_roots([node_of_body[body] for body in closure.bodies])
-            row[r.C_STEP : r.C_PATH] = code.step.address, code.work.address, code.residuals.address, code.n_position_rows
+            row[r.C_STEP : r.C_PATH] = (
+                code.step.address,
+                code.work.address,
+                code.residuals.address,
+                code.n_position_rows,
+            )
             row[r.C_PATH :] = len(paths), len(path)
             paths += path
             bodies += [node_of_body[body] for body in closure.bodies]
@@ -368,7 +376,7 @@ class TreeModel:
         return state.ravel()
 
     def _poses(self, z: np.ndarray, start: int, diagonal: float = 1.0) -> np.ndarray:
-        """Return a block of a full state by body: centre and directors; those of bodies with one coordinate are fixed."""
+        """Return a block of a full state by body: centre and directors, fixed for bodies with one coordinate."""
         dofs = self.output.dofs.reshape(-1, 12)
         values = z[start + np.maximum(dofs, 0)]
         values[dofs < 0] = 0.0

@@ -1,8 +1,9 @@
-"""Kernels of closures: wrenches on several bodies, constraints, and their derivatives by the variations of the bodies."""
+"""Kernels of closures: wrenches on several bodies, constraints, and their derivatives by the variations of bodies."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -58,7 +59,7 @@ def closure_kernels(
         all_lam[row] = lam[i]
     q, rates = collected([body.q for body in bodies]), collected([body.rates for body in bodies])
     residual, constraints, work = RigidBodyElementKernel(scheme, model, False).contribution(rates, all_lam, q, h, t, k)
-    constraints = constraints[list(rows)]
+    constraints = _select(constraints, rows)
     wrenches = []
     for places, body in zip(local_dofs, bodies, strict=True):
         on_body = ca.vertcat(*(residual[place] if place >= 0 else ca.SX(0) for place in places))
@@ -74,7 +75,10 @@ def closure_kernels(
     pairs = [(i, i + 6) for i in range(6) if n_bodies == 2 and opposite[i] and is_coupled[[i, i + 6]].any()]
     in_pairs = {i for pair in pairs for i in pair}
     coupled = pairs + [(int(i), -1) for i in np.flatnonzero(is_coupled) if i not in in_pairs]
-    own_blocks, couplings = ca.SX(by_motion), ca.SX(by_motion[[i for i, _ in coupled], :])
+    own_blocks, couplings = (
+        ca.SX(by_motion),
+        ca.SX(by_motion[[i for i, _ in coupled], :]) if coupled else ca.SX(0, 6 * n_bodies),
+    )
     for i in in_pairs:  # the whole derivative belongs to the row
         own_blocks[i, :] = 0
     for j, (i, partner) in enumerate(coupled):  # the own block belongs to the tree
@@ -105,15 +109,22 @@ def closure_kernels(
     if model.velocity_constraints is not None:
         at_velocity = ca.vertcat(at_velocity, model.velocity_constraints.a)
     position_rows = [row for row in rows if row < n_position]
-    residuals = ca.substitute(ca.vertcat(g[position_rows], at_velocity[list(rows)]), symbols, values)
+    residuals = ca.substitute(ca.vertcat(_select(g, position_rows), _select(at_velocity, rows)), symbols, values)
     return ClosureKernels(
         compile_function_kernel(ca.Function("closure", [x, z, c], [outputs]), "closure"),
         compile_function_kernel(ca.Function("work", [x, z, c], [works]), "work"),
-        compile_function_kernel(ca.Function("residuals", [x, z, c], [ca.densify(ca.vertcat(residuals, 0))]), "residuals"),
+        compile_function_kernel(
+            ca.Function("residuals", [x, z, c], [ca.densify(ca.vertcat(residuals, 0))]), "residuals"
+        ),
         tuple((_padded_entry(i), _padded_entry(partner)) for i, partner in coupled),
         int(outputs.numel()),
         len(position_rows),
     )
+
+
+def _select(column: ca.SX, rows: Sequence[int]) -> ca.SX:
+    """Return some rows of a column; an empty list of indices would select a zero."""
+    return ca.vertcat(*(column[row] for row in rows)) if rows else ca.SX(0, 1)
 
 
 def _whole_quads(n: int) -> int:
@@ -133,5 +144,5 @@ def _opposite_entries(wrench: ca.SX, x: ca.SX, z: ca.SX, c: ca.SX) -> np.ndarray
     is_opposite = np.ones(6, dtype=bool)
     for _ in range(3):
         total, size = (np.array(y).ravel() for y in function(*(rng.uniform(0.2, 1.0, y.numel()) for y in (x, z, c))))
-        is_opposite &= np.abs(total) <= 1e-12 * (1.0 + size)  # False for NaN
+        is_opposite &= (np.abs(total) <= 1e-12 * size) & (size > 0)  # False for NaN, and for bodies without contact
     return is_opposite

@@ -143,9 +143,8 @@ def _add_column(t: TreeArrays, closure: I64Array, column: int, factor: float) ->
         if column < n_coupled:
             for side in range(2):
                 entry = t.closure_entries[closure[C_ENTRY] + 2 * column + side] - 8 * i
-                if entry >= 0:
-                    if entry < 8:
-                        b[C1 + entry] += factor * (1.0 - 2.0 * side)
+                if entry >= 0 and entry < 8:
+                    b[C1 + entry] += factor * (1.0 - 2.0 * side)
         else:
             start = closure[C_OUTPUTS] + closure[C_COLUMNS] + 8 * ((column - n_coupled) * n_bodies + i)
             add_to(b, C1, load_quad(t.closure_data, start) * factor)

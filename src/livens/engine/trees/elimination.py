@@ -204,7 +204,7 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
 
 @lowered
 def load_body(t: TreeArrays, i: int, part: float) -> None:
-    """Add the reduced loads C1 and C2 of one body, and a fraction of its residuals, to the parent: blocks are factored."""
+    """Add the reduced loads C1 and C2 of one body, and a fraction of its residuals, to the parent."""
     b, joint_type = t.records + i * STRIDE, t.joint_type[i]
     if joint_type == FREE:
         return

@@ -14,7 +14,7 @@ from livens.schemes.discretization.rigid_body_step import cross, skew
 
 
 class BodyMotion:
-    """Symbolic motion of one body in a step: x are ``ups`` and ``alpha``, z centre and rotation, padded to four each."""
+    """Symbolic motion of one body in a step: x has ``ups`` and ``alpha``, z centre and rotation, padded to four."""
 
     def __init__(self, x: ca.SX, z: ca.SX, h: ca.SX) -> None:
         self.ups, self.alpha, self.h = x[:3], x[4:7], h
@@ -30,9 +30,7 @@ class BodyMotion:
     def wrench(self, residual: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Return h/4 times force and torque of a residual on centre and directors."""
         h = self.h
-        torque = sum(
-            (cross(d, residual[3 * i : 3 * i + 3]) for i, d in enumerate(self.middle, 1)), ca.SX.zeros(3)
-        )
+        torque = sum((cross(d, residual[3 * i : 3 * i + 3]) for i, d in enumerate(self.middle, 1)), ca.SX.zeros(3))
         return h / 4 * residual[:3], h / 4 * torque
 
     def by_variation(self, expression: ca.SX) -> ca.SX:

@@ -719,8 +719,8 @@ class ForceMethods(ModelBase):
         """Add a wheel to a body: a flywheel, reaction wheel or gyroscope, as a gyrostat.
 
         The wheel has one coordinate, its spin, and no pose: at any rate the step size is that of the body alone.
-        Energy and the angular momentum of body and wheel are conserved exactly. Results: ``name.rate`` (rad/s), relative
-        to the body, and ``name.momentum`` (N m s) about the axis.
+        Energy and the angular momentum of body and wheel are conserved exactly. Results: ``name.rate`` (rad/s),
+        relative to the body, and ``name.momentum`` (N m s) about the axis.
 
         Parameters
         ----------
@@ -736,8 +736,8 @@ class ForceMethods(ModelBase):
         rate : float, default 0
             Initial angular rate relative to the body in rad/s.
         torque : float, callable or Input, default 0
-            Torque of the motor on the wheel in N m: a constant, a function of time or an input. The opposite torque acts
-            on the body.
+            Torque of the motor on the wheel in N m: a constant, a function of time or an input. The opposite torque
+            acts on the body.
 
         Returns
         -------
