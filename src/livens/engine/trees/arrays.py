@@ -136,8 +136,8 @@ class TreeModel:
         for row, closure in zip(ints, closures, strict=True):
             dofs = {dof: i for i, dof in enumerate(system.element_dofs[closure.element_index])}
             coordinates = ([*system.frames[body].coordinates, *[-1] * 11][:12] for body in closure.bodies)
-            places = tuple(tuple(dofs.get(i, -1) for i in of_body) for of_body in coordinates)
-            code = closure_kernels(scheme, system.element_types[closure.element_index], places, closure.rows)
+            local_dofs = tuple(tuple(dofs.get(i, -1) for i in of_body) for of_body in coordinates)
+            code = closure_kernels(scheme, system.element_types[closure.element_index], local_dofs, closure.rows)
             self._closure_codes.append(code)
             n, m, n_coupled = len(closure.bodies), len(closure.rows), len(code.coupled)
             pose = n_data + 8 * n + -(-m // 4) * 4

@@ -34,7 +34,7 @@ class ClosureKernels:
 def closure_kernels(
     scheme: RigidBodyScheme, model: ElementType, local_dofs: tuple[tuple[int, ...], ...], rows: tuple[int, ...]
 ) -> ClosureKernels:
-    """Return the kernels of an element type; `local_dofs` are the places of each body's coordinates, -1 if unused.
+    """Return the kernels of an element type; `local_dofs` are the indices of each body's coordinates, -1 if unused.
 
     Arguments of the step are ``ups`` and ``alpha`` of each body and the multipliers, then centres and rotation
     matrices. Outputs are, of each body, the wrench and its own 6x6 block, then the constraints `rows`, the derivatives
@@ -48,10 +48,10 @@ def closure_kernels(
     def collected(vectors: list[ca.SX]) -> ca.SX:
         """Return the element's vector of coordinates from those of its bodies."""
         entries: list[ca.SX] = [ca.SX(0)] * model.n
-        for places, vector in zip(local_dofs, vectors, strict=True):
-            for i, place in enumerate(places):
-                if place >= 0:
-                    entries[place] = vector[i]
+        for local_indices, vector in zip(local_dofs, vectors, strict=True):
+            for i, local_index in enumerate(local_indices):
+                if local_index >= 0:
+                    entries[local_index] = vector[i]
         return ca.vertcat(*entries)
 
     all_lam = ca.SX.zeros(model.m)
@@ -61,8 +61,8 @@ def closure_kernels(
     residual, constraints, work = RigidBodyElementKernel(scheme, model, False).contribution(rates, all_lam, q, h, t, k)
     constraints = _select(constraints, rows)
     wrenches = []
-    for places, body in zip(local_dofs, bodies, strict=True):
-        on_body = ca.vertcat(*(residual[place] if place >= 0 else ca.SX(0) for place in places))
+    for local_indices, body in zip(local_dofs, bodies, strict=True):
+        on_body = ca.vertcat(*(residual[local_index] if local_index >= 0 else ca.SX(0) for local_index in local_indices))
         wrenches.append(ca.vertcat(*body.wrench(on_body)))
     wrench = ca.vertcat(*wrenches)
     by_motion = ca.horzcat(*(body.by_variation(ca.vertcat(wrench, constraints)) for body in bodies))
@@ -86,8 +86,8 @@ def closure_kernels(
             couplings[j, 6 * (i // 6) : 6 * (i // 6) + 6] = 0
     for i in range(n_bodies):
         force, torque = wrench[6 * i : 6 * i + 3], wrench[6 * i + 3 : 6 * i + 6]
-        own = own_blocks[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
-        blocks = [padded(own[a : a + 3, b : b + 3]) for a in (0, 3) for b in (0, 3)]
+        block_6x6 = own_blocks[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
+        blocks = [padded(block_6x6[a : a + 3, b : b + 3]) for a in (0, 3) for b in (0, 3)]
         out += [padded(force), padded(torque), *blocks]
     by_lam = ca.jacobian(wrench, lam) * (4 / h**2)
     rows_of_bodies = ca.vertcat(couplings, by_motion[6 * n_bodies :, :]).T
