@@ -62,7 +62,9 @@ def closure_kernels(
     constraints = _select(constraints, rows)
     wrenches = []
     for local_indices, body in zip(local_dofs, bodies, strict=True):
-        on_body = ca.vertcat(*(residual[local_index] if local_index >= 0 else ca.SX(0) for local_index in local_indices))
+        on_body = ca.vertcat(
+            *(residual[local_index] if local_index >= 0 else ca.SX(0) for local_index in local_indices)
+        )
         wrenches.append(ca.vertcat(*body.wrench(on_body)))
     wrench = ca.vertcat(*wrenches)
     by_motion = ca.horzcat(*(body.by_variation(ca.vertcat(wrench, constraints)) for body in bodies))
