@@ -34,6 +34,7 @@ from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
 from livens.multibody.sampled_controller import register_controllers
+from livens.multibody.spanning_tree import tree_constraints
 from livens.validation import (
     check_array,
     check_bool,
@@ -330,6 +331,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             raise InputError("a mechanism needs at least one body")
         body_elements = [rigid_body.element for rigid_body in bodies if rigid_body.element is not None]
         extra_bodies = [body for body, _ in self._integrator_states.values()]
+        extra_bodies += [wheel.spin for wheel in self._wheels.values()]
         extra_bodies += [body for rigid_contact in self._rigid_contacts.values() for body in rigid_contact.slack_states]
         elements: list[Element] = [
             *body_elements,
@@ -356,6 +358,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
             system.external_force = build_detected_contacts(system, self)
         system.redundancy_policy = self.redundant
+        system.tree_constraints = functools.partial(tree_constraints, system)
         register_inputs(system, self._inputs)
         register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)
@@ -416,6 +419,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             If the constraints and required initial values cannot be met, or if bodies penetrate too deeply.
         """
         q, v = self.assembly.state
+        if self._wheels:
+            index, v = {name: i for i, name in enumerate(self.system.coordinates)}, v.copy()
+            for wheel in self._wheels.values():
+                dofs = [index[str(c)] for c in wheel.body.coordinates]
+                v[index[str(wheel.spin.coordinates[0])]] = wheel.initial_spin(q[dofs], v[dofs])
         if self._pair_contacts or self._contact_groups:
             from livens.multibody.contacts.checks import check_initial_penetration
             from livens.multibody.contacts.contact_group import check_group_penetration

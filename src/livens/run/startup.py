@@ -41,6 +41,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     if initial.removed_constraints:
         compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
+        plan.settle_tier(compiled)
     return compiled, initial
 
 

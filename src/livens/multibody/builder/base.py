@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # contact modules are imported on demand
     from livens.multibody.contacts.contact_group import ContactGroup
     from livens.multibody.contacts.pair_contact import PairContact
     from livens.multibody.contacts.rigid_contact import RigidContact
+    from livens.multibody.wheel import Wheel
 
 
 class ModelBase:
@@ -76,6 +77,7 @@ class ModelBase:
         self._sampled_controllers: dict[str, SampledController] = {}
         self._joint_stops: list[JointStop] = []
         self._integrator_states: dict[str, tuple[BodyElement, str]] = {}  # by controller name, with the unit
+        self._wheels: dict[str, Wheel] = {}
         self._point_sensors: dict[str, tuple[Marker, Marker | None]] = {}
         self._resolved_outputs: dict[str, tuple[str, Marker | None]] = {}  # vectors resolved in the axes of a frame
         self._pair_contacts: dict[str, PairContact] = {}
