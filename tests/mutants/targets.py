@@ -330,7 +330,7 @@ TARGETS = (
         ("unit/multibody/test_contact_laws.py", "unit/multibody/test_contact_geometry.py"),
     ),
     Target(
-        ("engine/steppers/neighbour_list.py", "multibody/contacts/contact_group.py", "engine/steppers/dem.py"),
+        ("engine/collision.py", "multibody/contacts/contact_group.py", "engine/steppers/dem.py"),
         2,
         ("unit/multibody/test_balls.py", "claims/test_crowds.py", "claims/test_drawn_crowds.py"),
     ),
@@ -474,7 +474,7 @@ BY_HAND = (
         "friction_coeff = t.contact_law[3] * f_normal /",
     ),
     (
-        "engine/steppers/neighbour_list.py",
+        "engine/collision.py",
         "if largest == largest and not displacement2 <= largest:",
         "if not displacement2 <= largest:",
     ),

@@ -28,7 +28,7 @@ from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
 from livens.engine.stepper import Stepper, StepperOptions
 from livens.engine.stepper_registry import fused_stepper_type
-from livens.engine.steppers.neighbour_list import NeighbourList
+from livens.engine.collision import NeighbourList
 from livens.engine.steppers.reference import ReferenceSolver, ReferenceStepper
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES

@@ -22,8 +22,8 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.neighbour_list import NeighbourList, contact_forces
-from livens.engine.steppers.neighbour_list import NeighbourListArrays as ContactNumbers
+from livens.engine.collision import NeighbourList, contact_forces
+from livens.engine.collision import NeighbourListArrays as ContactNumbers
 from livens.errors import InputError
 from livens.models.contact_detection import DetectedContacts
 from livens.schemes.discretization.independent_bodies import (
@@ -32,6 +32,7 @@ from livens.schemes.discretization.independent_bodies import (
     POTENTIAL_POWER_SLOT,
     SUPPLIED_SLOT,
     IndependentBodyEquations,
+    isotropic_coordinates,
 )
 
 if TYPE_CHECKING:
@@ -136,6 +137,13 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
             sizes.append(len(row))
             state_indices.append(row)
             step_inputs.append(np.concatenate([np.zeros(2), k[parameters]]))
+    round_bodies = isotropic_coordinates(system, k)
+    for body_class in equations.body_classes:
+        if body_class.isotropic and not round_bodies.issuperset(body_class.coordinates.ravel().tolist()):
+            raise InputError(
+                "moments of inertia that are equal in the model of a contact group cannot become different in a run: "
+                "build the model with the inertia of the run"
+            )
     max_size = max(sizes)
     arrays = FreeBodyArrays(
         n_bodies=len(functions),

@@ -16,6 +16,7 @@ import numpy as np
 from livens.expressions.state_layout import Layout
 from livens.models.base import sha256_of
 from livens.models.contact_detection import DetectedContacts
+from livens.models.director_bodies import inertia_function
 from livens.models.element import ElementType
 from livens.models.external_force import ExternalForce
 from livens.models.system import System
@@ -49,6 +50,8 @@ class BodyClass:
     system: System
     coordinates: np.ndarray
     elements: np.ndarray
+    #: Whether the moments of inertia of each body are equal, such as those of spheres.
+    isotropic: bool
 
     def parameter_dofs(self, full_system: System) -> np.ndarray:
         """Return the parameter indices of each body."""
@@ -79,6 +82,7 @@ def body_classes(system: System) -> tuple[BodyClass, ...]:
     components = _components(system)
     if len(components) < MIN_BODIES:
         return ()
+    round_bodies = isotropic_coordinates(system, system.parameter_vector())
     components_by_type: dict[Any, list[tuple[list[int], list[int]]]] = {}
     for coordinates, elements in components:
         local_index = {i: j for j, i in enumerate(coordinates)}
@@ -90,19 +94,35 @@ def body_classes(system: System) -> tuple[BodyClass, ...]:
             )
             for e in elements
         ]
-        components_by_type.setdefault(tuple(signature), []).append((coordinates, elements))
+        key = (*signature, set(coordinates) <= round_bodies)
+        components_by_type.setdefault(key, []).append((coordinates, elements))
     classes = []
-    for members in components_by_type.values():
+    for key, members in components_by_type.items():
         coordinates, elements = members[0]
         names, body_elements = [system.coordinates[i] for i in coordinates], [system.elements[e] for e in elements]
         body_system = System(names, elements=body_elements, parameters=system.model_parameters.values, frames=True)
         body_system.external_force = DeferredForce()
         classes.append(
             BodyClass(
-                body_system, np.array([member[0] for member in members]), np.array([member[1] for member in members])
+                body_system,
+                np.array([member[0] for member in members]),
+                np.array([member[1] for member in members]),
+                key[-1],
             )
         )
     return tuple(classes)
+
+
+def isotropic_coordinates(system: System, k: np.ndarray) -> set[int]:
+    """Return the coordinates of all bodies in space whose three moments of inertia are equal."""
+    coordinates = set[int]()
+    for frame in system.frames:
+        if frame.dimension == 3 and len(frame.directors) == 3:
+            parameters = k[list(system.element_parameters[frame.element_index])]
+            euler = np.array(inertia_function(system, frame)(parameters)[1])
+            if np.abs(euler - euler[0, 0] * np.eye(3)).max() <= 1e-15 * euler[0, 0]:
+                coordinates |= set(frame.coordinates)
+    return coordinates
 
 
 def _has_contribution(model: ElementType) -> bool:
@@ -224,7 +244,8 @@ def _quasi_velocity_indices(system: System) -> dict[tuple[tuple[int, ...], int],
 def body_class_steps(system: System, explicit_point: ExplicitPoint, beta: float) -> tuple[StepGraph, ...]:
     """Return the steps of all body classes; () if there are none, or if a step is implicit."""
     steps = tuple(
-        SemiExplicitStep(body_class.system, explicit_point, beta).equations() for body_class in body_classes(system)
+        SemiExplicitStep(body_class.system, explicit_point, beta, isotropic=body_class.isotropic).equations()
+        for body_class in body_classes(system)
     )
     return () if any(step.size for step in steps) else steps
 
