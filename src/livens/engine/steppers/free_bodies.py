@@ -129,21 +129,14 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
     assert (SUPPLIED_SLOT, DISSIPATED_SLOT, POTENTIAL_POWER_SLOT, DISSIPATED_POWER_SLOT) == (-1, -2, -3, -4)
     layout, system, contacts = equations.layout, equations.system, equations.system.external_force
     assert isinstance(contacts, DetectedContacts)
-    codes = [state_update_kernel(step) for step in equations.steps]
+    kernel_of, codes = _step_kernels(equations, k)
     functions, sizes, state_indices, step_inputs = [], [], [], []
-    for body_type, code, index_rows in zip(equations.body_classes, codes, equations.state_dofs, strict=True):
-        for row, parameters in zip(index_rows, body_type.parameter_dofs(system), strict=True):
-            functions.append(code.address)
+    for body_type, kernels, index_rows in zip(equations.body_classes, kernel_of, equations.state_dofs, strict=True):
+        for row, parameters, kernel in zip(index_rows, body_type.parameter_dofs(system), kernels, strict=True):
+            functions.append(kernel)
             sizes.append(len(row))
             state_indices.append(row)
             step_inputs.append(np.concatenate([np.zeros(2), k[parameters]]))
-    round_bodies = isotropic_coordinates(system, k)
-    for body_class in equations.body_classes:
-        if body_class.isotropic and not round_bodies.issuperset(body_class.coordinates.ravel().tolist()):
-            raise InputError(
-                "moments of inertia that are equal in the model of a contact group cannot become different in a run: "
-                "build the model with the inertia of the run"
-            )
     max_size = max(sizes)
     arrays = FreeBodyArrays(
         n_bodies=len(functions),
@@ -167,6 +160,24 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
         n_energy_terms=contacts.n_energy_terms // len(contacts.groups),
     )
     return arrays, codes
+
+
+def _step_kernels(equations: IndependentBodyEquations, k: np.ndarray) -> tuple[list[list[int]], list[NativeCode]]:
+    """Return the address of the step of each body, by body class, and the code of these steps.
+
+    Bodies whose moments of inertia are equal in this run are stepped without iterations.
+    """
+    isotropic_bodies = isotropic_coordinates(equations.system, k)
+    kernels, codes = list[list[int]](), list[NativeCode]()
+    for i, body_class in enumerate(equations.body_classes):
+        is_isotropic = [set(row) <= isotropic_bodies for row in body_class.coordinates.tolist()]
+        code = {
+            flag: state_update_kernel((equations.isotropic_steps() if flag else equations.steps)[i])
+            for flag in sorted(set(is_isotropic))
+        }
+        kernels.append([code[flag].address for flag in is_isotropic])
+        codes += code.values()
+    return kernels, codes
 
 
 class FreeBodiesStepper(Stepper):

@@ -50,8 +50,6 @@ class BodyClass:
     system: System
     coordinates: np.ndarray
     elements: np.ndarray
-    #: Whether the moments of inertia of each body are equal, such as those of spheres.
-    isotropic: bool
 
     def parameter_dofs(self, full_system: System) -> np.ndarray:
         """Return the parameter indices of each body."""
@@ -82,7 +80,6 @@ def body_classes(system: System) -> tuple[BodyClass, ...]:
     components = _components(system)
     if len(components) < MIN_BODIES:
         return ()
-    round_bodies = isotropic_coordinates(system, system.parameter_vector())
     components_by_type: dict[Any, list[tuple[list[int], list[int]]]] = {}
     for coordinates, elements in components:
         local_index = {i: j for j, i in enumerate(coordinates)}
@@ -94,20 +91,16 @@ def body_classes(system: System) -> tuple[BodyClass, ...]:
             )
             for e in elements
         ]
-        key = (*signature, set(coordinates) <= round_bodies)
-        components_by_type.setdefault(key, []).append((coordinates, elements))
+        components_by_type.setdefault(tuple(signature), []).append((coordinates, elements))
     classes = []
-    for key, members in components_by_type.items():
+    for members in components_by_type.values():
         coordinates, elements = members[0]
         names, body_elements = [system.coordinates[i] for i in coordinates], [system.elements[e] for e in elements]
         body_system = System(names, elements=body_elements, parameters=system.model_parameters.values, frames=True)
         body_system.external_force = DeferredForce()
         classes.append(
             BodyClass(
-                body_system,
-                np.array([member[0] for member in members]),
-                np.array([member[1] for member in members]),
-                key[-1],
+                body_system, np.array([member[0] for member in members]), np.array([member[1] for member in members])
             )
         )
     return tuple(classes)
@@ -165,6 +158,8 @@ class IndependentBodyEquations(StepEquations):
     system: System
     body_classes: tuple[BodyClass, ...]
     steps: tuple[StepGraph, ...]
+    #: Steps of bodies with equal moments of inertia, such as spheres; a run uses them if its parameters are such.
+    isotropic_steps: Callable[[], tuple[StepGraph, ...]]
     system_graph: Callable[[], StepGraph]
 
     @functools.cached_property
@@ -241,10 +236,12 @@ def _quasi_velocity_indices(system: System) -> dict[tuple[tuple[int, ...], int],
 
 
 @functools.lru_cache(maxsize=32)
-def body_class_steps(system: System, explicit_point: ExplicitPoint, beta: float) -> tuple[StepGraph, ...]:
+def body_class_steps(
+    system: System, explicit_point: ExplicitPoint, beta: float, isotropic: bool = False
+) -> tuple[StepGraph, ...]:
     """Return the steps of all body classes; () if there are none, or if a step is implicit."""
     steps = tuple(
-        SemiExplicitStep(body_class.system, explicit_point, beta, isotropic=body_class.isotropic).equations()
+        SemiExplicitStep(body_class.system, explicit_point, beta, isotropic=isotropic).equations()
         for body_class in body_classes(system)
     )
     return () if any(step.size for step in steps) else steps
