@@ -98,6 +98,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         limit_stiffness: float | None = None,
         inertia: str = "error",
         strict: bool = True,
+        contacts: Mapping[str, Any] | None = None,
     ) -> Multibody:
         """Read a robot from a URDF file.
 
@@ -119,6 +120,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         strict : bool, default True
             Raise an error for content that changes the motion and is not supported. If False, such content is ignored
             and listed in ``import_warnings``.
+        contacts : mapping, optional
+            Contacts of the collision geometry with itself and with a horizontal ground through the origin: ``stiffness`` in N/m (or ``"solref"``: from MuJoCo's solref, solimp
+            and the mass of the model), ``dissipation`` in s/m (1.0), ``friction`` (1.0), and ``pairs``, "ground"
+            (default: with static shapes) or "all". Without it, bodies do not collide.
 
         Returns
         -------
@@ -134,9 +139,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
         file = check_path("path", path)
         check_choice("base", base, ("fixed", "floating"))
-        return cls._from_robot(
-            read_urdf(file, base, _package_paths(packages), check_bool("strict", strict)), limit_stiffness, inertia
+        robot = read_urdf(
+            file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None
         )
+        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     @classmethod
     def from_mjcf(
@@ -147,6 +153,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         inertia: str = "error",
         strict: bool = True,
         actuators: bool = True,
+        contacts: Mapping[str, Any] | None = None,
     ) -> Multibody:
         """Read a model from an MJCF file (MuJoCo).
 
@@ -166,6 +173,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             and listed in ``import_warnings``.
         actuators : bool, default True
             Whether to import actuators.
+        contacts : mapping, optional
+            Contacts of the collision geometry: ``stiffness`` in N/m (or ``"solref"``: from MuJoCo's solref, solimp
+            and the mass of the model), ``dissipation`` in s/m (1.0), ``friction`` (that of the file), and ``pairs``, "ground"
+            (default: with static shapes) or "all". Without it, bodies do not collide.
 
         Returns
         -------
@@ -180,7 +191,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.mjcf import read_mjcf
 
         flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        return cls._from_robot(read_mjcf(check_path("path", path), *flags), limit_stiffness, inertia)
+        robot = read_mjcf(check_path("path", path), *flags, contacts is not None)
+        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
         """Write the model as an MJCF file (MuJoCo), in its initial configuration.
@@ -210,13 +222,20 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return write_mjcf(self, check_path("path", path), check_bool("force", force))
 
     @classmethod
-    def _from_robot(cls, robot: RobotDescription, limit_stiffness: float | None, inertia: str) -> Multibody:
+    def _from_robot(
+        cls,
+        robot: RobotDescription,
+        limit_stiffness: float | None,
+        inertia: str,
+        contacts: Mapping[str, Any] | None = None,
+    ) -> Multibody:
+        from livens.multibody.imports.collision_geometry import ContactOptions
         from livens.multibody.imports.to_multibody import MultibodyBuilder
 
         stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
         mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
         balances = check_choice("inertia", inertia, ("error", "balance")) == "balance"
-        MultibodyBuilder(mb, robot, stiffness, balances).build()
+        MultibodyBuilder(mb, robot, stiffness, balances, ContactOptions.of(contacts)).build()
         if not mb.bodies:
             raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
         return mb
