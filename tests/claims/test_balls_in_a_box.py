@@ -9,13 +9,16 @@ from livens.engine.collision import NeighbourList
 from livens.errors import InputError
 
 
-@pytest.mark.parametrize(("law", "friction", "dissipation"), [("linear", 0.3, 0.4), ("hertz", 0.3, 0.0), ("hertz", 0, 5)])
+@pytest.mark.parametrize(
+    ("law", "friction", "dissipation"), [("linear", 0.3, 0.4), ("hertz", 0.3, 0.0), ("hertz", 0, 5)]
+)
 def test_the_kernel_of_spheres_is_the_general_one(law, friction, dissipation):
     """Forces, torques and energy terms of different spheres, a floor and a wall, in states at random."""
     random, largest = np.random.default_rng(0), 0.0
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     balls = [
-        mb.sphere(f"s{i}", at=[0.05 * i, 0.01 * i, 0.11 + 0.235 * i], radius=0.1 + 0.01 * i, mass=1.0 + i) for i in range(4)
+        mb.sphere(f"s{i}", at=[0.05 * i, 0.01 * i, 0.11 + 0.235 * i], radius=0.1 + 0.01 * i, mass=1.0 + i)
+        for i in range(4)
     ]
     wall = contacts.HalfSpace(mb.ground, at=[-0.11, 0, 0], normal=[1, 0.2, 0])
     mb.contact_group(
@@ -89,7 +92,9 @@ def test_many_free_bodies_get_their_velocities_at_once():
             mb.initial(a, velocity=np.arange(1.0, d + 1), omega=3.0 if d == 2 else [0.3, -0.2, 0.7])
             mb.initial(b, velocity=[1.0] * d)
             if with_joint:  # somewhere else: the equations of all bodies are solved
-                c, e = (mb.body(name, mass=1.0, inertia=1.0 if d == 2 else [1, 1, 1], position=[9.0] * d) for name in "ce")
+                c, e = (
+                    mb.body(name, mass=1.0, inertia=1.0 if d == 2 else [1, 1, 1], position=[9.0] * d) for name in "ce"
+                )
                 mb.revolute("hinge", c, e, at=[9.0] * d, **({} if d == 2 else dict(axis="z")))
             q, v = mb.initial_state
             n = len(a.coordinates) + len(b.coordinates)

@@ -139,9 +139,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
         file = check_path("path", path)
         check_choice("base", base, ("fixed", "floating"))
-        robot = read_urdf(
-            file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None
-        )
+        robot = read_urdf(file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None)
         return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     @classmethod

@@ -37,9 +37,7 @@ def balls_in_a_box(N: int = 100, friction: float = 0.3, damping: float = 0.5, st
     random = np.random.default_rng(7)
     positions = (cells + 0.5) * spacing + random.uniform(-0.06, 0.06, (N, 3)) * _RADIUS
     mb = Multibody(gravity=[0, 0, -9.81])
-    balls = [
-        mb.sphere(f"ball{i + 1}", at=position, radius=_RADIUS, mass=_MASS) for i, position in enumerate(positions)
-    ]
+    balls = [mb.sphere(f"ball{i + 1}", at=position, radius=_RADIUS, mass=_MASS) for i, position in enumerate(positions)]
     for ball, velocity in zip(balls, random.normal(0.0, 0.05, (N, 3)), strict=True):
         mb.initial(ball, velocity=velocity)
     walls = [

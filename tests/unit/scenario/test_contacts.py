@@ -64,7 +64,9 @@ def test_groups_and_rigid_contacts(tmp_path):
     mb, ball, box = python()
     mb.contact_group("heap", [ball, box, mb.ground], stiffness=1e4)
     assert np.array_equal(run.q, mb.simulate(t_end=0.2, h=1e-3).q)
-    loaded = scenario(tmp_path, "\n  hit: {type: rigid_contact, between: [ball, ground], restitution: 0.5, friction: 0.2}\n")
+    loaded = scenario(
+        tmp_path, "\n  hit: {type: rigid_contact, between: [ball, ground], restitution: 0.5, friction: 0.2}\n"
+    )
     run = loaded.run()
     mb, ball, _ = python()
     mb.rigid_contact(ball, mb.ground, restitution=0.5, friction=0.2, name="hit")

@@ -77,7 +77,9 @@ def _can_be_sampled(shape: CollisionShape, other: CollisionShape) -> bool:
     if isinstance(shape, (Sphere, PointCloud)):
         return True
     # ends and corners touch first on flat and hollow surfaces
-    return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(shape, (Box, Capsule, ConvexMesh))
+    return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(
+        shape, (Box, Capsule, ConvexMesh)
+    )
 
 
 def _sphere_surface_points(shape: CollisionShape, other: CollisionShape) -> list[ContactPoint]:

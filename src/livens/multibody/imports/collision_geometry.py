@@ -54,7 +54,9 @@ class ContactOptions:
         if contacts is None:
             return None
         if not isinstance(contacts, Mapping) or "stiffness" not in contacts:
-            raise InputError(f"contacts must be a mapping with a stiffness, such as dict(stiffness=1e5), got {contacts!r}")
+            raise InputError(
+                f"contacts must be a mapping with a stiffness, such as dict(stiffness=1e5), got {contacts!r}"
+            )
         for key in contacts:
             if key not in cls.__dataclass_fields__:
                 raise InputError(f"contacts has no '{key}'{suggestion(str(key), cls.__dataclass_fields__)}")
@@ -111,7 +113,9 @@ class CollisionGeometry:
         return shapes.ConvexMesh(body, np.array([pose.point(X) for X in _extreme_points(self.points)]))
 
 
-def read_mjcf_collision(node: XmlNode, pose: RigidTransform, shape_type: str, size: Any, points: Any) -> CollisionGeometry:
+def read_mjcf_collision(
+    node: XmlNode, pose: RigidTransform, shape_type: str, size: Any, points: Any
+) -> CollisionGeometry:
     """Return the collision geometry of a geom whose shape is known."""
     friction = node.numbers("friction", None)
     values = [*(() if friction is None else friction), *(1.0, 0.005, 1e-4)[0 if friction is None else len(friction) :]]
@@ -187,9 +191,7 @@ def add_contacts(builder: MultibodyBuilder, options: ContactOptions) -> None:
         )
 
 
-def _may_collide(
-    a: _Placed, b: _Placed, excluded: set[frozenset[str]], pairs: set[frozenset[str]]
-) -> bool:
+def _may_collide(a: _Placed, b: _Placed, excluded: set[frozenset[str]], pairs: set[frozenset[str]]) -> bool:
     """Return whether two geometries collide: MuJoCo's filters, and never two bodies connected by a joint."""
     if a.body is b.body or (a.is_static and b.is_static):
         return False
@@ -232,7 +234,10 @@ def _add_contact(builder: MultibodyBuilder, options: ContactOptions, a: _Placed,
 def _stiffness(options: ContactOptions, one: CollisionGeometry, other: CollisionGeometry, mass: float) -> float:
     if options.stiffness != "solref":
         return float(options.stiffness)
-    (time, ratio), (low, high) = np.mean([one.solref, other.solref], axis=0), np.mean([one.solimp, other.solimp], axis=0)
+    (time, ratio), (low, high) = (
+        np.mean([one.solref, other.solref], axis=0),
+        np.mean([one.solimp, other.solimp], axis=0),
+    )
     if time <= 0:  # stiffness and damping, relative to the mass
         return float(-time * mass * low / (1 - low))
     return float(mass * low / (1 - low) / (high * time * ratio) ** 2)

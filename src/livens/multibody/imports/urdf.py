@@ -194,7 +194,9 @@ class _Reader:
         name = node.name or (f"{link_name} {index + 1}" if index else link_name)
         pose = _origin(node)
         self._read_visual(node)  # checks sizes and files
-        solid = next(iter(node.required_child("geometry").children_with_tag("box", "cylinder", "sphere", "capsule", "mesh")))
+        solid = next(
+            iter(node.required_child("geometry").children_with_tag("box", "cylinder", "sphere", "capsule", "mesh"))
+        )
         if solid.tag == "mesh":
             scale = solid.numbers("scale", (1, 3), np.ones(3))
             points = self.files.mesh(solid.text("filename")).vertices * scale
