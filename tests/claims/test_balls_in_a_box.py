@@ -6,7 +6,7 @@ import pytest
 import livens as lv
 from livens import contacts
 from livens.engine.collision import NeighbourList
-from livens.errors import InputError
+from livens.errors import LivensWarning
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,15 @@ def test_runs_go_on_and_parameters_change(tmp_path):
     lv.simulate(problem, t_end=0.01, out=tmp_path / "part.h5")
     more = lv.resume(tmp_path / "part.h5", t_end=0.02)
     assert np.array_equal(more.q[-1], whole.q[-1])
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_a_body_that_may_pass_through_others_is_reported(count):
+    """It starts slowly and is accelerated: after some time it moves by more than its radius in a step."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    balls = [mb.sphere(f"b{i}", at=[i, 0, 0], radius=0.1, mass=1.0) for i in range(count)]
+    mb.contact_group("heap", balls, stiffness=1.0)
+    run = mb.simulate(t_end=0.5, h=1e-2)
+    assert run.t[-1] == 0.5
+    with pytest.warns(LivensWarning, match="heap: a body moves at .* use smaller steps"):
+        mb.simulate(t_end=2.0, h=1e-2)

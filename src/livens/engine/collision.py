@@ -6,6 +6,7 @@ that forces are summed in the same order for every list: a resumed run, with ano
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel, sqrt
 from livens.engine.lowering.types import F64Array, I64Array, Struct
 from livens.engine.newton.iteration import StepKernels
-from livens.errors import InputError
+from livens.errors import InputError, LivensWarning
 from livens.models.contact_detection import ENERGY_TERMS, DetectedContacts
 
 #: Maximum number of cells per shape; for widely separated shapes cells are larger than necessary.
@@ -488,12 +489,32 @@ class NeighbourList:
         self.arrays, self._codes = neighbour_list_arrays(detected, k)
         self._parameter_indices = sorted({i for group in detected.groups for i in group.parameter_indices})
         self._parameters = k[self._parameter_indices]
+        moving = [proxy for proxy in detected.proxies if proxy.n_dofs and np.isfinite(proxy.bounding_radius)]
+        self._moving = np.array([proxy.first_dof for proxy in moving], dtype=np.int64)
+        self._bounding_radii = np.array([proxy.bounding_radius for proxy in moving])
+        self._group_names, self._is_reported = [detected.groups[proxy.group].name for proxy in moving], False
         self.address = contact_forces.address  # type: ignore[attr-defined]  # attribute of a lowered function
 
     def require_parameters(self, k: np.ndarray) -> None:
         """Raise an error if the parameters of contact groups differ from those of the neighbour list."""
         if not np.array_equal(k[self._parameter_indices], self._parameters):
             raise InputError("parameters of contact groups cannot change during a run")
+
+    def report_tunnelling(self, v: np.ndarray, h: float) -> None:
+        """Issue a warning, once, if a body moves by more than its bounding radius in a step, for rows of velocities."""
+        if self._is_reported or not self._moving.size:
+            return
+        speeds = np.sqrt(sum(v[:, self._moving + axis] ** 2 for axis in range(self.arrays.dimension)))
+        is_fast = (speeds * h > self._bounding_radii).any(axis=0)
+        if is_fast.any():
+            self._is_reported, first = True, int(np.argmax(is_fast))
+            warnings.warn(
+                f"{self._group_names[first]}: a body moves at {speeds[:, first].max():.3g} m/s by more than its bounding "
+                f"radius ({self._bounding_radii[first]:.3g} m) in a step, so it may pass through others without "
+                "contact: use smaller steps",
+                LivensWarning,
+                stacklevel=2,
+            )
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the forces on all coordinates in a state, followed by the energy terms."""

@@ -205,4 +205,5 @@ class FreeBodiesStepper(Stepper):
             )
         w = self._workspaces.prepare(state, n_steps)
         advance_bodies(self._arrays, self._neighbours.arrays, w.Z, 0, n_steps, policy.h, policy.t_origin, policy.step0)
+        self._neighbours.report_tunnelling(w.Z[1 : n_steps + 1, self._layout["v"]], policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), self._layout)

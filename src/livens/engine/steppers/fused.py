@@ -140,6 +140,8 @@ class FusedStepper(Stepper):
                     stop, repivot_after, tried_orders = n_steps, REPIVOT_AFTER, {self.order}
         if policy.adaptive:
             self._count_rejections(controller_state)
+        if self._neighbours is not None:
+            self._neighbours.report_tunnelling(w.Z[1 : done + 1, self._layout["v"]], policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, done, policy, failure, reached_end), self._layout)
 
     def _reset_newton(self, w: Workspace, done: int) -> np.ndarray:
