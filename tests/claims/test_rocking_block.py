@@ -60,7 +60,9 @@ def test_every_impact_reduces_the_rate_by_housners_ratio():
         assert after / before == pytest.approx(ratio, abs=0.02)  # the rates one step before and behind
     energy, lost = run.observe("total_energy"), run.dissipated_energy
     at_rest = energy[0] - MASS * G * HALF_HEIGHT
-    assert (lost[np.searchsorted(run.t, impacts[0]) + 1]) == pytest.approx((1 - ratio**2) * at_rest, rel=1e-7)  # to the tolerance of the gap
+    assert (lost[np.searchsorted(run.t, impacts[0]) + 1]) == pytest.approx(
+        (1 - ratio**2) * at_rest, rel=1e-7
+    )  # to the tolerance of the gap
     assert run.summary.max_energy_drift < 1e-13
 
 

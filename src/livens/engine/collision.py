@@ -509,8 +509,8 @@ class NeighbourList:
         if is_fast.any():
             self._is_reported, first = True, int(np.argmax(is_fast))
             warnings.warn(
-                f"{self._group_names[first]}: a body moves at {speeds[:, first].max():.3g} m/s by more than its bounding "
-                f"radius ({self._bounding_radii[first]:.3g} m) in a step, so it may pass through others without "
+                f"{self._group_names[first]}: a body moves at {speeds[:, first].max():.3g} m/s by more than its "
+                f"bounding radius ({self._bounding_radii[first]:.3g} m) in a step: it may pass through others without "
                 "contact: use smaller steps",
                 LivensWarning,
                 stacklevel=2,

@@ -121,9 +121,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             Raise an error for content that changes the motion and is not supported. If False, such content is ignored
             and listed in ``import_warnings``.
         contacts : mapping, optional
-            Contacts of the collision geometry with itself and with a horizontal ground through the origin: ``stiffness`` in N/m (or ``"solref"``: from MuJoCo's solref, solimp
-            and the mass of the model), ``dissipation`` in s/m (1.0), ``friction`` (1.0), and ``pairs``, "ground"
-            (default: with static shapes) or "all". Without it, bodies do not collide.
+            Contacts of the collision geometry, with a horizontal ground. Keys: ``stiffness`` in N/m, or
+            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
+            (1.0); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
+            not collide.
 
         Returns
         -------
@@ -172,9 +173,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         actuators : bool, default True
             Whether to import actuators.
         contacts : mapping, optional
-            Contacts of the collision geometry: ``stiffness`` in N/m (or ``"solref"``: from MuJoCo's solref, solimp
-            and the mass of the model), ``dissipation`` in s/m (1.0), ``friction`` (that of the file), and ``pairs``, "ground"
-            (default: with static shapes) or "all". Without it, bodies do not collide.
+            Contacts of the collision geometry. Keys: ``stiffness`` in N/m, or
+            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
+            (that of the file); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
+            not collide.
 
         Returns
         -------

@@ -521,7 +521,8 @@ def test_forces_of_new_pairs_are_differences_of_their_gap(pair):
     shapes = {
         "cylinder-plane": lambda: (contacts.Cylinder(a, 0.2, 1.0, at), contacts.HalfSpace(b, at - 0.2 * n, n)),
         "ring-plane": lambda: (contacts.Torus(a, 0.2, 0.05, at), contacts.HalfSpace(b, at - 0.1 * n, n)),
-        "ellipsoid-sphere": lambda: (contacts.Sphere(a, 0.3, at), contacts.Ellipsoid(b, [0.3, 0.2, 0.4], at + 0.45 * n)),
+        "ellipsoid-sphere": lambda: (contacts.Sphere(a, 0.3, at),
+                                     contacts.Ellipsoid(b, [0.3, 0.2, 0.4], at + 0.45 * n)),
         "mesh-sphere": lambda: (contacts.Sphere(a, 0.3, at), contacts.ConvexMesh(b, at + 0.45 * n + corners)),
         "capsule-box": lambda: (contacts.Capsule(a, at + [0.3, 0.4, -0.1], at + [0.25, -0.4, 0.2], 0.2),
                                 contacts.Box(b, [0.4, 0.6, 0.8], at, rotation=np.eye(3))),

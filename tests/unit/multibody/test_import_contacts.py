@@ -76,7 +76,8 @@ def test_links_of_a_urdf_file_collide_with_the_ground(tmp_path):
         """<robot name="r"><link name="base"><inertial><mass value="1"/>
         <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
         <collision><origin xyz="0 0 0.1"/><geometry><box size="0.2 0.2 0.2"/></geometry></collision>
-        <collision name="wheel"><origin xyz="0 0 0.5"/><geometry><cylinder radius="0.1" length="0.05"/></geometry></collision>
+        <collision name="wheel"><origin xyz="0 0 0.5"/><geometry><sphere radius="0.1"/></geometry>
+        </collision>
         </link></robot>"""
     )
     silent = lv.Multibody.from_urdf(file, base="floating")
@@ -106,7 +107,7 @@ def test_bad_options(tmp_path, options, words):
 
 @pytest.mark.slow
 def test_the_ant_of_gymnasium_stands_where_it_stands_in_mujoco():
-    """Ten seconds on four feet: the feet where MuJoCo has them without slip, to the creep of the regularised friction."""
+    """Ten seconds on four feet: the feet where MuJoCo has them without slip, to the creep of friction."""
     mujoco, gymnasium = pytest.importorskip("mujoco"), pytest.importorskip("gymnasium")
     from pathlib import Path
 

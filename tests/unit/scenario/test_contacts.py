@@ -42,7 +42,9 @@ def test_pairs_and_shapes(tmp_path):
   floor: {between: [ball, ground], stiffness: k, dissipation: 0.5, friction: {coefficient: 0.3, slip_tolerance: 0.01}}
   wall:
     type: contact
-    between: [{shape: sphere, body: ball, radius: 0.12}, {shape: half_space, body: ground, at: [0.3, 0, 0], normal: [-1, 0, 0]}]
+    between:
+      - {shape: sphere, body: ball, radius: 0.12}
+      - {shape: half_space, body: ground, at: [0.3, 0, 0], normal: [-1, 0, 0]}
     law: hertz
     stiffness: 1e5
 """,

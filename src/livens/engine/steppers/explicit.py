@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from livens.engine.codegen.explicit_simd import SimdStep, vectorize_step
+from livens.engine.collision import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import END_REACHED
 from livens.engine.newton.iteration import StepKernels, kernel_names
@@ -21,7 +22,6 @@ from livens.engine.stepper import (
     nonfinite_failure,
     truncate_at_nonfinite,
 )
-from livens.engine.collision import bind_contacts
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep

@@ -10,6 +10,8 @@ import numpy as np
 from livens.engine.arrays import offsets
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import state_update_kernel
+from livens.engine.collision import NeighbourList, contact_forces
+from livens.engine.collision import NeighbourListArrays as ContactNumbers
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
@@ -22,8 +24,6 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.collision import NeighbourList, contact_forces
-from livens.engine.collision import NeighbourListArrays as ContactNumbers
 from livens.errors import InputError
 from livens.models.contact_detection import DetectedContacts
 from livens.schemes.discretization.independent_bodies import (

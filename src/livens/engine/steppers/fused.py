@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.collision import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import (
     CONVERGED,
@@ -31,7 +32,6 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.collision import bind_contacts
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep

@@ -24,7 +24,6 @@ from livens.multibody.contacts.geometry.torus import TorusDistance
 from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_positive
 
-
 #: Largest number of vertices of a convex mesh: each touches a plane by its own contact point.
 MAX_HULL_VERTICES = 200
 #: Bulge of flat ends and rings on a plane, relative to the radius. A flat end has a unique lowest point in every pose.

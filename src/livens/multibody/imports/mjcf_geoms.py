@@ -75,7 +75,7 @@ class Geoms:
         return self._geom_inertia(node, pose, unit), _visuals(geom_type, pose, size, node.name)
 
     def read_collision(self, node: XmlNode, pose: RigidTransform) -> list[CollisionGeometry]:
-        """Return the collision geometry of a geom, with the pose of its frame in the body; none if it never collides."""
+        """Return the collision geometry of a geom, with the pose of its frame in the body."""
         geom_type, size, points = node.choice("type", "sphere", _TYPES), np.zeros(0), np.zeros((0, 3))
         if geom_type in ("hfield", "sdf"):
             node.refuse(f"contact with a {geom_type} is not supported")

@@ -27,7 +27,7 @@ class SegmentOnSurface(PairGeometry):
     """Gap of a segment about X of a along E, of half length `half` and radius `reach`, and a convex surface of b.
 
     The signed distance of a convex body is convex along the segment. A capsule has two contact points: the deepest one,
-    and the end that is less deep. Together they are both ends if the deepest point is an end, without counting it twice.
+    and the end that is less deep. Together they are both ends if the deepest point is an end, not counted twice.
     The segment has to stay outside of the surface, where the distance is smooth.
     """
 
