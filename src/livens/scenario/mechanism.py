@@ -309,7 +309,7 @@ class Mechanism:
             return self._named_body(value, path)
         shape_type = self._type(value, path, "shape", _COLLISION_SHAPES)
         body = self._named_body(value.get("body"), (*path, "body"))
-        shape = getattr(contacts, "".join(word.capitalize() for word in shape_type.split("_")))
+        shape = getattr(contacts, shape_type.title().replace("_", ""))
         allowed = [name for name in inspect.signature(shape).parameters if name != "body"]
         arguments = {}
         for key, entry in value.items():

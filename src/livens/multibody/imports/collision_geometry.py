@@ -205,38 +205,38 @@ def _may_collide(a: _Placed, b: _Placed, excluded: set[frozenset[str]], pairs: s
 
 
 def _add_contact(builder: MultibodyBuilder, options: ContactOptions, a: _Placed, b: _Placed, mass: float) -> None:
-    one, other = a.geometry, b.geometry
-    if one.shape_type == "plane":
-        a, b, one, other = b, a, other, one
-    leading = one if one.priority > other.priority else other if other.priority > one.priority else None
-    condim = leading.condim if leading else max(one.condim, other.condim)
-    friction = leading.friction if leading else tuple(np.maximum(one.friction, other.friction))
-    margin = one.margin + other.margin
-    if margin and other.shape_type != "plane":
-        builder.robot.notes.append(f"the margin of the contact of '{one.name}' with '{other.name}' is not imported")
-    name = builder._unique_name(f"{one.name}-{other.name}", "contact")
+    first, second = a.geometry, b.geometry
+    if first.shape_type == "plane":
+        a, b, first, second = b, a, second, first
+    leading = first if first.priority > second.priority else second if second.priority > first.priority else None
+    condim = leading.condim if leading else max(first.condim, second.condim)
+    friction = leading.friction if leading else tuple(np.maximum(first.friction, second.friction))
+    margin = first.margin + second.margin
+    if margin and second.shape_type != "plane":
+        builder.robot.notes.append(f"the margin of the contact of '{first.name}' with '{second.name}' is not imported")
+    name = builder._unique_name(f"{first.name}-{second.name}", "contact")
     try:
         builder.mb.contact(
-            one.shape(a.body, a.pose, 0.0),
-            other.shape(b.body, b.pose, margin),
+            first.shape(a.body, a.pose, 0.0),
+            second.shape(b.body, b.pose, margin),
             name=name,
-            stiffness=_stiffness(options, one, other, mass),
+            stiffness=_stiffness(options, first, second, mass),
             dissipation=options.dissipation,
             friction=_friction(options, condim, friction),
         )
     except InputError as error:
-        node = one.node or other.node
+        node = first.node or second.node
         if node is None:
             raise
         node.refuse(str(error))
 
 
-def _stiffness(options: ContactOptions, one: CollisionGeometry, other: CollisionGeometry, mass: float) -> float:
+def _stiffness(options: ContactOptions, first: CollisionGeometry, second: CollisionGeometry, mass: float) -> float:
     if options.stiffness != "solref":
         return float(options.stiffness)
     (time, ratio), (low, high) = (
-        np.mean([one.solref, other.solref], axis=0),
-        np.mean([one.solimp, other.solimp], axis=0),
+        np.mean([first.solref, second.solref], axis=0),
+        np.mean([first.solimp, second.solimp], axis=0),
     )
     if time <= 0:  # stiffness and damping, relative to the mass
         return float(-time * mass * low / (1 - low))

@@ -63,8 +63,8 @@ class EllipsoidDistance(LocalDistance):
             t = m.maximum(t, half * m.abs(x) - square)
         for _ in range(_NEWTON_ITERATIONS):
             terms = [(half * x) ** 2 / (t + square) ** 2 for x, half, square in zip(w, k.half, squares, strict=True)]
-            slopes = [2 * term / (t + square) for term, square in zip(terms, squares, strict=True)]
-            t = t + (sum(terms) - 1) / (sum(slopes) + SQRT_EPS)
+            derivatives = [2 * term / (t + square) for term, square in zip(terms, squares, strict=True)]
+            t = t + (sum(terms) - 1) / (sum(derivatives) + SQRT_EPS)
         return t * m.sqrt(sum((x / (t + square)) ** 2 for x, square in zip(w, squares, strict=True)) + SQRT_EPS)
 
 

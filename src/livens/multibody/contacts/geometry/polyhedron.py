@@ -43,13 +43,13 @@ class PolyhedronDistance(LocalDistance):
 
 def _squared_distance(point: Vector, height: ScalarLike, normal: np.ndarray, corners: tuple[np.ndarray, ...]) -> Any:
     """Return the squared distance of a point from a triangle: from its plane, or from its edges."""
-    beside: Any = -1.0
+    edge_excess: Any = -1.0
     from_edges: Any = None
     for start, end in zip(corners, (*corners[1:], corners[0]), strict=True):
         edge, arm = end - start, point - m.array(start)
-        beside = m.maximum(beside, m.dot(m.array(np.cross(edge, normal)), arm))
+        edge_excess = m.maximum(edge_excess, m.dot(m.array(np.cross(edge, normal)), arm))
         s = m.clip(m.dot(m.array(edge), arm) / float(edge @ edge), 0.0, 1.0)
         offset = arm - s * m.array(edge)
         square = m.dot(offset, offset)
         from_edges = square if from_edges is None else m.minimum(from_edges, square)
-    return m.where(beside > 0, from_edges, height**2)
+    return m.where(edge_excess > 0, from_edges, height**2)
