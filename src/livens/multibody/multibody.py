@@ -99,6 +99,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         limit_stiffness: float | None = None,
         inertia: str = "error",
         strict: bool = True,
+        contacts: Mapping[str, Any] | None = None,
     ) -> Multibody:
         """Read a robot from a URDF file, or from a xacro file if the package `xacro` is installed.
 
@@ -120,6 +121,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         strict : bool, default True
             Raise an error for content that changes the motion and is not supported. If False, such content is ignored
             and listed in ``import_warnings``.
+        contacts : mapping, optional
+            Contacts of the collision geometry, with a horizontal ground. Keys: ``stiffness`` in N/m, or
+            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
+            (1.0); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
+            not collide.
 
         Returns
         -------
@@ -135,9 +141,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
         file = check_path("path", path)
         check_choice("base", base, ("fixed", "floating"))
-        return cls._from_robot(
-            read_urdf(file, base, _package_paths(packages), check_bool("strict", strict)), limit_stiffness, inertia
-        )
+        robot = read_urdf(file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None)
+        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     @classmethod
     def from_mjcf(
@@ -149,6 +154,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         strict: bool = True,
         actuators: bool = True,
         keyframe: str | int | None = None,
+        contacts: Mapping[str, Any] | None = None,
     ) -> Multibody:
         """Read a model from an MJCF file (MuJoCo).
 
@@ -171,6 +177,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         keyframe : str or int, optional
             Name or number of the stored state of the file that the model starts from, with its controls. By default
             the model starts from the reference configuration at rest.
+        contacts : mapping, optional
+            Contacts of the collision geometry. Keys: ``stiffness`` in N/m, or
+            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
+            (that of the file); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
+            not collide.
 
         Returns
         -------
@@ -185,8 +196,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.mjcf import read_mjcf
 
         flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        robot = read_mjcf(check_path("path", path), *flags, keyframe)
-        return cls._from_robot(robot, limit_stiffness, inertia)
+        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None)
+        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
         """Write the model as an MJCF file (MuJoCo), in its initial configuration.
@@ -216,13 +227,20 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return write_mjcf(self, check_path("path", path), check_bool("force", force))
 
     @classmethod
-    def _from_robot(cls, robot: RobotDescription, limit_stiffness: float | None, inertia: str) -> Multibody:
+    def _from_robot(
+        cls,
+        robot: RobotDescription,
+        limit_stiffness: float | None,
+        inertia: str,
+        contacts: Mapping[str, Any] | None = None,
+    ) -> Multibody:
+        from livens.multibody.imports.collision_geometry import ContactOptions
         from livens.multibody.imports.to_multibody import MultibodyBuilder
 
         stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
         mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
         balances = check_choice("inertia", inertia, ("error", "balance")) == "balance"
-        MultibodyBuilder(mb, robot, stiffness, balances).build()
+        MultibodyBuilder(mb, robot, stiffness, balances, ContactOptions.of(contacts)).build()
         if not mb.bodies:
             raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
         return mb

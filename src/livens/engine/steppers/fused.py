@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.collision import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import (
     CONVERGED,
@@ -40,7 +41,6 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.neighbour_list import bind_contacts
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -173,6 +173,8 @@ class FusedStepper(Stepper):
                     stop, repivot_after, tried_orders = n_steps, REPIVOT_AFTER, {self.order}
         if policy.adaptive:
             self._count_rejections(controller_state)
+        if self._neighbours is not None:
+            self._neighbours.report_tunnelling(w.Z[1 : done + 1, self._layout["v"]], policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, done, policy, failure, reached_end), self._layout)
 
     def _reset_newton(self, w: Workspace, done: int) -> np.ndarray:
