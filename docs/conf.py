@@ -21,7 +21,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
-    "sphinx-mathjax-offline",
+    "offline_math",
     "sphinxcontrib.bibtex",
     "gallery",
     "catalogue",
