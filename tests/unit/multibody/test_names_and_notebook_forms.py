@@ -28,9 +28,10 @@ def test_the_name_of_a_mechanism_is_the_title_of_its_report_its_animation_and_it
 def test_a_mechanism_without_a_name_is_called_mechanism():
     mb = leg()
     assert mb.simulate(t_end=0.1, h=0.01).info.title == mb.problem().name == "mechanism"
-    assert lv.simulate(
-        lv.System("x", kinetic=lambda v: v @ v / 2), q0=[0], v0=[1], h=0.1, t_end=0.2
-    ).info.title == "user-defined system"
+    assert (
+        lv.simulate(lv.System("x", kinetic=lambda v: v @ v / 2), q0=[0], v0=[1], h=0.1, t_end=0.2).info.title
+        == "user-defined system"
+    )
 
 
 @pytest.mark.parametrize("name", ["", " ", "two\nlines", 3])
