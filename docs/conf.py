@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
 import livens  # noqa: E402
+
+for layer in {*livens.ACCESSORS.values(), *livens.MULTIBODY_ACCESSORS.values()}:
+    importlib.import_module(f"livens.{layer}")  # methods of results and mechanisms that are attached on first use
 
 project, author, release = "livens", "The livens developers", livens.__version__
 version = release
@@ -55,6 +59,7 @@ html_title = "livens"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_copy_source = False
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
