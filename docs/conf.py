@@ -30,6 +30,8 @@ extensions = [
     "gallery",
     "catalogue",
     "command_line",
+    "notebooks",
+    "notebooks",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 bibtex_bibfiles = ["references.bib"]
