@@ -102,32 +102,32 @@ def fake(monkeypatch):
             picture.add_subplot().plot([0, 1], [0, 1])
             return picture, list(claims)
 
-        monkeypatch.setitem(core.SOURCES, "nobody-2000", core.Source("nobody-2000", "A & B: On <nothing>", (), "All is well."))
-        entry = core.FigureEntry("nobody-2000", "1", "A | line", draw, "Theirs is bent.")
-        monkeypatch.setitem(core._entries, ("nobody-2000", "1"), entry)
+        monkeypatch.setitem(core.SOURCES, "nobody", core.Source("nobody", "A & B: On <nothing>", (), "All is well."))
+        entry = core.FigureEntry("nobody", "1", "A | line", draw, "Theirs is bent.")
+        monkeypatch.setitem(core._entries, ("nobody", "1"), entry)
 
     return make
 
 
 def test_report(fake, tmp_path):
     fake(core.Claim("It is a line.", "|x| < 1", True), core.Claim("It is level.", "slope 1", False))
-    report = reproduce.reproduce("nobody-2000", tmp_path / "deep" / "er")
+    report = reproduce.reproduce("nobody", tmp_path / "deep" / "er")
     assert not report.holds and [claim.holds for claim in report.claims] == [True, False]
     folder = tmp_path / "deep" / "er"
-    names = ["nobody-2000-figure-01.pdf", "nobody-2000-figure-01.png", "report.html", "report.md"]
+    names = ["nobody-figure-01.pdf", "nobody-figure-01.png", "report.html", "report.md"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert all((folder / name).stat().st_size > 100 for name in names)
     markdown = (folder / "report.md").read_text()
     assert "| 1 | It is a line. | \\|x\\| < 1 | holds |" in markdown
     assert "DOES NOT HOLD" in markdown and "1 of 2 claims hold" in markdown
-    assert "Theirs is bent." in markdown and "All is well." in markdown and "(nobody-2000-figure-01.png)" in markdown
+    assert "Theirs is bent." in markdown and "All is well." in markdown and "(nobody-figure-01.png)" in markdown
     page = (folder / "report.html").read_text()
-    assert "A &amp; B: On &lt;nothing&gt;" in page and "|x| &lt; 1" in page and 'src="nobody-2000-figure-01.png"' in page
+    assert "A &amp; B: On &lt;nothing&gt;" in page and "|x| &lt; 1" in page and 'src="nobody-figure-01.png"' in page
     assert page.count("DOES NOT HOLD") == 2  # in the table of all claims, and beside the figure
 
 
 def test_command_line(fake, tmp_path):
-    command = ["reproduce", "nobody-2000", "--out", str(tmp_path)]
+    command = ["reproduce", "nobody", "--out", str(tmp_path)]
     fake(core.Claim("It is a line [sic].", "straight", True))
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 0 and "It is a line [sic]." in found.stdout and "Theirs is bent." in found.stdout
@@ -138,16 +138,16 @@ def test_command_line(fake, tmp_path):
     facts = json.loads(found.stdout)
     assert found.exit_code == 1 and facts["holds"] is False
     assert facts["figures"][0]["claims"] == [{"text": "It is level.", "measured": "slope 1", "holds": False}]
-    assert facts["figures"][0]["files"] == ["nobody-2000-figure-01.png", "nobody-2000-figure-01.pdf"]
+    assert facts["figures"][0]["files"] == ["nobody-figure-01.png", "nobody-figure-01.pdf"]
 
 
 def test_a_run_that_fails_is_a_claim_that_fails(fake, tmp_path):
     fake(failure="the step from t = 1 to 2 failed")
-    report = reproduce.reproduce("nobody-2000", tmp_path)
+    report = reproduce.reproduce("nobody", tmp_path)
     assert not report.holds and report.results[0].files == ()
     assert "the step from t = 1 to 2 failed" in (tmp_path / "report.md").read_text()
     assert "Not drawn" in (tmp_path / "report.html").read_text()
-    assert CliRunner().invoke(app, ["reproduce", "nobody-2000", "--out", str(tmp_path)]).exit_code == 1
+    assert CliRunner().invoke(app, ["reproduce", "nobody", "--out", str(tmp_path)]).exit_code == 1
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
     "fput": {"alpha": "coefficient of the quadratic force", "springs": "number of springs"},
     "fput-stiff": {"omega": "frequency of the stiff springs"},
     "gimbal-gyroscope": {"weight": "mass of the weight on the inner ring in kg"},
-    "hanging-net": {"N": "number of knots along an edge", "mass": "mass of the net in kg", "side": "length of an edge in m"},
+    "hanging-net": {"N": "number of knots along an edge", "side": "length of an edge in m"},
     "henon-heiles": {"energy": "energy of the motion"},
     "kepler": {"e": "eccentricity of the ellipse"},
     "lie-heavy-top": {"drift": "initial rate about the vertical axis in rad/s"},

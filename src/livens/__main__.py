@@ -1,5 +1,0 @@
-"""Run the command line by ``python -m livens``."""
-
-from livens.cli import main
-
-main()
