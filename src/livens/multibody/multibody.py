@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 import livens
-from livens.errors import InputError, explain_call_errors, suggestion
+from livens.errors import InputError, LivensError, explain_call_errors, suggestion
 from livens.expressions.parameters import shared
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -35,6 +35,8 @@ from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
 from livens.multibody.sampled_controller import register_controllers
 from livens.multibody.spanning_tree import tree_constraints
+from livens.scene import html
+from livens.scene.sketch import svg
 from livens.validation import (
     check_array,
     check_bool,
@@ -76,6 +78,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         If True, all bodies move in the plane x, y.
     redundant : {"auto", "error", "remove"}, default "auto"
         Treatment of redundant constraints.
+    name : str, default "mechanism"
+        Name of the mechanism in titles of reports, plots and animations.
 
     Examples
     --------
@@ -238,7 +242,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.to_multibody import MultibodyBuilder
 
         stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
-        mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
+        mb = cls(gravity=robot.gravity if robot.gravity.any() else None, name=robot.name or "robot")
         balances = check_choice("inertia", inertia, ("error", "balance")) == "balance"
         MultibodyBuilder(mb, robot, stiffness, balances, ContactOptions.of(contacts)).build()
         if not mb.bodies:
@@ -377,6 +381,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             system.external_force = build_detected_contacts(system, self)
         system.redundancy_policy = self.redundant
         system.tree_constraints = functools.partial(tree_constraints, system)
+        system.name = self.name
         register_inputs(system, self._inputs)
         register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)
@@ -571,14 +576,14 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return marker
 
     def problem(
-        self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **options: Any
+        self, name: str = "", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **options: Any
     ) -> Problem:
         """Return the model as a `Problem` with its initial values.
 
         Parameters
         ----------
-        name : str, default "mechanism"
-            Name of the problem.
+        name : str, optional
+            Name of the problem. By default, it is the name of the mechanism.
         h : float, default 1e-3
             Step size in s.
         t_end : float, default 1
@@ -594,7 +599,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             Problem with consistent initial values.
         """
         q, v = self.initial_state
-        return Problem(name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
+        return Problem(name or self.name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
 
     def to_joint_coordinates(self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0) -> Problem:
         """Return a mechanism with tree structure as a `Problem` in joint coordinates (minimal coordinates).
@@ -667,7 +672,24 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         raise AttributeError(f"a Multibody has no '{name}'{suggestion(name, dir(type(self)))}")
 
     def __repr__(self) -> str:
-        return f"<livens.Multibody: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+        name = "" if self.name == "mechanism" else f" {self.name}"
+        return f"<livens.Multibody{name}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the picture of the initial configuration for notebooks."""
+        summary = {
+            "mechanism": self.name,
+            "bodies": f"{len(self.bodies)}: {html.abbreviate(list(self.bodies))}",
+            "joints": f"{len(self.joints)}: {html.abbreviate(list(self.joints))}" if self.joints else "",
+            "forces": html.abbreviate(list(self._force_elements)),
+            "gravity": "none" if self.gravity is None else f"{[float(g) for g in self.gravity]} m/s²",
+            "more": "mb.check(), mb.simulate(t_end=, h=)",
+        }
+        try:
+            picture = svg(*self.problem().initial_scene)
+        except LivensError:  # incomplete mechanism
+            picture = ""
+        return f'<div style="display:flex;gap:1em;align-items:center">{picture}{html.definition_table(summary)}</div>'
 
 
 def _padded_generator(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:

@@ -237,7 +237,7 @@ class Plan:
     @property
     def title(self) -> str:
         """Title of the progress bar."""
-        return f"{self.problem.name if self.problem else 'livens'} ({self.scheme.name})"
+        return f"{self.problem.name if self.problem else self.model.name or 'livens'} ({self.scheme.name})"
 
     def variables(self, compiled: CompiledStep) -> tuple[str, ...]:
         """Return the stored variables in their standard order; time is always stored."""
@@ -302,6 +302,7 @@ class Plan:
             bodies=model.bodies,
             algebraic=model.algebraic_names,
             control=dataclasses.asdict(self.control) if self.control else {},
+            name=model.name,
         )
 
     def _tier_reason(self, compiled: CompiledStep) -> str:

@@ -37,7 +37,17 @@ if TYPE_CHECKING:  # contact modules are imported on demand
 class ModelBase:
     """Bodies, joints and force elements by name; derived classes contain the methods that add them."""
 
-    def __init__(self, gravity: ArrayLike | None = None, *, planar: bool = False, redundant: str = "auto") -> None:
+    def __init__(
+        self,
+        gravity: ArrayLike | None = None,
+        *,
+        planar: bool = False,
+        redundant: str = "auto",
+        name: str = "mechanism",
+    ) -> None:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise InputError(f"the name of a mechanism must be a text of one line, got {name!r}")
+        self.name = name
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
