@@ -246,6 +246,7 @@ class Run:
         self._plan = dataclasses.replace(self._plan)
         self._plan.__dict__["k"] = k
         self._stepper.set_parameters(k)
+        self._stepping.set_parameters(k)
         if changes_energy and self._monitor.has_started:
             self._monitor.apply_jump(self._state, self._state, k)
         self._monitor.k = k
@@ -324,6 +325,7 @@ class Run:
             )
             self._monitor.apply_jump(state_before, self._state, self._plan.k)
         detector.k = self._plan.k
+        self._stepping.set_parameters(self._plan.k)
 
     def _with_event_parameters(self, plan: Plan, event: Mapping[str, Any]) -> Plan:
         """Return the plan with the parameters changed by an event; inputs and branches of angles keep their values."""

@@ -32,8 +32,8 @@ from livens.results.result import Result
 from livens.run.drift_monitor import (
     DriftMonitor,
     describe_blow_up,
-    momentum_bounds,
     monitor_spec,
+    round_off_bounds,
     summary_from_maxima,
 )
 from livens.run.held_parameters import wrapped_angles
@@ -156,7 +156,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
-                functools.partial(momentum_bounds, compiled, spec.momenta, k, plan.t0, z) if spec.momenta else None,
+                functools.partial(round_off_bounds, compiled, spec.momenta, k, plan.t0, z),
             ),
             statistics,
             "complete",

@@ -14,6 +14,7 @@ from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepp
 from livens.expressions.state_layout import Layout
 from livens.models.switch_times import switch_times
 from livens.run.plan import Plan
+from livens.run.switch_location import SwitchLocation
 from livens.types import FloatArray
 
 #: Largest number of secant iterations for the last step in fictive time, and tolerance of its end time relative to the
@@ -23,6 +24,9 @@ _MAX_SECANT_ITERATIONS, _END_RTOL = 60, 1e-13
 _MAX_FINAL_STEPS = 4096
 #: Distance of breakpoints from a switch time in units in the last place, and largest number of switch times.
 _BREAKPOINT_ULPS, _MAX_BREAKPOINTS = 8, 100_000
+#: Ratio of the distance between two switches to the width of a switch below which they follow at once, and number of
+#: such switches from which on the motion slides along a switch and switches are not located any more.
+_AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -58,6 +62,10 @@ class Stepping(Protocol):
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
         """Discard all but the first `taken` of the last steps."""
+        ...
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Use other parameter values from the current state on."""
         ...
 
     def checkpoint(self) -> dict[str, Any]:
@@ -120,6 +128,9 @@ class FixedStepping:
     def rollback(self, steps: StepChunk, taken: int) -> None:
         self._n_since_origin -= steps.n_steps - taken
         self.n_steps -= steps.n_steps - taken
+
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Steps of equal size do not depend on parameters."""
 
     def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._t_origin, "counted": self._n_since_origin}
@@ -205,6 +216,9 @@ class FictiveTimeStepping:
         self.n_steps -= steps.n_steps - taken
         self._n_since_origin -= steps.n_steps - taken
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Steps of equal size do not depend on parameters."""
+
     def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._fictive_origin, "counted": self._n_since_origin}
 
@@ -218,10 +232,16 @@ class AdaptiveStepping:
     """Adaptive steps; the final ones end at `t_end`.
 
     Steps end just before and just after the switch times of the model: no step of more than round-off contains one.
+    The same holds for switches of the state, which are located by trial steps, unless the motion slides along them.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._breakpoints = _breakpoints(plan)
+    def __init__(self, plan: Plan, layout: Layout) -> None:
+        self._k, self._breakpoints = plan.k, _breakpoints(plan, plan.k)
+        self._location = SwitchLocation(plan, layout)
+        #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
+        self._h_switch, self._h_over = 0.0, 0.0
+        self._n_before_switch = 0  # number of steps to the end time before one that contains a switch
+        self._n_at_once = 0  # number of switches that followed one another at once
         self._plan, self.n_steps, self._end_reached = plan, 0, False
         # a first step found by trial steps needs no start-up with free growth
         free_growth = plan.estimate_h0 and not plan.scheme.estimates_error_by_doubling
@@ -234,11 +254,36 @@ class AdaptiveStepping:
     def progress(self, state: IntegratorState) -> tuple[int, int, str]:
         return _percent(state.t, self._plan)
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k, self._breakpoints = k, _breakpoints(self._plan, k)
+
     def _policy(self, t_end: float, to_the_end: bool) -> StepPolicy:
         return StepPolicy(True, self._plan.h, 0.0, 0, t_end=t_end, land_on_end=to_the_end)
 
     def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
         self._controller_before = self._controller_state.copy()
+        if self._n_before_switch:
+            return self._advance_to_end(stepper, state)
+        if self._h_over or self._h_switch:
+            steps = self._step_over(stepper, state) if self._h_over else self._step_to_switch(stepper, state)
+            return steps or self._advance_freely(stepper, state, 1)
+        steps = self._advance_freely(stepper, state, max_steps)
+        if self._n_at_once >= _MAX_AT_ONCE:
+            return steps
+        crossing = self._location.first_crossing(steps, self._k)
+        if crossing is None:
+            self._n_at_once = 0 if steps.n_steps else self._n_at_once
+            return self._check_final_steps(stepper, steps) if self._end_reached else steps
+        taken, h_switch = crossing
+        steps = self._cut(steps, taken)
+        self._h_switch = h_switch
+        if taken:
+            self._n_at_once = 0
+            return steps
+        return self._step_to_switch(stepper, state) or self._advance_freely(stepper, state, 1)
+
+    def _advance_freely(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        """Take steps up to the next switch time, over switches of the state."""
         ahead = self._breakpoints[self._breakpoints > state.t]
         target = float(ahead[0]) if len(ahead) else self._plan.t_end
         steps = stepper.advance(state, max_steps, self._policy(target, bool(len(ahead))), self._controller_state)
@@ -247,6 +292,67 @@ class AdaptiveStepping:
         if len(ahead) and steps.final.t >= target:  # the steps before a switch do not predict those after it
             self._forget_last_steps()
         return steps
+
+    def _cut(self, steps: StepChunk, taken: int) -> StepChunk:
+        """Return the first steps of a chunk, with the controller as it was after them."""
+        before = self._controller_before.copy()
+        self.rollback(steps, taken)
+        self._controller_before, self._end_reached = before, False
+        return steps.truncated(taken)
+
+    def _step_to_switch(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        """Take a step that ends just before the switch within the next step; None if there is none."""
+        start, h_switch, self._h_switch = _without_newton_update(state), self._h_switch, 0.0
+
+        def step(size: float) -> StepChunk:
+            return stepper.advance(start, 1, fixed_step_policy(size, start.t, 0), NO_CONTROLLER_STATE)
+
+        size, self._h_over = self._location.locate(step, start, h_switch, self._k)
+        if not self._h_over:
+            return None
+        if size < _AT_ONCE * self._location.width(start.t):
+            self._n_at_once += 1
+        if self._n_at_once >= _MAX_AT_ONCE:
+            self._h_over = 0.0
+            return None
+        if not size:
+            return self._step_over(stepper, state)
+        steps = step(size)
+        self.n_steps += steps.n_steps
+        return steps
+
+    def _step_over(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        """Take a step of round-off size over a switch and restart the controller; None if the step fails."""
+        size, self._h_over = self._h_over, 0.0
+        steps = stepper.advance(
+            _without_newton_update(state), 1, fixed_step_policy(size, state.t, 0), NO_CONTROLLER_STATE
+        )
+        if steps.failure is not None:
+            return None
+        self.n_steps += steps.n_steps
+        self.restart_from(steps.final)
+        return steps
+
+    def _check_final_steps(self, stepper: Stepper, steps: StepChunk) -> StepChunk:
+        """Continue with regular steps if the final steps contain a switch of the state."""
+        if not self._location.is_active:
+            return steps
+        steps = _copied(steps)
+        final = self.final_steps(stepper, steps.final)
+        crossing = None if final is None else self._location.first_crossing(final, self._k)
+        if final is not None and crossing is not None:
+            self._n_before_switch, self._h_switch = crossing
+            self._end_reached = False
+        return steps
+
+    def _advance_to_end(self, stepper: Stepper, state: IntegratorState) -> StepChunk:
+        """Take those of the final steps that precede a switch of the state."""
+        steps, taken, self._n_before_switch = self.final_steps(stepper, state), self._n_before_switch, 0
+        assert steps is not None and taken <= steps.n_steps
+        self.n_steps += taken
+        for name in ("size", "last"):
+            self._controller_state[name] = steps.step_sizes[taken - 1]
+        return steps.truncated(taken)
 
     def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
         """Take the final steps: several if the last step fails. The controller state of a longer run is unchanged."""
@@ -272,7 +378,7 @@ class AdaptiveStepping:
                 float(np.float32(self._controller_state["last"][0])) or self._controller_state["last"]
             )
         self._forget_last_steps()
-        self._end_reached = False
+        self._end_reached, self._h_switch, self._h_over, self._n_before_switch = False, 0.0, 0.0, 0
 
     def _forget_last_steps(self) -> None:
         for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
@@ -281,16 +387,21 @@ class AdaptiveStepping:
     def rollback(self, steps: StepChunk, taken: int) -> None:
         self.n_steps -= steps.n_steps - taken
         self._controller_state = self._controller_before
+        self._h_switch, self._h_over, self._n_before_switch = 0.0, 0.0, 0
         if taken:
             self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
 
     def checkpoint(self) -> dict[str, FloatArray | int]:
-        return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy()}
+        switch = np.array([self._h_switch, self._h_over, self._n_before_switch, self._n_at_once])
+        return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy(), "switch": switch}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.n_steps = int(stored["step"])
         if np.size(stored["flow"]):
             self._controller_state = controller_state_from(stored["flow"])
+        if "switch" in stored:  # older files do not store it
+            self._h_switch, self._h_over, *counts = np.ravel(stored["switch"]).tolist()
+            self._n_before_switch, self._n_at_once = map(int, counts)
 
 
 def fixed_step_policy(h: float, origin: float, step0: int, time_index: int = -1, limit: float = np.inf) -> StepPolicy:
@@ -310,9 +421,15 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
     return replace(steps, t_nodes=np.array([steps.initial.t, until]), final=replace(steps.final, t=until))
 
 
-def _breakpoints(plan: Plan) -> np.ndarray:
+def _copied(steps: StepChunk) -> StepChunk:
+    """Return a chunk that does not refer to the workspace of the stepper."""
+    names = ("t_nodes", "states", "step_sizes", "unknowns", "newton_iterations", "stepper_states")
+    return replace(steps, **{name: np.array(array) for name in names if (array := getattr(steps, name)) is not None})
+
+
+def _breakpoints(plan: Plan, k: np.ndarray) -> np.ndarray:
     """Return the times just before and just after the switch times of the model."""
-    times = switch_times(plan.model, plan.k, plan.t0, plan.t_end)
+    times = switch_times(plan.model, k, plan.t0, plan.t_end)
     if plan.scheme.selects_step_size or len(times) > _MAX_BREAKPOINTS:
         return np.zeros(0)
     width = _BREAKPOINT_ULPS * np.spacing(np.maximum(np.abs(times), abs(plan.t_end - plan.t0) * 1e-3))
@@ -327,4 +444,4 @@ def make_stepping(plan: Plan, layout: Layout) -> Stepping:
     """Return the stepping strategy of a plan."""
     if "t" in layout:
         return FictiveTimeStepping(plan, layout["t"].start)
-    return FixedStepping(plan) if plan.control is None else AdaptiveStepping(plan)
+    return FixedStepping(plan) if plan.control is None else AdaptiveStepping(plan, layout)
