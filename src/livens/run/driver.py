@@ -270,11 +270,14 @@ class Run:
         if self._resume_point is None:  # a longer run would not take the final steps
             self._resume_point = self._checkpoint()
         self._sample_controllers()
-        with self._fail_on_exception():
-            self._final_steps = self._stepping.final_steps(self._stepper, self._state)
-        self._terminal_event = (
-            self._process_chunk(self._final_steps, regular=False) if self._final_steps is not None else None
-        )
+        has_more = True
+        while has_more:
+            with self._fail_on_exception():
+                self._final_steps = self._stepping.final_steps(self._stepper, self._state)
+            self._terminal_event = (
+                self._process_chunk(self._final_steps, regular=False) if self._final_steps is not None else None
+            )
+            has_more = self._stepping.has_more_final_steps and self._terminal_event is None
         if self._terminal_event is None or not self._handle_event(self._terminal_event):
             return True
         return self._take_final_steps_if_due()

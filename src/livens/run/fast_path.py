@@ -241,12 +241,15 @@ def _integrate_adaptive(
         chunks.append(_copied(steps))
         state = steps.final
         is_limited = 0 < max_steps <= stepping.n_steps and not stepping.is_finished(state)
-    if not is_limited:
+    has_more = not is_limited
+    while has_more:
         final_steps = stepping.final_steps(stepper, state)
         if final_steps is not None:
             if final_steps.failure is not None:
                 return None, False
-            chunks.append(final_steps)
+            chunks.append(_copied(final_steps))
+            state = final_steps.final
+        has_more = stepping.has_more_final_steps
     return _joined(chunks), is_limited
 
 

@@ -27,6 +27,8 @@ _BREAKPOINT_ULPS, _MAX_BREAKPOINTS = 8, 100_000
 #: Ratio of the distance between two switches to the width of a switch below which they follow at once, and number of
 #: such switches from which on the motion slides along a switch and switches are not located any more.
 _AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
+#: Number of steps of the first chunk after a switch; it doubles with every chunk without a switch.
+_CHUNK_AFTER_SWITCH = 16
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -35,6 +37,7 @@ class Stepping(Protocol):
     """Stepping strategy: regular steps in chunks, then the final steps that end at `t_end`."""
 
     n_steps: int  # number of regular steps taken
+    has_more_final_steps: bool  # True if the last final steps do not reach the end time
 
     def is_finished(self, state: IntegratorState) -> bool:
         """Return True if no regular step is left."""
@@ -88,7 +91,7 @@ class FixedStepping:
     """Fixed steps of size h; the last one is shorter if h does not divide the time span."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan, self.n_steps = plan, 0
+        self._plan, self.n_steps, self.has_more_final_steps = plan, 0, False
         self._count_from(plan.t0)
 
     def _count_from(self, origin: float, n_since_origin: int = 0) -> None:
@@ -145,6 +148,7 @@ class FictiveTimeStepping:
 
     def __init__(self, plan: Plan, time_index: int) -> None:
         self._plan, self.n_steps, self._time_index, self._end_reached = plan, 0, time_index, False
+        self.has_more_final_steps = False
         self._fictive_origin, self._n_since_origin = (
             0.0,
             0,
@@ -240,7 +244,9 @@ class AdaptiveStepping:
         self._location = SwitchLocation(plan, layout)
         #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
         self._h_switch, self._h_over = 0.0, 0.0
-        self._n_before_switch = 0  # number of steps to the end time before one that contains a switch
+        self.has_more_final_steps = False
+        self._final_controller: np.ndarray | None = None  # controller state of the final steps
+        self._chunk = _CHUNK_AFTER_SWITCH  # largest number of steps of the next chunk
         self._n_at_once = 0  # number of switches that followed one another at once
         self._plan, self.n_steps, self._end_reached = plan, 0, False
         # a first step found by trial steps needs no start-up with free growth
@@ -261,29 +267,37 @@ class AdaptiveStepping:
         return StepPolicy(True, self._plan.h, 0.0, 0, t_end=t_end, land_on_end=to_the_end)
 
     def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        return self._take(stepper, state, max_steps)
+
+    def _take(self, stepper: Stepper, state: IntegratorState, max_steps: int, final: bool = False) -> StepChunk:
+        """Take steps up to the next switch of the state, to it, or over it."""
         self._controller_before = self._controller_state.copy()
-        if self._n_before_switch:
-            return self._advance_to_end(stepper, state)
         if self._h_over or self._h_switch:
             steps = self._step_over(stepper, state) if self._h_over else self._step_to_switch(stepper, state)
-            return steps or self._advance_freely(stepper, state, 1)
-        steps = self._advance_freely(stepper, state, max_steps)
-        if self._n_at_once >= _MAX_AT_ONCE:
-            return steps
-        crossing = self._location.first_crossing(steps, self._k)
+            return steps or self._advance_freely(stepper, state, 1, final)
+        is_located = self._location.is_active and self._n_at_once < _MAX_AT_ONCE
+        if is_located and not final:  # steps after a switch are discarded
+            max_steps, self._chunk = min(max_steps, self._chunk), 2 * self._chunk
+        steps = self._advance_freely(stepper, state, max_steps, final)
+        crossing = self._location.first_crossing(steps, self._k) if is_located else None
         if crossing is None:
-            self._n_at_once = 0 if steps.n_steps else self._n_at_once
-            return self._check_final_steps(stepper, steps) if self._end_reached else steps
-        taken, h_switch = crossing
+            self._n_at_once = 0 if steps.n_steps and is_located else self._n_at_once
+            return steps
+        (taken, h_switch), self._chunk = crossing, _CHUNK_AFTER_SWITCH
         steps = self._cut(steps, taken)
-        self._h_switch = h_switch
+        self._h_switch, self.has_more_final_steps = h_switch, final
         if taken:
             self._n_at_once = 0
             return steps
-        return self._step_to_switch(stepper, state) or self._advance_freely(stepper, state, 1)
+        return self._step_to_switch(stepper, state) or self._advance_freely(stepper, state, 1, final)
 
-    def _advance_freely(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+    def _advance_freely(self, stepper: Stepper, state: IntegratorState, max_steps: int, final: bool) -> StepChunk:
         """Take steps up to the next switch time, over switches of the state."""
+        if final:
+            policy = self._policy(self._plan.t_end, True)
+            steps = stepper.advance(state, max_steps, policy, self._controller_state)
+            self.has_more_final_steps = max_steps == 1 and steps.final.t < self._plan.t_end and steps.failure is None
+            return steps
         ahead = self._breakpoints[self._breakpoints > state.t]
         target = float(ahead[0]) if len(ahead) else self._plan.t_end
         steps = stepper.advance(state, max_steps, self._policy(target, bool(len(ahead))), self._controller_state)
@@ -310,7 +324,7 @@ class AdaptiveStepping:
         size, self._h_over = self._location.locate(step, start, h_switch, self._k)
         if not self._h_over:
             return None
-        if size < _AT_ONCE * self._location.width(start.t):
+        if size < _AT_ONCE * self._location.width(start.t + h_switch):
             self._n_at_once += 1
         if self._n_at_once >= _MAX_AT_ONCE:
             self._h_over = 0.0
@@ -324,6 +338,8 @@ class AdaptiveStepping:
     def _step_over(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
         """Take a step of round-off size over a switch and restart the controller; None if the step fails."""
         size, self._h_over = self._h_over, 0.0
+        if state.t + size >= self._plan.t_end:
+            return None
         steps = stepper.advance(
             _without_newton_update(state), 1, fixed_step_policy(size, state.t, 0), NO_CONTROLLER_STATE
         )
@@ -333,34 +349,18 @@ class AdaptiveStepping:
         self.restart_from(steps.final)
         return steps
 
-    def _check_final_steps(self, stepper: Stepper, steps: StepChunk) -> StepChunk:
-        """Continue with regular steps if the final steps contain a switch of the state."""
-        if not self._location.is_active:
-            return steps
-        steps = _copied(steps)
-        final = self.final_steps(stepper, steps.final)
-        crossing = None if final is None else self._location.first_crossing(final, self._k)
-        if final is not None and crossing is not None:
-            self._n_before_switch, self._h_switch = crossing
-            self._end_reached = False
-        return steps
-
-    def _advance_to_end(self, stepper: Stepper, state: IntegratorState) -> StepChunk:
-        """Take those of the final steps that precede a switch of the state."""
-        steps, taken, self._n_before_switch = self.final_steps(stepper, state), self._n_before_switch, 0
-        assert steps is not None and taken <= steps.n_steps
-        self.n_steps += taken
-        for name in ("size", "last"):
-            self._controller_state[name] = steps.step_sizes[taken - 1]
-        return steps.truncated(taken)
-
     def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
         """Take the final steps: several if the last step fails. The controller state of a longer run is unchanged."""
         if state.t >= self._plan.t_end:
+            self.has_more_final_steps = False
             return None
-        return stepper.advance(
-            state, _MAX_FINAL_STEPS, self._policy(self._plan.t_end, True), self._controller_state.copy()
-        )
+        n_steps, controller_state = self.n_steps, self._controller_state
+        self._controller_state = controller_state.copy() if self._final_controller is None else self._final_controller
+        self.has_more_final_steps = True
+        steps = self._take(stepper, state, _MAX_FINAL_STEPS, final=True)
+        self._final_controller, self._controller_state = self._controller_state, controller_state
+        self.n_steps, self._end_reached = n_steps, True
+        return steps
 
     def step_to(self, stepper: Stepper, state: IntegratorState, until: float) -> StepChunk:
         return _with_end_time(
@@ -378,7 +378,8 @@ class AdaptiveStepping:
                 float(np.float32(self._controller_state["last"][0])) or self._controller_state["last"]
             )
         self._forget_last_steps()
-        self._end_reached, self._h_switch, self._h_over, self._n_before_switch = False, 0.0, 0.0, 0
+        self._final_controller = None
+        self._end_reached, self._h_switch, self._h_over = False, 0.0, 0.0
 
     def _forget_last_steps(self) -> None:
         for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
@@ -387,12 +388,12 @@ class AdaptiveStepping:
     def rollback(self, steps: StepChunk, taken: int) -> None:
         self.n_steps -= steps.n_steps - taken
         self._controller_state = self._controller_before
-        self._h_switch, self._h_over, self._n_before_switch = 0.0, 0.0, 0
+        self._h_switch, self._h_over = 0.0, 0.0
         if taken:
             self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
 
     def checkpoint(self) -> dict[str, FloatArray | int]:
-        switch = np.array([self._h_switch, self._h_over, self._n_before_switch, self._n_at_once])
+        switch = np.array([self._h_switch, self._h_over, self._n_at_once])
         return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy(), "switch": switch}
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -400,8 +401,8 @@ class AdaptiveStepping:
         if np.size(stored["flow"]):
             self._controller_state = controller_state_from(stored["flow"])
         if "switch" in stored:  # older files do not store it
-            self._h_switch, self._h_over, *counts = np.ravel(stored["switch"]).tolist()
-            self._n_before_switch, self._n_at_once = map(int, counts)
+            self._h_switch, self._h_over, n_at_once = np.ravel(stored["switch"]).tolist()
+            self._n_at_once = int(n_at_once)
 
 
 def fixed_step_policy(h: float, origin: float, step0: int, time_index: int = -1, limit: float = np.inf) -> StepPolicy:
@@ -419,12 +420,6 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
     if not steps.n_steps:
         return steps
     return replace(steps, t_nodes=np.array([steps.initial.t, until]), final=replace(steps.final, t=until))
-
-
-def _copied(steps: StepChunk) -> StepChunk:
-    """Return a chunk that does not refer to the workspace of the stepper."""
-    names = ("t_nodes", "states", "step_sizes", "unknowns", "newton_iterations", "stepper_states")
-    return replace(steps, **{name: np.array(array) for name in names if (array := getattr(steps, name)) is not None})
 
 
 def _breakpoints(plan: Plan, k: np.ndarray) -> np.ndarray:

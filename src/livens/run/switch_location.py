@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
 from livens.expressions.state_layout import Layout
 from livens.models.switch_times import StateSwitches
@@ -17,8 +20,17 @@ _MAX_SWITCHES = 64
 _WIDTH_ULPS, _MAX_ITERATIONS = 16, 60
 #: Places within a step at which signs are compared, so that two changes in one step are found.
 _SAMPLES = (0.25, 0.5, 0.75)
-#: Fraction of the duration of a run that bounds the unit in the last place of the time from below.
-_TIME_FRACTION = 1e-3
+
+
+@functools.lru_cache(maxsize=64)
+def _switch_kernel(model: Any) -> ObservableKernel | None:
+    """Return the compiled switching functions of the state; None if a model has none, or too many."""
+    if model.uses_sparse_path:
+        return None
+    switches, view = StateSwitches(model), model.view
+    if not 0 < len(switches) <= _MAX_SWITCHES or not set(switches.names) <= set(view.symbols):
+        return None
+    return ObservableKernel(model, switches.expressions(view.symbols, view.t, view.k))
 
 
 class SwitchLocation:
@@ -33,19 +45,17 @@ class SwitchLocation:
     """
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
-        self._layout, self._span = layout, plan.t_end - plan.t0
-        switches = None if plan.scheme.selects_step_size else StateSwitches(plan.model)
-        is_located = switches is not None and all(name in layout for name in switches.names)
-        self._switches = switches if is_located and switches is not None and len(switches) <= _MAX_SWITCHES else None
+        self._layout = layout
+        self._kernel = None if plan.scheme.selects_step_size or "t" in layout else _switch_kernel(plan.model)
 
     @property
     def is_active(self) -> bool:
         """True if the model has switches of the state that can be located."""
-        return self._switches is not None and len(self._switches) > 0
+        return self._kernel is not None
 
     def _values(self, t: np.ndarray, states: np.ndarray, k: np.ndarray) -> np.ndarray:
-        assert self._switches is not None
-        return self._switches.values(t, {name: states[:, self._layout[name]] for name in self._switches.names}, k)
+        assert self._kernel is not None
+        return self._kernel(t, states, k).T
 
     def first_crossing(self, steps: StepChunk, k: np.ndarray) -> tuple[int, float] | None:
         """Return the index of the first step with a sign change, and the size of a step that contains the change.
@@ -81,7 +91,7 @@ class SwitchLocation:
 
     def width(self, t: float) -> float:
         """Return the size of the step over a switch, at round-off level."""
-        return float(_WIDTH_ULPS * np.spacing(max(abs(t), _TIME_FRACTION * self._span)))
+        return float(_WIDTH_ULPS * np.spacing(abs(t)))
 
     def locate(
         self, step: Callable[[float], StepChunk], state: IntegratorState, h: float, k: np.ndarray
@@ -121,7 +131,7 @@ class SwitchLocation:
         if not len(rows):
             return h, 0.0
         low, high, f_low, f_high = 0.0, h, float((sign * before)[rows].min()), value
-        width = self.width(state.t + h)
+        width = self.width(abs(state.t) + h)
         for i in range(_MAX_ITERATIONS):
             if high - low <= width:
                 break
