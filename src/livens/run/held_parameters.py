@@ -48,6 +48,10 @@ class BranchGuard(Stepper):
     def close(self) -> None:
         self._stepper.close()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        self._stepper.set_parameters(k)
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.parameters import ParameterEntry
 from livens.models.base import Model
 from livens.models.input_entry import InputEntry, input_entry
 from livens.types import ModelFunction
@@ -198,7 +199,7 @@ class BoundSchedule:
     """Schedule of a run: values of the parameter vector at the start of a step."""
 
     def __init__(self, schedule: Schedule, model: Model, t0: float, t_end: float, h: float) -> None:
-        self._h, self._is_linear = h, schedule.hold == "linear"
+        self._h, self._is_linear, self._follows_steps = h, schedule.hold == "linear", schedule.t is None
         times = t0 + np.arange(schedule.n_samples) * h if schedule.t is None else schedule.t
         needed = round((t_end - t0) / h) + (1 if self._is_linear else 0)
         if schedule.t is None and schedule.n_samples < needed:
@@ -221,6 +222,23 @@ class BoundSchedule:
                     "Multibody (mb.input)"
                 )
             self._entries.append((entry, rows.reshape(schedule.n_samples, -1)))
+
+    @property
+    def indices(self) -> np.ndarray:
+        """Entries of the parameter vector that the inputs set."""
+        parts = [part for entry, _ in self._entries for value in entry if value is not None for part in value.slices]
+        return np.unique(np.concatenate([np.arange(part.start, part.stop) for part in parts]))
+
+    def changes(self, k: np.ndarray, t0: float, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the steps before which inputs change, and the parameters `indices` from there on."""
+        steps, rows, step, vector = list[int](), list[np.ndarray](), 0, k.copy()
+        while step < n_steps:
+            t = t0 + step * self._h
+            self.apply(vector, t)
+            steps.append(step)
+            rows.append(vector[self.indices])
+            step += self.steps_until_change(t)
+        return np.array(steps, dtype=np.int64), np.array(rows).reshape(len(steps), self.indices.size)
 
     def steps_until_change(self, t: float) -> int:
         """Return the number of steps from time t to the next change."""
@@ -249,11 +267,73 @@ class BoundSchedule:
             for value, rate, since in zip(entry.value.slices, entry.rate.slices, entry.time.slices, strict=True):
                 k[value], k[rate], k[since] = start, (end - start) / self._h, t
 
+    # -- derivatives --------------------------------------------------------------------------------------------------
+    def zero_samples(self) -> list[np.ndarray]:
+        """Return zeros in the shape of the samples of every input."""
+        return [np.zeros_like(rows) for _, rows in self._entries]
+
+    def by_name(self, names: Iterable[str], samples: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Return values per sample by the name of the input, in the shapes of the inputs."""
+        return {
+            name: values.reshape(len(values), *entry.value.shape)
+            for name, values, (entry, _) in zip(names, samples, self._entries, strict=True)
+        }
+
+    def pull_back(self, k_cotangent: np.ndarray, t: float, dt_dh: float, samples: list[np.ndarray]) -> float:
+        """Move the cotangents of the inputs of a step at time t from the parameters to the samples.
+
+        Returns the cotangent of h, on which times depend by `dt_dh`. Sample times that were given are constant; without
+        them, samples move with the steps.
+        """
+        h_cotangent = 0.0
+        for (entry, rows), target in zip(self._entries, samples, strict=True):
+            value = _taken(k_cotangent, entry.value)
+            if not self._is_linear:
+                target[self._sample(t)] += value
+                continue
+            assert entry.rate is not None and entry.time is not None
+            rate = _taken(k_cotangent, entry.rate)
+            h_cotangent += dt_dh * float(_taken(k_cotangent, entry.time).sum())
+            ends = ((t, value - rate / self._h, dt_dh), (t + self._h, rate / self._h, dt_dh + 1.0))
+            start, end = (_interpolate(self._times, rows, time) for time, _, _ in ends)
+            h_cotangent -= float(rate @ (end - start)) / self._h**2
+            for time, cotangent, motion in ends:
+                i, weight, weight_rate = _weights(self._times, time)
+                target[i] += (1 - weight) * cotangent
+                if weight or weight_rate:
+                    target[i + 1] += weight * cotangent
+                    h_cotangent += (
+                        0.0
+                        if self._follows_steps
+                        else motion * weight_rate * float(cotangent @ (rows[i + 1] - rows[i]))
+                    )
+        return h_cotangent
+
+    def pull_back_initial(self, k_cotangent: np.ndarray, samples: list[np.ndarray]) -> None:
+        """Move the cotangents of the inputs of the initial state from the parameters to the first samples."""
+        for (entry, _), target in zip(self._entries, samples, strict=True):
+            target[0] += _taken(k_cotangent, entry.value)
+
+
+def _taken(k_cotangent: np.ndarray, entry: ParameterEntry) -> np.ndarray:
+    """Return the sum of the cotangents of an entry of the parameter vector, and set them to zero there."""
+    total = np.sum([k_cotangent[part] for part in entry.slices], axis=0)
+    for part in entry.slices:
+        k_cotangent[part] = 0.0
+    return np.asarray(total)
+
+
+def _weights(times: np.ndarray, t: float) -> tuple[int, float, float]:
+    """Return the sample before time t, the weight of the next one, and the derivative of this weight by t."""
+    if len(times) == 1:
+        return 0, 0.0, 0.0
+    i = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 2))
+    weight_rate = 1 / (times[i + 1] - times[i])
+    weight = (t - times[i]) * weight_rate
+    return i, min(max(weight, 0.0), 1.0), weight_rate if 0.0 <= weight < 1.0 else 0.0
+
 
 def _interpolate(times: np.ndarray, rows: np.ndarray, t: float) -> np.ndarray:
     """Return the linear interpolation of rows at time t; constant before the first and after the last sample."""
-    if len(times) == 1:
-        return np.asarray(rows[0])
-    i = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 2))
-    weight = min(max((t - times[i]) / (times[i + 1] - times[i]), 0.0), 1.0)
+    i, weight, _ = _weights(times, t)
     return np.asarray(rows[i] if weight == 0.0 else (1 - weight) * rows[i] + weight * rows[i + 1])
