@@ -147,10 +147,8 @@ class CompiledStep:
 
         if not self.scheme.steps_on_trees or not isinstance(self.model, System):
             return f"scheme '{self.scheme.name}' does not step on trees"
-        if self.removed_constraints:
-            return "it has redundant constraints"
         try:
-            return spanning_tree(self.model)
+            return spanning_tree(self.model, self.removed_constraints)
         except NotATreeError as error:
             return str(error)
 

@@ -20,6 +20,7 @@ from livens.schemes.core.step_equations import StepGraph
 
 if TYPE_CHECKING:
     from livens.engine.taylor.stepper import TaylorStepControl
+    from livens.run.step_control import StepControl
     from livens.schemes.runge_kutta.radau import Radau
 
 #: Largest number of steps, and of state values, of one call of the compiled loop (fits into the cache of a core).
@@ -41,6 +42,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     if initial.removed_constraints:
         compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
+        plan.settle_tier(compiled)
     return compiled, initial
 
 
@@ -85,11 +87,11 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
     """Return the stepper of the plan's tier, with a pivot order chosen for the first step."""
     control: StepSizeController | TaylorStepControl | None = None
     order: PivotOrder | None = None
-    if plan.control and compiled.uses_taylor_series:
-        control = plan.control.taylor_control(plan.t_end - plan.t0)
-    elif plan.control:
-        estimated = compiled.error_estimate(plan.tier) if plan.control.has_tolerance else None
-        control = plan.control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
+    if plan.control:
+        key = "control", compiled.removed_constraints, None if plan.control.has_tolerance else plan.h
+        control = plan.cache.get(key)
+        if control is None:
+            control = plan.cache[key] = _engine_control(plan, plan.control, compiled)
     if isinstance(control, StepSizeController):
         from livens.schemes.runge_kutta.radau import Radau
 
@@ -108,6 +110,14 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
                 "If this is a singular configuration, start slightly away from it"
             ) from None
     return stepper_type.create(compiled, plan.k, StepperOptions(order, control, plan.threads))
+
+
+def _engine_control(plan: Plan, control: StepControl, compiled: CompiledStep) -> StepSizeController | TaylorStepControl:
+    """Return the settings of the step-size control of a plan."""
+    if compiled.uses_taylor_series:
+        return control.taylor_control(plan.t_end - plan.t0)
+    estimated = compiled.error_estimate(plan.tier) if control.has_tolerance else None
+    return control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
 
 
 def _variable_order_stepper(plan: Plan, scheme: Radau, compiled: CompiledStep, control: StepSizeController) -> Stepper:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.newton.step_size_control import controller_state_from, initial_controller_state
+from livens.engine.newton.step_size_control import CONTROLLER_STATE, controller_state_from, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
 from livens.expressions.state_layout import Layout
@@ -23,6 +23,7 @@ _MAX_SECANT_ITERATIONS, _END_RTOL = 60, 1e-13
 _MAX_FINAL_STEPS = 4096
 #: Distance of breakpoints from a switch time in units in the last place, and largest number of switch times.
 _BREAKPOINT_ULPS, _MAX_BREAKPOINTS = 8, 100_000
+_NO_BREAKPOINTS = np.zeros(0)
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -228,6 +229,16 @@ class AdaptiveStepping:
         self._controller_state = initial_controller_state(plan.h, free_growth)
         self._controller_before = self._controller_state.copy()  # before the last chunk
 
+    @property
+    def has_breakpoints(self) -> bool:
+        """True if steps have to end at switch times of the model."""
+        return self._breakpoints.size > 0
+
+    @property
+    def controller_state(self) -> np.ndarray:
+        """State of the step-size controller."""
+        return self._controller_state
+
     def is_finished(self, state: IntegratorState) -> bool:
         return self._end_reached
 
@@ -275,7 +286,7 @@ class AdaptiveStepping:
         self._end_reached = False
 
     def _forget_last_steps(self) -> None:
-        for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
+        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
@@ -312,9 +323,11 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
 
 def _breakpoints(plan: Plan) -> np.ndarray:
     """Return the times just before and just after the switch times of the model."""
+    if plan.scheme.selects_step_size:
+        return _NO_BREAKPOINTS
     times = switch_times(plan.model, plan.k, plan.t0, plan.t_end)
-    if plan.scheme.selects_step_size or len(times) > _MAX_BREAKPOINTS:
-        return np.zeros(0)
+    if not 0 < len(times) <= _MAX_BREAKPOINTS:
+        return _NO_BREAKPOINTS
     width = _BREAKPOINT_ULPS * np.spacing(np.maximum(np.abs(times), abs(plan.t_end - plan.t0) * 1e-3))
     return np.unique(np.concatenate([times - width, times + width]))
 
