@@ -437,7 +437,7 @@ class Result:
         return len(self.t)
 
     def __repr__(self) -> str:
-        name = self.info.problem or f"system of {len(self.info.coordinates)} coordinates"
+        name = self.info.problem or self.info.name or f"system of {len(self.info.coordinates)} coordinates"
         return (
             f"<livens.Result: {name}, {self.info.scheme}, {self.statistics.steps} steps, "
             f"t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"

@@ -31,8 +31,8 @@ from livens.results.result import Result
 from livens.run.drift_monitor import (
     DriftMonitor,
     describe_blow_up,
-    momentum_bounds,
     monitor_spec,
+    round_off_bounds,
     summary_from_maxima,
 )
 from livens.run.held_parameters import wrapped_angles
@@ -155,7 +155,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
-                functools.partial(momentum_bounds, compiled, spec.momenta, k, plan.t0, z) if spec.momenta else None,
+                functools.partial(round_off_bounds, compiled, spec.momenta, k, plan.t0, z),
             ),
             statistics,
             "complete",
@@ -258,12 +258,15 @@ def _integrate_adaptive(
         chunks.append(_copied(steps))
         state = steps.final
         is_limited = 0 < max_steps <= stepping.n_steps and not stepping.is_finished(state)
-    if not is_limited:
+    has_more = not is_limited
+    while has_more:
         final_steps = stepping.final_steps(stepper, state)
         if final_steps is not None:
             if final_steps.failure is not None:
                 return None
-            chunks.append(final_steps)
+            chunks.append(_copied(final_steps))
+            state = final_steps.final
+        has_more = stepping.has_more_final_steps
     return CompleteRun(
         np.concatenate([chunks[0].t_nodes, *(chunk.t_end for chunk in chunks[1:])]),
         np.concatenate([chunks[0].states, *(chunk.end_states for chunk in chunks[1:])]),

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 #: Largest number of steps, and of state values, of one call of the compiled loop (fits into the cache of a core).
 _CHUNK_STEPS, _CHUNK_VALUES = 4096, 150_000
-#: Assembled tier: largest number of state values per call (fits into the shared cache), and fewest steps per call.
-#: The largest systems exceed the cache; several steps per call then reduce the overhead between calls.
-_ASSEMBLED_CHUNK_VALUES, _MIN_ASSEMBLED_CHUNK_STEPS = 1_200_000, 8
+#: Largest number of state values per call of the assembled tier (fits into the shared cache).
+_ASSEMBLED_CHUNK_VALUES = 1_200_000
+#: Fewest steps per call. The largest systems exceed the cache; several steps then reduce the overhead between calls.
+_MIN_CHUNK_STEPS = 8
 #: Reference tier: steps per call. Small, because the clock and Ctrl-C are checked between calls.
 _REFERENCE_CHUNK_STEPS = 32
 #: Step size in seconds for which the first pivot order is chosen, together with the model's default parameters.
@@ -41,6 +42,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     if initial.removed_constraints:
         compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
+        plan.settle_tier(compiled)
     return compiled, initial
 
 
@@ -77,8 +79,8 @@ def chunk_size(tier: str, n_values: int) -> int:
     if tier == "reference":
         return _REFERENCE_CHUNK_STEPS
     if tier == "assembled":
-        return max(_MIN_ASSEMBLED_CHUNK_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_CHUNK_VALUES // n_values))
-    return max(1, min(_CHUNK_STEPS, _CHUNK_VALUES // n_values))
+        return max(_MIN_CHUNK_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_CHUNK_VALUES // n_values))
+    return max(_MIN_CHUNK_STEPS, min(_CHUNK_STEPS, _CHUNK_VALUES // n_values))
 
 
 def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> Stepper:
