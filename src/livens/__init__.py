@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from livens.run.ensemble.api import ensemble as ensemble
     from livens.run.events.event import Event as Event
     from livens.run.prepare import prepare as prepare
+    from livens.run.schedule import Feedback as Feedback
     from livens.run.schedule import Schedule as Schedule
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -117,6 +118,7 @@ _HOMES = {
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
+    "Feedback": "run.schedule",
     "Schedule": "run.schedule",
     "StepControl": "run.step_control",
     "System": "models.system",

@@ -253,6 +253,8 @@ class Stepper(abc.ABC):
 
     #: True if the stepper requires `StepperOptions.pivot_order`.
     needs_pivot_order: ClassVar[bool] = False
+    #: Newton iterations of the steps of the last successful `advance_once`.
+    last_iterations: np.ndarray = np.zeros(0, dtype=np.int64)
 
     def __init__(self, layout: Layout, workspaces: WorkspaceManager | None = None) -> None:
         """Create a stepper for states of this layout; `workspaces` returns to its pool when the run ends."""
@@ -276,6 +278,11 @@ class Stepper(abc.ABC):
     ) -> IntegratorState | None:
         """Take fixed steps and return the state after the last one; None if they need `advance`."""
         return None
+
+    @property
+    def takes_single_steps(self) -> bool:
+        """True if `advance_once` is implemented."""
+        return type(self).advance_once is not Stepper.advance_once
 
     def set_parameters(self, k: np.ndarray) -> None:
         """Use other parameter values from the next step on."""

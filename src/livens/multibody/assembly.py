@@ -12,7 +12,6 @@ from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models.director_bodies import DirectorBodyDofs
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.numeric_assembly import NumericAssembly
@@ -23,6 +22,7 @@ from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.spanning_tree import SpanningTree
 from livens.multibody.tree_velocities import tree_of, tree_velocity
+from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.types import Expr, ScalarLike, Vector
 
 #: Largest change of an initial value per Gauss-Newton step, in rad or m.
@@ -58,43 +58,6 @@ class InitialCondition:
 
     def __str__(self) -> str:
         return f"{self.component.name}.{self.quantity}"
-
-
-class TwistCoordinates:
-    """Twist coordinates of the bodies of a system: six per body in space, three in the plane."""
-
-    def __init__(self, system: System) -> None:
-        self.system = system
-        self.frames: tuple[DirectorBodyDofs, ...] = system.frames
-        self.size = sum(frame.dimension + frame.n_rot for frame in self.frames)
-
-    def kinematic_matrix(self, q: np.ndarray) -> np.ndarray:
-        """Return the kinematic matrix N(q) with ``qdot = N u``; for q of shape (..., n), one matrix each."""
-        N, start = np.zeros((*q.shape[:-1], self.system.n, self.size)), 0
-        for frame in self.frames:
-            d, n_rotations = frame.dimension, frame.n_rot
-            N[..., list(frame.position), start : start + d] = np.eye(d)
-            for director in frame.directors:
-                x = q[..., list(director)]
-                N[..., list(director), start + d : start + d + n_rotations] = _rotation_derivative(x)
-            start += d + n_rotations
-        return N
-
-    def retract(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the coordinates after a small motion y (retraction); directors stay orthonormal."""
-        new = q + self.kinematic_matrix(q) @ y
-        for frame in self.frames:
-            if frame.directors:
-                indices = np.array(frame.directors)
-                u, _, vh = np.linalg.svd(new[indices])
-                new[indices] = u @ vh
-        return new
-
-    @functools.cached_property
-    def joint_constraints(self) -> tuple[int, ...]:
-        """Indices of the constraints between bodies."""
-        internal = {i for frame in self.frames for i in frame.constraints}
-        return tuple(i for i in range(self.system.m) if i not in internal)
 
 
 class Assembly:
@@ -367,16 +330,6 @@ def _target_expression(target: InitialCondition, q: Vector, v: Vector) -> list[S
         omega = angular_velocity(component.parametrisation, q, v)
         return list(m.array(omega).ravel())
     return list((q if target.quantity == "position" else v)[:d])
-
-
-def _rotation_derivative(x: np.ndarray) -> np.ndarray:
-    """Return the derivative of directors by rotations: ``omega x d`` in space, a quarter turn in the plane."""
-    if x.shape[-1] == 2:
-        return np.stack([-x[..., 1], x[..., 0]], axis=-1)[..., None]
-    hat = np.zeros((*x.shape, 3))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        hat[..., i, j], hat[..., j, i] = x[..., k], -x[..., k]
-    return hat
 
 
 def _spatial_rotation(R: np.ndarray) -> np.ndarray:

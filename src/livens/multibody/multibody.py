@@ -99,14 +99,14 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         inertia: str = "error",
         strict: bool = True,
     ) -> Multibody:
-        """Read a robot from a URDF file.
+        """Read a robot from a URDF file, or from a xacro file if the package `xacro` is installed.
 
         The reference configuration has all joint coordinates at zero. A ``<mimic>`` joint becomes an exact coupling.
 
         Parameters
         ----------
         path : str or Path
-            URDF file.
+            URDF file; a file with the suffix ``.xacro`` is expanded first.
         base : {"fixed", "floating"}, default "fixed"
             Whether the root link belongs to the ground or is a free body.
         packages : mapping of str to path, optional
@@ -147,6 +147,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         inertia: str = "error",
         strict: bool = True,
         actuators: bool = True,
+        keyframe: str | int | None = None,
     ) -> Multibody:
         """Read a model from an MJCF file (MuJoCo).
 
@@ -166,6 +167,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             and listed in ``import_warnings``.
         actuators : bool, default True
             Whether to import actuators.
+        keyframe : str or int, optional
+            Name or number of the stored state of the file that the model starts from, with its controls. By default
+            the model starts from the reference configuration at rest.
 
         Returns
         -------
@@ -180,7 +184,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.mjcf import read_mjcf
 
         flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        return cls._from_robot(read_mjcf(check_path("path", path), *flags), limit_stiffness, inertia)
+        robot = read_mjcf(check_path("path", path), *flags, keyframe)
+        return cls._from_robot(robot, limit_stiffness, inertia)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
         """Write the model as an MJCF file (MuJoCo), in its initial configuration.

@@ -12,6 +12,14 @@ import numpy as np
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton.single_call import MonitorArrays
 from livens.engine.observables import drift_monitor
+from livens.engine.observables.drift_monitor import (
+    ENERGY,
+    MAX_DRIFT,
+    MAX_MAGNITUDE,
+    MAX_MOMENTA,
+    MOMENTA,
+    maxima_count,
+)
 from livens.engine.observables.element_sums import ElementObservables
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
@@ -190,8 +198,7 @@ class DriftMonitor:
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
-        # maxima: energy drift, increment, kinetic energy, |g|, |G v|, then drift and magnitude of each momentum
-        self._maxima = np.zeros(5 + 2 * len(self._spec.momenta))
+        self._maxima = np.zeros(maxima_count(len(self._spec.momenta)))
         self._reference_energy = np.zeros(1)  # largest energy magnitude while the drift was small
         self._rollback_state: tuple[Any, ...] = ()  # copy of these values before the last steps
 
@@ -253,17 +260,17 @@ class DriftMonitor:
         self.k = k
         assert self._initial_row is not None
         if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
-            self._initial_row[0] += new[0] - old[0]
-            self._last_energy[0] += new[0] - old[0]
-        self._initial_row[4:] += new[4:] - old[4:]
+            self._initial_row[ENERGY] += new[ENERGY] - old[ENERGY]
+            self._last_energy[0] += new[ENERGY] - old[ENERGY]
+        self._initial_row[MOMENTA:] += new[MOMENTA:] - old[MOMENTA:]
 
     @property
     def _initial_energy(self) -> float:
-        return 0.0 if self._initial_row is None else self._initial_row.item(0)
+        return 0.0 if self._initial_row is None else self._initial_row.item(ENERGY)
 
     def blow_up_message(self) -> str:
         """Return a message if the energy growth indicates a blow-up, else an empty string."""
-        drift, magnitude = self._maxima.item(0), self._maxima.item(2)
+        drift, magnitude = self._maxima.item(MAX_DRIFT), self._maxima.item(MAX_MAGNITUDE)
         return describe_blow_up(self._spec, self._initial_energy, self._reference_energy.item(0), drift, magnitude)
 
     def nonfinite_quantity(self) -> str:
@@ -309,7 +316,7 @@ class DriftMonitor:
         self._last_energy = np.array([float(stored["last"])])
         self._maxima = np.array(stored["largest"])
         # older files do not store the reference energy
-        self._reference_energy = np.array([float(stored.get("trusted", self._maxima[2]))])
+        self._reference_energy = np.array([float(stored.get("trusted", self._maxima[MAX_MAGNITUDE]))])
 
 
 def summary_from_maxima(
@@ -325,14 +332,14 @@ def summary_from_maxima(
     `bounds` returns the largest momenta with a kinetic energy. Drifts of a momentum at round-off level are relative to
     its bound.
     """
-    scale = energy_scale(initial_energy, reference_energy, float(maxima[2])) or 1.0
-    drifts, sizes = maxima[5::2], maxima[6::2]
+    scale = energy_scale(initial_energy, reference_energy, float(maxima[MAX_MAGNITUDE])) or 1.0
+    drifts, sizes = maxima[MAX_MOMENTA::2], maxima[MAX_MOMENTA + 1 :: 2]
     if bounds is not None and np.isfinite(maxima).all() and (drifts > _SUSPICIOUS_DRIFT * sizes).any():
-        largest = bounds(float(maxima[2]))
+        largest = bounds(float(maxima[MAX_MAGNITUDE]))
         maxima = maxima.copy()
         for i, name in enumerate(momenta):
             if drifts[i] > 0 and sizes[i] < _MOMENTUM_ROUND_OFF * largest.get(name, 0.0):
-                maxima[6 + 2 * i] = largest[name]
+                maxima[MAX_MOMENTA + 1 + 2 * i] = largest[name]
     return scaled_summary(energy, momenta, scale, maxima)
 
 

@@ -18,7 +18,7 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.results.provenance import provenance
 from livens.results.record import RunInfo
-from livens.run.schedule import Schedule
+from livens.run.schedule import Feedback, Schedule
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
@@ -75,7 +75,7 @@ class Plan:
     store: str | Sequence[str] | None = None
     compress: bool = False
     #: Inputs over time; the inputs at t0 are part of the parameters.
-    inputs: Schedule | None = None
+    inputs: Schedule | Feedback | None = None
     #: True if the initial step size is to be estimated; h is then only the fallback value.
     estimate_h0: bool = False
 
@@ -141,7 +141,7 @@ class Plan:
             changes = {**problem.parameters, **changes}
         schedule = options["inputs"] = Schedule.of(options.get("inputs"))
         if schedule is not None:
-            changes = {**changes, **{name: rows[0] for name, rows in schedule.values.items()}}
+            changes = {**changes, **schedule.first_values()}
         options["estimate_h0"] = estimate_h0
         return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
 

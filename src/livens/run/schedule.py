@@ -11,7 +11,8 @@ from livens.errors import InputError
 from livens.expressions.parameters import ParameterEntry
 from livens.models.base import Model
 from livens.models.input_entry import InputEntry, input_entry
-from livens.validation import check_array, check_choice
+from livens.types import ModelFunction
+from livens.validation import check_arguments, check_array, check_choice, check_positive
 
 #: Tolerance of sample times relative to the step size: a sample this close to the start of a step belongs to it.
 _TIME_RTOL = 1e-9
@@ -61,21 +62,137 @@ class Schedule:
             raise InputError(f"all inputs need the same number of samples, got {listed}")
         self.n_samples = next(iter(counts.values()))
 
-    @classmethod
-    def of(cls, inputs: Any) -> Schedule | None:
-        """Return the argument `inputs` of a run as a schedule.
-
-        Parameters
-        ----------
-        inputs : Schedule, mapping or None
-            Schedule, or samples by the name of the input.
+    def first_values(self) -> dict[str, Any]:
+        """Return the values of the inputs at the first sample.
 
         Returns
         -------
-        Schedule or None
+        dict
+            Values by name of the input.
+        """
+        return {name: rows[0] for name, rows in self.values.items()}
+
+    @classmethod
+    def of(cls, inputs: Any) -> Schedule | Feedback | None:
+        """Return the argument `inputs` of a run as a schedule or a feedback law.
+
+        Parameters
+        ----------
+        inputs : Schedule, Feedback, mapping or None
+            Schedule, feedback law, or samples by the name of the input.
+
+        Returns
+        -------
+        Schedule, Feedback or None
             None if there are no inputs.
         """
-        return inputs if inputs is None or isinstance(inputs, cls) else cls(inputs)
+        return inputs if inputs is None or isinstance(inputs, (cls, Feedback)) else cls(inputs)
+
+
+class Feedback:
+    """Sampled control law of any model, for the argument `inputs` of a run: a Python function with zero-order hold.
+
+    The law is called at the start of the run and after every period, between steps.
+
+    Parameters
+    ----------
+    law : callable
+        Function ``law(t, measured)`` that returns the values of the inputs, one after another.
+    period : float
+        Sampling period in s, a whole number of steps.
+    measured : sequence of str or callable
+        Measured coordinates, outputs and observables by name, and functions of ``q v t k``.
+    inputs : str or sequence of str
+        Names of the inputs. Every parameter of the model is an input as well.
+
+    Raises
+    ------
+    InputError
+        If `law` is no function, the period is not positive, or there are no inputs.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> cart = lv.System("x", kinetic=lambda v: 0.5 * v[0] ** 2, forces=lambda q, v, k: [k.u], parameters=dict(u=0.0))
+    >>> law = lv.Feedback(lambda t, y: -y[0] - 2 * y[1], 0.1, [lambda q: q[0], lambda v: v[0]], "u")
+    >>> run = lv.simulate(cart, [1.0], [0.0], h=0.1, t_end=20.0, inputs=law)
+    >>> bool(abs(run.q[-1, 0]) < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        law: ModelFunction,
+        period: float,
+        measured: Sequence[str | ModelFunction] | str,
+        inputs: Sequence[str] | str,
+    ) -> None:
+        if not callable(law):
+            raise InputError(f"the law must be a function of time and of the measured values, got {law!r}")
+        check_arguments("the feedback law", law, ("t", "measured"))
+        self.law, self.period = law, check_positive("period", period)
+        self.measured = (measured,) if isinstance(measured, str) or callable(measured) else tuple(measured)
+        self.values = dict.fromkeys((inputs,) if isinstance(inputs, str) else inputs)
+        if not self.values or not self.measured:
+            raise InputError("a feedback law needs the names of measured quantities and of inputs")
+
+    def first_values(self) -> dict[str, Any]:
+        """Return the values before the first sample: those of the model.
+
+        Returns
+        -------
+        dict
+            Empty.
+        """
+        return {}
+
+
+class BoundFeedback:
+    """Feedback law of a run: values of the parameter vector at the sampling times."""
+
+    def __init__(self, feedback: Feedback, model: Model, t0: float, h: float) -> None:
+        from livens.run.single_steps import Measurement  # single steps hold parameters, too
+
+        self._feedback, self._t0, self._h = feedback, t0, h
+        self._n_hold = max(1, round(feedback.period / h))
+        if abs(self._n_hold * h - feedback.period) > 1e-9 * feedback.period:
+            raise InputError(
+                f"the period {feedback.period:g} of the feedback must be an integer multiple of the step size h = {h:g}"
+            )
+        self._entries = [input_entry(model, name) for name in feedback.values]
+        self._sizes = [int(np.prod(entry.value.shape, dtype=int)) for entry in self._entries]
+        self.measurement = Measurement.of_outputs(model, feedback.measured)
+        self._last_sample = -1
+
+    def _position(self, t: float) -> tuple[int, bool]:
+        """Return the number of samples up to time t, and True if t is a sampling time."""
+        position = (t - self._t0) / (self._n_hold * self._h)
+        index = int(np.floor(position + _TIME_RTOL))
+        return index, abs(position - index) < _TIME_RTOL * max(1.0, abs(position))
+
+    def steps_until_change(self, t: float) -> int:
+        """Return the number of steps from time t to the next sample."""
+        index, _ = self._position(t)
+        return max(1, round((self._t0 + (index + 1) * self._n_hold * self._h - t) / self._h))
+
+    def apply(self, k: np.ndarray, t: float, z: np.ndarray) -> None:
+        """Set the inputs of the following steps in the parameter vector, if t is a sampling time."""
+        index, is_due = self._position(t)
+        if not is_due or index == self._last_sample:
+            return
+        self._last_sample = index
+        returned = self._feedback.law(t, self.measurement.values(t, z, k))
+        try:
+            values = np.atleast_1d(np.asarray(returned, dtype=float)).ravel()
+        except (TypeError, ValueError):
+            values = np.full(1, np.nan)
+        if values.size != sum(self._sizes) or not np.isfinite(values).all():
+            raise InputError(f"the feedback law must return {sum(self._sizes)} finite numbers, got {returned!r}")
+        for entry, part in zip(self._entries, np.split(values, np.cumsum(self._sizes)[:-1]), strict=True):
+            for target in entry.value.slices:
+                k[target] = part
+            for target in entry.rate.slices if entry.rate is not None else ():
+                k[target] = 0.0
 
 
 class BoundSchedule:
@@ -136,7 +253,7 @@ class BoundSchedule:
         index = int(np.searchsorted(self._times, t + _TIME_RTOL * self._h, side="right")) - 1
         return min(max(index, 0), self._times.size - 1)
 
-    def apply(self, k: np.ndarray, t: float) -> None:
+    def apply(self, k: np.ndarray, t: float, z: np.ndarray) -> None:
         """Set the inputs of the step that starts at time t in the parameter vector."""
         if not self._is_linear:
             sample = self._sample(t)

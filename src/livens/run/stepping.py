@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.newton.step_size_control import controller_state_from, initial_controller_state
+from livens.engine.newton.step_size_control import CONTROLLER_STATE, controller_state_from, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
 from livens.expressions.state_layout import Layout
@@ -275,7 +275,7 @@ class AdaptiveStepping:
         self._end_reached = False
 
     def _forget_last_steps(self) -> None:
-        for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
+        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:

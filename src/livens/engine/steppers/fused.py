@@ -19,7 +19,14 @@ from livens.engine.newton.convergence import (
 )
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
-from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error, on_reject
+from livens.engine.newton.step_size_control import (
+    FIXED_STEP,
+    NOT_ESTIMATED,
+    StepSizeController,
+    argmax_scaled_error,
+    on_accept,
+    on_reject,
+)
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -91,6 +98,7 @@ class FusedStepper(Stepper):
         if z.dot(np.zeros(z.size)) != 0.0:  # infinity and NaN times zero are NaN
             return None
         history = w.X[n_steps : n_steps + HISTORY].copy()
+        self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
 
@@ -124,8 +132,9 @@ class FusedStepper(Stepper):
                     repivot_after = REPIVOT_AFTER
                 elif repivot_after <= MAX_NEWTON_ITERATIONS:
                     repivot_after = MAX_NEWTON_ITERATIONS + 1
-                else:  # a zero pivot in all orders tried: another step size has another Jacobian
-                    on_reject(self._control, controller_state, w.c[0], False, 0.0)
+                else:
+                    done += self._take_reference_step(w, done, policy, controller_state)
+                    reached_end = policy.land_on_end and w.t[done] >= policy.t_end
                     repivot_after, tried_orders = REPIVOT_AFTER, {self.order}
             # a step failed: try another pivot order, then more iterations, then the reference solver
             elif not self._repivot(self._reset_newton(w, done), w, done, tried_orders):
@@ -147,6 +156,23 @@ class FusedStepper(Stepper):
         x = w.X[done + HISTORY - 1]
         w.newton_update[:], w.inv_roundoff[:] = 0.0, self._compiled.reference_solver.inv_roundoff(x, w.Z[done], w.c)
         return x
+
+    def _take_reference_step(self, w: Workspace, done: int, policy: StepPolicy, controller_state: np.ndarray) -> bool:
+        """Solve an adaptive step by the reference solver, as no pivot order is left; return True if it succeeded.
+
+        Schemes with an embedded error estimate continue with another step size, which has another Jacobian.
+        """
+        control, h = self._control, float(w.c[0])
+        has_embedded_estimate = control.atol.size > 0 and control.doubling_order == 0
+        solver = self._compiled.reference_solver
+        if has_embedded_estimate or solver.take_step(w.X[done + HISTORY - 1], w, done) is not None:
+            on_reject(control, controller_state, h, False, 0.0)
+            return False
+        is_last = h >= policy.t_end - w.t[done]
+        w.t[done + 1] = policy.t_end if is_last else w.t[done] + h
+        on_accept(control, controller_state, h, NOT_ESTIMATED, is_last)
+        self.statistics.fallback_steps += 1
+        return True
 
     def _repivot(self, x: np.ndarray, w: Workspace, done: int, tried_orders: set[PivotOrder]) -> bool:
         """Change to the pivot order for the Jacobian at x, unless it has been tried."""

@@ -283,12 +283,16 @@ class TreeModel:
     # -- states ------------------------------------------------------------------------------------------------------
     def compact_state(self, z: np.ndarray) -> np.ndarray:
         """Return the compact state of a full state: centre, rotation matrix and momenta of each body."""
-        o, n = self.output, self.arrays.n_real
+        return self.compact_states(z[None, :])[0]
+
+    def compact_states(self, Z: np.ndarray) -> np.ndarray:
+        """Return the compact states of full states, one per row."""
+        o, n, n_rows = self.output, self.arrays.n_real, len(Z)
         dofs = o.dofs.reshape(n, 12)
-        state = np.empty((n, r.COMPACT))
-        state[:, :12], state[:, 12:15] = z[o.q + dofs], z[o.p + dofs[:, :3]]
-        state[:, 15:] = z[o.spins : o.spins + 3 * n].reshape(n, 3)
-        return state.ravel()
+        states = np.empty((n_rows, n, r.COMPACT))
+        states[:, :, :12], states[:, :, 12:15] = Z[:, o.q + dofs], Z[:, o.p + dofs[:, :3]]
+        states[:, :, 15:] = Z[:, o.spins : o.spins + 3 * n].reshape(n_rows, n, 3)
+        return states.reshape(n_rows, -1)
 
     def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
         """Return the rates of all joints for the velocities of a full state."""

@@ -101,6 +101,8 @@ def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Param
 
 @functools.cache
 def sliding(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    """Return the dissipation potential of regularised Coulomb friction in the tangent plane."""
+
     def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, point = geometry.contact_frame(a, b, q, k)
         along = slip_velocity(a, b, q, v, normal, point)
@@ -111,6 +113,8 @@ def sliding(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Param
 
 @functools.cache
 def pivoting(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    """Return the dissipation potential of spinning friction: a torque about the normal."""
+
     def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, _ = geometry.contact_frame(a, b, q, k)
         rate = m.dot(relative_angular_velocity(a, b, q, v), normal)
@@ -121,6 +125,8 @@ def pivoting(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Para
 
 @functools.cache
 def rolling(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    """Return the dissipation potential of rolling resistance: a torque in the tangent plane."""
+
     def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, _ = geometry.contact_frame(a, b, q, k)
         rate = relative_angular_velocity(a, b, q, v)

@@ -12,6 +12,7 @@ from livens.multibody.imports.mjcf_defaults import Settings, read_with_includes
 from livens.multibody.imports.mjcf_equality_actuators import read_equality_and_actuators
 from livens.multibody.imports.mjcf_geoms import Geoms
 from livens.multibody.imports.mjcf_ignored import ignored_content
+from livens.multibody.imports.mjcf_keyframes import read_keyframe
 from livens.multibody.imports.robot_description import JointDof, Link, RigidTransform, RobotDescription
 from livens.multibody.imports.xml import XmlNode
 
@@ -20,8 +21,10 @@ _UNSUPPORTED = ("replicate", "attach", "composite", "flexcomp", "plugin")
 _SWITCHES = ("constraint", "equality", "frictionloss", "passive", "spring", "damper", "actuation")
 
 
-def read_mjcf(path: Path, strict: bool = True, actuators: bool = True) -> RobotDescription:
-    """Read the robot description of an MJCF file at its reference pose."""
+def read_mjcf(
+    path: Path, strict: bool = True, actuators: bool = True, keyframe: str | int | None = None
+) -> RobotDescription:
+    """Read the robot description of an MJCF file at its reference pose, with the chosen keyframe, if any."""
     root = read_with_includes(path, strict)
     reader = _Reader(root, Settings(root), path.parent)
     for world in root.children_with_tag("worldbody"):
@@ -32,6 +35,8 @@ def read_mjcf(path: Path, strict: bool = True, actuators: bool = True) -> RobotD
         for link in robot.links.values():
             link.mass = None if link.mass is None else link.mass.scaled(reader.settings.total_mass / total)
     read_equality_and_actuators(root, reader.settings, robot, reader.sites, reader.joint_ref, actuators)
+    if keyframe is not None:
+        read_keyframe(root, robot, reader.joint_ref, keyframe)
     robot.notes += ignored_content(root.document)
     return robot
 

@@ -47,7 +47,7 @@ _MESSAGES = {
     "clamp": "control and force ranges of actuators are not imported",
     "run": "simulation options of MuJoCo are not imported",
     "sensor": "sensors are not imported, see results by name and mb.sensor",
-    "keyframe": "stored states are not imported, see mb.initial",
+    "keyframe": "stored states are not imported unless keyframe= names one, see also mb.initial",
     "other": "not imported",
 }
 

@@ -155,6 +155,20 @@ class Actuator:
 
 
 @dataclass(eq=False)
+class Keyframe:
+    """Stored state: coordinates relative to the reference pose and rates of joints, velocities of free links, controls.
+
+    Velocities of a free link are those of its frame, in space.
+    """
+
+    name: str
+    node: XmlNode
+    joints: dict[str, tuple[float, float]] = field(default_factory=dict)
+    free_links: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    controls: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
 class RobotDescription:
     """Robot description of a file; `notes` list content that was ignored or changed."""
 
@@ -174,6 +188,8 @@ class RobotDescription:
     fluid: tuple[float, float] = (0.0, 0.0)
     #: Weighted sums of joint coordinates that are constant.
     tendon_equalities: list[TendonEquality] = field(default_factory=list)
+    #: State that the model starts from, if one of the file is chosen.
+    keyframe: Keyframe | None = None
 
     def poses(self) -> dict[str | None, RigidTransform]:
         """Return the reference poses of all links in the world; parents come first."""
@@ -183,13 +199,14 @@ class RobotDescription:
         return poses
 
     def initial_poses(self) -> dict[str | None, RigidTransform]:
-        """Return the poses of all links with the joint equalities satisfied."""
+        """Return the poses of all links in the keyframe, if any, with the joint equalities satisfied."""
+        stored = {} if self.keyframe is None else self.keyframe.joints
         equalities = {relation.follower: relation for relation in self.equalities}
 
         def value(name: str, visited: tuple[str, ...] = ()) -> float:
             equality = equalities.get(name)
             if equality is None:
-                return 0.0
+                return stored.get(name, (0.0, 0.0))[0]
             if name in visited:
                 raise equality.node.error(f"'{name}' follows itself: cyclic joint equality")
             return equality.offset + (

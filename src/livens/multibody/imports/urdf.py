@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, MissingExtraError, suggestion
 from livens.multibody.imports.link_inertia import LinkInertia
 from livens.multibody.imports.mesh_files import MeshFiles
 from livens.multibody.imports.orientations import from_quaternion, from_rpy
@@ -25,10 +25,22 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None, strict: bool = True) -> RobotDescription:
     """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating."""
-    root = read(path, strict=strict)
+    root = read(path, strict=strict, raw=expand_xacro(path) if path.suffix == ".xacro" else None)
     if root.tag != "robot":
         raise root.error("not a URDF file: its root element is not <robot>")
     return _Reader(root, MeshFiles(path.parent, packages)).robot(base)
+
+
+def expand_xacro(path: Path) -> bytes:
+    """Return the URDF of a xacro file with the values of its arguments by default."""
+    try:
+        import xacro
+    except ImportError:
+        raise MissingExtraError("reading xacro files", "xacro") from None
+    try:
+        return bytes(xacro.process_file(str(path)).toxml(encoding="utf-8"))
+    except Exception as error:  # xacro evaluates expressions of the file
+        raise InputError(f"{path.name}: xacro: {type(error).__name__}: {error}") from error
 
 
 class _Reader:

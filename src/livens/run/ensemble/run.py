@@ -23,6 +23,7 @@ from livens.engine.ensemble.stepper import (
     unpermute,
 )
 from livens.engine.newton.markowitz import SingularMatrixError
+from livens.engine.observables.drift_monitor import ENERGY, MAX_DRIFT, MAX_MAGNITUDE
 from livens.engine.observables.kernel_table import observable_function
 from livens.engine.stepper import step_inputs
 from livens.errors import InputError
@@ -362,14 +363,14 @@ def _late_failures(
             name = compiled.layout.entry_label(int(schedule.stored[column]))
             failures[member] = f"{name} is no longer finite at t = {schedule.times[row]:.9g}"
     failures |= _crossed_branches(compiled, schedule, outcome, k)
-    scale = np.maximum(np.abs(outcome.first[:, 0]), outcome.trusted)
+    scale = np.maximum(np.abs(outcome.first[:, ENERGY]), outcome.trusted)
     # only members with grown energy or non-finite maxima need a closer check
-    grown = ~(outcome.largest[:, 0] <= scale)
+    grown = ~(outcome.largest[:, MAX_DRIFT] <= scale)
     for member in np.flatnonzero(grown | ~np.isfinite(outcome.largest).all(axis=1)).tolist():
         maxima = outcome.largest[member]
-        initial_energy, reference_energy = outcome.first[member].item(0), outcome.trusted.item(member)
+        initial_energy, reference_energy = outcome.first[member].item(ENERGY), outcome.trusted.item(member)
         growth_message = (
-            describe_energy_growth(initial_energy, reference_energy, maxima.item(0), maxima.item(2))
+            describe_energy_growth(initial_energy, reference_energy, maxima.item(MAX_DRIFT), maxima.item(MAX_MAGNITUDE))
             if has_energy_balance
             else ""
         )
@@ -391,7 +392,7 @@ def _summary(
     maxima: np.ndarray,
 ) -> Summary:
     """Return the summary of a member, restricted to the momenta that are conserved with its parameters."""
-    scale = energy_scale(float(initial_row[0]), reference_energy, float(maxima[2])) or 1.0
+    scale = energy_scale(float(initial_row[ENERGY]), reference_energy, float(maxima[MAX_MAGNITUDE])) or 1.0
     summary = scaled_summary(energy, momenta, scale, maxima)
     if momenta:
         conserved_names = conserved_momenta(model, k)

@@ -16,6 +16,7 @@ import numpy as np
 from livens.expressions.state_layout import Layout
 from livens.models.base import sha256_of
 from livens.models.contact_detection import DetectedContacts
+from livens.models.disjoint_sets import connected_components
 from livens.models.element import ElementType
 from livens.models.external_force import ExternalForce
 from livens.models.system import System
@@ -116,26 +117,13 @@ def _type_flags(element: Any) -> tuple[Any, ...]:
 
 def _components(system: System) -> list[tuple[list[int], list[int]]]:
     """Return coordinates and elements of every connected component, in order."""
-    root = list(range(system.n))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
     acting = [e for e, model in enumerate(system.element_types) if _has_contribution(model)]
-    for index in (system.element_dofs[e] for e in acting):
-        for i in index[1:]:
-            a, b = find(index[0]), find(i)
-            root[max(a, b)] = min(a, b)
-    coordinates: dict[int, list[int]] = {}
-    elements: dict[int, list[int]] = {}
-    for i in range(system.n):
-        coordinates.setdefault(find(i), []).append(i)
+    coordinates = connected_components([system.element_dofs[e] for e in acting], system.n)
+    component_of = {i: c for c, indices in enumerate(coordinates) for i in indices}
+    elements: list[list[int]] = [[] for _ in coordinates]
     for e in acting:
-        elements.setdefault(find(system.element_dofs[e][0]), []).append(e)
-    return [(coordinates[i], elements.get(i, [])) for i in coordinates]
+        elements[component_of[system.element_dofs[e][0]]].append(e)
+    return list(zip(coordinates, elements, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

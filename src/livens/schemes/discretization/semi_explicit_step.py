@@ -208,7 +208,7 @@ class SemiExplicitStep:
         self.enforced = tuple(i for i in self.forces.constraints if i not in removed_constraints)
         self.implicit_dofs = self.forces.implicit_dofs(beta, self.enforced)
 
-    def initial_force(self, q: Expr, v: Any, t: Any, h: Any, k: Any) -> Any:
+    def initial_force(self, q: Expr, v: Expr, t: Expr, h: Expr, k: Expr) -> Expr:
         """Return A of the first step; the missing previous acceleration does not reduce the order."""
         u = self.velocities.from_qdot(q, v)
         return self.explicit_point(self.forces, q, u, ca.SX.zeros(self.velocities.size), t, h, k)

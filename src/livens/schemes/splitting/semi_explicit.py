@@ -433,5 +433,5 @@ class SemiExplicit(MapScheme):
         else:
             assert self.scaling is not None
             s = self.scaling.expression(m)
-        s = ca.Function("s", [m.q, m.p, m.v, m.t, m.k, size, eps], [s])
-        return s(q, p, phase.T_p(p), t, phase.k, last_h, unit)
+        scaling = ca.Function("s", [m.q, m.p, m.v, m.t, m.k, size, eps], [s])
+        return scaling(q, p, phase.T_p(p), t, phase.k, last_h, unit)
