@@ -253,7 +253,7 @@ class BoundSchedule:
         index = int(np.searchsorted(self._times, t + _TIME_RTOL * self._h, side="right")) - 1
         return min(max(index, 0), self._times.size - 1)
 
-    def apply(self, k: np.ndarray, t: float, z: np.ndarray) -> None:
+    def apply(self, k: np.ndarray, t: float, z: np.ndarray | None = None) -> None:
         """Set the inputs of the step that starts at time t in the parameter vector."""
         if not self._is_linear:
             sample = self._sample(t)
