@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from livens.models.element import of_invariants as of_invariants
     from livens.models.external_force import ExternalForce as ExternalForce
     from livens.models.first_order import FirstOrder as FirstOrder
-    from livens.models.granular_box import GranularBox as GranularBox
     from livens.models.hamiltonian.model import Force as Force
     from livens.models.hamiltonian.model import Hamiltonian as Hamiltonian
     from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
@@ -95,7 +94,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "ExternalForce": "models.external_force",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
-    "GranularBox": "models.granular_box",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events.event",

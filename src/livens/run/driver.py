@@ -250,6 +250,7 @@ class Run:
         self._plan = dataclasses.replace(self._plan)
         self._plan.__dict__["k"] = k
         self._stepper.set_parameters(k)
+        self._stepping.set_parameters(k)
         if changes_energy and self._monitor.has_started:
             self._monitor.apply_jump(self._state, self._state, k)
         self._monitor.k = k
@@ -286,11 +287,14 @@ class Run:
         if self._resume_point is None:  # a longer run would not take the final steps
             self._resume_point = self._checkpoint()
         self._sample_controllers()
-        with self._fail_on_exception():
-            self._final_steps = self._stepping.final_steps(self._stepper, self._state)
-        self._terminal_event = (
-            self._process_chunk(self._final_steps, regular=False) if self._final_steps is not None else None
-        )
+        has_more = True
+        while has_more:
+            with self._fail_on_exception():
+                self._final_steps = self._stepping.final_steps(self._stepper, self._state)
+            self._terminal_event = (
+                self._process_chunk(self._final_steps, regular=False) if self._final_steps is not None else None
+            )
+            has_more = self._stepping.has_more_final_steps and self._terminal_event is None
         if self._terminal_event is None or not self._handle_event(self._terminal_event):
             return True
         return self._take_final_steps_if_due()
@@ -341,6 +345,7 @@ class Run:
             )
             self._monitor.apply_jump(state_before, self._state, self._plan.k)
         detector.k = self._plan.k
+        self._stepping.set_parameters(self._plan.k)
 
     def _with_event_parameters(self, plan: Plan, event: Mapping[str, Any]) -> Plan:
         """Return the plan with the parameters changed by an event; inputs and branches of angles keep their values."""

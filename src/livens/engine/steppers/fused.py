@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.collision import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import (
     CONVERGED,
@@ -29,6 +30,8 @@ from livens.engine.newton.step_size_control import (
 )
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
+    LANDING_STEPS,
+    CompleteRun,
     IntegratorState,
     StepChunk,
     StepFailure,
@@ -38,7 +41,6 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.neighbour_list import bind_contacts
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -102,6 +104,28 @@ class FusedStepper(Stepper):
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
 
+    def advance_to_end(
+        self, state: IntegratorState, h: float, t_end: float, n_steps: int, controller_state: np.ndarray
+    ) -> CompleteRun | None:
+        w = self._workspaces.prepare(state, n_steps + LANDING_STEPS)
+        control, kernels, n_done, reached_end = self._control, self._kernels, 0, False
+        for lands_on_end, limit in ((False, n_steps), (True, LANDING_STEPS)):
+            policy = StepPolicy(True, h, 0.0, 0, t_end=t_end, land_on_end=lands_on_end)
+            status, n_done = time_loop.advance(
+                kernels, policy, control, controller_state, w, n_done, n_done + limit, REPIVOT_AFTER
+            )
+            if status != END_REACHED and (lands_on_end or status != CONVERGED):
+                return None
+            reached_end = status == END_REACHED
+            if not reached_end or not w.t[n_done] < t_end:
+                break
+        if not time_loop.all_finite(w.Z, w.Z.shape[1], (n_done + 1) * w.Z.shape[1]):
+            return None
+        self._count_rejections(controller_state)
+        return CompleteRun(
+            w.t[: n_done + 1].copy(), w.Z[: n_done + 1].copy(), w.newton_iterations[:n_done].copy(), reached_end
+        )
+
     def checkpoint(self) -> dict[str, Any]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
 
@@ -149,6 +173,8 @@ class FusedStepper(Stepper):
                     stop, repivot_after, tried_orders = n_steps, REPIVOT_AFTER, {self.order}
         if policy.adaptive:
             self._count_rejections(controller_state)
+        if self._neighbours is not None:
+            self._neighbours.report_tunnelling(w.Z[1 : done + 1, self._layout["v"]], policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, done, policy, failure, reached_end), self._layout)
 
     def _reset_newton(self, w: Workspace, done: int) -> np.ndarray:

@@ -31,12 +31,23 @@ if TYPE_CHECKING:  # contact modules are imported on demand
     from livens.multibody.contacts.contact_group import ContactGroup
     from livens.multibody.contacts.pair_contact import PairContact
     from livens.multibody.contacts.rigid_contact import RigidContact
+    from livens.multibody.wheel import Wheel
 
 
 class ModelBase:
     """Bodies, joints and force elements by name; derived classes contain the methods that add them."""
 
-    def __init__(self, gravity: ArrayLike | None = None, *, planar: bool = False, redundant: str = "auto") -> None:
+    def __init__(
+        self,
+        gravity: ArrayLike | None = None,
+        *,
+        planar: bool = False,
+        redundant: str = "auto",
+        name: str = "mechanism",
+    ) -> None:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise InputError(f"the name of a mechanism must be a text of one line, got {name!r}")
+        self.name = name
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
@@ -76,6 +87,7 @@ class ModelBase:
         self._sampled_controllers: dict[str, SampledController] = {}
         self._joint_stops: list[JointStop] = []
         self._integrator_states: dict[str, tuple[BodyElement, str]] = {}  # by controller name, with the unit
+        self._wheels: dict[str, Wheel] = {}
         self._point_sensors: dict[str, tuple[Marker, Marker | None]] = {}
         self._resolved_outputs: dict[str, tuple[str, Marker | None]] = {}  # vectors resolved in the axes of a frame
         self._pair_contacts: dict[str, PairContact] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody import bushings, force_laws, joint_forces, loads, point_forces
-from livens.multibody.body import Body, MovingMarker, parse_point
+from livens.multibody.body import Body, MovingMarker, parse_direction, parse_point
 from livens.multibody.body_elements import AttachmentPoint
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
@@ -30,6 +30,7 @@ from livens.multibody.inputs import (
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.joint_stops import JointStop
+from livens.multibody.wheel import Wheel
 from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
 
@@ -848,6 +849,64 @@ class ForceMethods(ModelBase):
             self._add_force_element(name if quantity == next(iter(elements)) else f"{name} torque", element)
             self._register_inputs(element, laws[quantity].inputs)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
+
+    def wheel(
+        self, name: str, body: Body, axis: Any, inertia: float, *, rate: float = 0.0, torque: Any = 0.0
+    ) -> Element:
+        """Add a wheel to a body: a flywheel, reaction wheel or gyroscope, as a gyrostat.
+
+        The wheel has one coordinate, its spin, and no pose: at any rate the step size is that of the body alone.
+        Energy and the angular momentum of body and wheel are conserved exactly. Results: ``name.rate`` (rad/s),
+        relative to the body, and ``name.momentum`` (N m s) about the axis.
+
+        Parameters
+        ----------
+        name : str
+            Name of the wheel.
+        body : Body
+            Body that carries the wheel. Its mass and inertia contain those of the wheel, except for the inertia about
+            the axis of the wheel.
+        axis : array_like or str
+            Axis of the wheel in the reference configuration: a vector, or "x", "y" or "z".
+        inertia : float
+            Moment of inertia of the wheel about its axis, in kg m^2.
+        rate : float, default 0
+            Initial angular rate relative to the body in rad/s.
+        torque : float, callable or Input, default 0
+            Torque of the motor on the wheel in N m: a constant, a function of time or an input. The opposite torque
+            acts on the body.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If the model is planar, or the body is the ground or a particle.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=None)
+        >>> bus = mb.body("bus", mass=100.0, inertia=[20.0, 25.0, 30.0])
+        >>> wheel = mb.wheel("wheel", bus, "z", 0.05, rate=314.0, torque=0.02)
+        >>> run = mb.simulate(t_end=1.0, h=0.01)
+        >>> print(f"{run['wheel.momentum'][-1] - run['wheel.momentum'][0]:.6f}")
+        0.020000
+        """
+        self._check_body(name, body)
+        if self.dimension == 2 or body.element is None or not body.element.parametrisation.has_orientation:
+            raise InputError(f"{name}: a wheel needs a rigid body in space that carries it")
+        direction = body.reference_rotation.T @ parse_direction(f"{name}: axis", axis, 3)
+        law = time_law(f"{name}: torque", torque, "command")
+        moment, start = check_positive(f"{name}: inertia", inertia), check_number(f"{name}: rate", rate)
+        wheel = Wheel.of_body(name, body, direction, moment, start, law)
+        self._add_force_element(name, wheel.element)
+        self._register_inputs(wheel.element, law.inputs)
+        self._wheels[name] = wheel
+        return wheel.element
 
     def observe(self, name: str, expression: ModelFunction) -> None:
         """Define a user output: a function of the coordinates and velocities of the system.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from livens.multibody.imports.link_inertia import LinkInertia
 from livens.multibody.imports.orientations import from_axis_angle
 from livens.multibody.imports.xml import XmlNode
 from livens.scene.shapes import Shape
+
+if TYPE_CHECKING:
+    from livens.multibody.imports.collision_geometry import CollisionGeometry
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +97,7 @@ class Link:
     mass: LinkInertia | None = None
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, RigidTransform] = field(default_factory=dict)
+    collisions: list[CollisionGeometry] = field(default_factory=list)
     #: Part of the weight that is compensated by a force at the centre of mass.
     gravity_compensation: float = 0.0
 
@@ -178,6 +183,10 @@ class RobotDescription:
     #: Visual shapes and frames of the ground.
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, RigidTransform] = field(default_factory=dict)
+    #: Static collision geometry, excluded pairs of bodies, and pairs of shapes that collide whatever their filters are.
+    collisions: list[CollisionGeometry] = field(default_factory=list)
+    excluded_pairs: set[frozenset[str]] = field(default_factory=set)
+    collision_pairs: set[frozenset[str]] = field(default_factory=set)
     closures: list[LoopClosure] = field(default_factory=list)
     equalities: list[JointEquality] = field(default_factory=list)
     actuators: list[Actuator] = field(default_factory=list)

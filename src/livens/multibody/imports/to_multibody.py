@@ -14,6 +14,7 @@ from livens.models.element import Element
 from livens.multibody import body_drag, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
+from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
 from livens.multibody.imports.robot_description import (
@@ -73,8 +74,14 @@ class MultibodyBuilder:
     """Builder that converts a robot description into an empty mechanism."""
 
     def __init__(
-        self, mb: Multibody, robot: RobotDescription, limit_stiffness: float | None, balances_inertia: bool
+        self,
+        mb: Multibody,
+        robot: RobotDescription,
+        limit_stiffness: float | None,
+        balances_inertia: bool,
+        contacts: ContactOptions | None = None,
     ) -> None:
+        self.contacts = contacts
         self.mb, self.robot, self.limit_stiffness = mb, robot, limit_stiffness
         self.balances_inertia = balances_inertia or robot.balances_inertia
         self.balanced: list[str] = []
@@ -107,6 +114,8 @@ class MultibodyBuilder:
         for actuator in robot.actuators:
             self._add_actuator(actuator)
         self._add_static_visuals()
+        if self.contacts is not None:
+            add_contacts(self, self.contacts)
         self._apply_initial_pose()
         if robot.keyframe is not None:
             self._apply_keyframe(robot.keyframe)
@@ -481,6 +490,7 @@ class MultibodyBuilder:
         mb = self.mb
         base = requested.replace(".", "_") or category
         taken = {"ground", *mb.bodies, *mb.connections, *mb.couplings, *mb._force_elements, *mb.joint_coordinates}
+        taken |= set(mb._pair_contacts)
         unique, number = base, 2
         while unique in taken:
             unique, number = (

@@ -21,7 +21,7 @@ from livens.run.events.event import model_events
 from livens.run.held_parameters import BranchGuard
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
-from livens.run.schedule import Feedback, Schedule
+from livens.run.schedule import Schedule
 from livens.run.startup import compile_and_start, start_integration
 from livens.types import FloatArray, ModelFunction
 from livens.validation import check_integer
@@ -320,8 +320,6 @@ def unsupported_reason(plan: Plan, guards_checked: bool = False, with_inputs: bo
         return f"scheme '{name}' uses fixed steps in fictive time; derivatives are not available"
     if plan.tier == "reference":
         return "derivatives are not available in the reference tier; remove tier="
-    if isinstance(plan.inputs, Feedback):
-        return "a run with a feedback law cannot be differentiated: the law is called between steps"
     if plan.inputs is not None and not with_inputs:
         return "these derivatives need constant parameters: use livens.value_and_gradient for inputs over time"
     if getattr(plan.model, "controllers", ()):

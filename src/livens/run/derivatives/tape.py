@@ -283,8 +283,9 @@ def record(
     """
     regular, rest = split_interval(plan.h, plan.t0, plan.t_end)
     tape = Tape(compiled, plan.k, regular + bool(rest), stepper)
-    if isinstance(plan.inputs, Schedule):
-        tape.inputs = BoundSchedule(plan.inputs, plan.model, plan.t0, plan.t_end, plan.h)
+    schedule = Schedule.of_samples(plan.inputs, "a derivative")
+    if schedule is not None:
+        tape.inputs = BoundSchedule(schedule, plan.model, plan.t0, plan.t_end, plan.h)
     tape.observed, tape.t = observed, np.where(observed <= regular, plan.t0 + observed * plan.h, plan.t_end)
     # a shortened last step ends at t_end: it becomes shorter as the others become longer
     tape.dt_dh = np.where(observed <= regular, observed, 0).astype(float)

@@ -24,7 +24,7 @@ from livens.run.ensemble.members import (
 from livens.run.ensemble.partial_results import check_writable
 from livens.run.ensemble.run import Reductions, run_ensemble
 from livens.run.plan import Plan
-from livens.run.schedule import Feedback, Schedule
+from livens.run.schedule import Schedule
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_integer, check_path
 
@@ -179,8 +179,4 @@ def _schedules(inputs: Any) -> list[Schedule]:
     entries = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     if not entries or None in entries:
         raise InputError("inputs must be a schedule or mapping, or a sequence with one of these per member")
-    if any(isinstance(entry, Feedback) for entry in entries):
-        raise InputError(
-            "an ensemble has no feedback law, which is called between steps: use a schedule, or livens.gym"
-        )
-    return [schedule for entry in entries if isinstance(schedule := Schedule.of(entry), Schedule)]
+    return [schedule for entry in entries if (schedule := Schedule.of_samples(entry, "an ensemble"))]
