@@ -106,12 +106,12 @@ class Model:
 
     @property
     def uses_sparse_path(self) -> bool:
-        """Whether sparse matrices and per-type kernels replace a single graph and dense matrices."""
+        """True if sparse matrices and per-type kernels replace a single graph and dense matrices."""
         return False
 
     @property
     def conservative(self) -> bool:
-        """Whether no energy is supplied or dissipated."""
+        """True if no energy is supplied or dissipated."""
         return False
 
     # -- parameters ---------------------------------------------------------------------------------------------------

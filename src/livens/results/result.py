@@ -55,9 +55,10 @@ class _Variable:
     def __get__(self, result: Result | None, owner: type) -> Any:
         if result is None:
             return self
-        if self._name not in result.stored:
-            raise MissingVariableError(self._name, result.stored)
-        return result._arrays[self._name]
+        try:
+            return result._arrays[self._name]
+        except KeyError:
+            raise MissingVariableError(self._name, result.stored) from None
 
 
 @explain_call_errors

@@ -16,7 +16,8 @@ from livens.reproduce.modin_2009.walls import LABELS, METHODS, largest_ratio_aft
 from livens.results.result import Result
 
 _T_END = 2.0
-_EPS = tuple(float(eps) for eps in np.geomspace(0.3, 0.01, 10))
+_EPS = tuple(float(eps) for eps in np.geomspace(0.3, 0.005, 10))
+_EPS_OF_SIZES = 0.01
 _TOLERANCES = tuple(float(tolerance) for tolerance in np.geomspace(1e-3, 1e-8, 10))
 _NOTE = (
     "Positions of the balls are not given. Here all collisions up to t = 2 s are central, and ball 4 moves at the end, "
@@ -114,7 +115,7 @@ def _mean_ratio(code: np.ndarray, ours: np.ndarray) -> float:
 def steps() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 2.8)
     axes = picture.add_subplot()
-    ours, code = np.diff(_billiard("met1", _EPS[-1]).t), bdf("billiard", _TOLERANCES[-1], _T_END).sizes
+    ours, code = np.diff(_billiard("met1", _EPS_OF_SIZES).t), bdf("billiard", _TOLERANCES[-1], _T_END).sizes
     for sizes, name, i in ((code, "BDF", 2), (ours, "met1", 0)):
         axes.semilogy(np.arange(1, 1001), sizes[:1000], color=PALETTE[i], linewidth=0.8, label=LABELS[name])
     axes.set_xlabel("step")
@@ -126,4 +127,4 @@ def steps() -> tuple[Figure, list[Claim]]:
         claim_above("met1: smallest step.", float(ours[:-1].min()), 5e-5, "s"),
         claim_below("BDF: smallest step.", float(code[10:].min()), 2e-5, "s"),
     ]
-    return with_title(picture, f"billiard, eps = {_EPS[-1]:g}, tolerance of BDF {_TOLERANCES[-1]:g}"), claims
+    return with_title(picture, f"billiard, eps = {_EPS_OF_SIZES:g}, tolerance of BDF {_TOLERANCES[-1]:g}"), claims
