@@ -64,6 +64,7 @@ SHORT = [
     "howto/simulate-a-robot-fast",
     "howto/use-measured-data",
     "learn/optimal-control",
+    "reference/bodies",
 ]
 ROOT = DOCS.parent
 
