@@ -276,7 +276,7 @@ class System(SystemProperties, Model):
 
     @property
     def is_nbody(self) -> bool:
-        """Whether the system is a gravitational N-body problem without other forces, see `PointMasses`."""
+        """True if the system is a gravitational N-body problem without other forces, see `PointMasses`."""
         return False
 
     @functools.cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,7 @@ from livens.validation import check_integer
 
 #: Largest number of steps in one native call.
 _CHUNK_STEPS = 64
+_REVOLUTION = 2 * math.pi
 
 
 class Drive:
@@ -47,7 +49,8 @@ class Drive:
     """
 
     def __init__(self, plan: Plan, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        self._plan, (self._indices, self._numbers) = plan, input_indices(plan.model, inputs)
+        self._plan, (indices, numbers) = plan, input_indices(plan.model, inputs)
+        self._entries = list(zip((2 + indices).tolist(), numbers.tolist(), strict=True))
         compiled, initial = compile_and_start(plan)
         state, stepper = start_integration(plan, compiled, initial)
         is_fused = isinstance(stepper, FusedStepper)
@@ -67,7 +70,7 @@ class Drive:
         self._measure = Outputs(plan.model, outputs)
         #: Values of the inputs.
         self.inputs: np.ndarray = np.zeros(len(inputs))
-        self.inputs[self._numbers] = plan.k[self._indices]
+        self.inputs[numbers] = plan.k[indices]
         #: Values of the outputs after the last step.
         self.outputs: np.ndarray = np.zeros(self._measure.size)
         self._evaluate_outputs = self._measure.bind(self._w.Z, self._w.c, self.outputs)
@@ -134,7 +137,8 @@ class Drive:
             If a step cannot be solved.
         """
         w, h = self._w, self._plan.h
-        w.c[2 + self._indices] = self.inputs[self._numbers]
+        for entry, number in self._entries:
+            w.c[entry] = self.inputs[number]
         self._move_branches()
         if self._stepper is not None:
             self._advance_stepper(self._stepper, check_integer("n_steps", n_steps, 1))
@@ -237,9 +241,11 @@ class Outputs:
         self._kernel = ObservableKernel(model, self.column) if columns else None
         self._angles = np.flatnonzero(is_angle)
         self._last: np.ndarray | None = None
+        self._last_row: list[float] | None = None  # of the function returned by `bind`
 
     def forget(self, rows: Any = None) -> None:
         """Forget the revolutions of all angles, or of those of some rows."""
+        self._last_row = None
         if rows is None or self._last is None:
             self._last = None
         else:
@@ -259,11 +265,20 @@ class Outputs:
             return lambda: None
         call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self._kernel.address)
         z, inputs, target = (array.__array_interface__["data"][0] for array in (Z, c, out))
-        rows = out[None, :]
+        angles = self._angles.tolist()
 
         def evaluate() -> None:
             call(z, z, inputs, target, target)
-            self._unwrap(rows)
+            if not angles:
+                return
+            # as `_unwrap`, without arrays: they take longer than a step
+            values, last = [out.item(i) for i in angles], self._last_row
+            if last is not None:
+                revolutions = [(before - value) / _REVOLUTION for before, value in zip(last, values, strict=True)]
+                for i, (angle, change) in enumerate(zip(angles, revolutions, strict=True)):
+                    if abs(change) > 0.5 and math.isfinite(change):
+                        out[angle] = values[i] = values[i] + _REVOLUTION * round(change)
+            self._last_row = values
 
         return evaluate
 
@@ -273,9 +288,9 @@ class Outputs:
             return
         angles = values[:, self._angles]
         if self._last is not None:
-            revolutions = np.round((self._last - angles) / (2 * np.pi))
+            revolutions = np.round((self._last - angles) / _REVOLUTION)
             if revolutions.any():
-                angles += 2 * np.pi * np.nan_to_num(revolutions)
+                angles += _REVOLUTION * np.nan_to_num(revolutions)
                 values[:, self._angles] = angles
         self._last = angles
 

@@ -18,7 +18,7 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.results.provenance import provenance
 from livens.results.record import RunInfo
-from livens.run.schedule import Schedule
+from livens.run.schedule import Feedback, Schedule
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
@@ -82,7 +82,7 @@ class Plan:
     store: str | Sequence[str] | None = None
     compress: bool = False
     #: Inputs over time; the inputs at t0 are part of the parameters.
-    inputs: Schedule | None = None
+    inputs: Schedule | Feedback | None = None
     #: True if the initial step size is to be estimated; h is then only the fallback value.
     estimate_h0: bool = False
 
@@ -148,7 +148,7 @@ class Plan:
             changes = {**problem.parameters, **changes}
         schedule = options["inputs"] = Schedule.of(options.get("inputs"))
         if schedule is not None:
-            changes = {**changes, **{name: rows[0] for name, rows in schedule.values.items()}}
+            changes = {**changes, **schedule.first_values()}
         options["estimate_h0"] = estimate_h0
         return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
 
@@ -237,7 +237,7 @@ class Plan:
     @property
     def title(self) -> str:
         """Title of the progress bar."""
-        return f"{self.problem.name if self.problem else 'livens'} ({self.scheme.name})"
+        return f"{self.problem.name if self.problem else self.model.name or 'livens'} ({self.scheme.name})"
 
     def variables(self, compiled: CompiledStep) -> tuple[str, ...]:
         """Return the stored variables in their standard order; time is always stored."""
@@ -302,6 +302,7 @@ class Plan:
             bodies=model.bodies,
             algebraic=model.algebraic_names,
             control=dataclasses.asdict(self.control) if self.control else {},
+            name=model.name,
         )
 
     def _tier_reason(self, compiled: CompiledStep) -> str:

@@ -9,14 +9,6 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import schemes
 from livens.engine.assembled.assembly import AssemblyWorkspace, GatherLists
-from livens.engine.assembled.extrapolation import (
-    N_HISTORY,
-    STENCIL_LENGTH,
-    STENCIL_WEIGHTS,
-    STENCILS,
-    best_stencil,
-    extrapolate,
-)
 from livens.engine.assembled.indexed_emitter import WIDTH, pack_lanes, pool_index
 from livens.engine.assembled.numeric_factorization import (
     FACTOR,
@@ -28,6 +20,14 @@ from livens.engine.assembled.numeric_factorization import (
     solve,
 )
 from livens.engine.compiled_step import compiled_step
+from livens.engine.newton.predictors import (
+    N_HISTORY,
+    STENCIL_LENGTH,
+    STENCIL_WEIGHTS,
+    STENCILS,
+    best_stencil,
+    extrapolate,
+)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), lower=st.integers(0, 11), upper=st.integers(0, 11))
@@ -142,6 +142,10 @@ def test_coaxial_hinges_at_rest_are_solved_by_the_compiled_loop(tmp_path, offset
     )
     file = tmp_path / "coaxial.urdf"
     file.write_text(f'<robot name="coaxial">{links}{joints}</robot>')
-    run = lv.Multibody.from_urdf(file).simulate(t_end=0.1, h=0.01, tier="assembled")
+    mechanism = lv.Multibody.from_urdf(file)
+    run = mechanism.simulate(t_end=0.1, h=0.01, tier="assembled")
     assert run.statistics.reference_steps == 0
     assert np.abs(run.q - run.q[0]).max() < 1e-15 and run.summary.max_constraint < 1e-15
+    # the energy is zero, and its deviation is not relative to round-off
+    for tier in ("assembled", "auto"):
+        assert mechanism.simulate(t_end=0.1, h=0.01, tier=tier).summary.max_energy_drift < 1e-20

@@ -369,26 +369,31 @@ class TreeModel:
     # -- states ------------------------------------------------------------------------------------------------------
     def compact_state(self, z: np.ndarray) -> np.ndarray:
         """Return the compact state of a full state: centre, rotation matrix and momenta of each body."""
-        o, spin_ptr = self.output, self.arrays.spin_ptr
-        state = np.empty((self.arrays.n_real, r.COMPACT))
-        state[:, :12], state[:, 12:15] = self._poses(z, o.q), self._poses(z, o.p, 0.0)[:, :3]
-        state[:, 15:] = np.where(spin_ptr[:, None] >= 0, z[o.spins + spin_ptr[:, None] + np.arange(3)], 0.0)
-        return state.ravel()
+        return self.compact_states(z[None, :])[0]
 
-    def _poses(self, z: np.ndarray, start: int, diagonal: float = 1.0) -> np.ndarray:
-        """Return a block of a full state by body: centre and directors, fixed for bodies with one coordinate."""
+    def compact_states(self, Z: np.ndarray) -> np.ndarray:
+        """Return the compact states of full states, one per row."""
+        o, spin_ptr, n_rows = self.output, self.arrays.spin_ptr, len(Z)
+        states = np.empty((n_rows, self.arrays.n_real, r.COMPACT))
+        states[:, :, :12], states[:, :, 12:15] = self._poses(Z, o.q), self._poses(Z, o.p, 0.0)[:, :, :3]
+        spins = Z[:, o.spins + np.maximum(spin_ptr, 0)[:, None] + np.arange(3)]
+        states[:, :, 15:] = np.where(spin_ptr[:, None] >= 0, spins, 0.0)
+        return states.reshape(n_rows, -1)
+
+    def _poses(self, Z: np.ndarray, start: int, diagonal: float = 1.0) -> np.ndarray:
+        """Return a block of full states by row and body: centre and directors, fixed for bodies with one coordinate."""
         dofs = self.output.dofs.reshape(-1, 12)
-        values = z[start + np.maximum(dofs, 0)]
-        values[dofs < 0] = 0.0
+        values = Z[:, start + np.maximum(dofs, 0)]
+        values[:, dofs < 0] = 0.0
         scalar = np.flatnonzero(self.arrays.spin_ptr < 0)
-        values[scalar[:, None], [3, 7, 11]] = diagonal
+        values[:, scalar[:, None], [3, 7, 11]] = diagonal
         return np.asarray(values)
 
     def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
         """Return the rates of all joints for the velocities of a full state."""
         t, o, records = self.arrays, self.output, self._records
         n = t.n_bodies
-        q, rates = self._poses(z, o.q), self._poses(z, o.v, 0.0)
+        q, rates = self._poses(z[None, :], o.q)[0], self._poses(z[None, :], o.v, 0.0)[0]
         phi, D, v, V = q[:, :3], q[:, 3:].reshape(-1, 3, 3), rates[:, :3], rates[:, 3:].reshape(-1, 3, 3)
         omega = np.cross(D, V).sum(axis=1) / 2
         x = np.zeros(t.n_unknowns)

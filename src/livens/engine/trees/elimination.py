@@ -1,7 +1,8 @@
-"""Backward and forward recursion of the tree tier: exact Newton correction in O(n), from the leaves to the root.
+"""Articulated-body recursion (Featherstone 2008) of the tree tier: exact Newton correction in O(n).
 
-Transformations to the parent have levers of the midpoint on the left and of the end on the right, so that the 6x6
-blocks are not symmetric: the articulated-body recursion with general blocks.
+The backward recursion eliminates bodies from the leaves to the root, the forward recursion substitutes. Transformations
+to the parent have levers of the midpoint on the left and of the end on the right, so that the 6x6
+blocks are not symmetric.
 """
 
 from __future__ import annotations

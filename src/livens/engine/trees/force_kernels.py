@@ -10,7 +10,7 @@ from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.models.element import ElementType
 from livens.schemes.discretization.rigid_body_kernels import RigidBodyElementKernel, RigidBodyScheme
-from livens.schemes.discretization.rigid_body_step import cross, skew
+from livens.schemes.discretization.so3 import cross, skew
 
 
 class BodyMotion:

@@ -282,4 +282,13 @@ def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64A
     monitor_state(t, time, law_potential(t) + force_potential(t) + closure_potential(t), row)
 
 
-compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state)
+@lowered
+def monitor_compact_states(
+    t: TreeArrays, states: F64Array, times: F64Array, rows: F64Array, n_rows: int, n_state: int, width: int
+) -> None:
+    """Evaluate the monitored quantities of the rows of a table of compact states."""
+    for i in range(n_rows):
+        monitor_compact_state(t, states + i * n_state, times[i], rows + i * width)
+
+
+compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state, monitor_compact_states)

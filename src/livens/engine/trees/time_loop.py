@@ -6,6 +6,7 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.predictors import POLYNOMIAL_POINTS, extrapolate_polynomial
 from livens.engine.trees.closures import (
     add_closure_work,
     add_closures,
@@ -64,8 +65,6 @@ TOLERANCE = 1e-17
 ROUNDOFF_CORRECTION = 1e-9
 #: Correction above which Newton's method has failed, and largest correction of the damped iteration, in rad or m.
 DIVERGED_CORRECTION, MAX_DAMPED_CORRECTION = 1e6, 0.3
-#: Number of past steps used by the predictor.
-PREDICTOR_POINTS = 4
 
 
 @lowered
@@ -120,21 +119,6 @@ def store_unknowns(t: TreeArrays, x: F64Array, half: float) -> None:
         elif joint_type in (REVOLUTE, PRISMATIC):
             y[0] = b[TAU] / half
     store_multipliers(t, x)
-
-
-@lowered
-def predict(t: TreeArrays, x: F64Array, X: F64Array, n_history: int) -> None:
-    """Extrapolate the rates of at most four steps, the last of which is at the end of X."""
-    n = t.n_unknowns
-    c0, c1, c2, c3 = 1.0, 0.0, 0.0, 0.0
-    if n_history == 2:
-        c0, c1 = 2.0, -1.0
-    elif n_history == 3:
-        c0, c1, c2 = 3.0, -3.0, 1.0
-    elif n_history >= 4:
-        c0, c1, c2, c3 = 4.0, -6.0, 4.0, -1.0
-    for i in range(n):
-        x[i] = c0 * X[3 * n + i] + c1 * X[2 * n + i] + c2 * X[n + i] + c3 * X[i]
 
 
 @lowered
@@ -280,7 +264,7 @@ def advance_tree(
         begin_forces(t, h, t_origin + (step0 + s) * h)
         begin_closures(t, h, t_origin + (step0 + s) * h)
         x = X + (s + HISTORY) * n
-        predict(t, x, X + (s + HISTORY - PREDICTOR_POINTS) * n, n_history + s - done)
+        extrapolate_polynomial(X + (s + HISTORY - POLYNOMIAL_POINTS) * n, x, n, n_history + s - done)
         load_unknowns(t, x, 0.5 * h)
         n_iterations = newton_solve_tree(t, h, False)
         if n_iterations < 0:
