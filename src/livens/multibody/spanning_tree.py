@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -136,6 +136,7 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
         body_of_element[id(system.elements[frame.element_index])] = body
     if system.external_force is not None:
         raise NotATreeError("it has detected contacts")
+    body_of_dof = {dof: body for body, frame in enumerate(system.frames) for dof in frame.coordinates}
     joints: list[tuple[int, Joint, int, int]] = []
     weights: dict[int, int] = {}
     others: list[int] = []
@@ -154,7 +155,7 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
             else:
                 others.append(index)
         elif _is_weight(element):
-            body = next(b for b, f in enumerate(system.frames) if set(system.element_dofs[index]) <= set(f.coordinates))
+            body = body_of_dof[system.element_dofs[index][0]]
             if body in weights or np.any(element.parameters.values["X"]):
                 raise NotATreeError(f"'{element.name}' does not act at the centre of mass")
             weights[body] = index
@@ -166,17 +167,19 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
     }
     tree = _traverse([frame.dimension == 1 for frame in system.frames], joints, redundant)
     in_tree = {joint.element_index for joint in tree}
+    owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
     laws, forces, armatures, closures = list[JointLaw](), list[BodyForce](), list[Armature](), list[Closure]()
     for index in sorted([*others, *(index for index, *_ in joints if index not in in_tree)]):
-        force, element = _body_force(system, index), system.elements[index]
-        if (armature := _armature(index, element.joint, tree)) is not None:
+        bodies = tuple(sorted({body_of_dof[dof] for dof in system.element_dofs[index] if dof in body_of_dof}))
+        element = system.elements[index]
+        if (armature := _armature(index, element.joint, owners)) is not None:
             armatures.append(armature)
-        elif (law := _law(system, index, tree)) is not None:
+        elif (law := _law(system, index, owners)) is not None:
             laws.append(law)
-        elif force is not None and not isinstance(element.joint, Joint):
-            forces.append(force)
+        elif _is_body_force(system, index, bodies) and not isinstance(element.joint, Joint):
+            forces.append(BodyForce(index, bodies[0]))
         else:
-            closures.append(_closure(system, index, rows_removed))
+            closures.append(_closure(system, index, bodies, rows_removed))
     rotors = {armature.rotor for armature in armatures}
     if len(rotors) < len(armatures) or len({armature.body for armature in armatures}) < len(armatures):
         raise NotATreeError("a joint or a rotor has several armatures")
@@ -202,11 +205,10 @@ def tree_constraints(system: System) -> tuple[int, ...]:
     return tuple(i for row in rows for i in range(row.start, row.stop))
 
 
-def _armature(index: int, coupling: object, tree: list[TreeJoint]) -> Armature | None:
+def _armature(index: int, coupling: object, owners: Mapping[int, TreeJoint]) -> Armature | None:
     """Return the armature of a coupling of a revolute tree joint with a rotor in a bearing on the ground, or None."""
     if not isinstance(coupling, Coupling) or coupling.coupling_type != "armature":
         return None
-    owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
     ends = [owners.get(id(joint)) for joint, _, _ in coupling.terms]
     weights = [weight for _, _, weight in coupling.terms]
     if len(ends) == 2 and weights[0] == -weights[1]:
@@ -219,11 +221,10 @@ def _armature(index: int, coupling: object, tree: list[TreeJoint]) -> Armature |
     return None
 
 
-def _closure(system: System, index: int, removed_constraints: Collection[int]) -> Closure:
+def _closure(system: System, index: int, bodies: tuple[int, ...], removed_constraints: Collection[int]) -> Closure:
     """Return the closure of an element on the coordinates of several bodies."""
     element, model = system.elements[index], system.element_types[index]
     dofs = set(system.element_dofs[index])
-    bodies = tuple(i for i, frame in enumerate(system.frames) if dofs & set(frame.coordinates))
     if dofs - {dof for i in bodies for dof in system.frames[i].coordinates}:
         raise NotATreeError(f"the element '{element.name or index}' has coordinates that are not those of bodies")
     if not model.T.is_zero() or model.has_constraint_friction:
@@ -234,13 +235,11 @@ def _closure(system: System, index: int, removed_constraints: Collection[int]) -
     return Closure(index, bodies, tuple(i for i in range(model.m) if start + i not in removed_constraints))
 
 
-def _body_force(system: System, index: int) -> BodyForce | None:
-    """Return the force of an element without constraints on the coordinates of one body, or None."""
-    dofs = set(system.element_dofs[index])
-    if system.element_types[index].m:
-        return None
-    bodies = ((i, frame) for i, frame in enumerate(system.frames) if frame.dimension == 3)
-    return next((BodyForce(index, i) for i, frame in bodies if dofs <= set(frame.coordinates)), None)
+def _is_body_force(system: System, index: int, bodies: tuple[int, ...]) -> bool:
+    """Return True for an element without constraints on the coordinates of one rigid body."""
+    if system.element_types[index].m or len(bodies) != 1 or system.frames[bodies[0]].dimension != 3:
+        return False
+    return set(system.element_dofs[index]) <= set(system.frames[bodies[0]].coordinates)
 
 
 def _is_weight(element: Element) -> bool:
@@ -305,10 +304,10 @@ def _first_outside(joint: Joint, joints: list[tuple[int, Joint, int, int]], reac
     return any(other is joint and first not in reached for _, other, first, _ in joints)
 
 
-def _law(system: System, index: int, tree: list[TreeJoint]) -> JointLaw | None:
+def _law(system: System, index: int, owners: Mapping[int, TreeJoint]) -> JointLaw | None:
     """Return the force law of an element that acts on the coordinate of a tree joint, or None."""
     element = system.elements[index]
-    owner = next((joint for joint in tree if joint.joint is element.joint and joint.joint is not None), None)
+    owner = owners.get(id(element.joint))
     if owner is None or owner.joint is None:
         return None
     joint = owner.joint
