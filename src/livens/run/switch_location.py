@@ -18,6 +18,9 @@ from livens.run.plan import Plan
 _MAX_SWITCHES = 64
 #: Width of a located switch in units in the last place of the time, and largest number of steps of its location.
 _WIDTH_ULPS, _MAX_ITERATIONS = 16, 60
+#: Width of a located switch relative to the step, for equations with constraints: multipliers of shorter steps amplify
+#: rounding errors of constraints.
+_CONSTRAINED_WIDTH = 1e-6
 #: Places within a step at which signs are compared, so that two changes in one step are found.
 _SAMPLES = (0.25, 0.5, 0.75)
 
@@ -46,6 +49,7 @@ class SwitchLocation:
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         self._layout = layout
+        self._is_constrained = any(layout.sizes.get(name, 0) for name in ("multipliers", "y"))
         self._kernel = None if plan.scheme.selects_step_size or "t" in layout else _switch_kernel(plan.model)
 
     @property
@@ -131,7 +135,7 @@ class SwitchLocation:
         if not len(rows):
             return h, 0.0
         low, high, f_low, f_high = 0.0, h, float((sign * before)[rows].min()), value
-        width = self.width(abs(state.t) + h)
+        width = max(self.width(abs(state.t) + h), _CONSTRAINED_WIDTH * h if self._is_constrained else 0.0)
         for i in range(_MAX_ITERATIONS):
             if high - low <= width:
                 break
