@@ -68,6 +68,17 @@ def test_docstrings_begin_with_the_term():
     assert not wrong, "\n".join(wrong)
 
 
+def test_maps_of_packages_name_existing_modules():
+    """Package docstrings list their modules in entries such as ``- `module`: text``."""
+    wrong = []
+    for path in SOURCE.rglob("__init__.py"):
+        for entry in re.findall(r"^- ((?:`\w+`(?:, )?)+)", ast.get_docstring(ast.parse(path.read_text())) or "", re.M):
+            for name in re.findall(r"`(\w+)`", entry):
+                if not (path.with_name(f"{name}.py").exists() or (path.parent / name).is_dir()):
+                    wrong.append(f"{path.relative_to(SOURCE)}: {name}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_docstrings_do_not_personify_code():
     phrase = re.compile(rf"\b({'|'.join(map(re.escape, WORDS['phrases']))})\b")
     wrong = [
@@ -182,13 +193,13 @@ def test_public_docstrings_are_valid_numpydoc():
 
 
 def test_identifiers_of_the_glossary_exist():
-    identifiers = re.findall(r"`([\w.]+):(\w+)`", GLOSSARY.read_text())
+    identifiers = re.findall(r"`([\w.]+):([\w.]+)`", GLOSSARY.read_text())
     assert len(identifiers) >= 80
     missing = []
     for module, name in identifiers:
         try:
-            found = hasattr(importlib.import_module(f"livens.{module}"), name)
-        except ImportError:
+            found = functools.reduce(getattr, name.split("."), importlib.import_module(f"livens.{module}")) is not None
+        except (ImportError, AttributeError):
             found = False
         if not found:
             missing.append(f"{module}:{name}")

@@ -1,7 +1,7 @@
 """Passivity of port-Hamiltonian runs: ``W = [[R, P], [P^T, S]] >= 0`` at the states of the run.
 
 W >= 0 and the energy balance give the dissipation inequality: the stored energy grows at most by the supplied energy.
-The check at construction sees random states only; a dissipation matrix can be indefinite elsewhere.
+The check at construction covers random states only; a dissipation matrix can be indefinite elsewhere.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from livens.errors import InputError, suggestion
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.quantity import Quantity
 from livens.models.system import System
-from livens.multibody.assembly import TwistCoordinates
+from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.results.result import Result
 from livens.types import Expr
 

@@ -15,7 +15,7 @@ from livens.analysis.signals import system_or_none
 from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.system import System
-from livens.multibody.assembly import TwistCoordinates
+from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.results.result import Result
 
 #: Rank tolerance relative to the largest singular value, and the ratio to the median below which a minimum is singular.

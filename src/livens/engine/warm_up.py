@@ -10,6 +10,8 @@ from livens.engine.lowering.function import NativeFunction
 #: Modules with compilation units of the time loops, and one function of each unit.
 _UNITS = (
     ("livens.engine.newton.time_loop", "advance_fixed"),
+    ("livens.engine.newton.time_loop", "_advance_adaptive"),
+    ("livens.engine.newton.time_loop", "_tabulate"),
     ("livens.engine.newton.single_call", "_integrate_fixed"),
     ("livens.engine.observables.drift_monitor", "accumulate_states_native"),
     ("livens.engine.observables.element_sums", "_accumulate_elements"),

@@ -1,0 +1,12 @@
+"""Models: systems of elements, Hamiltonian, Nambu, first-order and port-Hamiltonian systems, and their equations.
+
+- `base`: base class of all models; `system`, `element`: systems as sums of elements.
+- `equations_of_motion`: mass matrix, constraint Jacobian, forces and Lagrange multipliers as expressions.
+- `numeric_assembly`, `element_sums`: terms and observables of large systems, element type by element type.
+- `initialization`: consistent positions, velocities and multipliers.
+- `mass`, `system_properties`, `symmetry_check`: structural properties that schemes require.
+- `descriptor`, `dae_index`: descriptor form, matrix pencil and index.
+- `linalg`, `disjoint_sets`: rank decisions, and connected components.
+- `velocity_constraints`, `angle_branches`: nonholonomic constraints, and angles beyond a turn.
+- `external_force`, `contact_detection`, `guarded_event`: forces from outside, detected contacts, and model events.
+"""

@@ -80,6 +80,7 @@ class Model:
     """
 
     type_label: ClassVar[str] = "model"  # label of the model type in lists and messages
+    name: str = ""  # name of the model in titles of reports, plots and animations
     coordinates: tuple[str, ...]
     constraint_names: tuple[str, ...] = ()
     algebraic_names: tuple[str, ...] = ()  # names of algebraic variables
@@ -105,12 +106,12 @@ class Model:
 
     @property
     def uses_sparse_path(self) -> bool:
-        """Whether sparse matrices and per-type kernels replace a single graph and dense matrices."""
+        """True if sparse matrices and per-type kernels replace a single graph and dense matrices."""
         return False
 
     @property
     def conservative(self) -> bool:
-        """Whether no energy is supplied or dissipated."""
+        """True if no energy is supplied or dissipated."""
         return False
 
     # -- parameters ---------------------------------------------------------------------------------------------------

@@ -55,17 +55,17 @@ class Pencil:
 
     @property
     def determines_index(self) -> bool:
-        """Whether the pencil at a fixed time determines the index of the equations."""
+        """True if the pencil at a fixed time determines the index of the equations."""
         return not (self.is_singular or self.has_moving_kernel)
 
     @property
     def is_ode(self) -> bool:
-        """Whether E is regular: an ODE."""
+        """True if E is regular: an ODE."""
         return self.projector is not None and not self.projector.any()
 
     @property
     def is_index_one(self) -> bool:
-        """Whether the algebraic equations determine the algebraic variables: index 1."""
+        """True if the algebraic equations determine the algebraic variables: index 1."""
         is_square = self.algebraic_variables and len(self.algebraic_variables) == len(self.algebraic_equations)
         return bool(is_square) and all(self.indices[j] == 1 for j in self.algebraic_variables)
 

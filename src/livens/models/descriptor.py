@@ -65,7 +65,7 @@ class DescriptorModel(Model):
 
     @functools.cached_property
     def is_ode(self) -> bool:
-        """Whether the model is an ODE: ``d residual / d x'`` is regular at a generic state."""
+        """True if the model is an ODE: ``d residual / d x'`` is regular at a generic state."""
         d = self.descriptor
         probe = Probe([d.x, d.xdot, d.t, d.k], seed=1, fixed={3: self.parameter_vector()})
         values = probe.evaluate_once(ca.jacobian(d.residual, d.xdot))
@@ -110,7 +110,7 @@ class DescriptorModel(Model):
 
     @functools.cached_property
     def autonomous(self) -> bool:
-        """Whether the equations do not depend on time explicitly."""
+        """True if the equations do not depend on time explicitly."""
         d = self.descriptor
         return not ca.depends_on(d.residual, d.t)
 

@@ -219,7 +219,7 @@ class Element:
 
     @property
     def conservative(self) -> bool:
-        """Whether all forces have a potential: no dissipation, applied forces or velocity constraints."""
+        """True if all forces have a potential: no dissipation, applied forces or velocity constraints."""
         return not {"dissipation", "forces", "velocity_constraints"} & self.functions.keys()
 
     def extra_fingerprint(self) -> Any:
@@ -277,7 +277,7 @@ class ElementType:
 
     @functools.cached_property
     def is_driven(self) -> bool:
-        """Whether velocity-level constraints do work: not all residuals vanish at zero velocity."""
+        """True if velocity-level constraints do work: not all residuals vanish at zero velocity."""
         if self.velocity_constraints is None:
             return False
         at_rest = ca.substitute(self.velocity_constraints.a, self.v, ca.SX.zeros(self.n))
@@ -285,11 +285,16 @@ class ElementType:
 
     @property
     def has_constraint_friction(self) -> bool:
-        """Whether a constraint has friction proportional to its multiplier."""
+        """True if a constraint has friction proportional to its multiplier."""
         return self.velocity_constraints is not None and self.velocity_constraints.friction_direction is not None
 
     @functools.cached_property
-    def mass(self) -> Any:
+    def g_dot(self) -> Expr:
+        """Time derivative ``G v + dg/dt`` of the constraints on position level."""
+        return ca.jtimes(self.g, self.q, self.v) + ca.jacobian(self.g, self.t)
+
+    @functools.cached_property
+    def mass(self) -> Expr:
         """Mass matrix ``d2T/dv2``, a function of q, v and k."""
         return ca.hessian(self.T, self.v)[0]
 

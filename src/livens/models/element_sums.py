@@ -148,8 +148,7 @@ def _kernel(
 
 # -- observables ------------------------------------------------------------------------------------------------------
 def _constraint_velocity(symbols: ElementSymbols) -> Expr:
-    model = symbols.element_type
-    return ca.jtimes(model.g, model.q, model.v) + ca.jacobian(model.g, model.t)
+    return symbols.element_type.g_dot
 
 
 def _p_dot_v(system: System) -> BilinearForm:

@@ -80,7 +80,7 @@ class EquationsOfMotion(SymbolicState):
         return *total, forces, ca.vertcat(*constraints), ca.vertcat(*velocity_level), friction_directions
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Expr:
         return self._assembled[0]
 
     @property
@@ -88,7 +88,7 @@ class EquationsOfMotion(SymbolicState):
         return self._assembled[1]
 
     @property
-    def R(self) -> Any:
+    def R(self) -> Expr:
         return self._assembled[2]
 
     @property
@@ -96,7 +96,7 @@ class EquationsOfMotion(SymbolicState):
         return self._assembled[3]
 
     @property
-    def g(self) -> Any:
+    def g(self) -> Expr:
         return self._assembled[4]
 
     @property

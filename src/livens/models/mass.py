@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -11,6 +10,7 @@ import numpy as np
 from livens.errors import ModelError
 from livens.expressions.evaluate import BatchEvaluator
 from livens.expressions.probe import HIGH, Probe
+from livens.models.disjoint_sets import connected_components
 
 if TYPE_CHECKING:
     from livens.models.element import ElementType
@@ -114,25 +114,3 @@ def _total_rank(masses: np.ndarray) -> int:
     size = np.sqrt(np.abs(np.diagonal(masses, axis1=1, axis2=2)))  # scaling: a mass of 1e-40 is not zero
     size = np.where(size == 0, 1.0, size)
     return int(np.linalg.matrix_rank(masses / (size[:, :, None] * size[:, None, :])).sum())
-
-
-def connected_components(groups: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Return the connected components of the indices below `count`, connected by groups (union-find).
-
-    >>> connected_components([[0, 2], [2, 4]], 5)
-    [[0, 2, 4], [1], [3]]
-    """
-    root = list(range(count))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = i = root[root[i]]
-        return i
-
-    for group in groups:
-        for i in group:
-            root[find(i)] = find(group[0])
-    components: dict[int, list[int]] = {}
-    for i in range(count):
-        components.setdefault(find(i), []).append(i)
-    return sorted(components.values())

@@ -17,6 +17,7 @@ from livens.models.base import ConservationGuarantees, InitialState, check_initi
 from livens.models.constraint_regularity import IndexTest, index_test
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.initialization.gauss_newton import gauss_newton, inconsistent_values_error
 from livens.models.linalg import dependent_rows
 from livens.models.system import System
 from livens.scene.scene import Visual, default_visuals
@@ -498,9 +499,11 @@ class MultibodyDAE(DescriptorModel):
             relative = np.abs(residual.ravel()) / (1 + weights)
             if residual.size and not relative.max() <= _TOLERANCE:
                 worst = int(np.argmax(relative))
-                raise InputError(
+                raise inconsistent_values_error(
                     f"inconsistent initial values: constraint {worst} is violated on {level} level by "
-                    f"{residual.ravel()[worst]:.3g}; {self._consistent_hint(q, v, t0, k)}"
+                    f"{residual.ravel()[worst]:.3g}",
+                    self.coordinates,
+                    self._consistent_values(q, v, t0, k),
                 )
         removed = self._redundant_constraints(q, A, t0, k)
         if removed and redundant == "error":
@@ -542,7 +545,7 @@ class MultibodyDAE(DescriptorModel):
 
     @functools.cached_property
     def _forces_depend_on_multipliers(self) -> bool:
-        """Whether forces depend on the multipliers."""
+        """True if forces depend on the multipliers."""
         return bool(ca.depends_on(self.equations.f, self.equations.lam))
 
     def _multipliers_with_friction(
@@ -556,41 +559,39 @@ class MultibodyDAE(DescriptorModel):
         residual_and_jacobian = ca.Function(
             "both", [unknown, e.q, e.v, e.s, e.t, e.k], [residual, ca.jacobian(residual, unknown)]
         )
-        x = np.concatenate([np.zeros(e.n), lam])
-        for _ in range(50):
+
+        def step(x: np.ndarray) -> np.ndarray | None:
             value, jacobian = (np.array(part) for part in residual_and_jacobian(x, q, v, s, t, k))
             if not np.all(np.isfinite(jacobian)):
-                break
-            step = np.linalg.lstsq(jacobian, value.ravel(), rcond=1e-12)[0]
-            x = x - step
-            if np.abs(step).max() <= 1e-13 * (1 + np.abs(x).max()):
-                return x[e.n :]
+                return None
+            return np.asarray(np.linalg.lstsq(jacobian, value.ravel(), rcond=1e-12)[0])
+
+        x, converged = gauss_newton(step, np.concatenate([np.zeros(e.n), lam]), rtol=1e-13)
+        if converged:
+            return x[e.n :]
         raise InputError(
             "no multipliers were found that fulfil the equations at q0, v0 with forces that depend on them"
         )
 
     def _project(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return positions on the constraints by Gauss-Newton steps, and the nearest consistent velocities."""
-        for _ in range(50):
+
+        def step(q: np.ndarray) -> np.ndarray | None:
             g, _, G, *_ = self._evaluate(q, v, self._solve_auxiliary(q, t, k), t, k)
-            if not g.size or not np.all(np.isfinite(G)):
-                return q, v
-            step = np.linalg.lstsq(G, g.ravel(), rcond=1e-10)[0]
-            q = q - step
-            if np.abs(step).max() <= 1e-15 * (1 + np.abs(q).max()):
-                break
+            return np.asarray(np.linalg.lstsq(G, g.ravel(), rcond=1e-10)[0]) if np.all(np.isfinite(G)) else None
+
+        if not self.equations.m:
+            return q, v
+        q, _ = gauss_newton(step, q)
         _, g_dot, _, _, _, A, _ = self._evaluate(q, v, self._solve_auxiliary(q, t, k), t, k)
+        if not np.all(np.isfinite(A)):
+            return q, v
         return q, v - np.linalg.lstsq(A, g_dot.ravel(), rcond=1e-10)[0]
 
-    def _consistent_hint(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> str:
-        """Return a message with consistent values nearby."""
-        projected = self._project(q, v, t, k)
-        if not all(np.all(np.isfinite(part)) for part in projected):
-            return "no consistent start was found nearby"
-        shown = ", ".join(
-            f"{name} = {value:.9g}" for name, value in zip(self.coordinates, np.hstack(projected), strict=True)
-        )
-        return f"a consistent start nearby is ({shown}); pass project=True to start there"
+    def _consistent_values(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray | None:
+        """Return consistent positions and velocities nearby; None if they are not finite."""
+        projected = np.hstack(self._project(q, v, t, k))
+        return projected if np.all(np.isfinite(projected)) else None
 
     def _redundant_constraints(self, q: np.ndarray, A: np.ndarray, t: float, k: np.ndarray) -> tuple[int, ...]:
         """Return the redundant constraints, which are dependent at an offset from the initial position as well."""
@@ -620,14 +621,16 @@ class MultibodyDAE(DescriptorModel):
         if not s.size:
             return s
         conditions = ca.Function("c", [e.q, e.s, e.t, e.k], [e.c, ca.jacobian(e.c, e.s)])
-        for _ in range(50):
+
+        def step(s: np.ndarray) -> np.ndarray:
             value, jacobian = (np.array(part) for part in conditions(q, s, t, k))
             if not np.all(np.isfinite(jacobian)) or np.linalg.matrix_rank(jacobian) < s.size:
                 raise InputError("the conditions c(q, s) = 0 do not determine the auxiliary variables at q0")
-            step = np.linalg.solve(jacobian, value.ravel())
-            s = s - step
-            if np.abs(step).max() <= 1e-15 * (1 + np.abs(s).max()):
-                return s
+            return np.linalg.solve(jacobian, value.ravel())
+
+        s, converged = gauss_newton(step, s)
+        if converged:
+            return s
         raise InputError("no auxiliary variables were found that fulfil the conditions c(q, s) = 0 at q0")
 
     def singularity_message(self, q: np.ndarray, t: float, k: np.ndarray) -> str:

@@ -220,7 +220,7 @@ class Nambu(DescriptorModel):
     # -- properties ---------------------------------------------------------------------------------------------------
     @functools.cached_property
     def is_divergence_free_componentwise(self) -> bool:
-        """Whether ``df_i/dx_i = 0`` for every component, as for Hamiltonians that are sums of functions of one state.
+        """True if ``df_i/dx_i = 0`` for every component, as for Hamiltonians that are sums of functions of one state.
 
         The flow of every single component is then linear in time, as are the parts of `nambu-mt` (Modin 2009, 4.1).
         """

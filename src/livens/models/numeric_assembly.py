@@ -136,10 +136,6 @@ def _function(model: ElementType, name: str, outputs: list[Any]) -> ca.Function:
     return ca.Function(name, _arguments(model), outputs)
 
 
-def _constraint_velocity(model: ElementType) -> Expr:
-    return ca.jtimes(model.g, model.q, model.v) + ca.jacobian(model.g, model.t)
-
-
 def _constraint_kernel(model: ElementType) -> ca.Function:
     return _function(model, "g", [ca.densify(model.g)])
 
@@ -149,7 +145,7 @@ def _jacobian_kernel(model: ElementType) -> ca.Function:
 
 
 def _velocity_kernel(model: ElementType) -> ca.Function:
-    return _function(model, "rate", [ca.densify(_constraint_velocity(model))])
+    return _function(model, "rate", [ca.densify(model.g_dot)])
 
 
 def _initial_kernel(model: ElementType) -> ca.Function:
@@ -158,9 +154,8 @@ def _initial_kernel(model: ElementType) -> ca.Function:
     force -= ca.jtimes(p, model.q, model.v)
     outputs = [*map(ca.densify, (model.T, model.V, model.F, p, force)), model.mass]
     if model.m:
-        g_dot = _constraint_velocity(model)
-        bias = ca.jtimes(g_dot, model.q, model.v) + ca.jacobian(g_dot, model.t)
-        outputs += [*map(ca.densify, (model.g, g_dot, bias)), ca.jacobian(model.g, model.q)]
+        bias = ca.jtimes(model.g_dot, model.q, model.v) + ca.jacobian(model.g_dot, model.t)
+        outputs += [*map(ca.densify, (model.g, model.g_dot, bias)), ca.jacobian(model.g, model.q)]
     return _function(model, "start", outputs)
 
 

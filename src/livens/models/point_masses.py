@@ -110,7 +110,7 @@ class PointMasses(System):
 
     @property
     def is_nbody(self) -> bool:
-        """Whether the system is a gravitational N-body problem without other forces: always."""
+        """True if the system is a gravitational N-body problem without other forces: always."""
         return True
 
     def gravity_parameters(self, k: Expr | FloatArray) -> tuple[Any, list[Any]]:

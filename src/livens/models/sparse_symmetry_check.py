@@ -11,6 +11,7 @@ from livens.expressions.evaluate import Evaluator
 from livens.models.element import ElementType
 from livens.models.element_groups import ElementGroup
 from livens.models.element_sums import momentum_map_forms
+from livens.models.initialization.gauss_newton import gauss_newton
 from livens.models.system import System
 
 #: Maximum number of elements per type, evenly spaced, and number of random states of the check.
@@ -128,15 +129,14 @@ class _InvarianceCheck:
         """Return a state on the element's constraints by Gauss-Newton iteration; None if it does not converge."""
         if self._constraints is None:
             return None
-        for _ in range(50):
-            g, G = self._constraints(q, 0.0, 0.3, k)
-            if not np.isfinite(G).all():
-                return None
-            step = np.linalg.pinv(G, rcond=1e-10) @ g.ravel()
-            q = q - step
-            if np.abs(step).max() <= 1e-15 * (1.0 + np.abs(q).max()):
-                return q
-        return None
+        constraints = self._constraints
+
+        def step(q: np.ndarray) -> np.ndarray | None:
+            g, G = constraints(q, 0.0, 0.3, k)
+            return np.linalg.pinv(G, rcond=1e-10) @ g.ravel() if np.isfinite(G).all() else None
+
+        projected, converged = gauss_newton(step, q)
+        return projected if converged else None
 
 
 def _vanishes(terms: np.ndarray) -> bool:

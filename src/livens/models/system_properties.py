@@ -37,74 +37,74 @@ class SystemProperties:
 
     @functools.cached_property
     def quadratic_kinetic_energy(self) -> bool:
-        """Whether the kinetic energy is at most quadratic in the velocities."""
+        """True if the kinetic energy is at most quadratic in the velocities."""
         return all(not ca.depends_on(model.mass, model.v) for model in self.distinct_types)
 
     @functools.cached_property
     def homogeneous_kinetic_energy(self) -> bool:
-        """Whether the kinetic energy is a homogeneous quadratic form of the velocities, ``v.M(q) v / 2``."""
+        """True if the kinetic energy is a homogeneous quadratic form of the velocities, ``v.M(q) v / 2``."""
         return self.quadratic_kinetic_energy and all(is_pure_quadratic(model) for model in self.distinct_types)
 
     @functools.cached_property
     def constant_mass(self) -> bool:
-        """Whether the mass matrix is constant (and the kinetic energy quadratic in v)."""
+        """True if the mass matrix is constant (and the kinetic energy quadratic in v)."""
         return all(not ca.depends_on(model.mass, ca.vertcat(model.q, model.v)) for model in self.distinct_types)
 
     @property
     def has_quaternions(self) -> bool:
-        """Whether coordinates are unit quaternions."""
+        """True if coordinates are unit quaternions."""
         return bool(self.quaternions)
 
     @property
     def has_frames(self) -> bool:
-        """Whether bodies with directors are treated as rigid frames."""
+        """True if bodies with directors are treated as rigid frames."""
         return bool(self.frames)
 
     @property
     def has_rotors(self) -> bool:
-        """Whether a rigid frame is a rotor."""
+        """True if a rigid frame is a rotor."""
         return any(frame.rotor for frame in self.frames)
 
     @property
     def without_rotors(self) -> bool:
-        """Whether no rigid frame is a rotor."""
+        """True if no rigid frame is a rotor."""
         return not self.has_rotors
 
     @functools.cached_property
     def has_regular_inertia(self) -> bool:
-        """Whether all principal moments of inertia of every frame are positive."""
+        """True if all principal moments of inertia of every frame are positive."""
         return has_regular_inertia(self._system)
 
     @functools.cached_property
     def quadratic_constraints(self) -> bool:
-        """Whether all constraints are at most quadratic in the coordinates."""
+        """True if all constraints are at most quadratic in the coordinates."""
         return not any(
             ca.depends_on(ca.jacobian(ca.jacobian(model.g, model.q), model.q), model.q) for model in self.distinct_types
         )
 
     @functools.cached_property
     def regular_mass(self) -> bool:
-        """Whether the mass matrix has full rank at generic configurations."""
+        """True if the mass matrix has full rank at generic configurations."""
         return mass_rank(self._system, augmented=False) == self.n
 
     @functools.cached_property
     def mass_regular_on_nullspace(self) -> bool:
-        """Whether the mass matrix is positive definite on ker G at generic configurations."""
+        """True if the mass matrix is positive definite on ker G at generic configurations."""
         return self.regular_mass or mass_rank(self._system, augmented=False, constrained=True) == self.n
 
     @functools.cached_property
     def mass_or_damping_regular_on_nullspace(self) -> bool:
-        """Whether mass plus damping matrix is positive definite on ker G at generic configurations."""
+        """True if mass plus damping matrix is positive definite on ker G at generic configurations."""
         return self.mass_regular_on_nullspace or mass_rank(self._system, False, constrained=True, damped=True) == self.n
 
     @property
     def velocities_from_state(self) -> bool:
-        """Whether momenta determine the velocities: M is regular, or p = M v with constant M."""
+        """True if momenta determine the velocities: M is regular, or p = M v with constant M."""
         return self.regular_mass or (self.constant_mass and self.separable)
 
     @functools.cached_property
     def regular_augmented_mass(self) -> bool:
-        """Whether the mass matrix plus ``q q^T`` of every unit quaternion has full rank.
+        """True if the mass matrix plus ``q q^T`` of every unit quaternion has full rank.
 
         See Kinon and Betsch 2024, eq. 140.
         """
@@ -112,17 +112,17 @@ class SystemProperties:
 
     @functools.cached_property
     def left_invariant_mass(self) -> bool:
-        """Whether M depends on unit quaternions only, as ``Q_l M Q_l^T``, with disjoint masses of elements."""
+        """True if M depends on unit quaternions only, as ``Q_l M Q_l^T``, with disjoint masses of elements."""
         return left_invariant_mass(self._system)
 
     @functools.cached_property
     def separable(self) -> bool:
-        """Whether the kinetic energy depends on v only, so that the energy is T(v) + V(q)."""
+        """True if the kinetic energy depends on v only, so that the energy is T(v) + V(q)."""
         return all(not ca.depends_on(model.T, model.q) for model in self.distinct_types)
 
     @functools.cached_property
     def autonomous(self) -> bool:
-        """Whether the equations do not depend on time explicitly."""
+        """True if the equations do not depend on time explicitly."""
         return not any(
             ca.depends_on(ca.vertcat(model.V, model.R, model.F, model.g), model.t)
             or (model.velocity_constraints is not None and ca.depends_on(model.velocity_constraints.a, model.t))
@@ -131,17 +131,17 @@ class SystemProperties:
 
     @functools.cached_property
     def has_velocity_constraints(self) -> bool:
-        """Whether there are velocity-level (nonholonomic) constraints, such as rolling."""
+        """True if there are velocity-level (nonholonomic) constraints, such as rolling."""
         return any(model.velocity_constraints is not None for model in self.element_types)
 
     @functools.cached_property
     def scleronomic(self) -> bool:
-        """Whether no constraint depends on time."""
+        """True if no constraint depends on time."""
         return not any(ca.depends_on(model.g, model.t) for model in self.distinct_types)
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """Whether there are no dissipation, no applied forces and no time dependence."""
+        """True if there are no dissipation, no applied forces and no time dependence."""
         return not self._nonconservative_terms
 
     @functools.cached_property

@@ -12,7 +12,6 @@ from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.errors import InputError
-from livens.models.director_bodies import DirectorBodyDofs
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.numeric_assembly import NumericAssembly
@@ -23,6 +22,7 @@ from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.spanning_tree import SpanningTree
 from livens.multibody.tree_velocities import tree_of, tree_velocity
+from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.types import Expr, ScalarLike, Vector
 
 #: Largest change of an initial value per Gauss-Newton step, in rad or m.
@@ -58,43 +58,6 @@ class InitialCondition:
 
     def __str__(self) -> str:
         return f"{self.component.name}.{self.quantity}"
-
-
-class TwistCoordinates:
-    """Twist coordinates of the bodies of a system: six per body in space, three in the plane."""
-
-    def __init__(self, system: System) -> None:
-        self.system = system
-        self.frames: tuple[DirectorBodyDofs, ...] = system.frames
-        self.size = sum(frame.dimension + frame.n_rot for frame in self.frames)
-
-    def kinematic_matrix(self, q: np.ndarray) -> np.ndarray:
-        """Return the kinematic matrix N(q) with ``qdot = N u``; for q of shape (..., n), one matrix each."""
-        N, start = np.zeros((*q.shape[:-1], self.system.n, self.size)), 0
-        for frame in self.frames:
-            d, n_rotations = frame.dimension, frame.n_rot
-            N[..., list(frame.position), start : start + d] = np.eye(d)
-            for director in frame.directors:
-                x = q[..., list(director)]
-                N[..., list(director), start + d : start + d + n_rotations] = _rotation_derivative(x)
-            start += d + n_rotations
-        return N
-
-    def retract(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the coordinates after a small motion y (retraction); directors stay orthonormal."""
-        new = q + self.kinematic_matrix(q) @ y
-        for frame in self.frames:
-            if frame.directors:
-                indices = np.array(frame.directors)
-                u, _, vh = np.linalg.svd(new[indices])
-                new[indices] = u @ vh
-        return new
-
-    @functools.cached_property
-    def joint_constraints(self) -> tuple[int, ...]:
-        """Indices of the constraints between bodies."""
-        internal = {i for frame in self.frames for i in frame.constraints}
-        return tuple(i for i in range(self.system.m) if i not in internal)
 
 
 class Assembly:
@@ -164,6 +127,31 @@ class Assembly:
         )
         return bool(np.abs(residual).max(initial=0.0) <= 1e-15 and not residual_rate.any())
 
+    @functools.cached_property
+    def _has_free_bodies(self) -> bool:
+        """True if no joint restricts the bodies, and the only targets are velocities of distinct bodies."""
+        targets = {(id(target.component), target.quantity) for target in self.targets}
+        return (
+            not self.twist.joint_constraints
+            and not any(group.element_type.velocity_constraints for group in self.system.element_groups)
+            and all(target.is_velocity and isinstance(target.component, Body) for target in self.targets)
+            and len(targets) == len(self.targets)
+        )
+
+    def _free_velocity(self) -> np.ndarray:
+        """Return the velocities of free bodies, each at rest except for its own targets."""
+        q, v = self.initial_guess, np.zeros(self.system.n)
+        index = {name: i for i, name in enumerate(self.system.coordinates)}
+        frames = {frame.position[0]: frame for frame in self.twist.frames}
+        for target in self.targets:
+            frame = frames[index[str(target.component.coordinates[0])]]
+            if target.quantity == "velocity":
+                v[list(frame.position)] = target.value
+                continue
+            for director in frame.directors:
+                v[list(director)] = _rotation_derivative(q[list(director)]) @ np.ravel(target.value)
+        return v
+
     def _linearise(self, q: np.ndarray) -> list[np.ndarray]:
         """Return constraint residuals, their Jacobian and time derivative, position targets and their Jacobian, the
         Jacobian of rate targets, the mass matrix, and the Jacobian of all constraints by velocities."""
@@ -199,7 +187,7 @@ class Assembly:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """Coordinates that satisfy all joints and required targets; other targets in the least-squares sense."""
-        if self.already_consistent or self._tree is not None:
+        if self.already_consistent or self._has_free_bodies or self._tree is not None:
             return self.initial_guess
         value, required, angles = self._target_values(False)
         q = self._close_loops(self.initial_guess, value[:0], required[:0], angles[:0])
@@ -258,6 +246,8 @@ class Assembly:
         """Velocities of least kinetic energy that satisfy the constraints and the required rates."""
         if self.already_consistent:
             return np.zeros(self.system.n)
+        if self._has_free_bodies:
+            return self._free_velocity()
         q = self.position
         if self._tree is not None:
             tree_solution = tree_velocity(self.system, self._tree, q, self.targets)
@@ -367,16 +357,6 @@ def _target_expression(target: InitialCondition, q: Vector, v: Vector) -> list[S
         omega = angular_velocity(component.parametrisation, q, v)
         return list(m.array(omega).ravel())
     return list((q if target.quantity == "position" else v)[:d])
-
-
-def _rotation_derivative(x: np.ndarray) -> np.ndarray:
-    """Return the derivative of directors by rotations: ``omega x d`` in space, a quarter turn in the plane."""
-    if x.shape[-1] == 2:
-        return np.stack([-x[..., 1], x[..., 0]], axis=-1)[..., None]
-    hat = np.zeros((*x.shape, 3))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        hat[..., i, j], hat[..., j, i] = x[..., k], -x[..., k]
-    return hat
 
 
 def _spatial_rotation(R: np.ndarray) -> np.ndarray:

@@ -21,8 +21,9 @@ from livens import math as m
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.guarded_event import GuardedEvent, min_rebound_velocity
 from livens.models.system import System
-from livens.multibody.assembly import TwistCoordinates, min_energy_velocity_jump
+from livens.multibody.assembly import min_energy_velocity_jump
 from livens.multibody.joint import Joint
+from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.types import Expr, ScalarLike, Vector
 
 #: Tolerance in m or rad within which an active stop is not released.

@@ -16,8 +16,9 @@ from livens.errors import InputError
 from livens.expressions.evaluate import BatchEvaluator
 from livens.models.element import ElementType
 from livens.models.system import System
-from livens.multibody.assembly import Assembly, TwistCoordinates
+from livens.multibody.assembly import Assembly
 from livens.multibody.statics import Equilibrium
+from livens.multibody.twist_coordinates import TwistCoordinates
 
 #: Largest number of Newton iterations per load step, and of halvings of the load step.
 _MAX_ITERATIONS, _MAX_CUTBACKS = 40, 10
@@ -41,9 +42,6 @@ class StaticResidual:
         ]
         self._sparsity = [[f.sparsity_out(i).get_triplet() for i in (1, 3)] for f in functions]
         self._gravity = "gravity" in system.parameters
-        #: First twist coordinate of each body.
-        sizes = [frame.dimension + frame.n_rot for frame in twist.frames]
-        self.twist_start = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
 
     def _parameters(self, load_factor: float) -> np.ndarray:
         if not self._gravity:
@@ -67,54 +65,16 @@ class StaticResidual:
                 g[group.constraints] = values[2]
                 rows, columns = sparsity[1]
                 G_entries.append((group.constraints[:, rows], dofs[:, columns], values[3]))
-        S, geometric_stiffness = self._kinematic_matrix(q, force)
+        S = self.twist.sparse_kinematic_matrix(q)
         G = _sparse(G_entries, (m, n))[self.joint_constraints] @ S
-        return S.T @ force, S.T @ _sparse(K_entries, (n, n)) @ S + geometric_stiffness, g[self.joint_constraints], G
-
-    def _kinematic_matrix(self, q: np.ndarray, force: np.ndarray) -> tuple[Any, Any]:
-        """Return the kinematic matrix, and the geometric stiffness of the rotating lever arms."""
-        rows, columns, values, blocks = list[int](), list[int](), list[float](), list[np.ndarray]()
-        for frame, start in zip(self.twist.frames, self.twist_start[:-1].tolist(), strict=True):
-            d = frame.dimension
-            rows += frame.position
-            columns += range(start, start + d)
-            values += [1.0] * d
-            block = np.zeros((d + frame.n_rot,) * 2)
-            for director in frame.directors:
-                x, f = q[list(director)], force[list(director)]
-                if d == 3:
-                    rows += [director[i] for i in (0, 0, 1, 1, 2, 2)]
-                    columns += [start + 3 + i for i in (1, 2, 0, 2, 0, 1)]
-                    values += [x[2], -x[1], -x[2], x[0], x[1], -x[0]]
-                    block[3:, 3:] += np.outer(x, f) - (x @ f) * np.eye(3)
-                else:
-                    rows += director
-                    columns += [start + 2] * 2
-                    values += [-x[1], x[0]]
-                    block[2, 2] -= x @ f
-            blocks.append(block)
-        shape = self.system.n, self.twist.size
-        return sp.csr_array((values, (rows, columns)), shape=shape), sp.block_diag(blocks, format="csr")
-
-    def retract(self, q: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the coordinates after a finite motion (exponential map)."""
-        new = q.copy()
-        for frame, start in zip(self.twist.frames, self.twist_start[:-1].tolist(), strict=True):
-            d = frame.dimension
-            new[list(frame.position)] += y[start : start + d]
-            if frame.n_rot:
-                R = _rotation(y[start + d : start + d + frame.n_rot])
-                indices = np.array(frame.directors)
-                rotated = q[indices] @ R.T
-                u, _, vh = np.linalg.svd(rotated)  # orthonormal to round-off
-                new[indices] = u @ vh
-        return new
+        stiffness = S.T @ _sparse(K_entries, (n, n)) @ S + self.twist.geometric_stiffness(q, force)
+        return S.T @ force, stiffness, g[self.joint_constraints], G
 
     def step_scale(self, y: np.ndarray, size: float) -> tuple[float, float]:
         """Return the step scale that limits rotations and translations, and the scaled length."""
         rotational = np.zeros(self.twist.size, dtype=bool)
-        for frame, start in zip(self.twist.frames, self.twist_start[:-1].tolist(), strict=True):
-            rotational[start + frame.dimension : start + frame.dimension + frame.n_rot] = True
+        for _, _, rotation in self.twist.blocks():
+            rotational[rotation] = True
         turn, move = np.abs(y[rotational]).max(initial=0.0), np.abs(y[~rotational]).max(initial=0.0) / size
         scale = min(1.0, _MAX_ROTATION / max(turn, 1e-300), _MAX_TRANSLATION / max(move, 1e-300))
         return scale, float(scale * max(turn, move))
@@ -164,7 +124,7 @@ def _newton(
             return None
         y = change[: residual.twist.size]
         step_factor, length = residual.step_scale(y, size)
-        q = residual.retract(q, step_factor * y)
+        q = residual.twist.retract_finite(q, step_factor * y)
         lam[residual.joint_constraints] += step_factor * change[residual.twist.size :]
         # round-off of cancelling forces may keep corrections above the tolerance
         if step_factor == 1.0 and (
@@ -186,16 +146,6 @@ def _stable(jacobian: Any, G: Any) -> bool:
     except RuntimeError:
         return False
     return bool(np.all(factors.U.diagonal() > 0))
-
-
-def _rotation(w: np.ndarray) -> np.ndarray:
-    """Return the rotation matrix of a rotation vector (Rodrigues); in the plane, of an angle."""
-    if len(w) == 1:
-        c, s = np.cos(w[0]), np.sin(w[0])
-        return np.array([[c, -s], [s, c]])
-    hat = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
-    angle = np.linalg.norm(w)
-    return np.asarray(np.eye(3) + np.sinc(angle / np.pi) * hat + np.sinc(angle / 2 / np.pi) ** 2 / 2 * hat @ hat)
 
 
 def _sparse(entries: list[tuple[np.ndarray, ...]], shape: tuple[int, int]) -> Any:

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livens.models.disjoint_sets import DisjointSets
 from livens.models.linalg import SOLVED_RTOL, numerical_rank
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
 from livens.multibody.body_constraint import BodyConstraint
+from livens.scene import html
+
+#: Width of the labels of the report.
+_LABEL_WIDTH = 17
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,14 @@ class MobilityReport:
         lines += [f"note             {note}" for note in self.import_warnings]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """Return the report as a table for notebooks."""
+        rows: dict[str, str] = {}
+        for line in str(self).splitlines():
+            label, text = line[:_LABEL_WIDTH].strip(), line[_LABEL_WIDTH:]
+            rows[label] = f"{rows[label]}; {text}" if label in rows else text
+        return html.definition_table(rows)
+
 
 def mobility_report(system: System, assembly: Assembly, joints: Mapping[str, BodyConstraint]) -> MobilityReport:
     """Return the mobility report, with ranks at the initial and at a generic configuration."""
@@ -84,20 +97,8 @@ def mobility_report(system: System, assembly: Assembly, joints: Mapping[str, Bod
 
 def loop_closing_joints(joints: Mapping[str, BodyConstraint]) -> list[str]:
     """Return the loop-closing joints: those between bodies that other joints already connect."""
-    root: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while root.setdefault(name, name) != name:
-            name = root[name]
-        return name
-
-    closing = []
-    for joint in joints.values():
-        roots = [find(body.name) for body in (joint.body_a, joint.body_b)]
-        if roots[0] == roots[1]:
-            closing.append(joint.name)
-        root[roots[0]] = roots[1]
-    return closing
+    connected = DisjointSets[str]()
+    return [joint.name for joint in joints.values() if not connected.union(joint.body_a.name, joint.body_b.name)]
 
 
 def _rank(jacobian: np.ndarray) -> tuple[int, np.ndarray]:

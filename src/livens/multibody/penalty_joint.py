@@ -8,6 +8,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.expressions.parameters import ParameterNamespace
@@ -17,6 +18,7 @@ from livens.multibody.body import Body
 from livens.multibody.joint import Joint
 from livens.multibody.joint_types import JointType, split_pair
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
+from livens.multibody.twist_coordinates import rotation_derivative
 from livens.types import ScalarLike, Vector
 
 
@@ -121,12 +123,9 @@ def _twist_map(body: Body) -> tuple[np.ndarray, np.ndarray]:
     values = element.parameters.values
     if not body.has_orientation:
         return np.eye(d), np.eye(d) / element.mass
+    twist_map = block_diag(np.eye(d), np.vstack(list(rotation_derivative(body.reference_rotation.T))))
     if d == 2:
-        rotation_column = np.concatenate([[-y, x] for x, y in body.reference_rotation.T])
-        twist_map = np.block([[np.eye(2), np.zeros((2, 1))], [np.zeros((4, 2)), rotation_column[:, None]]])
         return twist_map, np.diag([1 / element.mass] * 2 + [1 / float(values["moment"])])
-    rotation_columns = np.vstack([np.cross(np.eye(3), column).reshape(3, 3).T for column in body.reference_rotation.T])
-    twist_map = np.block([[np.eye(3), np.zeros((3, 3))], [np.zeros((9, 3)), rotation_columns]])
     euler = values["euler"]
     tensor = body.reference_rotation @ (np.trace(euler) * np.eye(3) - euler) @ body.reference_rotation.T
     inverse = np.zeros((6, 6))

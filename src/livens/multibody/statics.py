@@ -11,7 +11,8 @@ from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.system import System
-from livens.multibody.assembly import Assembly, TwistCoordinates
+from livens.multibody.assembly import Assembly
+from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.types import Expr
 
 #: Largest number of iterations, largest step (rad, m), relative force tolerance, largest number of step halvings.
@@ -39,6 +40,13 @@ class Equilibrium:
     residual: float
     stable: bool
     iterations: int
+
+    def __repr__(self) -> str:
+        stability = "stable" if self.stable else "not stable"
+        return (
+            f"<Equilibrium: {stability}, residual {self.residual:.1e}, {self.iterations} iterations, "
+            f"{len(self.position)} coordinates in .position>"
+        )
 
 
 class StaticEquations:
@@ -70,17 +78,15 @@ class StaticEquations:
 
     def _retract(self, q: Expr, y: Expr) -> Expr:
         """Return the coordinates after a small motion, accurate to second order (retraction)."""
-        new, start = ca.SX(q), 0
-        for frame in self.twist.frames:
-            d, n_rotations = frame.dimension, frame.n_rot
-            new[list(frame.position)] += y[start : start + d]
-            w = y[start + d : start + d + n_rotations]
+        new = ca.SX(q)
+        for frame, translation, rotation in self.twist.blocks():
+            d, w = frame.dimension, y[rotation]
+            new[list(frame.position)] += y[translation]
             for director in frame.directors:
                 x = q[list(director)]
                 first_order = ca.cross(w, x) if d == 3 else w * ca.vertcat(-x[1], x[0])
                 second_order = ca.cross(w, first_order) if d == 3 else -(w**2) * x
                 new[list(director)] = x + first_order + second_order / 2
-            start += d + n_rotations
         return new
 
 

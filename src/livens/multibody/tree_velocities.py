@@ -12,6 +12,7 @@ from livens.models.system import System
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
 from livens.multibody.spanning_tree import NotATreeError, SpanningTree, TreeJoint, joint_type_name, spanning_tree
+from livens.multibody.twist_coordinates import rotation_derivative
 
 if TYPE_CHECKING:
     from livens.multibody.assembly import InitialCondition
@@ -24,9 +25,10 @@ _SLIDES = dict(prismatic="a3", cylindrical="a3", planar="a1 a2")
 def tree_of(system: System) -> SpanningTree | None:
     """Return the spanning tree of a system, or None if it has loops or other constraints."""
     try:
-        return spanning_tree(system)
+        tree = spanning_tree(system)
     except NotATreeError:
         return None
+    return None if tree.n_multipliers or any(joint.is_scalar for joint in tree.joints) else tree
 
 
 def tree_velocity(
@@ -112,7 +114,7 @@ class _TreeKinematics:
         lever_b = self.R[body] @ Y
         point = self.phi[body] + lever_b
         if parent >= 0:
-            v += self.v[parent] - _hat(point - phi_a) @ self.omega[parent]
+            v += self.v[parent] + rotation_derivative(point - phi_a) @ self.omega[parent]
             omega += self.omega[parent]
         axes = {f"a{i + 1}": R_a @ A[:, i] for i in range(3)} | {"b2": self.R[body] @ B[:, 1]}
         key = id(tree_joint.joint)
@@ -129,7 +131,7 @@ class _TreeKinematics:
             omega[:, column] += axes[axis]
             if name in _ROTATIONS:
                 self.columns[key, "angle"] = column, -1.0 if tree_joint.is_reversed else 1.0
-        v += _hat(lever_b) @ omega
+        v -= rotation_derivative(lever_b) @ omega
 
     def row(self, target: InitialCondition) -> np.ndarray | None:
         """Return the rows of a rate or velocity as functions of the joint rates; None if it is not one of these."""
@@ -168,8 +170,3 @@ class _TreeKinematics:
             for i, director in enumerate(frame.directors):
                 result[list(director)] = np.cross(omega @ rates, R[:, i])
         return result
-
-
-def _hat(x: np.ndarray) -> np.ndarray:
-    """Return the matrix of ``x x``."""
-    return np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])

@@ -12,6 +12,14 @@ import numpy as np
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton.single_call import MonitorArrays
 from livens.engine.observables import drift_monitor
+from livens.engine.observables.drift_monitor import (
+    ENERGY,
+    MAX_DRIFT,
+    MAX_MAGNITUDE,
+    MAX_MOMENTA,
+    MOMENTA,
+    maxima_count,
+)
 from livens.engine.observables.element_sums import ElementObservables
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
@@ -162,6 +170,8 @@ class MonitorSpec(NamedTuple):
     momentum_sizes: np.ndarray  # of the momenta
     #: Monitor arrays of the single-call loop; None for large models.
     arrays: MonitorArrays | None
+    #: True without energy, momenta and constraints.
+    is_empty: bool = False
 
     @classmethod
     def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...], tier: str) -> MonitorSpec:
@@ -178,7 +188,8 @@ class MonitorSpec(NamedTuple):
         columns = None
         if isinstance(table, ObservableKernel):
             columns = MonitorArrays(table.address, table.width, supplied, sizes, len(momenta))
-        return cls(energy, momenta, supplied, accounted, table, sizes, columns)
+        is_empty = not (energy or momenta or any(g.numel() for g in compiled.model.monitored_constraints()))
+        return cls(energy, momenta, supplied, accounted, table, sizes, columns, is_empty)
 
 
 def monitor_spec(compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> MonitorSpec:
@@ -206,8 +217,7 @@ class DriftMonitor:
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
-        # maxima: energy drift, increment, kinetic energy, |g|, |G v|, then drift and magnitude of each momentum
-        self._maxima = np.zeros(5 + 2 * len(self._spec.momenta))
+        self._maxima = np.zeros(maxima_count(len(self._spec.momenta)))
         self._reference_energy = np.zeros(1)  # largest energy magnitude while the drift was small
         self._rollback_state: tuple[Any, ...] = ()  # copy of these values before the last steps
 
@@ -230,6 +240,14 @@ class DriftMonitor:
             self.update(steps.t_nodes, steps.states)
         elif steps.n_steps:
             self.update(steps.t_end, steps.end_states)
+
+    def observe_run(self, t: np.ndarray, Z: np.ndarray) -> None:
+        """Update the maxima with all states of a run, including the initial one."""
+        self._initial = None
+        if self._spec.is_empty:
+            self._initial_row = np.zeros(self._spec.table.width)
+        else:
+            self.update(t, Z)
 
     def _observe_initial_state(self) -> None:
         """Evaluate the initial state if no step was taken."""
@@ -268,17 +286,17 @@ class DriftMonitor:
         self.k = k
         assert self._initial_row is not None
         if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
-            self._initial_row[0] += new[0] - old[0]
-            self._last_energy[0] += new[0] - old[0]
-        self._initial_row[4:] += new[4:] - old[4:]
+            self._initial_row[ENERGY] += new[ENERGY] - old[ENERGY]
+            self._last_energy[0] += new[ENERGY] - old[ENERGY]
+        self._initial_row[MOMENTA:] += new[MOMENTA:] - old[MOMENTA:]
 
     @property
     def _initial_energy(self) -> float:
-        return 0.0 if self._initial_row is None else self._initial_row.item(0)
+        return 0.0 if self._initial_row is None else self._initial_row.item(ENERGY)
 
     def blow_up_message(self) -> str:
         """Return a message if the energy growth indicates a blow-up, else an empty string."""
-        drift, magnitude = self._maxima.item(0), self._maxima.item(2)
+        drift, magnitude = self._maxima.item(MAX_DRIFT), self._maxima.item(MAX_MAGNITUDE)
         return describe_blow_up(self._spec, self._initial_energy, self._reference_energy.item(0), drift, magnitude)
 
     def nonfinite_quantity(self) -> str:
@@ -324,7 +342,7 @@ class DriftMonitor:
         self._last_energy = np.array([float(stored["last"])])
         self._maxima = np.array(stored["largest"])
         # older files do not store the reference energy
-        self._reference_energy = np.array([float(stored.get("trusted", self._maxima[2]))])
+        self._reference_energy = np.array([float(stored.get("trusted", self._maxima[MAX_MAGNITUDE]))])
 
 
 def summary_from_maxima(
@@ -340,17 +358,18 @@ def summary_from_maxima(
     `bounds` returns the largest momenta with a kinetic energy, and the scale of the energy. Drifts of a momentum or an
     energy at round-off level are relative to its bound.
     """
-    scale = energy_scale(initial_energy, reference_energy, float(maxima[2])) or 1.0
-    drifts, sizes = maxima[5::2], maxima[6::2]
-    is_suspicious = maxima[0] > _SUSPICIOUS_DRIFT * scale or (drifts > _SUSPICIOUS_DRIFT * sizes).any()
+    magnitude = float(maxima[MAX_MAGNITUDE])
+    scale = energy_scale(initial_energy, reference_energy, magnitude) or 1.0
+    drifts, sizes = maxima[MAX_MOMENTA::2], maxima[MAX_MOMENTA + 1 :: 2]
+    is_suspicious = maxima[MAX_DRIFT] > _SUSPICIOUS_DRIFT * scale or (drifts > _SUSPICIOUS_DRIFT * sizes).any()
     if bounds is not None and np.isfinite(maxima).all() and is_suspicious:
-        largest = bounds(float(maxima[2]))
-        if max(abs(initial_energy), float(maxima[2])) < _ENERGY_ROUND_OFF * largest.get("energy", 0.0):
+        largest = bounds(magnitude)
+        if max(abs(initial_energy), magnitude) < _ENERGY_ROUND_OFF * largest.get("energy", 0.0):
             scale = largest["energy"]
         maxima = maxima.copy()
         for i, name in enumerate(momenta):
             if drifts[i] > 0 and sizes[i] < _MOMENTUM_ROUND_OFF * largest.get(name, 0.0):
-                maxima[6 + 2 * i] = largest[name]
+                maxima[MAX_MOMENTA + 1 + 2 * i] = largest[name]
     return scaled_summary(energy, momenta, scale, maxima)
 
 

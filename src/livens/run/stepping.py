@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.newton.step_size_control import controller_state_from, initial_controller_state
+from livens.engine.newton.step_size_control import CONTROLLER_STATE, controller_state_from, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
 from livens.expressions.state_layout import Layout
@@ -24,6 +24,7 @@ _MAX_SECANT_ITERATIONS, _END_RTOL = 60, 1e-13
 _MAX_FINAL_STEPS = 4096
 #: Distance of breakpoints from a switch time in units in the last place, and largest number of switch times.
 _BREAKPOINT_ULPS, _MAX_BREAKPOINTS = 8, 100_000
+_NO_BREAKPOINTS = np.zeros(0)
 #: Ratio of the distance between two switches to the width of a switch below which they follow at once, and number of
 #: such switches from which on the motion slides along a switch and switches are not located any more.
 _AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
@@ -254,6 +255,16 @@ class AdaptiveStepping:
         self._controller_state = initial_controller_state(plan.h, free_growth)
         self._controller_before = self._controller_state.copy()  # before the last chunk
 
+    @property
+    def has_breakpoints(self) -> bool:
+        """True if steps have to end at switches of the model."""
+        return self._breakpoints.size > 0 or self._location.is_active
+
+    @property
+    def controller_state(self) -> np.ndarray:
+        """State of the step-size controller."""
+        return self._controller_state
+
     def is_finished(self, state: IntegratorState) -> bool:
         return self._end_reached
 
@@ -382,7 +393,7 @@ class AdaptiveStepping:
         self._end_reached, self._h_switch, self._h_over = False, 0.0, 0.0
 
     def _forget_last_steps(self) -> None:
-        for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
+        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
@@ -424,9 +435,11 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
 
 def _breakpoints(plan: Plan, k: np.ndarray) -> np.ndarray:
     """Return the times just before and just after the switch times of the model."""
+    if plan.scheme.selects_step_size:
+        return _NO_BREAKPOINTS
     times = switch_times(plan.model, k, plan.t0, plan.t_end)
-    if plan.scheme.selects_step_size or len(times) > _MAX_BREAKPOINTS:
-        return np.zeros(0)
+    if not 0 < len(times) <= _MAX_BREAKPOINTS:
+        return _NO_BREAKPOINTS
     width = _BREAKPOINT_ULPS * np.spacing(np.maximum(np.abs(times), abs(plan.t_end - plan.t0) * 1e-3))
     return np.unique(np.concatenate([times - width, times + width]))
 

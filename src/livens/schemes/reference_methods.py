@@ -10,6 +10,7 @@ import casadi as ca
 
 from livens.expressions.state_layout import Layout
 from livens.schemes.core.step_equations import StepEquations
+from livens.schemes.discretization.collocation import linear_combination
 from livens.schemes.discretization.phase_space_map import (
     HamiltonianFunctions,
     MapScheme,
@@ -24,7 +25,7 @@ from livens.types import Expr
 class VectorField:
     """Vector field ``y' = f(t, y)`` of a model, with supplied and dissipated power; y is (q, p), or x."""
 
-    def __init__(self, model: Any, k: Any) -> None:
+    def __init__(self, model: Any, k: Expr) -> None:
         if "descriptor" in model.formulations:
             d = model.descriptor
             rate = ca.solve(
@@ -45,7 +46,7 @@ class VectorField:
     def __call__(self, t: Any, y: Any) -> Expr:
         return self._function(t, y, self._k)[0]
 
-    def power(self, t: Expr, y: Expr) -> Any:
+    def power(self, t: Expr, y: Expr) -> Expr:
         """Return supplied and dissipated power."""
         return self._function(t, y, self._k)[1]
 
@@ -94,7 +95,7 @@ class DiagonallyImplicitRK(MapScheme):
                 available = (
                     stage_derivatives if unknown_derivative is None else [*stage_derivatives, unknown_derivative]
                 )
-                y = y0 + h * linear_combination(row, available)
+                y = y0 + h * linear_combination(row[: len(available)], available) if available else y0
                 t_i = t + sum(row) * h
                 derivative = f(t_i, y)
                 residual += [] if unknown_derivative is None else [unknown_derivative - derivative]
@@ -110,10 +111,6 @@ class DiagonallyImplicitRK(MapScheme):
             return new, residual, dict.fromkeys(unknowns.sizes, f(t, y0))
 
         return map_step_graph(layout, unknowns, model.parameter_count, build_step)
-
-
-def linear_combination(weights: Sequence[float], vectors: Sequence[Expr]) -> Expr:
-    return sum((w * v for w, v in zip(weights, vectors, strict=False) if w), ca.SX(0))
 
 
 class ExplicitEuler(DiagonallyImplicitRK):

@@ -9,14 +9,6 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import schemes
 from livens.engine.assembled.assembly import AssemblyWorkspace, GatherLists
-from livens.engine.assembled.extrapolation import (
-    N_HISTORY,
-    STENCIL_LENGTH,
-    STENCIL_WEIGHTS,
-    STENCILS,
-    best_stencil,
-    extrapolate,
-)
 from livens.engine.assembled.indexed_emitter import WIDTH, pack_lanes, pool_index
 from livens.engine.assembled.numeric_factorization import (
     FACTOR,
@@ -28,6 +20,14 @@ from livens.engine.assembled.numeric_factorization import (
     solve,
 )
 from livens.engine.compiled_step import compiled_step
+from livens.engine.newton.predictors import (
+    N_HISTORY,
+    STENCIL_LENGTH,
+    STENCIL_WEIGHTS,
+    STENCILS,
+    best_stencil,
+    extrapolate,
+)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), lower=st.integers(0, 11), upper=st.integers(0, 11))

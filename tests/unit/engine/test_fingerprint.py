@@ -15,7 +15,7 @@ PACKAGE = Path(livens.__file__).parent
     ("file", "constant"),
     [
         ("engine/newton/workspace_layout.py", ""),
-        ("engine/newton/iteration.py", "MAX_CURVATURE"),
+        ("engine/newton/predictors.py", "MAX_CURVATURE"),
         ("engine/steppers/fixed_point_rk.py", ""),
         ("engine/assembled/indexed_emitter.py", ""),
         ("engine/taylor/recurrences.py", ""),

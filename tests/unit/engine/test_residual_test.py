@@ -24,9 +24,9 @@ from livens.engine.newton.iteration import (
     Workspace,
     kernel_names,
     newton_solve,
-    predict_unknowns,
     scaled_max_norm,
 )
+from livens.engine.newton.predictors import predict_unknowns
 from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL, advance_fixed
 from livens.engine.steppers.reference import ReferenceSolver
 from livens.expressions.state_layout import Layout

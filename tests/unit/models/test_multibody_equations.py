@@ -133,7 +133,7 @@ def swing(formulation, scheme="radau-iia-2", h=0.01, t_end=10.0):
 
 
 def test_what_is_imposed_holds_and_what_is_not_drifts():
-    """Index 3 and GGL hold g, index 2 and GGL hold its rate; index 2 drifts off g, index 1 off both (S002 2.2.1)."""
+    """Index 3 and GGL hold g, index 2 and GGL hold its rate; index 2 drifts off g, index 1 off both (Symank 2.2.1)."""
     g, rate = {}, {}
     for formulation in ("index-3", "index-2", "ggl", "index-1"):
         run = swing(formulation)
@@ -195,7 +195,7 @@ DOWN, NORMAL = np.array([np.cos(SLOPE), -np.sin(SLOPE)]), np.array([np.sin(SLOPE
 
 
 def sliding_block():
-    """A block on an incline, whose friction is that of the force that holds it there (S002 eq. 6.11)."""
+    """A block on an incline, whose friction is that of the force that holds it there (Symank 2025 eq. 6.11)."""
 
     def friction(v, lam):
         return -FRICTION * m.abs(lam[0]) * v / m.sqrt(v @ v + 1e-16)
@@ -312,7 +312,7 @@ def rates(equations, q, v, t=0.4):
 
 
 def test_rates_of_coordinates_in_place_of_quasi_velocities():
-    """(2.22) of S002: w = Z v has the rate Z v' + Z' v, and the multipliers are the same."""
+    """(2.22) of Symank 2025: w = Z v has the rate Z v' + Z' v, and the multipliers are the same."""
     body, random = hung_body(), np.random.default_rng(3)
     plain = body.with_coordinate_velocities()
     assert plain.Z.is_eye() and plain.velocities == ("v_a", "v_b", "v_c")
@@ -338,7 +338,7 @@ def test_a_run_with_rates_of_coordinates():
 
 
 def test_the_index_by_gamma():
-    """Theorem 2.2 of S002: regular where constraints are independent, and the place where they are not is told."""
+    """Theorem 2.2 of Symank: regular where constraints are independent, and the place where they are not is told."""
     body = hung_body()
     found = body.index_test([0.1, 0.5, 0.2])
     G = np.array([[1.0, -0.6 * 0.5, 0.0]]) @ np.array(euler_angles([0.1, 0.5, 0.2]), float)

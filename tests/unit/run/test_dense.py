@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import livens as lv
 from livens.results.dense_output import interpolate_rows
-from livens.schemes.discretization.dae_runge_kutta import lagrange_basis, lagrange_integrals
+from livens.schemes.discretization.collocation import lagrange_basis, lagrange_integrals
 
 OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
 PENDULUM = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -lv.math.sin(x[0])])

@@ -147,11 +147,11 @@ def optimise(
 
     >>> import livens as lv
     >>> ball = lv.System("x z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[1])
-    >>> found = lv.study.optimise(  # a throw over 20 m within 1.5 s, with the least speed at the end
+    >>> optimum = lv.study.optimise(  # a throw over 20 m within 1.5 s, with the least speed at the end
     ...     ball, lambda v: v @ v, {"v0": [5.0, 5.0]}, q0=[0, 0], h=0.1, t_end=1.5,
     ...     constraints={"x": (lambda q: q[0], 20, 20), "z": (lambda q: q[1], 0, 0)},
     ... )
-    >>> round(found.values["v0[0]"], 2), round(found.values["v0[1]"], 2)
+    >>> round(optimum.values["v0[0]"], 2), round(optimum.values["v0[1]"], 2)
     (13.33, 7.36)
     """
     step = as_prepared(model, scheme=scheme, h=h)
@@ -291,7 +291,7 @@ class _GradientCallback(ca.Callback):
     def __init__(self, task: _Objective, size: int, rows: int) -> None:
         ca.Callback.__init__(self)
         self._task, self._size, self._rows = task, size, rows
-        self.construct("slopes", {})
+        self.construct("gradients", {})
 
     def get_n_in(self) -> int:
         return 2

@@ -26,7 +26,7 @@ from livens.schemes.discretization.assembly_plan import AssemblyPlan
 _RELATIVE_UNCERTAINTY = 1e-4
 #: Columns of the kernel addresses of an element batch; further columns are the offsets of its outputs.
 NEWTON, RESIDUAL, ROUNDOFF, FINAL_STATE, INCREMENT_MAP = range(5)
-_KERNEL_NAMES = ("newton", "residual", "floor", "end", "turn")
+_KERNEL_NAMES = ("newton", "residual", "roundoff", "final_state", "increment_map")
 POOL_OFFSET, BOUNDS_OFFSET, STATE_OFFSET, N_COLUMNS = range(5, 9)
 
 
@@ -131,7 +131,7 @@ class Assembly:
         self.state_sums = GatherLists.build([sum_index[e] for e in state_entries], positions[2], summed_entries.size)
         codes = [[kernel.address(name) for name in _KERNEL_NAMES] for kernel in self.kernels]
         self.addresses = np.concatenate([np.array(codes, dtype=np.int64), self.pool_offsets], axis=1)
-        self.has_increment_map = any(kernel.address("turn") for kernel in self.kernels)
+        self.has_increment_map = any(kernel.address("increment_map") for kernel in self.kernels)
         self.index_blocks = [kernel.table.packed() for kernel in self.kernels]
 
     @property

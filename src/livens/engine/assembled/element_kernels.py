@@ -86,9 +86,9 @@ class ElementTypeKernels:
     """Native kernels of an element batch and its index table; only the table depends on the number of instances.
 
     `newton` writes the residual, then the nonzeros of its Jacobian; `residual` writes the residual alone, to the same
-    positions; `floor` writes the round-off bounds. `end` writes contributions to the final state and history; entries
-    without other contributions are written directly. `turn` maps variations (in the context's errors) to increments of
-    the unknowns, in place.
+    positions; `roundoff` writes the round-off bounds. `final_state` writes contributions to the final state and
+    history; entries without other contributions are written directly. `increment_map` maps variations (in the context's
+    errors) to increments of the unknowns, in place.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ElementTypeKernels:
         newton = ca.Function("newton", local.arguments, [element_batch.residual, element_batch.jac_values])
         impulse = [] if element_batch.impulse is None else [element_batch.impulse]
         final_state = ca.Function(
-            "end",
+            "final_state",
             [*local.arguments, *impulse],
             [element_batch.final_state, element_batch.compensation, element_batch.increments],
         )
@@ -121,7 +121,7 @@ class ElementTypeKernels:
         increment_map = (
             None
             if element_batch.update is None
-            else ca.Function("turn", [*local.arguments, element_batch.update[0]], [element_batch.update[1]])
+            else ca.Function("increment_map", [*local.arguments, element_batch.update[0]], [element_batch.update[1]])
         )
         used = _used_entries([f for f in (newton, final_state, increment_map, *rows[1:]) if f is not None])
         self._x = {i: self.table.address(UNKNOWNS, element_batch.unknown_dofs[:, i]) for i in sorted(used[0] | used[6])}
@@ -166,18 +166,20 @@ class ElementTypeKernels:
             self._compile("newton", newton)
             self._compile("residual", ca.Function("residual", local.arguments, [element_batch.residual]))
             key_text = " ".join([f"{libm_ulps}", *(f.serialize() for f in rows)])
-            self._compile("floor", lambda: self._roundoff_function(libm_ulps), self.n_rows, _LOW_OPTIMIZATION, key_text)
+            self._compile(
+                "roundoff", lambda: self._roundoff_function(libm_ulps), self.n_rows, _LOW_OPTIMIZATION, key_text
+            )
         if element_batch.final_state.numel() or element_batch.compensation.numel() or element_batch.increments.numel():
-            self._compile("end", final_state, stride=len(self.gathered))
+            self._compile("final_state", final_state, stride=len(self.gathered))
         if increment_map is not None:
-            self._compile("turn", increment_map, stride=0)
+            self._compile("increment_map", increment_map, stride=0)
 
     def address(self, name: str) -> int:
         return self.kernels[name].address if name in self.kernels else 0
 
     def _roundoff_function(self, libm_ulps: int) -> ca.Function:
         e, roundoff_bound = self.element_batch.roundoff_bound(libm_ulps)
-        return ca.Function("floor", [*self.element_batch.symbols.arguments, e], [roundoff_bound])
+        return ca.Function("roundoff", [*self.element_batch.symbols.arguments, e], [roundoff_bound])
 
     def _compile(
         self,
@@ -236,14 +238,14 @@ class ElementTypeKernels:
             LazyInput(sizes[5], parameter),
         ]
         if function.n_in() == 7:
-            if name == "end":
+            if name == "final_state":
                 inputs.append(lazy_input(self._impulses, sizes[6], e.load_pointer(context, IMPULSES)))
             else:
                 inputs.append(lazy_input(self._x, sizes[6], e.load_pointer(context, UNCERTAINTIES)))
         outputs = e.graph(function, inputs)
-        if name == "end":
+        if name == "final_state":
             self._write_final_state(e, outputs, context)
-        elif name == "turn":
+        elif name == "increment_map":
             variations = e.load_pointer(context, UNCERTAINTIES)
             addresses = [self._x[i] for i in range(len(outputs[0]))]
             e.scatter(

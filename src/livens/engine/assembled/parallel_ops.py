@@ -16,7 +16,6 @@ from livens.engine.assembled.assembly import (
     unknown_uncertainties,
 )
 from livens.engine.assembled.cache_blocking import TileTables
-from livens.engine.assembled.extrapolation import N_HISTORY, extrapolate
 from livens.engine.assembled.indexed_emitter import FIRST_BLOCK, OFFSETS, STOP_BLOCK
 from livens.engine.assembled.multifrontal import factor_fronts, factor_owned
 from livens.engine.assembled.numeric_factorization import (
@@ -57,6 +56,7 @@ from livens.engine.lowering.intrinsics import (
     store_release,
 )
 from livens.engine.lowering.types import F64Array, I32Array, I64Array, Struct
+from livens.engine.newton.predictors import N_HISTORY, extrapolate
 
 #: Outputs of the element kernels that are gathered.
 RESIDUAL_ROWS, BOUNDS, STATES = range(3)

@@ -9,7 +9,6 @@ import numpy as np
 
 from livens.engine.arrays import aligned_zeros
 from livens.engine.assembled.assembly import INCREMENT_MAP, NEWTON, POOL_OFFSET, RESIDUAL, STATE_OFFSET
-from livens.engine.assembled.extrapolation import N_HISTORY, STENCILS, best_stencil
 from livens.engine.assembled.numeric_factorization import FACTOR, FACTOR_STORE, FORWARD
 from livens.engine.assembled.parallel_ops import (
     AssembledSystem,
@@ -39,6 +38,7 @@ from livens.engine.newton.convergence import (
     stagnates,
 )
 from livens.engine.newton.iteration import within_rounding_of_all_equations
+from livens.engine.newton.predictors import N_HISTORY, STENCILS, best_stencil
 from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 

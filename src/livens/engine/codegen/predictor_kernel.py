@@ -8,7 +8,8 @@ from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.ir_emitter import ONE, ZERO, Emitter, literal
 from livens.engine.codegen.jit import NativeCode, load_or_compile
 from livens.engine.codegen.newton_kernels import blocks_of_8
-from livens.engine.newton.iteration import HISTORY, MAX_CURVATURE, MAX_CURVATURE_CHANGE
+from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.predictors import MAX_CURVATURE, MAX_CURVATURE_CHANGE
 from livens.schemes.core.step_equations import StepGraph
 
 _X, _Z, _C, _, _OUT = range(5)
@@ -18,7 +19,7 @@ _SIMD8 = 8
 def predictor_kernel(equations: StepGraph, width: int = 1) -> NativeCode:
     """Compile the predictor: five rows of unknowns at x -> the sixth; out is 1 where it is accepted, else 0.
 
-    The formula is that of `livens.engine.newton.iteration.predict_unknowns`. If the scheme provides a propagator A,
+    The formula is that of `livens.engine.newton.predictors.predict_unknowns`. If the scheme provides a propagator A,
     the part A x of its unknowns x is propagated to the next step. The remainder ``d_n = x_n - A x_(n-1)`` is smaller
     and as smooth. It is extrapolated from the last four steps by ``d4 = 2 (d3 - d1) + d0``: exact for parabolas and
     for alternating signs.

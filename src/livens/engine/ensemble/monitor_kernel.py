@@ -15,6 +15,16 @@ import numpy as np
 from livens.engine.codegen.fingerprint import codegen_fingerprint
 from livens.engine.codegen.ir_emitter import Emitter, literal
 from livens.engine.codegen.jit import NativeCode, load_or_compile
+from livens.engine.observables.drift_monitor import (
+    ENERGY,
+    MAGNITUDE,
+    MAX_DRIFT,
+    MAX_INCREMENT,
+    MAX_MAGNITUDE,
+    MAX_MOMENTA,
+    MOMENTA,
+    maxima_count,
+)
 
 _X, _Z, _C, _MONITOR, _ = range(5)
 
@@ -35,7 +45,7 @@ class EnsembleMonitorSpec:
     @property
     def offsets(self) -> MonitorOffsets:
         maxima = 2 + self.n_columns
-        sums = maxima + 5 + 2 * len(self.momentum_sizes)
+        sums = maxima + maxima_count(len(self.momentum_sizes))
         minimum, maximum, current, reference_energy = (sums + i * self.n_reduced for i in range(1, 5))
         return MonitorOffsets(0, 1, 2, maxima, sums, minimum, maximum, current, reference_energy, reference_energy + 1)
 
@@ -69,20 +79,20 @@ def monitor_kernel(spec: EnsembleMonitorSpec, width: int) -> NativeCode:
         f"{codegen_fingerprint()} {width} {spec.momentum_sizes} {spec.n_reduced} {spec.supplied_index} "
         f"{spec.function.serialize()}"
     )
-    return load_or_compile(key, lambda: _monitor_ir(spec, width), "watch", 1)
+    return load_or_compile(key, lambda: _monitor_ir(spec, width), "monitor", 1)
 
 
 def monitor_init_kernel(spec: EnsembleMonitorSpec, width: int) -> NativeCode:
     """Compile the monitor initialisation: columns and energy of the initial state."""
     key = f"{codegen_fingerprint()} first {width} {spec.supplied_index} {spec.function.serialize()}"
-    return load_or_compile(key, lambda: _monitor_init_ir(spec, width), "begin", 1)
+    return load_or_compile(key, lambda: _monitor_init_ir(spec, width), "monitor_init", 1)
 
 
 def _row(emitter: Emitter, spec: EnsembleMonitorSpec) -> tuple[list[str], str]:
     """Return the columns of a state, and its energy minus the supplied energy."""
     f = spec.function
     (row,) = emitter.graph(f, [emitter.inputs(p, f.nnz_in(p)) for p in (_X, _Z, _C)])
-    energy = row[0]
+    energy = row[ENERGY]
     if spec.supplied_index >= 0:
         supplied, dissipated = (emitter.load(_Z, spec.supplied_index + i) for i in range(2))
         energy = emitter.sub(energy, emitter.sub(supplied, dissipated))
@@ -90,7 +100,7 @@ def _row(emitter: Emitter, spec: EnsembleMonitorSpec) -> tuple[list[str], str]:
 
 
 def _monitor_init_ir(spec: EnsembleMonitorSpec, width: int) -> str:
-    emitter, offsets = Emitter("begin", 5, width), spec.offsets
+    emitter, offsets = Emitter("monitor_init", 5, width), spec.offsets
     row, energy = _row(emitter, spec)
     for j, value in enumerate(row):
         emitter.store(value, _MONITOR, offsets.initial_row + j)
@@ -99,7 +109,7 @@ def _monitor_init_ir(spec: EnsembleMonitorSpec, width: int) -> str:
 
 
 def _monitor_ir(spec: EnsembleMonitorSpec, width: int) -> str:
-    emitter, offsets = Emitter("watch", 5, width), spec.offsets
+    emitter, offsets = Emitter("monitor", 5, width), spec.offsets
     row, energy = _row(emitter, spec)
     active = emitter.to_bool(emitter.load(_MONITOR, offsets.mask))
 
@@ -115,14 +125,16 @@ def _monitor_ir(spec: EnsembleMonitorSpec, width: int) -> str:
         emitter.store(emitter.select(emitter.logical_and(active, changed), candidate, current), _MONITOR, offset)
 
     drift, magnitude = (
-        emitter.fabs(emitter.sub(energy, emitter.load(_MONITOR, offsets.initial_row))),
-        emitter.fabs(row[1]),
+        emitter.fabs(emitter.sub(energy, emitter.load(_MONITOR, offsets.initial_row + ENERGY))),
+        emitter.fabs(row[MAGNITUDE]),
     )
-    running_max(offsets.maxima, drift)
-    running_max(offsets.maxima + 1, emitter.fabs(emitter.sub(energy, emitter.load(_MONITOR, offsets.last_energy))))
+    running_max(offsets.maxima + MAX_DRIFT, drift)
+    running_max(
+        offsets.maxima + MAX_INCREMENT, emitter.fabs(emitter.sub(energy, emitter.load(_MONITOR, offsets.last_energy)))
+    )
     masked_store(offsets.last_energy, energy)
     for j in range(3):
-        running_max(offsets.maxima + 2 + j, emitter.fabs(row[1 + j]))
+        running_max(offsets.maxima + MAX_MAGNITUDE + j, emitter.fabs(row[MAGNITUDE + j]))
     drift_is_small = emitter.compare("ole", drift, emitter.mul(literal(0.5), magnitude))
     drift_is_small = emitter.logical_and(drift_is_small, emitter.compare("olt", magnitude, literal(math.inf)))
     reference = emitter.load(_MONITOR, offsets.reference_energy)
@@ -130,12 +142,12 @@ def _monitor_ir(spec: EnsembleMonitorSpec, width: int) -> str:
         emitter.logical_and(active, drift_is_small), emitter.compare("ogt", magnitude, reference)
     )
     emitter.store(emitter.select(larger, magnitude, reference), _MONITOR, offsets.reference_energy)
-    column = 4
+    column = MOMENTA
     for j, size in enumerate(spec.momentum_sizes):
         columns = range(column, column + size)
         change = [emitter.sub(row[k], emitter.load(_MONITOR, offsets.initial_row + k)) for k in columns]
-        running_max(offsets.maxima + 5 + 2 * j, _norm(emitter, change))
-        running_max(offsets.maxima + 6 + 2 * j, _norm(emitter, [row[k] for k in columns]))
+        running_max(offsets.maxima + MAX_MOMENTA + 2 * j, _norm(emitter, change))
+        running_max(offsets.maxima + MAX_MOMENTA + 1 + 2 * j, _norm(emitter, [row[k] for k in columns]))
         column += size
     for j in range(spec.n_reduced):
         value = row[column + j]

@@ -28,9 +28,9 @@ from livens.engine.newton.convergence import (
 STAGNATION_FLOOR = 1e-14
 #: Number of past steps used by the predictor of the unknowns.
 HISTORY = 5
-#: Acceptance thresholds of the predictor: largest second difference relative to the last increment, or (near turning
-#: points) largest change of the second difference relative to the second difference.
-MAX_CURVATURE, MAX_CURVATURE_CHANGE = 0.7, 0.1
+#: Largest residual, relative to outdated round-off bounds, that may still be round-off. Larger residuals are not
+#: converged, whatever the updated bounds are: near a difference quotient 0/0 the bounds are wide.
+STALE_BOUND_FACTOR = 16.0
 #: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
 N_ITERATIONS, IS_LAST_STEP, N_STEPS = 0, 1, 2
 
@@ -99,34 +99,6 @@ class Workspace(Struct):
         for name, value in (*derived.items(), ("scratch", np.zeros(3 * n + 2 * n_state + self.estimate.size))):
             object.__setattr__(self, name, value)
         super().__post_init__()
-
-
-# -- predictors -------------------------------------------------------------------------------------------------------
-@lowered
-def predict_unknowns(X: F64Array, x: F64Array, n: int, group_sizes: I64Array, n_groups: int) -> bool:
-    """Extrapolate the unknowns of the last five steps; exact for cubics and for alternating signs.
-
-    Multipliers of energy-momentum schemes contain round-off that changes its sign in every step; the root -1 in
-    ``(E - 1)^4 (E + 1)`` keeps the extrapolation from amplifying it. Returns True if the prediction is accepted. It is
-    rejected if steps are too long: if its distance to the linear extrapolation, ``x4 + x3 - x2``, is large against the
-    last increment, and so is that to the parabola, ``2 (x4 - x2) + x1``. Every group of unknowns is tested separately:
-    multipliers may be larger by orders of magnitude.
-    """
-    accepted, start = True, 0
-    for j in range(n_groups):
-        curvature, increment, curvature_change = 0.0, 0.0, 0.0
-        for i in range(start, start + group_sizes[j]):
-            x0, x1, x2, x3, x4 = X[i], X[n + i], X[2 * n + i], X[3 * n + i], X[4 * n + i]
-            x[i] = 3.0 * (x4 + x1) - 2.0 * (x3 + x2) - x0
-            curvature = max(curvature, abs(x[i] - (x4 + x3 - x2)))
-            increment = max(increment, abs(x4 - x3))
-            curvature_change = max(curvature_change, abs(x[i] - (2.0 * (x4 - x2) + x1)))
-        accepted, start = (
-            accepted
-            and (curvature <= MAX_CURVATURE * increment or curvature_change <= MAX_CURVATURE_CHANGE * curvature),
-            start + group_sizes[j],
-        )
-    return accepted
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------
@@ -228,3 +200,51 @@ def newton_solve(
             return status
         norm_prev2, norm_prev = norm_prev, norm
     return DIVERGED
+
+
+@lowered
+def solve_step(
+    kernels: StepKernels, w: Workspace, x: F64Array, z: F64Array, z_next: F64Array, predicted: bool, repivot_after: int
+) -> int:
+    """Solve one step from the initial guess x and update the state. Returns a status code.
+
+    The first correction is one fused kernel. If the iteration fails, it is repeated from the last unknowns, or from
+    the initial guess of the scheme if x was `predicted`. The number of iterations is returned in `Workspace.counters`.
+    """
+    n, c, r, dx, inv_roundoff, work = w.n_unknowns, w.c, w.r, w.newton_update, w.inv_roundoff, w.work
+    residual_row = n + 2  # offset as in `livens.engine.newton.workspace_layout`
+    w.counters[N_ITERATIONS] = 1
+    if kernels.first_correction:
+        call_kernel(kernels.first_correction, x, z, c, work, z_next)
+        scaled_residual = work[residual_row]
+    else:  # long steps have no fused first correction
+        call_kernel(kernels.newton, x, z, c, r, dx)
+        for i in range(n):
+            x[i] -= dx[i]
+        call_kernel(kernels.residual, x, z, c, r, dx)
+        scaled_residual = scaled_max_norm(r, inv_roundoff, n)
+        if scaled_residual <= 1.0:
+            call_kernel(kernels.update_state, x, z, c, r, z_next)
+    if scaled_residual <= 1.0:
+        return CONVERGED
+    if predicted and scaled_residual <= STALE_BOUND_FACTOR:
+        # The bounds may be outdated. An unnecessary Newton update has a bias: constraints are rounded where
+        # floating-point numbers may be denser on one side, which shifts positions outwards.
+        call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
+        call_kernel(kernels.residual, x, z, c, r, dx)
+        if scaled_max_norm(r, inv_roundoff, n) <= 1.0:
+            call_kernel(kernels.update_state, x, z, c, r, z_next)
+            return CONVERGED
+    status = newton_solve(kernels, w, x, z, repivot_after, True)
+    if status != CONVERGED:
+        n_iterations, x_last = w.counters[N_ITERATIONS], x + (-n)
+        for i in range(n):
+            x[i], dx[i] = x_last[i], 0.0
+        if predicted:
+            call_kernel(kernels.initial_guess, x, z, c, r, x)
+        call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
+        status = newton_solve(kernels, w, x, z, repivot_after, False)
+        w.counters[N_ITERATIONS] += n_iterations
+    if status == CONVERGED:
+        call_kernel(kernels.update_state, x, z, c, r, z_next)
+    return status

@@ -12,7 +12,7 @@ from livens.engine.lowering.types import F64Array, I64Array, Struct
 from livens.engine.newton.convergence import CONVERGED, DIVERGED
 from livens.engine.newton.iteration import N_ITERATIONS, StepKernels, Workspace
 from livens.engine.newton.time_loop import advance_fixed
-from livens.engine.observables.drift_monitor import accumulate_states_native
+from livens.engine.observables.drift_monitor import MAX_MOMENTA, accumulate_states_native, maxima_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class MonitorArrays(Struct):
     @property
     def n_maxima(self) -> int:
         """Number of maxima, see `livens.engine.observables.drift_monitor`."""
-        return 5 + 2 * self.n_momenta
+        return maxima_count(self.n_momenta)
 
 
 def integrate_fixed(
@@ -85,7 +85,7 @@ def _integrate_fixed(
         return DIVERGED
     for s in range(n_steps + 1):
         w.t[s] = grid.t_origin + s * grid.h
-    n_maxima = 5 + 2 * monitor_arrays.n_momenta
+    n_maxima = MAX_MOMENTA + 2 * monitor_arrays.n_momenta
     initial_row = monitor + (n_maxima + 2)
     accumulate_states_native(
         monitor_arrays.kernel,

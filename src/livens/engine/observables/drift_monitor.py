@@ -1,4 +1,7 @@
-"""Drift monitor: running maxima over the rows of a trajectory, compiled. NaN propagates."""
+"""Drift monitor: running maxima over the rows of a trajectory, compiled. NaN propagates.
+
+The names of the columns and maxima below are shared with the monitor of ensembles, whose kernel works on SIMD lanes.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,18 @@ import numpy as np
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel, sqrt
 from livens.engine.lowering.types import F64Array, I64Array
+
+#: Columns of a monitored row: energy, magnitude of the energy, constraint residuals on position and velocity level, and
+#: the first component of the first momentum.
+ENERGY, MAGNITUDE, CONSTRAINT, HIDDEN_CONSTRAINT, MOMENTA = range(5)
+#: Indices of the maxima: drift and increment of the energy, magnitude (followed by both constraint residuals), and the
+#: first momentum; every momentum has a drift and a norm.
+MAX_DRIFT, MAX_INCREMENT, MAX_MAGNITUDE, MAX_MOMENTA = 0, 1, 2, 5
+
+
+def maxima_count(n_momenta: int) -> int:
+    """Return the number of maxima of a monitor."""
+    return MAX_MOMENTA + 2 * n_momenta
 
 
 @lowered
@@ -23,23 +38,23 @@ def _accumulate_row(
     reference_energy: F64Array,
 ) -> None:
     """Update the monitor with one row."""
-    energy = row[0] - net_work
-    drift, magnitude = abs(energy - initial_row[0]), abs(row[1])
-    _nanmax_into(maxima, 0, drift)
-    _nanmax_into(maxima, 1, abs(energy - last_energy[0]))
+    energy = row[ENERGY] - net_work
+    drift, magnitude = abs(energy - initial_row[ENERGY]), abs(row[MAGNITUDE])
+    _nanmax_into(maxima, MAX_DRIFT, drift)
+    _nanmax_into(maxima, MAX_INCREMENT, abs(energy - last_energy[0]))
     last_energy[0] = energy
     for i in range(3):
-        _nanmax_into(maxima, 2 + i, abs(row[1 + i]))
+        _nanmax_into(maxima, MAX_MAGNITUDE + i, abs(row[MAGNITUDE + i]))
     if drift <= 0.5 * magnitude and reference_energy[0] < magnitude < np.inf:
         reference_energy[0] = magnitude
-    column = 4
+    column = MOMENTA
     for i in range(n_momenta):
         change2, norm2 = 0.0, 0.0
         for j in range(column, column + momentum_sizes[i]):
             change2 += (row[j] - initial_row[j]) ** 2
             norm2 += row[j] ** 2
-        _nanmax_into(maxima, 5 + 2 * i, sqrt(change2))
-        _nanmax_into(maxima, 6 + 2 * i, sqrt(norm2))
+        _nanmax_into(maxima, MAX_MOMENTA + 2 * i, sqrt(change2))
+        _nanmax_into(maxima, MAX_MOMENTA + 1 + 2 * i, sqrt(norm2))
         column += momentum_sizes[i]
 
 
@@ -135,7 +150,7 @@ def accumulate_states_native(
         if is_start and s == 0:
             for i in range(width):
                 initial_row[i] = row[i]
-            last_energy[0] = row[0] - net_work
+            last_energy[0] = row[ENERGY] - net_work
         _accumulate_row(row, net_work, initial_row, last_energy, maxima, momentum_sizes, n_momenta, reference_energy)
 
 

@@ -17,7 +17,8 @@ from livens.engine.newton.convergence import (
     newton_decision,
     stagnates,
 )
-from livens.engine.newton.iteration import HISTORY, Workspace, predict_unknowns, within_rounding_of_all_equations
+from livens.engine.newton.iteration import HISTORY, Workspace, within_rounding_of_all_equations
+from livens.engine.newton.predictors import predict_unknowns
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.predictors import POLYNOMIAL_POINTS
 from livens.engine.newton.step_size_control import initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, step_inputs
@@ -15,7 +16,7 @@ from livens.engine.trees.lazy_states import LazyStates
 from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
 from livens.engine.trees.output import ChunkArrays, advance_to_end, expand_rows, monitor_compact_state
 from livens.engine.trees.records import COMPACT
-from livens.engine.trees.time_loop import PREDICTOR_POINTS, advance_tree
+from livens.engine.trees.time_loop import advance_tree
 from livens.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class TreeStepper(Stepper):
                     t, w.states, w.X, w.work, w.monitor, w.newton_iterations, *arguments, done, n_steps, n_history
                 )
             )
-            n_history = min(n_history + done - done_before, PREDICTOR_POINTS)
+            n_history = min(n_history + done - done_before, POLYNOMIAL_POINTS)
             if done < n_steps:
                 failure = self._fallback_step(w, state, done, policy, fallback_rows)
                 done, n_history = (done + 1, 1) if failure is None else (done, n_history)
@@ -104,7 +105,8 @@ class TreeStepper(Stepper):
         if model.armature_multipliers:
             self._scale_armature_multipliers(w, h, np.array([n_steps - 1]), z[None, :])
         history = w.X[n_steps : n_steps + HISTORY].copy()
-        n_history = min(n_history + n_steps, PREDICTOR_POINTS)
+        n_history = min(n_history + n_steps, POLYNOMIAL_POINTS)
+        self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, state.newton_update, state.inv_roundoff, np.array([float(n_history)]))
 
@@ -222,7 +224,8 @@ class TreeStepper(Stepper):
             state,
             final,
             failure,
-            stepper_states=np.minimum(self._n_history(state) + np.arange(1, done + 1), PREDICTOR_POINTS)[:, None] * 1.0,
+            stepper_states=np.minimum(self._n_history(state) + np.arange(1, done + 1), POLYNOMIAL_POINTS)[:, None]
+            * 1.0,
         )
         return self._truncate_at_nonfinite(chunk, w)
 

@@ -291,7 +291,7 @@ class Hamiltonian(PhaseSpaceModel):
 
     # -- vector field -------------------------------------------------------------------------------------------------
     @functools.cached_property
-    def velocity(self) -> Any:
+    def velocity(self) -> Expr:
         """Velocity ``q' = dH/dp``."""
         return ca.densify(ca.gradient(self.H, self.p))
 
@@ -307,12 +307,12 @@ class Hamiltonian(PhaseSpaceModel):
         return ca.vertcat(self.velocity, self.momentum_rate)
 
     @functools.cached_property
-    def explicit_force(self) -> Any:
+    def explicit_force(self) -> Expr:
         """Sum A of the expensive forces, treated explicitly: a function of q, v, t, k (Modin 2009, paper V, eq. 2)."""
         return ca.densify(self.terms.F_expensive - ca.gradient(self.terms.V_expensive, self.q))
 
     @functools.cached_property
-    def implicit_force(self) -> Any:
+    def implicit_force(self) -> Expr:
         """Sum B of the cheap forces, treated implicitly: ``p' = A + B`` (Modin 2009, paper V, eq. 2)."""
         if self.terms.V_cheap is None:
             raise ModelError("forces can be split by cost only if H is given as kinetic and potential energy")
@@ -416,12 +416,12 @@ class Hamiltonian(PhaseSpaceModel):
     # -- properties ---------------------------------------------------------------------------------------------------
     @property
     def separable(self) -> bool:
-        """Whether H is given as T(p) + V(q)."""
+        """True if H is given as T(p) + V(q)."""
         return self.T is not None
 
     @functools.cached_property
     def is_quadratic_in_p(self) -> bool:
-        """Whether H is at most quadratic in the momenta."""
+        """True if H is at most quadratic in the momenta."""
         return not ca.depends_on(ca.jacobian(self.velocity, self.p), self.p)
 
     @functools.cached_property
@@ -432,17 +432,17 @@ class Hamiltonian(PhaseSpaceModel):
 
     @functools.cached_property
     def autonomous(self) -> bool:
-        """Whether H and the forces do not depend on time explicitly."""
+        """True if H and the forces do not depend on time explicitly."""
         return self.external_force is None and not ca.depends_on(ca.vertcat(self.H, self.F), self.t)
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """Whether there are no forces in addition to H, and no time dependence."""
+        """True if there are no forces in addition to H, and no time dependence."""
         return self.autonomous and self.F.is_zero()
 
     @functools.cached_property
     def reversible(self) -> bool:
-        """Whether the motion is time-reversible: ``H(q, -p) = H(q, p)``, and F is even in p."""
+        """True if the motion is time-reversible: ``H(q, -p) = H(q, p)``, and F is even in p."""
         if not self.autonomous:
             return False
         forward = ca.vertcat(self.H, ca.substitute(self.F, self.v, self.velocity))

@@ -18,6 +18,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
+from livens.models.initialization.gauss_newton import gauss_newton, inconsistent_values_error
 from livens.models.linalg import EXACT_RTOL, left_null_space
 
 if TYPE_CHECKING:
@@ -115,16 +116,15 @@ class ConsistentInitialization:
 
     def _fit_derivatives(self, x: np.ndarray, u: np.ndarray, n_rows: int) -> tuple[_DerivativeArray, np.ndarray]:
         """Return the array at the least-squares derivatives of its first `n_rows` rows (Gauss-Newton)."""
-        array = self._evaluate(x, u)
-        for _ in range(_MAX_ITERATIONS):
-            if not array.is_finite:
-                break
-            step = np.linalg.lstsq(array.d_du[:n_rows], array.residual[:n_rows], rcond=EXACT_RTOL)[0]
-            u = u - step
+
+        def step(u: np.ndarray) -> np.ndarray | None:
             array = self._evaluate(x, u)
-            if np.abs(step).max(initial=0.0) <= 1e-13 * (1.0 + np.abs(u).max(initial=0.0)):
-                break
-        return array, u
+            if not array.is_finite:
+                return None
+            return np.asarray(np.linalg.lstsq(array.d_du[:n_rows], array.residual[:n_rows], rcond=EXACT_RTOL)[0])
+
+        u, _ = gauss_newton(step, u, rtol=1e-13)
+        return self._evaluate(x, u), u
 
     # -- projection ---------------------------------------------------------------------------------------------------
     def project(self, x: np.ndarray, free: Collection[int] | None = None) -> np.ndarray | None:
@@ -178,8 +178,4 @@ class ConsistentInitialization:
         if project and projected is not None:
             return projected
         problem = f"inconsistent initial values: {violation[0]} is violated by {violation[1]:.3g}"
-        if projected is None:
-            raise InputError(f"{problem}, and no consistent start was found nearby")
-        pairs = list(zip(self.names, projected, strict=True))[:12]
-        shown = ", ".join(f"{name} = {value:.9g}" for name, value in pairs) + (", ..." if self.n > 12 else "")
-        raise InputError(f"{problem}; a consistent start nearby is ({shown}); pass project=True to start there")
+        raise inconsistent_values_error(problem, self.names, projected)

@@ -18,7 +18,7 @@ from livens.models.equations_of_motion import EquationsOfMotion, equations_of_mo
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHStructure
 from livens.models.system import System
-from livens.types import ArrayLike, ModelFunction
+from livens.types import ArrayLike, Expr, ModelFunction
 
 #: Names of coordinates, or a function of q, t, k that returns a matrix with directions as columns.
 Directions = str | Sequence[str] | ModelFunction
@@ -152,7 +152,7 @@ def state_from_system(
     return np.concatenate([state["q"], state["v"], state["multipliers"]])
 
 
-def _damping(d: EquationsOfMotion) -> Any:
+def _damping(d: EquationsOfMotion) -> Expr:
     """Return the damping matrix C of a Rayleigh function ``v.C v / 2``."""
     C, force = ca.hessian(d.R, d.v)
     if ca.depends_on(C, d.v) or ca.sparsify(ca.substitute(force, d.v, ca.SX.zeros(d.v.numel()))).nnz():

@@ -12,6 +12,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.expressions.graph.roundoff import UNIT_ROUNDOFF, roundoff_bound
+from livens.models.initialization.gauss_newton import gauss_newton, inconsistent_values_error
 from livens.models.linalg import EXACT_RTOL, equilibration, left_null_space
 from livens.types import FloatArray
 from livens.validation import check_array, check_vector
@@ -59,8 +60,8 @@ def check_initial_state(
     >>> check_initial_state(circuit, [1.0, 4.0, 0.0, 0.0, 0.0])
     Traceback (most recent call last):
     ...
-    livens.errors.InputError: inconsistent start: algebraic equation 3 (row of 'I_G') is violated by -3; a consistent \
-start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True to start there
+    livens.errors.InputError: inconsistent initial values: algebraic equation 3 (row of 'I_G') is violated by -3; \
+a consistent start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True to start there
     >>> check_initial_state(circuit, [1.0, 4.0, 0.0, 0.0, 0.0], project=True)
     array([ 1.,  4.,  0., -1.,  0.])
     """
@@ -79,12 +80,8 @@ start nearby is (I = 1, V_1 = 4, V_2 = 0, I_G = -1, I_R = 0); pass project=True 
     projected = _project(model, linearize, state)
     if project and projected is not None:
         return projected
-    problem = f"inconsistent start: {violation[0]} is violated by {violation[1]:.3g}"
-    if projected is None:
-        raise InputError(f"{problem}, and no consistent start was found nearby")
-    shown = ", ".join(f"{name} = {value:.9g}" for name, value in zip(model.states[:12], projected[:12], strict=True))
-    ellipsis = ", ..." if model.n > 12 else ""
-    raise InputError(f"{problem}; a consistent start nearby is ({shown}{ellipsis}); pass project=True to start there")
+    problem = f"inconsistent initial values: {violation[0]} is violated by {violation[1]:.3g}"
+    raise inconsistent_values_error(problem, model.states, projected)
 
 
 def projection_derivatives(
@@ -166,21 +163,18 @@ def _project(
 ) -> np.ndarray | None:
     """Return a consistent state by Gauss-Newton steps in the algebraic states, then in all states; None if none."""
     for algebraic_only in (True, False):
-        state, linearization = x, linearize(x)
-        for _ in range(50):
+
+        def step(state: np.ndarray, algebraic_only: bool = algebraic_only) -> np.ndarray | None:
+            linearization = linearize(state)
             if linearization is None or not np.all(np.isfinite(linearization.jacobian)):
-                break
+                return None
             left_kernel = left_null_space(linearization.E, scale_columns=True)
             directions = left_null_space(linearization.E.T, scale_columns=True).T if algebraic_only else np.eye(model.n)
-            step = (
-                directions
-                @ _pseudo_inverse(left_kernel, linearization.jacobian, directions)
-                @ (left_kernel @ linearization.f)
-            )
-            state = state - step
-            linearization = linearize(state)
-            if np.abs(step).max() <= 1e-15 * np.abs(state).max():
-                break
+            inverse = _pseudo_inverse(left_kernel, linearization.jacobian, directions)
+            return np.asarray(directions @ inverse @ (left_kernel @ linearization.f))
+
+        state, _ = gauss_newton(step, x, floor=0.0)
+        linearization = linearize(state)
         if linearization is not None and _worst_violation(model, linearization) is None:
             return state
     return None

@@ -283,7 +283,7 @@ class PortHamiltonian(DescriptorModel):
         functions = {name: ca.Function(name, arguments, [getattr(d, name)]) for name in _TERMS}
         return functions | {"residual": ca.Function("residual", [d.x, d.xdot, d.t, d.k], [d.residual])}
 
-    def residual(self, x: Any, xdot: Any, t: float, k: Any) -> Any:
+    def residual(self, x: Expr, xdot: Any, t: float, k: Expr) -> Expr:
         """Return the residual ``E x' + r - (J - R) z - (B - P) u``.
 
         Parameters
@@ -328,7 +328,7 @@ class PortHamiltonian(DescriptorModel):
         """
         return self._terms["dissipated"](x, t, k)
 
-    def supplied(self, x: Any, t: float, k: Any) -> Any:
+    def supplied(self, x: Expr, t: float, k: Expr) -> Expr:
         """Return the supplied power ``y.u`` of the ports.
 
         Parameters
@@ -360,7 +360,7 @@ class PortHamiltonian(DescriptorModel):
 
     @functools.cached_property
     def conservative(self) -> bool:
-        """Whether no power is dissipated or supplied."""
+        """True if no power is dissipated or supplied."""
         d = self.descriptor
         return bool(ca.SX(d.dissipated).is_zero() and ca.SX(d.supplied).is_zero())
 

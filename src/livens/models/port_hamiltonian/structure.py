@@ -70,12 +70,12 @@ class PHStructure:
     mechanics: MechanicalConstraints | None = None
 
     @property
-    def Gamma(self) -> Any:
+    def Gamma(self) -> Expr:
         """Skew-symmetric extended structure matrix ``[[J, B], [-B^T, N]]``."""
         return ca.blockcat([[self.J, self.B], [-self.B.T, self.N]])
 
     @property
-    def W(self) -> Any:
+    def W(self) -> Expr:
         """Symmetric positive semidefinite extended dissipation matrix ``[[R, P], [P^T, S]]``."""
         return ca.blockcat([[self.R, self.P], [self.P.T, self.S]])
 

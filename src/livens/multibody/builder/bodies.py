@@ -9,7 +9,7 @@ import numpy as np
 
 from livens.errors import InputError, ModelError
 from livens.multibody import solid_inertia, visuals
-from livens.multibody.body import Body, frame_from_x, frame_from_z, parse_direction, parse_point
+from livens.multibody.body import Body, Marker, frame_from_x, frame_from_z, parse_direction, parse_point
 from livens.multibody.body_elements import BodyElement, director_body, particle, planar_body
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.inertia import Inertia
@@ -26,9 +26,9 @@ class BodyMethods(ModelBase):
         *,
         mass: float,
         inertia: Any,
-        centre: Any = None,
-        position: Any = None,
-        rotation: Any = None,
+        centre: Marker | ArrayLike | None = None,
+        position: Marker | ArrayLike | None = None,
+        rotation: ArrayLike | None = None,
         points: Mapping[str, object] | None = None,
         shape: tuple[Any, ...] = (),
         rotor: bool = False,
@@ -93,7 +93,9 @@ class BodyMethods(ModelBase):
             raise InputError(f"{name}: {error}") from None
         return self._register_body(name, element, at, R, points, shape)
 
-    def rod(self, name: str, *, a: Any, b: Any, mass: float, radius: float | None = None) -> Body:
+    def rod(
+        self, name: str, *, a: Marker | ArrayLike, b: Marker | ArrayLike, mass: float, radius: float | None = None
+    ) -> Body:
         """Add a cylindrical rod between two points.
 
         Parameters
@@ -128,7 +130,9 @@ class BodyMethods(ModelBase):
         shape = ("rod", length, checked_radius or solid_inertia.DEFAULT_SLENDERNESS * length)
         return self.body(name, mass=mass, inertia=moments, position=centre, rotation=R, points=named, shape=shape)
 
-    def box(self, name: str, *, at: Any, size: Any, mass: float, rotation: Any = None) -> Body:
+    def box(
+        self, name: str, *, at: Marker | ArrayLike, size: ArrayLike, mass: float, rotation: ArrayLike | None = None
+    ) -> Body:
         """Add a rectangular box.
 
         Parameters
@@ -164,7 +168,9 @@ class BodyMethods(ModelBase):
         shape = ("box", *edges.tolist())
         return self.body(name, mass=mass, inertia=moments, position=at, rotation=rotation, shape=shape)
 
-    def plate(self, name: str, *, at: Any, size: Any, mass: float, rotation: Any = None) -> Body:
+    def plate(
+        self, name: str, *, at: Marker | ArrayLike, size: ArrayLike, mass: float, rotation: ArrayLike | None = None
+    ) -> Body:
         """Add a thin rectangular plate (rigid) in the plane of its first two body axes.
 
         Parameters
@@ -193,7 +199,7 @@ class BodyMethods(ModelBase):
         self,
         name: str,
         *,
-        at: ArrayLike,
+        at: Marker | ArrayLike,
         axis: ArrayLike = "z",
         length: float,
         radius: float,
@@ -239,8 +245,8 @@ class BodyMethods(ModelBase):
         self,
         name: str,
         *,
-        at: Any,
-        axis: Any = "z",
+        at: Marker | ArrayLike,
+        axis: ArrayLike = "z",
         radius: float,
         mass: float,
         tube_radius: float = 0.0,
@@ -281,7 +287,7 @@ class BodyMethods(ModelBase):
             name, at, axis, moments, mass, ("ring", checked_radius, checked_tube_radius), rotor
         )
 
-    def sphere(self, name: str, *, at: ArrayLike, radius: float, mass: float) -> Body:
+    def sphere(self, name: str, *, at: Marker | ArrayLike, radius: float, mass: float) -> Body:
         """Add a solid sphere.
 
         Parameters
@@ -307,7 +313,7 @@ class BodyMethods(ModelBase):
         moments, shape = solid_inertia.sphere_inertia(checked_radius, checked_mass), ("sphere", checked_radius)
         return self.body(name, mass=mass, inertia=moments, position=at, shape=shape)
 
-    def particle(self, name: str, *, at: Any, mass: float) -> Body:
+    def particle(self, name: str, *, at: Marker | ArrayLike, mass: float) -> Body:
         """Add a particle (point mass).
 
         Parameters
@@ -332,8 +338,8 @@ class BodyMethods(ModelBase):
     def _axisymmetric_body(
         self,
         name: str,
-        at: Any,
-        axis: Any,
+        at: Marker | ArrayLike,
+        axis: ArrayLike,
         moments: ArrayLike,
         mass: float,
         shape: tuple[str, float, float],

@@ -35,7 +35,7 @@ class JointMethods(ModelBase):
         *,
         at: Any = None,
         at_second: Any = None,
-        axis: Any = None,
+        axis: ArrayLike | None = None,
         second_axis: ArrayLike | None = None,
         lead: float | None = None,
     ) -> Joint:
@@ -93,7 +93,7 @@ class JointMethods(ModelBase):
         beta: float = 0.8,
         at: Any = None,
         axis: ArrayLike | None = None,
-        second_axis: Any = None,
+        second_axis: ArrayLike | None = None,
     ) -> PenaltyJoint:
         """Add a penalty joint: the constraints of a joint replaced by stiff springs and dampers.
 
@@ -154,8 +154,8 @@ class JointMethods(ModelBase):
         body_b: Body,
         at: Any,
         at_second: Any,
-        axis: Any,
-        second_axis: Any,
+        axis: ArrayLike | None,
+        second_axis: ArrayLike | None,
         lead: float | None,
     ) -> Joint:
         table = SPATIAL_JOINTS if self.dimension == 3 else PLANAR_JOINTS
@@ -207,7 +207,9 @@ class JointMethods(ModelBase):
         """
         return self.joint("fixed", name, body_a, body_b, **location)
 
-    def revolute(self, name: str, body_a: Body, body_b: Body, *, axis: Any = None, **location: Any) -> Joint:
+    def revolute(
+        self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike | None = None, **location: Any
+    ) -> Joint:
         """Add a revolute joint: rotation about one axis.
 
         Results: ``name.angle`` (rad) and ``name.rate`` (rad/s).
@@ -260,7 +262,7 @@ class JointMethods(ModelBase):
         """
         return self.joint("prismatic", name, body_a, body_b, axis=axis, **location)
 
-    def cylindrical(self, name: str, body_a: Body, body_b: Body, *, axis: Any, **location: Any) -> Joint:
+    def cylindrical(self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, **location: Any) -> Joint:
         """Add a cylindrical joint: translation along an axis and rotation about it.
 
         Parameters
@@ -281,7 +283,7 @@ class JointMethods(ModelBase):
         """
         return self.joint("cylindrical", name, body_a, body_b, axis=axis, **location)
 
-    def screw(self, name: str, body_a: Body, body_b: Body, *, axis: Any, lead: float, **location: Any) -> Joint:
+    def screw(self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, lead: float, **location: Any) -> Joint:
         """Add a screw joint: rotation about an axis coupled to translation along it.
 
         Parameters
@@ -305,7 +307,7 @@ class JointMethods(ModelBase):
         return self.joint("screw", name, body_a, body_b, axis=axis, lead=lead, **location)
 
     def universal(
-        self, name: str, body_a: Body, body_b: Body, *, axis: Any, second_axis: Any, **location: Any
+        self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, second_axis: ArrayLike, **location: Any
     ) -> Joint:
         """Add a universal joint (Cardan joint): two intersecting axes stay orthogonal.
 
@@ -348,7 +350,7 @@ class JointMethods(ModelBase):
         """
         return self.joint("spherical" if self.dimension == 3 else "revolute", name, body_a, body_b, **location)
 
-    def planar(self, name: str, body_a: Body, body_b: Body, *, axis: Any, **location: Any) -> Joint:
+    def planar(self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, **location: Any) -> Joint:
         """Add a planar joint: translation in a plane and rotation about its normal.
 
         Parameters
@@ -369,7 +371,7 @@ class JointMethods(ModelBase):
         """
         return self.joint("planar", name, body_a, body_b, axis=axis, **location)
 
-    def point_on_line(self, name: str, body_a: Body, body_b: Body, *, axis: Any, **location: Any) -> Joint:
+    def point_on_line(self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, **location: Any) -> Joint:
         """Add a point-on-line constraint: a point of the second body stays on a line of the first.
 
         Parameters
@@ -390,7 +392,7 @@ class JointMethods(ModelBase):
         """
         return self.joint("point_on_line", name, body_a, body_b, axis=axis, **location)
 
-    def point_on_plane(self, name: str, body_a: Body, body_b: Body, *, axis: Any, **location: Any) -> Joint:
+    def point_on_plane(self, name: str, body_a: Body, body_b: Body, *, axis: ArrayLike, **location: Any) -> Joint:
         """Add a point-on-plane constraint: a point of the second body stays on a plane of the first.
 
         Parameters
@@ -528,9 +530,9 @@ class JointMethods(ModelBase):
         body_b: Body,
         *,
         radius: float,
-        axis: Any = None,
+        axis: ArrayLike | None = None,
         at: Any = (0.0, 0.0, 0.0),
-        normal: Any = "z",
+        normal: ArrayLike = "z",
     ) -> BodyConstraint:
         """Add rolling without slip of a ball or a thin disc on a plane of the ground (nonholonomic).
 
@@ -571,7 +573,9 @@ class JointMethods(ModelBase):
         self.connections[name] = constraint
         return constraint
 
-    def knife_edge(self, name: str, body_a: Body, body_b: Body, *, lateral: Any, at: Any = None) -> BodyConstraint:
+    def knife_edge(
+        self, name: str, body_a: Body, body_b: Body, *, lateral: ArrayLike, at: Any = None
+    ) -> BodyConstraint:
         """Add a knife-edge constraint: a point has no velocity along a body-fixed direction (skate, steered wheel).
 
         Parameters
@@ -699,7 +703,7 @@ class JointMethods(ModelBase):
             name, (pinion, check_number(f"{name}: the radius", radius)), (slide, -1.0), coupling_type="rack"
         )
 
-    def belt(self, name: str, joint_a: Joint, joint_b: Joint, *, radii: Any, crossed: bool = False) -> Coupling:
+    def belt(self, name: str, joint_a: Joint, joint_b: Joint, *, radii: ArrayLike, crossed: bool = False) -> Coupling:
         """Add a belt drive between two pulleys, without slip.
 
         Parameters
@@ -749,11 +753,11 @@ class JointMethods(ModelBase):
             self._require_coordinate(name, joint, "angle")
 
 
-def _universal_axes(name: str, axis: Any, second_axis: Any) -> np.ndarray:
+def _universal_axes(name: str, axis: ArrayLike | None, second_axis: ArrayLike | None) -> np.ndarray:
     """Return the axes of a universal joint: the first fixed in the first body, the second in the second body."""
     if axis is None or second_axis is None:
         raise InputError(f"{name}: a universal joint needs axis (first body) and second_axis (second body)")
-    axis_a, axis_b = parse_direction(f"{name}: axis", axis), parse_direction(f"{name}: other_axis", second_axis)
+    axis_a, axis_b = parse_direction(f"{name}: axis", axis), parse_direction(f"{name}: second_axis", second_axis)
     if abs(axis_a @ axis_b) > 1e-9:
         raise InputError(f"{name}: the two axes of a universal joint must be orthogonal")
     return np.column_stack([axis_a, axis_b, np.cross(axis_a, axis_b)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.disjoint_sets import DisjointSets
 from livens.multibody.body import Body
 from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.exports.mjcf_geoms import frame_to_3d, to_3d
@@ -90,20 +91,11 @@ class SpanningTree:
 
     def _spanning_joints(self, ground: Body, joints: list[BodyConstraint]) -> list[Joint]:
         """Return the joints of a spanning tree: joints that cannot close a loop first, then in order of definition."""
-        group: dict[str, str] = {}
-
-        def find(name: str) -> str:
-            while group.setdefault(name, name) != name:
-                name = group[name]
-            return name
-
-        spanning = []
+        spanning, connected = [], DisjointSets[str]()
         for joint in sorted(joints, key=lambda candidate: candidate.type_name in _CLOSABLE):
             if not isinstance(joint, Joint) or joint.type_name not in _MJCF_JOINTS:
                 raise InputError(f"MJCF has no equivalent of '{joint.name}' (type {joint.type_name})")
-            ends = [find(part.name) for part in (joint.body_a, joint.body_b)]
-            if ends[0] != ends[1]:
-                group[ends[0]] = ends[1]
+            if connected.union(joint.body_a.name, joint.body_b.name):
                 spanning.append(joint)
             elif joint.type_name in _CLOSABLE:
                 self.loop_joints.append(joint)

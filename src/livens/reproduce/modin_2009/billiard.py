@@ -1,4 +1,4 @@
-"""Figures 5 to 7 of paper II in S003: four elastic balls in a box, compared with a BDF code."""
+"""Figures 5 to 7 of paper II in Modin 2009: four elastic balls in a box, compared with a BDF code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _reference_run() -> Result:
     return _billiard("met1", 5e-4)
 
 
-@figure("S003", "II.5", "Paths of the balls", note=_NOTE)
+@figure("modin-2009", "II.5", "Paths of the balls", note=_NOTE)
 @house_style()
 def path() -> tuple[Figure, list[Claim]]:
     result = _reference_run()
@@ -70,7 +70,7 @@ def path() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "II.6",
     "Errors against the density of steps, billiard",
     note=_NOTE + " In the paper met1 and met2 perform well compared with BDF. Here all three are similar, and BDF is "
@@ -110,7 +110,7 @@ def _mean_ratio(code: np.ndarray, ours: np.ndarray) -> float:
     return float(np.exp(np.mean(code[in_range, 1] - np.interp(code[in_range, 0], ours[:, 0], ours[:, 1]))))
 
 
-@figure("S003", "II.7", "Step sizes, billiard", note=_NOTE)
+@figure("modin-2009", "II.7", "Step sizes, billiard", note=_NOTE)
 @house_style()
 def steps() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 2.8)

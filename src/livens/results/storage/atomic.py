@@ -1,4 +1,4 @@
-"""Atomic replacement of files: a reader sees the old or the new content, also after a crash."""
+"""Atomic replacement of files: readers get the old or the new content, also after a crash."""
 
 from __future__ import annotations
 

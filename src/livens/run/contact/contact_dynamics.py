@@ -82,6 +82,7 @@ class ContactDynamics:
 
     # -- expressions ---------------------------------------------------------------------------------------------------
     def _derive_functions(self) -> None:
+        """Derive gaps, velocities, free accelerations and the Delassus matrix ``W = G M^-1 G^T`` as functions."""
         system, tw, d = self.system, quasi_velocities(self.system), equations_of_motion(self.system)
         if not all(tw.has_constant_diagonal_mass):
             raise InputError(

@@ -267,6 +267,7 @@ class EventDetector:
         bracket: tuple[float, float],
         g: tuple[float, float],
     ) -> float:
+        """Return the localised event, as a fraction of the step, by Brent's method in a bracket with values g."""
         from scipy.optimize import brentq  # slow import, not needed without events
 
         function, bracket_values = self._event_function(i, t, state), dict(zip(bracket, g, strict=True))

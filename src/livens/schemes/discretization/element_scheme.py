@@ -51,7 +51,7 @@ class ElementFunctions:
             self._functions[key] = ca.Function(key, [*symbols, m.k], [expression()])
         return self._functions[key](*arguments, self.k)
 
-    def T(self, q: Expr, v: Expr) -> Any:
+    def T(self, q: Expr, v: Expr) -> Expr:
         return self._call("T", lambda: self.model.T, q, v, 0)
 
     def T_q(self, q: Expr, v: Expr) -> Expr:
@@ -66,7 +66,7 @@ class ElementFunctions:
     def V_q(self, q: Expr, t: Expr) -> Any:
         return self._call("V_q", lambda: ca.gradient(self.model.V, self.model.q), q, t)
 
-    def g(self, q: Expr, t: Expr) -> Any:
+    def g(self, q: Expr, t: Expr) -> Expr:
         return self._call("g", lambda: self.model.g, q, t)
 
     def G(self, q: Expr, t: Expr | int) -> Expr:
@@ -132,7 +132,7 @@ class ElementScheme(Scheme):
         raise NotImplementedError
 
     def element_contribution(
-        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Any
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
         """Return the contribution of one element; `new` contains q and v at t + h.
 

@@ -11,7 +11,7 @@ import casadi as ca
 
 from livens.expressions.state_layout import Layout
 from livens.schemes.core.step_equations import StepEquations, StepGraph
-from livens.schemes.discretization.dae_runge_kutta import linear_combination
+from livens.schemes.discretization.collocation import linear_combination
 from livens.schemes.tableaus import Tableau
 
 

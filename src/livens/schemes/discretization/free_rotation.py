@@ -8,19 +8,17 @@ symmetric and of order 2, and l is exact without torques. The torques of expensi
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
-from livens.schemes.discretization.quasi_velocities import QuasiVelocities, rotation_matrix
-from livens.schemes.discretization.rigid_body_step import solve_3x3
+from livens.schemes.discretization.quasi_velocities import QuasiVelocities
+from livens.schemes.discretization.so3 import rotation_matrix, solve_3x3
 from livens.types import Expr
 
 #: Newton iterations of the adjoint half step in closed form; the error is of size ``|h w|^(2^n)``.
 _ITERATIONS = 4
 
 
-def configuration(tw: QuasiVelocities, q0: Expr, u0: Expr, u: Expr, h: Any, b: float) -> Any:
+def configuration(tw: QuasiVelocities, q0: Expr, u0: Expr, u: Expr, h: Expr, b: float) -> Expr:
     """Return the configuration ``(1-b) z0 + b z1`` of a step with mean velocities u.
 
     Parameters
@@ -52,7 +50,7 @@ def configuration(tw: QuasiVelocities, q0: Expr, u0: Expr, u: Expr, h: Any, b: f
     return q
 
 
-def momentum_residual(tw: QuasiVelocities, q0: Expr, u0: Expr, q1: Any, u: Expr, impulse: Any, k: Any) -> Any:
+def momentum_residual(tw: QuasiVelocities, q0: Expr, u0: Expr, q1: Expr, u: Expr, impulse: Expr, k: Expr) -> Expr:
     """Return ``I(R1) w1 - I(R0) w0 - impulse`` of all bodies in space, and zeros for other quasi-velocities."""
     residual = ca.SX.zeros(tw.size)
     for frame, block in tw.spatial_blocks():
@@ -61,13 +59,19 @@ def momentum_residual(tw: QuasiVelocities, q0: Expr, u0: Expr, q1: Any, u: Expr,
     return residual
 
 
-def angular_velocities(tw: QuasiVelocities, q0: Expr, u0: Expr, impulse: Any, h: Any, k: Any) -> Any:
+def angular_velocities(
+    tw: QuasiVelocities, q0: Expr, u0: Expr, impulse: Expr, h: Expr, k: Expr, isotropic: bool = False
+) -> Expr:
     """Return the angular velocities w1 of all bodies in space, without unknowns of the step.
 
     In the frame of the body, ``J W = exp(-h/2 W) D_A^T l1``. Newton's method starts at ``h = 0``, which is exact for
-    equal moments of inertia.
+    equal moments of inertia: bodies with `isotropic` inertia tensors need no iterations.
     """
     u1 = ca.SX(u0)
+    if isotropic:
+        for frame, block in tw.spatial_blocks():
+            u1[block] = u0[block] + impulse[block] / tw.body_inertia_tensor(frame, k)[0, 0]
+        return u1
     W, pi, half = ca.SX.sym("W", 3), ca.SX.sym("pi", 3), ca.SX.sym("h")
     J = ca.SX.sym("J", 3, 3)
     residual = J @ W - rotation_matrix(-half * W) @ pi

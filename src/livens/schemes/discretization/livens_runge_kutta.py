@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from livens.models.system import System
-from livens.schemes.discretization.dae_runge_kutta import (
+from livens.schemes.discretization.collocation import (
     embedded_error_weights,
     lagrange_basis,
     lagrange_integrals,

@@ -14,12 +14,8 @@ import numpy as np
 from livens.expressions.probe import Probe
 from livens.models.descriptor import DescriptorModel
 from livens.schemes.core.step_equations import StepGraph
-from livens.schemes.discretization.dae_runge_kutta import (
-    lagrange_basis,
-    lagrange_integrals,
-    linear_combination,
-    stage_values,
-)
+from livens.schemes.discretization.collocation import lagrange_basis, lagrange_integrals, linear_combination
+from livens.schemes.discretization.dae_runge_kutta import stage_values
 from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
 from livens.schemes.tableaus.murua import MuruaTableau
 from livens.types import Expr

@@ -59,7 +59,7 @@ class HamiltonianFunctions:
         m = self.model
         return self._call("H_p", lambda: m.velocity, [m.q, m.p, m.t], [q, p, t])
 
-    def T(self, p: Expr) -> Any:
+    def T(self, p: Expr) -> Expr:
         m = self.model
         return self._call("T", lambda: m.T, [m.p], [p])
 
@@ -132,7 +132,9 @@ class MapScheme(Scheme):
         """Return the initial guess of Newton's method."""
         return {}
 
-    def step(self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         """Return one step of size h from the state `old` (parts by name) at time t (in fictive time: tau)."""
         raise NotImplementedError
 

@@ -16,7 +16,14 @@ import casadi as ca
 from livens.models.director_bodies import DirectorBodyDofs, inertia_function
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
 from livens.models.system import System
-from livens.schemes.discretization.rigid_body_step import cross, perp, solve_3x3
+from livens.schemes.discretization.so3 import (
+    cross,
+    cross_in_space_or_plane,
+    orthonormalize,
+    perp,
+    rotation_matrix,
+    solve_3x3,
+)
 from livens.types import Expr
 
 
@@ -53,7 +60,7 @@ class QuasiVelocities:
         blocks = [v[list(self.translational)]]
         for frame, _ in self.rotational_blocks():
             pairs = [(q[list(d)], v[list(d)]) for d in frame.directors]
-            blocks.append(sum((_cross(x, y) for x, y in pairs), ca.SX(0)) / 2)
+            blocks.append(sum((cross_in_space_or_plane(x, y) for x, y in pairs), ca.SX(0)) / 2)
         return ca.vertcat(*blocks)
 
     def to_qdot(self, q: Any, u: Any) -> Expr:
@@ -79,8 +86,7 @@ class QuasiVelocities:
         """Restore the orthonormality of the directors to round-off."""
         for frame in self.rotating_bodies:
             D = ca.horzcat(*(q[list(d)] for d in frame.directors))
-            D = D @ (3 * ca.SX.eye(len(frame.directors)) - D.T @ D) / 2
-            for d, column in zip(frame.directors, ca.horzsplit(D), strict=True):
+            for d, column in zip(frame.directors, ca.horzsplit(orthonormalize(D)), strict=True):
                 q[list(d)] = column
         return q
 
@@ -89,7 +95,7 @@ class QuasiVelocities:
         blocks = [force[list(self.translational)]]
         for frame, _ in self.rotational_blocks():
             pairs = [(q[list(d)], force[list(d)]) for d in frame.directors]
-            blocks.append(sum((_cross(x, y) for x, y in pairs), ca.SX(0)))
+            blocks.append(sum((cross_in_space_or_plane(x, y) for x, y in pairs), ca.SX(0)))
         return ca.densify(ca.vertcat(*blocks))
 
     def _scatter_translational(self, u: Expr) -> Expr:
@@ -147,7 +153,7 @@ class QuasiVelocities:
         return ca.Function("c", [d.q, d.v, d.k], [ca.densify(self._inertial_force)])(q, v, k)
 
     @functools.cached_property
-    def _inertial_force(self) -> Any:
+    def _inertial_force(self) -> Expr:
         """Inertial forces of translational coordinates, in the symbols of the system's dynamics."""
         d, i = self._dynamics, list(self.translational)
         return ca.sparsify((ca.gradient(d.T, d.q) - ca.jtimes(d.fibre_derivative, d.q, d.v))[i])
@@ -160,7 +166,7 @@ class QuasiVelocities:
         D = self.directors(frame, q)
         return ca.trace(euler) * ca.SX.eye(3) - D @ euler @ D.T
 
-    def body_inertia_tensor(self, frame: DirectorBodyDofs, k: Any) -> Any:
+    def body_inertia_tensor(self, frame: DirectorBodyDofs, k: Expr) -> Expr:
         """Return the inertia tensor of a body in space, in the frame of its directors."""
         euler = self._euler_tensor(frame, k)
         return ca.trace(euler) * ca.SX.eye(3) - euler
@@ -182,7 +188,7 @@ class QuasiVelocities:
             accelerations.append(solve_3x3(tensor, torque) if frame.dimension == 3 else torque / tensor)
         return ca.vertcat(*accelerations)
 
-    def explicit_rates(self, q: Any, force: Expr, k: Any) -> Any:
+    def explicit_rates(self, q: Expr, force: Expr, k: Expr) -> Expr:
         """Return `accelerations` without gyroscopic terms, but torques for bodies in space.
 
         The angular momentum of a body in space has the rate of change ``l' = tau``.
@@ -198,7 +204,7 @@ class QuasiVelocities:
             if frame.dimension == 3:
                 yield frame, block
 
-    def directors(self, frame: DirectorBodyDofs, q: Any) -> Any:
+    def directors(self, frame: DirectorBodyDofs, q: Expr) -> Expr:
         """Return the directors of a body as columns."""
         return ca.horzcat(*(q[list(d)] for d in frame.directors))
 
@@ -217,31 +223,10 @@ class QuasiVelocities:
             else ca.solve(self.mass_matrix(q, zero_velocity, k), translational_momenta)
         ]
         for frame, _ in self.rotational_blocks():
-            angular_momentum = sum((_cross(q[list(d)], p[list(d)]) for d in frame.directors), ca.SX(0))
+            angular_momentum = sum((cross_in_space_or_plane(q[list(d)], p[list(d)]) for d in frame.directors), ca.SX(0))
             tensor = self.inertia_tensor(frame, q, k)
             blocks.append(solve_3x3(tensor, angular_momentum) if frame.dimension == 3 else angular_momentum / tensor)
         return ca.vertcat(*blocks)
-
-
-def _cross(x: Any, y: Any) -> Expr:
-    """Return ``x x y``; a scalar in the plane."""
-    return cross(x, y) if x.numel() == 3 else x[0] * y[1] - x[1] * y[0]
-
-
-def rotation_matrix(angle: Expr) -> Expr:
-    """Return the rotation matrix ``exp(skew(angle))``, by Rodrigues' formula."""
-    square = ca.dot(angle, angle)
-    if angle.numel() == 1:
-        c, s = ca.cos(angle), ca.sin(angle)
-        return ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
-    is_small = square < 1e-3
-    size = ca.sqrt(ca.if_else(is_small, 1, square))
-    # sin(a)/a and (1 - cos(a))/a^2, by their series for small angles
-    sinc = ca.if_else(is_small, 1 - square / 6 * (1 - square / 20 * (1 - square / 42)), ca.sin(size) / size)
-    half = ca.sin(size / 2) / size
-    cosc = ca.if_else(is_small, (1 - square / 12 * (1 - square / 30 * (1 - square / 56))) / 2, 2 * half * half)
-    hat = ca.skew(angle)
-    return ca.SX.eye(3) + sinc * hat + cosc * (hat @ hat)
 
 
 @functools.lru_cache(maxsize=32)

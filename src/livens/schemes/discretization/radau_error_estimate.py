@@ -17,9 +17,10 @@ import numpy as np
 
 from livens.models.descriptor import DescriptorModel
 from livens.schemes.core.step_equations import ErrorEstimate
+from livens.schemes.discretization.collocation import embedded_error_weights, linear_combination
 from livens.schemes.tableaus import Tableau
 from livens.schemes.tableaus.interpolation import Interpolant
-from livens.types import Expr, FloatArray
+from livens.types import Expr
 
 #: Ratio of the residuals at the end and at the beginning of a step above which the one at the end is estimated.
 _SWITCH_RATIO = 4.0
@@ -52,7 +53,11 @@ def radau_error_estimate(
         ca.densify(
             -residual
             if first_stage_implicit
-            else E0 @ linear_combination(embedded_weight_differences(tableau) / gamma, stage_derivatives)
+            else E0
+            @ linear_combination(
+                embedded_error_weights(tableau.c, tableau.b, uses_initial_derivative=False)[1:] / gamma,
+                stage_derivatives,
+            )
         )
     )
     if first_stage_implicit and not tableau.stiffly_accurate and model.is_ode:
@@ -108,15 +113,3 @@ def real_eigenvalue(tableau: Tableau) -> float:
     values = np.linalg.eigvals(tableau.A)
     real = [float(value.real) for value in values if abs(value.imag) < 1e-9 and value.real > 1e-9]
     return max(real) if real else float(tableau.b[0])
-
-
-def embedded_weight_differences(tableau: Tableau) -> np.ndarray:
-    """Return ``b - b^``, where b^ is a quadrature of order s - 1 on the same nodes."""
-    c, b = tableau.c, tableau.b
-    rhs = 1.0 / np.arange(1, len(c) + 1)
-    rhs[-1] *= 0.5
-    return np.asarray(b - np.linalg.solve(np.vander(c, increasing=True).T, rhs))
-
-
-def linear_combination(weights: FloatArray, terms: list[Any]) -> Expr:
-    return sum((float(w) * term for w, term in zip(weights, terms, strict=True)), 0 * terms[0])

@@ -23,7 +23,8 @@ from livens.models.system import System
 from livens.schemes.core.step_equations import StepEquations, StepGraph, array_sha256
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 from livens.schemes.discretization.rigid_body_kernels import BodyKernel, RigidBodyElementKernel, RigidBodyScheme
-from livens.schemes.discretization.rigid_body_step import RigidBodyStep, cross
+from livens.schemes.discretization.rigid_body_step import RigidBodyStep
+from livens.schemes.discretization.so3 import cross
 from livens.types import Expr
 
 #: Name of the state part with the body angular momenta.
@@ -300,7 +301,7 @@ class RigidBodyEquations(StepEquations):
         )
 
     def _jacobian(
-        self, body_arguments: Any, residual_q: Any, v_m: Expr, lam: Expr, q: Any, h: Any, t: Any, k: Any
+        self, body_arguments: Any, residual_q: Any, v_m: Expr, lam: Expr, q: Expr, h: Expr, t: Expr, k: Expr
     ) -> tuple[Any, Any]:
         """Return the Jacobian in variations at t + h, by the chain rule: elements, then bodies.
 
@@ -518,7 +519,7 @@ def _factored_product(products: list[Any], force_map: Expr, kinematic_jacobian: 
     return total
 
 
-def _scatter_block(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Any:
+def _scatter_block(block: Any, rows: list[int], columns: list[int], shape: tuple[int, int]) -> Expr:
     """Return a matrix with the nonzeros of a block at its rows and columns."""
     block = ca.sparsify(block)
     i, j = block.sparsity().get_triplet()

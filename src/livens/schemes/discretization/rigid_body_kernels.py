@@ -33,12 +33,12 @@ class RigidBodyScheme:
         """Return the element scheme whose contributions are the forces on the directors."""
         raise NotImplementedError
 
-    def ggl_correction(self, e: ElementFunctions, q: Any, v_m: Expr, gam: Expr, h: Any, t: Any) -> Expr:
+    def ggl_correction(self, e: ElementFunctions, q: Expr, v_m: Expr, gam: Expr, h: Expr, t: Expr) -> Expr:
         """Return the GGL correction of an element to the velocity."""
         raise NotImplementedError
 
     def hidden_constraint_terms(
-        self, e: ElementFunctions, q: Any, v_m: Expr, v: Any, v1: Any, gam: Expr, h: Any, t: Any
+        self, e: ElementFunctions, q: Expr, v_m: Expr, v: Expr, v1: Expr, gam: Expr, h: Expr, t: Expr
     ) -> tuple[Any, Any, Any]:
         """Return the hidden-constraint force, the hidden constraints, and the work of rheonomic constraints."""
         raise NotImplementedError

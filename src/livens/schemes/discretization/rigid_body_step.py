@@ -18,10 +18,10 @@ from typing import Any
 
 import casadi as ca
 
+from livens.schemes.discretization.so3 import cross, cross_in_space_or_plane, orthonormalize, perp, skew, solve_3x3
 from livens.types import Expr
 
 #: Binary operation by operation code, ten times as fast as the Python operators of CasADi.
-_binary = ca.SX.binary
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class RigidBodyStep:
         """Return the torque ``sum arm_i x force_i``; a scalar in the plane."""
         if self.dim == 3:
             return sum((cross(x, f) for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(3))
-        return sum((x[0] * f[1] - x[1] * f[0] for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(1))
+        return sum((cross_in_space_or_plane(x, f) for x, f in zip(arms, forces, strict=True)), ca.SX.zeros(1))
 
     def initial_guess(self, q: Expr, v: Expr) -> Expr:
         """Return the initial guess: velocity, and angular velocity of the directors."""
@@ -137,9 +137,7 @@ class RigidBodyStep:
         centre = q[: self.dim] + h * b.u
         if not self.n_directors:
             return centre, []
-        D = ca.horzcat(*b.d_1)
-        D = D @ (3 * ca.SX.eye(self.n_directors) - D.T @ D) / 2
-        return centre, ca.horzsplit(D)
+        return centre, ca.horzsplit(orthonormalize(ca.horzcat(*b.d_1)))
 
     # -- variations ---------------------------------------------------------------------------------------------------
     # The Newton variations are those of u and of the rotation at t + h, eta. They change the directors by h eta x d1,
@@ -154,7 +152,7 @@ class RigidBodyStep:
             )
         return jacobian
 
-    def inverse_tangent(self, b: StepKinematics, h: Expr) -> Any:
+    def inverse_tangent(self, b: StepKinematics, h: Expr) -> Expr:
         """Return the derivative of the unknowns with respect to the variations: ``dw = (I - a^ + a a^T) eta``."""
         tangent = ca.SX(ca.SX.eye(self.n_unknowns))
         a = h / 2 * b.w
@@ -206,7 +204,7 @@ class RigidBodyStep:
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         """Return the residual of the body, one equation per unknown."""
         raise NotImplementedError
 
@@ -246,7 +244,7 @@ class DirectorStep(RigidBodyStep):
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         r = 2 * self.momenta(b.q_increment_rate, inertia) - 2 * old.p + element_residual
         if not self.n_directors:
             return r
@@ -329,7 +327,7 @@ class LieGroupStep(RigidBodyStep):
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         twice_p, twice_body_momentum = self.twice_mean_momenta(b, old, ggl_correction, inertia, h)
         torque = self.torque(b, old, element_residual, ggl_correction, inertia, h) if self.n_directors else None
         return self.residual_from_means(b, old, element_residual, twice_p, twice_body_momentum, torque, h)
@@ -557,30 +555,3 @@ def _symbols_like(vector: Expr) -> Expr:
 
 def _symbol_lists_like(vectors: list[Any]) -> list[Expr]:
     return [_symbols_like(vector) for vector in vectors]
-
-
-def skew(a: Expr) -> Expr:
-    """Return the skew-symmetric matrix of ``a x``."""
-    return ca.skew(a)
-
-
-def cross(a: Expr, b: Expr) -> Any:
-    """Return ``a x b``, written out, as CasADi's version keeps products with zero."""
-    (a0, a1, a2), (b0, b1, b2) = ca.SX(a).elements(), ca.SX(b).elements()
-
-    def minor(a: Any, b: Any, c: Any, d: Any) -> Expr:
-        return _binary(ca.OP_SUB, _binary(ca.OP_MUL, a, b), _binary(ca.OP_MUL, c, d))
-
-    return ca.vertcat(minor(a1, b2, a2, b1), minor(a2, b0, a0, b2), minor(a0, b1, a1, b0))
-
-
-def perp(d: Expr) -> Expr:
-    """Return a vector of the plane rotated by 90 degrees counter-clockwise."""
-    return ca.vertcat(-d[1], d[0])
-
-
-def solve_3x3(J: Expr, b: Expr) -> Expr:
-    """Return ``J^-1 b`` of a symmetric 3 x 3 matrix, by its cofactors."""
-    columns = [J[:, i] for i in range(3)]
-    cofactors = [cross(columns[(i + 1) % 3], columns[(i + 2) % 3]) for i in range(3)]
-    return ca.vertcat(*(ca.dot(c, b) for c in cofactors)) / ca.dot(columns[0], cofactors[0])

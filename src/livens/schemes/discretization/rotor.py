@@ -58,7 +58,7 @@ class RotorStep(LieGroupStep):
         ggl_correction: Expr,
         inertia: BodyInertia,
         h: Expr,
-    ) -> Any:
+    ) -> Expr:
         moments = ca.vertcat(*_principal_moments(inertia))
         mean = self.body_momentum(b, inertia)
         rate = corrected_discrete_gradient(

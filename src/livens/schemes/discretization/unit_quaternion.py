@@ -6,10 +6,9 @@ radian or more per step, the initial velocity is a poor guess of ``(q1 - q0)/h``
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
+from livens.schemes.discretization.so3 import E
 from livens.types import Expr
 
 
@@ -36,13 +35,3 @@ def free_rotation_guess(q0: Expr, v0: Expr, h: Expr) -> Expr:
 def unit_norm_multiplier(q_m: Expr, r: Expr, h: Expr) -> Expr:
     """Return the least-squares solution lam of ``r + h lam q_m = 0``; the remainder is normal to q_m."""
     return -ca.dot(q_m, r) / (h * ca.dot(q_m, q_m))
-
-
-def G(q: Expr) -> Expr:
-    """Return ``G(q)`` of Kinon and Betsch 2024, (35a): ``Omega = 2 G(q) v`` is the convective angular velocity."""
-    return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
-
-
-def E(q: Expr) -> Any:
-    """Return ``E(q)`` of Kinon and Betsch 2024, (35b): ``omega = 2 E(q) v`` is the spatial angular velocity."""
-    return ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) + ca.skew(q[1:]))

@@ -14,6 +14,7 @@ from livens.schemes.discretization.element_scheme import (
     ElementScheme,
     MechanicalState,
 )
+from livens.schemes.discretization.so3 import left_multiplication
 from livens.schemes.energy_momentum.base import EnergyMomentum
 from livens.schemes.symplectic.ggl import QUADRATIC_KINETIC_ENERGY
 from livens.types import Expr
@@ -198,12 +199,6 @@ class CoEnergy:
         self.dt_dp = ca.Function("t_p", [m.q], [ca.jacobian(t, p)])
         self.dt_dq = ca.Function("t_q", [p], [ca.jacobian(t, m.q)])
 
-    def gradient(self, t: Expr) -> Any:
+    def gradient(self, t: Expr) -> Expr:
         """Return the gradient ``DT*(t) = A t``."""
         return ca.solve(self._mass, t)
-
-
-def left_multiplication(q: Expr) -> Any:
-    """Return the left multiplication matrix ``Q_l(q) = [q, G(q)^T]``, Kinon and Betsch 2024, (33a)."""
-    G = ca.horzcat(-q[1:], q[0] * ca.SX.eye(3) - ca.skew(q[1:]))
-    return ca.horzcat(q, G.T)

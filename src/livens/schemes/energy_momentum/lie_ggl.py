@@ -81,8 +81,7 @@ class RheonomicConstraints:
 def rheonomic_constraints(e: ElementFunctions) -> RheonomicConstraints:
     """Return the hidden constraints of an element with rheonomic constraints."""
     m = e.model
-    g_dot = ca.jtimes(m.g, m.q, m.v) + ca.jacobian(m.g, m.t)
     weights = ca.SX.sym("gam", m.m)
-    value = ca.Function("S", [m.q, m.v, m.t, m.k], [g_dot])
-    gradient = ca.Function("S_q", [m.q, m.v, weights, m.t, m.k], [ca.gradient(ca.dot(weights, g_dot), m.q)])
+    value = ca.Function("S", [m.q, m.v, m.t, m.k], [m.g_dot])
+    gradient = ca.Function("S_q", [m.q, m.v, weights, m.t, m.k], [ca.gradient(ca.dot(weights, m.g_dot), m.q)])
     return RheonomicConstraints(lambda q, v, t: value(q, v, t, e.k), lambda q, v, gam, t: gradient(q, v, gam, t, e.k))

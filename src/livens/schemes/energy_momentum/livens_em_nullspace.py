@@ -7,7 +7,8 @@ import casadi as ca
 from livens.models.system import System
 from livens.schemes.core.scheme import Requirement
 from livens.schemes.discretization.element_scheme import MechanicalState, NullspaceReduction
-from livens.schemes.discretization.unit_quaternion import E, G, quaternion_increment_rate, unit_norm_multiplier
+from livens.schemes.discretization.so3 import E, G
+from livens.schemes.discretization.unit_quaternion import quaternion_increment_rate, unit_norm_multiplier
 from livens.schemes.energy_momentum.livens_em import LivensEM
 from livens.types import Expr
 

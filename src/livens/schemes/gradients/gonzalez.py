@@ -54,7 +54,7 @@ class Gonzalez(DiscreteGradient):
         """
         return gradient.dependence_mask
 
-    def derivative(self, function: ca.Function, x: Expr, w: Expr, *others: Any) -> Any:
+    def derivative(self, function: ca.Function, x: Expr, w: Expr, *others: Any) -> Expr:
         """Return the derivative of ``DG f(x, x + w)`` with respect to w, a vector of symbols.
 
         The result is that of automatic differentiation, with a third of the operations: the derivative of the increment

@@ -19,10 +19,10 @@ from livens.schemes.discretization.livens_runge_kutta import (
     PartitionedLivensRK,
     has_constant_momentum_map,
 )
-from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
+from livens.schemes.discretization.partitioned_rk import partitioned_hamiltonian_stages
 from livens.schemes.discretization.radau_error_estimate import error_order
 from livens.schemes.discretization.stage_elimination import StageElimination
-from livens.schemes.tableaus import Tableau
+from livens.schemes.tableaus import PartitionedTableau, Tableau
 from livens.validation import check_array
 
 
@@ -30,7 +30,7 @@ class RungeKutta(Scheme):
     """Runge-Kutta method ``X_i = x0 + h sum_j a_ij X'_j``, ``x1 = x0 + h sum_i b_i X'_i``.
 
     The equations of motion hold at every stage. On a Hamiltonian, x are its coordinates and momenta
-    (`discretization.partitioned_rk_hamiltonian`); so they are on a mechanical system, in Livens form
+    (`discretization.partitioned_rk`); so they are on a mechanical system, in Livens form
     (`discretization.livens_runge_kutta`). There a stiffly accurate method enforces the constraints at all stages; the
     other methods are for systems without constraints.
     """
@@ -69,7 +69,8 @@ class RungeKutta(Scheme):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
         if "phase space" in model.formulations and "elements" not in model.formulations:
-            return partitioned_hamiltonian_stages(model, self.tableau, self.tableau, self.error_order)
+            pair = PartitionedTableau(self.name, self.tableau, self.tableau)
+            return partitioned_hamiltonian_stages(model, pair, self.error_order)
         if "elements" not in model.formulations:
             return dae_runge_kutta(model.without_constraints(removed_constraints), self.tableau)
         T = self.tableau

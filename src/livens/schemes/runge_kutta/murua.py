@@ -12,7 +12,7 @@ import numpy as np
 from livens import tableaus
 from livens.schemes.core.scheme import Requirement, Scheme
 from livens.schemes.core.step_equations import StepEquations
-from livens.schemes.discretization.dae_runge_kutta import (
+from livens.schemes.discretization.collocation import (
     embedded_error_weights,
     lagrange_basis,
     lagrange_integrals,

@@ -11,8 +11,11 @@ from livens.errors import InputError
 from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepEquations
-from livens.schemes.discretization.partitioned_rk_first_order import pair_error_order, partitioned_first_order_stages
-from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
+from livens.schemes.discretization.partitioned_rk import (
+    pair_error_order,
+    partitioned_first_order_stages,
+    partitioned_hamiltonian_stages,
+)
 from livens.schemes.runge_kutta.families import RungeKutta
 from livens.schemes.tableaus import PartitionedTableau
 
@@ -58,5 +61,5 @@ class Partitioned(Scheme):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
         if "phase space" in model.formulations:
-            return partitioned_hamiltonian_stages(model, self.pair.q, self.pair.p, self.error_order)
+            return partitioned_hamiltonian_stages(model, self.pair, self.error_order)
         return partitioned_first_order_stages(model, self.pair, self.error_order)

@@ -13,7 +13,7 @@ from livens import tableaus
 from livens.expressions.evaluate import Evaluator
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
-from livens.schemes.discretization.dae_runge_kutta import lagrange_basis, linear_combination
+from livens.schemes.discretization.collocation import lagrange_basis, linear_combination
 from livens.schemes.discretization.radau_error_estimate import radau_error_estimate
 from livens.schemes.runge_kutta.families import RadauIIA
 from livens.schemes.tableaus.interpolation import Interpolant

@@ -30,7 +30,7 @@ class Scaling:
     #: True if g is a function of the energies T and V only.
     energies = False
 
-    def expression(self, model: Model) -> Any:
+    def expression(self, model: Model) -> Expr:
         """Return g as an expression of the state and the parameters of a model.
 
         Parameters
@@ -45,7 +45,7 @@ class Scaling:
         """
         raise NotImplementedError
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Any:
+    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
         """Return g of two expressions for the energies (Modin 2009, paper III, eq. 11).
 
         Parameters

@@ -33,7 +33,7 @@ class Stiffness(Scaling):
     smoothing_length: float | None
     diagonal: bool
 
-    def expression(self, model: Any, unit: Any = None) -> Any:
+    def expression(self, model: Any, unit: Any = None) -> Expr:
         """Return g as a function of q; with the `unit` of fictive time also of velocities, see `for_system`."""
         if not model.separable or model.inverse_mass is None:
             raise InputError(f"the scaling {self} needs a Hamiltonian with a constant mass matrix")
@@ -183,7 +183,7 @@ def _noncontact_potential(model: Hamiltonian) -> Any:
     return V
 
 
-def estimate_velocity(v: Any, velocity_increment: Any) -> Any:
+def estimate_velocity(v: Expr, velocity_increment: Any) -> Expr:
     """Return the velocity v along which the stiffness is estimated; at rest that of the accelerated motion.
 
     Parameters
@@ -217,7 +217,7 @@ class StiffnessEstimate:
 
     min_omega2: float
 
-    def expression(self, model: Hamiltonian, h: Any, alpha: Any) -> Any:
+    def expression(self, model: Hamiltonian, h: Expr, alpha: Any) -> Expr:
         """Return ``s = (|a(q + d, v, t + alpha h) - a(q, v, t)| / |d| + min_omega2)^(-1/2)``.
 
         a are the accelerations ``M^-1 A`` and ``d = alpha h v``. At rest, where this does not determine s, d is the

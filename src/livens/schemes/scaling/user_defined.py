@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 
@@ -57,7 +56,7 @@ def speed(offset: float = 0.0) -> Scaling:
 class UserScaling(Scaling):
     function: ModelFunction
 
-    def expression(self, model: Model) -> Any:
+    def expression(self, model: Model) -> Expr:
         return _trace(model, self.function, {name: model.view.symbols[name] for name in model.error_norm_variables})
 
     def __str__(self) -> str:

@@ -98,7 +98,9 @@ class Imex(MapScheme):
     ) -> Mapping[str, object]:
         return {"mean_velocity": old.v}
 
-    def step(self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Any) -> MapResult:
+    def step(
+        self, phase: HamiltonianFunctions, old: SimpleNamespace, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> MapResult:
         m, n = phase.model, phase.n
         A, A_free, A_rate = old.A[:n], old.A[n : 2 * n], old.A[2 * n]
         p_half = old.p + h / 2 * A

@@ -75,7 +75,7 @@ class Rotations(NambuSplitting):
         ordinal = ("first", "second")[self.unsplit_index]
         return [] if np.all(values[self.unsplit_index] > 0) else [f"a {ordinal} Hamiltonian with positive coefficients"]
 
-    def subflows(self, model: Nambu, k: Any) -> Sequence[Flow]:
+    def subflows(self, model: Nambu, k: Expr) -> Sequence[Flow]:
         m, T = ca.vertsplit(ca.Function("d", [model.k], [model.diagonal_coefficients])(k))
         if self.unsplit_index:  # {M, T, .} = {T, -M, .}
             m, T = T, -m

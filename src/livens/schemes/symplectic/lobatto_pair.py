@@ -25,9 +25,11 @@ from livens.schemes.discretization.livens_runge_kutta import (
     total_force,
     velocity_constraint,
 )
-from livens.schemes.discretization.partitioned_rk_constrained import constrained_lobatto_stages
-from livens.schemes.discretization.partitioned_rk_first_order import partitioned_first_order_stages
-from livens.schemes.discretization.partitioned_rk_hamiltonian import partitioned_hamiltonian_stages
+from livens.schemes.discretization.partitioned_rk import (
+    constrained_lobatto_stages,
+    partitioned_first_order_stages,
+    partitioned_hamiltonian_stages,
+)
 from livens.schemes.discretization.stage_elimination import StageElimination
 from livens.types import Expr
 
@@ -87,7 +89,7 @@ class LobattoPair(Scheme):
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
         x, y = self.pair.q, self.pair.p
         if _is_hamiltonian(model):
-            return partitioned_hamiltonian_stages(model, x, y, self.error_order)
+            return partitioned_hamiltonian_stages(model, self.pair, self.error_order)
         if "partitioned" in model.formulations:
             return partitioned_first_order_stages(model, self.pair, self.error_order)
         if "constrained phase space" in model.formulations:

@@ -120,7 +120,7 @@ class StepDensityOver(TimeTransformed):
         x, k, time, density = e.x, c[2:], z[n], z[n + 1]
         log_density_rate = self._log_density_rate(model, k)
 
-        def rate_at(state: Expr) -> Any:
+        def rate_at(state: Expr) -> Expr:
             return log_density_rate(*(state[e.layout[name]] for name in "qvp"))
 
         def base(size: Expr) -> tuple[Expr, Expr]:
