@@ -63,7 +63,10 @@ SHORT = [
     "howto/query-a-robot",
     "howto/simulate-a-robot-fast",
     "howto/use-measured-data",
+    "learn/export-an-fmu",
     "learn/optimal-control",
+    "learn/train-an-agent",
+    "reference/bodies",
 ]
 ROOT = DOCS.parent
 
