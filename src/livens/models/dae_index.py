@@ -49,6 +49,9 @@ class Pencil:
 
     #: Whether the equations at one time determine derivatives and algebraic variables, as in the index-1 formulation.
     is_index_one_with_derivatives: bool = False
+    #: Algebraic variables that algebraic equations determine at one time, and these equations, beside others.
+    determined_variables: tuple[int, ...] = ()
+    determining_equations: tuple[int, ...] = ()
 
     @property
     def determines_index(self) -> bool:
@@ -91,7 +94,29 @@ def matrix_pencil(model: DescriptorModel) -> Pencil:
         is_time_dependent and _is_singular_pencil(E_sample, F_sample),
         rank < n and projector is None and bool(ca.depends_on(E, d.t)),
         _determines_derivatives(E_sample, F_sample, columns),
+        *_determined_block(F_sample, np.array(ca.DM(ca.sparsify(F).sparsity())) != 0, columns, rows),
     )
+
+
+def _determined_block(
+    F: np.ndarray, pattern: np.ndarray, columns: tuple[int, ...], rows: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the algebraic variables that algebraic equations without other algebraic variables determine."""
+    chosen, equations = list(columns), list(rows)
+    while chosen and equations:
+        others = [j for j in columns if j not in chosen]
+        equations = [i for i in equations if pattern[i, chosen].any() and not pattern[i, others].any()]
+        block = F[np.ix_(equations, chosen)]
+        size = np.abs(block).max(axis=1, keepdims=True, initial=0.0)
+        _, values, Vt = np.linalg.svd(block / np.where(size > 0, size, 1.0))
+        kernel = Vt[numerical_rank(values, EXACT_RTOL) :]
+        determined = [
+            j for j, free in zip(chosen, np.abs(kernel).max(axis=0, initial=0.0) > 1e-9, strict=True) if not free
+        ]
+        if determined == chosen:
+            return (tuple(chosen), tuple(equations)) if len(equations) == len(chosen) else ((), ())
+        chosen = determined
+    return (), ()
 
 
 def _determines_derivatives(E: np.ndarray, F: np.ndarray, columns: tuple[int, ...]) -> bool:

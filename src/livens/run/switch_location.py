@@ -18,6 +18,9 @@ from livens.run.plan import Plan
 _MAX_SWITCHES = 64
 #: Width of a located switch in units in the last place of the time, and largest number of steps of its location.
 _WIDTH_ULPS, _MAX_ITERATIONS = 16, 60
+#: Width of a located switch relative to the step, for equations with constraints: multipliers of shorter steps amplify
+#: rounding errors of constraints.
+_CONSTRAINED_WIDTH = 1e-6
 #: Places within a step at which signs are compared, so that two changes in one step are found.
 _SAMPLES = (0.25, 0.5, 0.75)
 
@@ -46,6 +49,7 @@ class SwitchLocation:
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         self._layout = layout
+        self._is_constrained = any(layout.sizes.get(name, 0) for name in ("multipliers", "y"))
         self._kernel = None if plan.scheme.selects_step_size or "t" in layout else _switch_kernel(plan.model)
 
     @property
@@ -72,11 +76,11 @@ class SwitchLocation:
         for fraction in reversed(fractions[:-1]):
             inner = self._values(t + fraction * h, self._interpolated(states, h, fraction), k) < 0
             crossed.append(np.any(inner != is_negative[:, :-1], axis=0))
-        found = np.array(crossed[::-1])  # (n_fractions, n_steps)
-        if not found.any():
+        is_crossed = np.array(crossed[::-1])  # (n_fractions, n_steps)
+        if not is_crossed.any():
             return None
-        first = int(np.argmax(found.any(axis=0)))
-        return first, float(fractions[int(np.argmax(found[:, first]))] * h[first])
+        first = int(np.argmax(is_crossed.any(axis=0)))
+        return first, float(fractions[int(np.argmax(is_crossed[:, first]))] * h[first])
 
     def _interpolated(self, states: np.ndarray, h: np.ndarray, fraction: float) -> np.ndarray:
         """Return states within steps: cubic polynomials for q, linear ones for all other variables."""
@@ -131,7 +135,7 @@ class SwitchLocation:
         if not len(rows):
             return h, 0.0
         low, high, f_low, f_high = 0.0, h, float((sign * before)[rows].min()), value
-        width = self.width(abs(state.t) + h)
+        width = max(self.width(abs(state.t) + h), _CONSTRAINED_WIDTH * h if self._is_constrained else 0.0)
         for i in range(_MAX_ITERATIONS):
             if high - low <= width:
                 break

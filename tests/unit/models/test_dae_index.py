@@ -1,7 +1,10 @@
 """Index of DAEs: time-dependent pencils, and indices above three."""
 
+import numpy as np
 import pytest
 from conftest import measured_order
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 
 import livens as lv
 from livens import math as m
@@ -61,3 +64,28 @@ def test_multipliers_of_the_index_one_formulation_have_the_order_of_gauss_method
         for n in steps
     ]
     assert abs(measured_order([1 / n for n in steps], errors) - 2 * stages) < 0.1
+
+
+@pytest.mark.parametrize(("stages", "steps"), [(1, (20, 40, 80, 160)), (2, (10, 20, 40, 80)), (3, (3, 4, 6, 8))])
+def test_variables_of_index_one_have_the_order_of_gauss_methods_beside_those_of_index_two(stages, steps):
+    """``y + y^3 / 3 = b`` determines y at one time; z is the derivative of a prescribed function."""
+    model = lv.FirstOrder(
+        "a b",
+        algebraic="z y",
+        rhs=lambda x, y: [y[0], -y[1] + x[0]],
+        constraints=lambda x, y, t: [x[0] - m.sin(t), y[1] + y[1] ** 3 / 3 - x[1]],
+    )
+    assert model.pencil.indices == (1, 1, 2, 1)
+
+    def branch(b):
+        return brentq(lambda y: y + y**3 / 3 - b, -2, 2, xtol=1e-15)
+
+    b = solve_ivp(lambda t, b: -branch(b[0]) + np.sin(t), (0, 1), [1.0], rtol=1e-13, atol=1e-14, method="DOP853").y[
+        0, -1
+    ]
+    errors = []
+    for n in steps:
+        run = lv.simulate(model, x0=[0.0, 1.0], scheme=f"gauss-{stages}", h=1 / n, t_end=1.0)
+        errors.append(abs(run.y[-1, 1] - branch(b)))
+        assert abs(run.y[-1, 1] + run.y[-1, 1] ** 3 / 3 - run.x[-1, 1]) < 1e-14
+    assert measured_order([1 / n for n in steps], errors) == pytest.approx(2 * stages, abs=0.3)

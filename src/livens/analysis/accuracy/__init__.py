@@ -68,8 +68,11 @@ _MAX_COMPILE_S = 5.0
 _ON_GRID = 1e-7
 #: Largest number of switch times at which a refined run starts anew.
 _MAX_PIECES = 64
-#: Ratio of the error to the largest distance from the runs with h/3 and h/5, whose own errors are smaller.
-_ODD_FRACTION_FACTOR = 1.5
+#: Step-size multiples of the runs in which switches have other places within steps. The second one is irrational: a
+#: switch just after a node is at the same distance from a node of all runs with h/n.
+_OTHER_FRACTIONS = 1 / 3, 2 / (5 + math.sqrt(5))
+#: Ratio of the error to the largest distance from these runs, whose own errors are smaller.
+_FRACTION_FACTOR = 1.5
 #: Relative error below which differences that do not decrease are compared with more runs.
 _UNCONFIRMED_ERROR = 0.02
 #: Step-size multiples of the three runs, finest first, by the level of the run among them.
@@ -98,7 +101,7 @@ def accuracy(
     events: no error is estimated for a loaded run with event actions.
 
     If equations switch within steps, as those of ``where(q[0] < 0, ...)``, differences of runs have no order. The run
-    is then also compared with runs of h/3 and h/5.
+    is then also compared with runs of h/3 and h/3.6.
 
     Parameters
     ----------
@@ -234,7 +237,7 @@ class _Estimation:
         self._apply_switch_times(estimate)
         self._apply_state_switches(estimate)
         if NOT_RESOLVED in estimate.verdicts.values() and estimate.worst < _UNCONFIRMED_ERROR:
-            self._compare_with_odd_fractions(estimate)  # differences that are small and do not decrease
+            self._compare_with_other_fractions(estimate)  # differences that are small and do not decrease
         self._apply_indicators(estimate)
         estimate.verdict = max(estimate.verdicts.values(), key=VERDICT_ORDER.index)
         estimate.steps = self.refined_runs.steps
@@ -309,7 +312,7 @@ class _Estimation:
             f"not smooth: the equations switch at t = {within[0]:.6g}, within a step; errors have no order there"
         )
         if self.refined_runs.has_actions:
-            self._compare_with_odd_fractions(estimate)
+            self._compare_with_other_fractions(estimate)
             return
         errors = dict.fromkeys(self.names, math.inf)
         if len(times) <= _MAX_PIECES:
@@ -333,26 +336,26 @@ class _Estimation:
         crossings = np.flatnonzero(np.any(is_negative[:, 1:] != is_negative[:, :-1], axis=0))
         if not len(crossings):
             return
-        self._compare_with_odd_fractions(estimate)
+        self._compare_with_other_fractions(estimate)
         if not all(verdict in (RESOLVED, ROUND_OFF) for verdict in estimate.verdicts.values()):
             estimate.notes.append(
                 f"not smooth: the equations switch with the state, first at about t = {samples.t[crossings[0]]:.6g}; "
                 "errors have no order there"
             )
 
-    def _compare_with_odd_fractions(self, estimate: Estimate) -> None:
-        """Compare with runs of h/3 and h/5, in which switches have other places within steps."""
+    def _compare_with_other_fractions(self, estimate: Estimate) -> None:
+        """Compare with runs of h/3 and h/3.6, in which switches have other places within steps."""
         pairs: list[RunDifference | None] = [None, None]
         if 8 * self.cost <= 4 * self.budget:
             order, original = self.scheme.order, self.refined_runs.original
-            pairs = [difference(self.refined_runs[1 / n], original, self.size, order) for n in (3, 5)]
+            pairs = [difference(self.refined_runs[n], original, self.size, order) for n in _OTHER_FRACTIONS]
         for name in self.names:
             if any(pair is None for pair in pairs):
                 estimate.verdicts[name] = max(estimate.verdicts[name], ORDER_NOT_OBSERVED, key=VERDICT_ORDER.index)
                 estimate.error[name] *= _INDICATOR_FACTOR
                 continue
             distance = max(float(pair.largest(name, self.grid)[-1]) for pair in pairs if pair is not None)
-            error = max(_ODD_FRACTION_FACTOR * distance, self.round_off[name])
+            error = max(_FRACTION_FACTOR * distance, self.round_off[name])
             if not math.isfinite(error):
                 estimate.verdicts[name] = max(estimate.verdicts[name], UNKNOWN, key=VERDICT_ORDER.index)
                 continue

@@ -27,6 +27,8 @@ from livens.types import FloatArray
 _MAX_ROWS, _SAMPLES = 20_000, 400
 #: Tolerance of equal times, as a fraction of a step.
 _SAME_TIME = 1e-7
+#: Smallest fraction of times that are common to two runs with equal steps, other than those whose ratio is irrational.
+_MIN_COMMON = 1 / 64
 #: Ratio of a step to the run below which it is a step over a switch time.
 _SHORT_STEP = 1e-12
 #: Range of a variable relative to its magnitude below which it is constant to round-off.
@@ -272,7 +274,7 @@ def difference(
     before = np.maximum(near - 1, 0)
     near = np.where(np.abs(fine.t[near] - times) <= np.abs(fine.t[before] - times), near, before)
     rows = np.flatnonzero(np.abs(fine.t[near] - times) < _SAME_TIME * step)
-    if fine.equal_steps and len(rows) >= 2:
+    if fine.equal_steps and len(rows) >= max(2, _MIN_COMMON * len(times)):
         values = {name: getattr(fine, name)[near[rows]] for name in size}
     else:  # no common times: interpolate the finer run
         rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))

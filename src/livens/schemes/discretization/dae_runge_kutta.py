@@ -37,9 +37,9 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: Stage
     """
     d, layout, s = model.descriptor, model.layout, tableau.s
     n = int(d.x.numel())
-    solved = _algebraic_solved_at_end(model, tableau)
+    solved, equations = _algebraic_solved_at_end(model, tableau)
     # derivatives of the other variables are unknowns as well if the equations of the algebraic variables contain them
-    derivatives = [] if model.pencil.is_index_one or not solved else [j for j in range(n) if j not in solved]
+    derivatives = [j for j in range(n) if j not in solved] if len(equations) > len(solved) else []
     n_end = len(solved) + len(derivatives)
     x = ca.SX.sym("x", s * n + n_end)
     z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", 2 + model.parameter_count)
@@ -72,7 +72,6 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: Stage
         final_derivative = ca.SX.zeros(n)
         final_derivative[derivatives] = x[s * n + len(solved) :]
         final_residual = terms(x1_consistent, final_derivative, t + h, k)[0]
-        equations = list(range(n)) if derivatives else list(model.pencil.algebraic_equations)
         residuals.append(ca.densify(final_residual[equations]))
         initial_guess += [x0[solved], ca.SX.zeros(len(derivatives))]
         equation_labels += [f"equation {i} at the end of the step" for i in equations]
@@ -90,8 +89,9 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: Stage
             "stage_extrapolation": (ratio, ca.densify(ca.vertcat(*extrapolated, x[s * n :]))),
         }
     x0_consistent = x0
-    if not solved and not tableau.stiffly_accurate:
-        x0_consistent = _interpolated_algebraic(model, tableau, ca.SX(0), states, x0)
+    if not tableau.stiffly_accurate and (not solved or len(solved) < len(model.pencil.algebraic_variables)):
+        x0_consistent = ca.SX(ca.densify(_interpolated_algebraic(model, tableau, ca.SX(0), states, x0)))
+        x0_consistent[solved] = x0[solved]
     state = (
         ca.vertcat(x1_consistent, z[n] + energy_work[0], z[n + 1] + energy_work[1])
         if d.stored is not None
@@ -118,11 +118,18 @@ def stage_values(**parts: list[Any]) -> dict[str, Expr]:
     return {f"{name}{i + 1}": value for name, stages in parts.items() for i, value in enumerate(stages)}
 
 
-def _algebraic_solved_at_end(model: DescriptorModel, tableau: Tableau) -> list[int]:
-    """Return the indices of the algebraic variables that are solved for at t + h."""
+def _algebraic_solved_at_end(model: DescriptorModel, tableau: Tableau) -> tuple[list[int], list[int]]:
+    """Return the indices of the algebraic variables that are solved for at t + h, and of the equations used."""
     pencil = model.pencil
-    solvable = pencil.is_index_one or pencil.is_index_one_with_derivatives
-    return list(pencil.algebraic_variables) if solvable and not tableau.stiffly_accurate else []
+    if tableau.stiffly_accurate:
+        return [], []
+    if pencil.is_index_one:
+        return list(pencil.algebraic_variables), list(pencil.algebraic_equations)
+    if pencil.is_index_one_with_derivatives:
+        return list(pencil.algebraic_variables), list(range(len(pencil.indices)))
+    if not pencil.determines_index:
+        return [], []
+    return list(pencil.determined_variables), list(pencil.determining_equations)
 
 
 def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Expr, states: list[Any], x: Expr) -> Expr:
