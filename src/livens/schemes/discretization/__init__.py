@@ -22,6 +22,6 @@ Phase space and splitting:
 
 - `phase_space_map`: maps of coordinates and momenta, for separable and general Hamiltonians.
 - `semi_explicit_step`, `semi_explicit_scaling`, `force_history`: split into expensive and cheap forces.
-- `independent_bodies`, `granular_step`: bodies that only contacts couple.
+- `independent_bodies`: bodies that only contacts couple.
 - `stability_limit`, `time_transformation`: largest stable step, and steps in fictive time.
 """
